@@ -1,9 +1,9 @@
 //! The contacts dataset generated the usual way: values are drawn into Arrow builders, and batches go to the
 //! `ArrowWriter` of the `parquet` crate 60. One thread and one file per part, without channels.
 //!
-//! The distribution is that of `crates/generator/datasets/contacts.toml`: 20 % of the names are null, 40 % of
-//! the phone lists, and so on. Values are drawn with one multiplication and shift (SplitMix64) from tables
-//! and written to the builders without intermediate strings, so that drawing is not the bottleneck.
+//! Values have the distribution of `crates/generator/datasets/contacts.toml`: 20 % of the names are null, 40 % of
+//! the phone lists, and so on. They are drawn with one multiplication and shift (SplitMix64) from tables and
+//! written to the builders without intermediate strings, so that drawing is not the bottleneck.
 
 use std::fmt::Write as _;
 use std::io::Write;

@@ -1,10 +1,10 @@
 //! Encodes Arrow batches as PostgreSQL's binary COPY, type by type, with the loader and with `pgpq`. `cargo
 //! bench --bench copy`; a filter such as `-- int64` selects some types.
 //!
-//! Both get the same batches and write bytes to memory. As in a load, the loader also sums up what it encodes
-//! (rows, content sum, non-null values); `pgpq` does not. The third figure is the content sum alone. Lists
-//! and structs are excluded: the loader encodes them as jsonb, `pgpq` as arrays and composite types. The
-//! benchmark stops unless both encode the first batch to the same bytes.
+//! Both get the same batches and write bytes to memory. As in a load, the loader also sums up the encoded values
+//! (rows, content sum, non-null values); `pgpq` does not. The third figure is the content sum alone. Lists and
+//! structs are excluded: the loader encodes them as jsonb, `pgpq` as arrays and composite types. The benchmark
+//! stops unless both encode the first batch to the same bytes.
 
 mod taxi;
 

@@ -40,7 +40,7 @@ const DEGREE: usize = 2;
 /// The number of counted rounds.
 const ROUNDS: usize = 7;
 
-/// The stand-in's process, or what is known of a real server.
+/// The stand-in's process, or the address of a real server.
 struct Server {
     url: String,
     pid: Option<u32>,

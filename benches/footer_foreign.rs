@@ -62,8 +62,8 @@ fn footers(title: &str, file: &[u8]) -> Measured {
     measure(title.to_owned(), &mut ways)
 }
 
-/// Our decoder and the conversion of what it decoded, against the peer's own decoder: metadata of all columns,
-/// of the first half of them, of three. "Again" is a `Decoder` that has decoded a footer with the same schema.
+/// Our decoder and the conversion of its result, against the peer's own decoder: metadata of all columns, of half
+/// of them, of three. "Again" is a `Decoder` that has decoded a footer with the same schema.
 fn conversions(title: &str, file: &[u8]) -> Measured {
     let footer = Footer::from_file_bytes(file, &Options::new()).expect("a valid file");
     let (bytes, leaves) = (footer.bytes().to_vec(), footer.schema().num_leaves());

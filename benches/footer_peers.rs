@@ -5,7 +5,7 @@
 //! SAWMILL_FOREIGN_FOOTERS=/tmp/foreign cargo bench -p sawmill-benches --features peers --bench footer_peers
 //! ```
 //!
-//! Files, words and times are those of `footer_foreign.rs`. The peers are `polars-parquet`, polars's own
+//! Files, words and times are the same as in `footer_foreign.rs`. The peers are `polars-parquet`, polars's own
 //! decoder, and `parquet2`, from which it descends. The proposals: a FlatBuffer of the tables that the
 //! prototypes of parquet-format #544 write (`flat_footer.rs`), verified and read as its generated code would be,
 //! and Thrift footers without `path_in_schema` (#563, `without_paths.rs`).
@@ -25,7 +25,7 @@ use sawmill_footer::{Footer, FooterBytes, Options};
 use thread_time::{Measured, Way, files, measure, print};
 use turns::chosen;
 
-/// Other readers, all of which decode everything; ours and `parquet` 60's skip statistics.
+/// Other readers. They all decode everything; ours and `parquet` 60's skip statistics.
 fn readers(title: &str, bytes: &[u8]) -> Measured {
     let shared = FooterBytes::from(bytes.to_vec());
     let polars = polars_buffer::Buffer::from(bytes.to_vec());
@@ -49,7 +49,7 @@ fn readers(title: &str, bytes: &[u8]) -> Measured {
         ),
         (
             "parquet2",
-            // Its limit is on what it allocates.
+            // Its limit counts the bytes that it allocates.
             Box::new(|| {
                 drop(black_box(parquet2::read::deserialize_metadata(bytes, 100 * bytes.len() + 1024)))
             }),

@@ -1,10 +1,10 @@
 //! Measures the table of `docs/footer.md`: decodes each footer in all ways, interleaved.
 //!
-//! `cargo bench -p sawmill-benches --bench footer_table [-- WORDS]` selects the footers whose names contain
-//! one of the words, by default all of up to 10,000 columns; `SAWMILL_BIG=1` adds those of 100,000 (240 MB
-//! each). Other work on the machine slows down interleaved ways alike, so their ratios are steadier than
-//! those of ways measured one after the other. The feature `old-peers` adds the releases 56 and 57 of the
-//! `parquet` crate, in every fifth round. Every time includes dropping the result.
+//! `cargo bench -p sawmill-benches --bench footer_table [-- WORDS]` selects the footers whose names contain one of
+//! the words, by default all of up to 10,000 columns; `SAWMILL_BIG=1` adds footers of 100,000 (240 MB each). Other
+//! work on the machine slows down interleaved ways alike, so their ratios are steadier than with ways measured one
+//! after the other. The feature `old-peers` adds the releases 56 and 57 of the `parquet` crate, in every fifth
+//! round. Every time includes dropping the result.
 
 #[path = "../crates/footer/tests/footer/synthetic.rs"]
 mod synthetic;

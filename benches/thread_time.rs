@@ -93,7 +93,7 @@ pub fn print(heading: &str, ways: &[&str], mut rows: Vec<Measured>) {
     }
 }
 
-/// The Parquet files to measure, those of `SAWMILL_FOREIGN_FOOTERS` or of `fixtures/foreign`.
+/// The Parquet files to measure, from `SAWMILL_FOREIGN_FOOTERS` or `fixtures/foreign`.
 pub fn files() -> Vec<PathBuf> {
     let directory = std::env::var_os("SAWMILL_FOREIGN_FOOTERS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/foreign"), PathBuf::from);

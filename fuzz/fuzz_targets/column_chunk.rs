@@ -21,7 +21,7 @@ const COLUMNS: [(i32, i32, Option<i32>, Option<i32>); 14] = [
     (1, 0, Some(6), None),
     (2, 0, Some(5), Some(0)),
 ];
-// The first seven are those of the seeds.
+// The seeds use the first seven.
 const ENCODINGS: [i32; 9] = [0, 2, 3, 4, 5, 8, 9, 6, 7];
 const CODECS: [i32; 8] = [0, 0, 0, 1, 2, 4, 6, 7];
 

@@ -48,7 +48,7 @@ fn table() -> RecordBatch {
 
 /// The same rows in row groups and pages of a few rows that have statistics, and in one without.
 static FILES: LazyLock<[ParquetFiles; 2]> = LazyLock::new(|| {
-    // libFuzzer ends with any panic; those of the `parquet` crate are caught.
+    // libFuzzer ends with any panic, but panics of the `parquet` crate are caught.
     drop(std::panic::take_hook());
     silence_guarded_panics();
     [("pruned.parquet", 6, EnabledStatistics::Page), ("whole.parquet", 100, EnabledStatistics::None)].map(

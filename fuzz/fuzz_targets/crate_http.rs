@@ -1,5 +1,5 @@
-//! Any bytes as what CrateDB answers over HTTP: the reply is the same in whichever pieces they come, and what it says
-//! can be shown. The first byte chooses a head before the bytes and the size of the pieces.
+//! Any bytes as CrateDB's answer over HTTP: the reply does not depend on the pieces in which the bytes arrive, and
+//! its messages can be shown. The first byte chooses a head before the bytes, and the size of the pieces.
 #![no_main]
 
 use std::io::{Write, copy, sink};

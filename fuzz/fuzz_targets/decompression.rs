@@ -1,5 +1,5 @@
-//! Compressed text: what is compressed here has the rows of the plain text, and with a byte changed or cut off it is
-//! refused, or has these rows. Any bytes behind the first ones of a format are rows or an error.
+//! Compressed text: text compressed here has the rows of the plain text. With a byte changed or cut off, it is
+//! refused or has the same rows. Any bytes after the first ones of a format are rows or an error.
 #![no_main]
 
 mod reading;

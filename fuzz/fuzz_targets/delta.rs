@@ -1,7 +1,8 @@
-//! Any bytes as the log of a Delta table: a snapshot or an error, the same again; and what is appended to a snapshot
-//! is in the next one, with everything that was there.
+//! Any bytes as the log of a Delta table: reading gives a snapshot or an error, the same each time. Files appended
+//! to a snapshot are in the next one, with all earlier files.
 //!
-//! The first byte chooses what the bytes are: commits, a checkpoint in JSON or Parquet, or both. 0xff separates files.
+//! The first byte chooses the kind of the bytes: commits, a checkpoint in JSON or Parquet, or both. 0xff separates
+//! files.
 #![no_main]
 
 use std::collections::BTreeMap;

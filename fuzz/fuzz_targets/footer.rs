@@ -1,8 +1,8 @@
-//! Any bytes as a footer: all methods must agree, and asking for everything must do no harm, the `parquet`
-//! crate's metadata included.
+//! Any bytes as a footer: all methods must agree, and asking for everything must do no harm, the `parquet` crate's
+//! metadata included.
 //!
-//! The first byte of the input chooses what is decoded and of what: the rest of the input as it is, or a
-//! footer made by code with the rest written over a part of it, which reaches deeper than bare bytes do.
+//! The first byte of the input chooses the options and the footer: the rest of the input as it is, or a footer made
+//! by code with the rest written over a part of it, which reaches deeper than bare bytes do.
 //! `.ci/fuzz` builds and runs it; docs/footer.md says how.
 #![no_main]
 
@@ -41,8 +41,7 @@ fn options(choice: u8) -> Options {
     }
 }
 
-/// A file in which `0` comes again and again: page indexes are read from wherever a footer says that they
-/// stand.
+/// A file that repeats its bytes endlessly: page indexes can be read from wherever a footer places them.
 struct Everywhere<'a>(&'a [u8]);
 
 impl RangeReader for Everywhere<'_> {

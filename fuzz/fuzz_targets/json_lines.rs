@@ -1,5 +1,5 @@
 //! Any bytes as lines of JSON: read at once and in pieces of any size, the rows are the same, or both are refused.
-//! The first two bytes choose types, what is left out, and the size of the pieces.
+//! The first two bytes choose the options and the size of the pieces.
 #![no_main]
 
 mod reading;

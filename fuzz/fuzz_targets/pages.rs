@@ -21,7 +21,7 @@ use sawmill_source::{ParquetFiles, silence_guarded_panics};
 fuzz_target!(|input: &[u8]| {
     static SILENT: Once = Once::new();
     SILENT.call_once(|| {
-        // libFuzzer ends with any panic; those of the `parquet` crate are caught.
+        // libFuzzer ends with any panic, but panics of the `parquet` crate are caught.
         drop(std::panic::take_hook());
         silence_guarded_panics();
     });

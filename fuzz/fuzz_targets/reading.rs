@@ -42,7 +42,7 @@ pub fn rows(source: &dyn Source, unit_rows: u64, batch_rows: usize) -> Result<Re
     Ok(concat_batches(source.schema(), &batches).expect("batches of the source's schema"))
 }
 
-/// The text of a refusal, which says what, and is not that of a panic.
+/// The text of a refusal, which must have a message and must not come from a panic.
 pub fn refusal(error: &sawmill_source::Error) -> String {
     let text = error.to_string();
     assert!(!error.what().is_empty() && !text.contains("panicked: "), "{text}");

@@ -29,7 +29,7 @@ fn rows(dataset: &Dataset, ends: &[u64], batch_rows: usize) -> Option<RecordBatc
     Some(concat_batches(&dataset.arrow_schema(), &batches).expect("batches of one schema"))
 }
 
-/// The rows of the files that so many threads make.
+/// The rows of the files that `threads` threads make.
 fn of_files(dataset: &Dataset, threads: usize, files: u32) -> Option<Vec<RecordBatch>> {
     let folder = Path::new(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "target" });
     let folder = folder.join(format!("sawmill-fuzz-{}-spec", std::process::id()));

@@ -27,7 +27,7 @@
 //!
 //! [`CrateDb::insert`] inserts the rows of one statement, which no later run could resume.
 //!
-//! | room | what it does |
+//! | module | what it does |
 //! |---|---|
 //! | `target` | a table as a target: how it is made and filled |
 //! | `options` | what becomes of values, and how they are sent |

@@ -18,7 +18,7 @@ pub enum Transport {
     Pg,
 }
 
-/// What structs become.
+/// How structs are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objects {
@@ -27,18 +27,18 @@ pub enum Objects {
     Strict,
     /// `OBJECT(DYNAMIC) AS (...)`: these fields, and later ones are added.
     Dynamic,
-    /// `OBJECT(IGNORED)`: kept as it comes, neither typed nor indexed.
+    /// `OBJECT(IGNORED)`: stored as it is, neither typed nor indexed.
     Ignored,
 }
 
-/// What timestamps finer than a millisecond become.
+/// How timestamps finer than a millisecond are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timestamps {
     /// `TIMESTAMP`; a value that is not a whole millisecond is an error.
     #[default]
     Error,
-    /// `TIMESTAMP`; what is finer than a millisecond is cut (towards the past).
+    /// `TIMESTAMP`; digits below a millisecond are cut (towards the past).
     Truncate,
     /// `TEXT` in ISO 8601, with all digits.
     Text,
@@ -46,7 +46,7 @@ pub enum Timestamps {
     Bigint,
 }
 
-/// What dates become.
+/// How dates are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dates {
@@ -57,7 +57,7 @@ pub enum Dates {
     Text,
 }
 
-/// What times of day become.
+/// How times of day are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Times {
@@ -68,7 +68,7 @@ pub enum Times {
     Bigint,
 }
 
-/// What bytes become.
+/// How bytes are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Binary {
@@ -79,7 +79,7 @@ pub enum Binary {
     Hex,
 }
 
-/// What happens to text over 32,766 bytes, Lucene's limit for the index and the column store.
+/// How text over 32,766 bytes is treated. That is Lucene's limit for the index and the column store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongText {
@@ -95,17 +95,17 @@ pub enum LongText {
 pub struct CrateOptions {
     /// How rows reach the server.
     pub transport: Transport,
-    /// What structs become.
+    /// How structs are stored.
     pub objects: Objects,
-    /// What fine timestamps become.
+    /// How fine timestamps are stored.
     pub timestamps: Timestamps,
-    /// What dates become.
+    /// How dates are stored.
     pub dates: Dates,
-    /// What times of day become.
+    /// How times of day are stored.
     pub times: Times,
-    /// What bytes become.
+    /// How bytes are stored.
     pub binary: Binary,
-    /// What happens to long text.
+    /// How long text is treated.
     pub long_text: LongText,
     /// Number of shards of a new table; `None` for the server's default.
     pub shards: Option<u32>,

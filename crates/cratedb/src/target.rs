@@ -15,8 +15,8 @@ use crate::options::{CrateOptions, Timestamps};
 use crate::table::columns::{Column, Key};
 use crate::table::names::CrateTable;
 
-/// The arrays in which a target would send a source's rows over the PostgreSQL wire: for each request the
-/// parameters of its UNNEST, in binary. For tests and measurements.
+/// The arrays that a target would send over the PostgreSQL wire for a source's rows: the parameters of each
+/// request's UNNEST, in binary. For tests and measurements.
 ///
 /// # Errors
 /// As [`CrateDb::ddl`]; a source that cannot be read or whose values cannot be represented.
@@ -52,7 +52,7 @@ pub struct CrateDb {
     pub(crate) mode: Mode,
     pub(crate) options: CrateOptions,
     pub(crate) checkpoint_schema: String,
-    /// Rows are those of one statement, which nobody resumes.
+    /// The rows come from one statement, which cannot be resumed.
     pub(crate) of_statement: bool,
     pub(crate) schema_change: SchemaChange,
 }
@@ -98,13 +98,13 @@ impl CrateDb {
         self
     }
 
-    /// What a new table is partitioned by: a column or an expression.
+    /// Sets the partitioning of a new table: a column or an expression.
     pub fn partition_by(mut self, partition_by: Option<String>) -> Self {
         self.options.partition_by = partition_by;
         self
     }
 
-    /// What happens to the table.
+    /// Sets how the table is filled.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
@@ -116,13 +116,13 @@ impl CrateDb {
         self
     }
 
-    /// How it is done.
+    /// Sets the options of the load.
     pub fn options(mut self, options: CrateOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// What timestamps finer than a millisecond become.
+    /// Sets how timestamps finer than a millisecond are stored.
     pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
         self.options.timestamps = timestamps;
         self
@@ -155,8 +155,8 @@ impl CrateDb {
     /// `CREATE TABLE` as mode create would run it for this source.
     ///
     /// # Errors
-    /// Columns that have no type or no valid name in CrateDB, all named at once; a partition column or a
-    /// key that is not there.
+    /// Columns that have no type or no valid name in CrateDB, all named at once; a partition column or a key that
+    /// does not exist.
     pub fn ddl(&self, source: &dyn Source) -> Result<String> {
         let table = self.table()?;
         let columns = crate::table::columns::natural(source.schema(), &self.options, &table)?;
@@ -223,9 +223,8 @@ impl CrateDb {
         Ok(Box::new(CrateEncoder::new(Arc::new(encode), crate::encode::bodies::Bodies::new(batch_bytes))))
     }
 
-    /// Compares the table with a source, whoever loaded it.
-    ///
-    /// The verification that comes back may say that the two differ; see [`Verification::matches`].
+    /// Compares the table with a source, whoever loaded it. The verification may say that they differ; see
+    /// [`Verification::matches`].
     ///
     /// # Errors
     /// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
@@ -259,8 +258,8 @@ impl CrateDb {
         format!("sawmill load forget --to {} --table {table}{schema}", self.server.url())
     }
 
-    /// Removes the records of all loads into the table and what unfinished ones left behind, and with
-    /// `drop_table` the table itself. Rows that were appended stay.
+    /// Removes the records of all loads into the table and the leftovers of unfinished loads. With `drop_table`,
+    /// drops the table as well. Appended rows stay.
     ///
     /// # Errors
     /// No connection, or no permission.

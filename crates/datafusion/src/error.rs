@@ -14,8 +14,8 @@ pub(crate) fn external(error: impl Error + Send + Sync + 'static) -> DataFusionE
     DataFusionError::External(Box::new(error))
 }
 
-/// Where the text of an error begins and ends that passes through the errors of Ballista, which show the structure of
-/// what they are about.
+/// Marks where an error's text begins and ends. Errors of Ballista around it print the structure of the error they
+/// wrap.
 #[cfg(feature = "cratedb")]
 const FRAME: (&str, &str) = ("<<sawmill ", ">>");
 
@@ -40,7 +40,7 @@ pub(crate) fn received(error: &DataFusionError) -> (String, bool) {
     framed().unwrap_or_else(|| (of_task(&text).unwrap_or_else(|| text.clone()), is_mismatch(error)))
 }
 
-/// What an error of a task says that Ballista shows with the structure of all its layers:
+/// The message inside a task's error, which Ballista prints with the structure of all its layers:
 /// `.. runtime execution error: DataFusionError(Shared(External(ArrowError(ParquetError("what was wrong")))))`.
 #[cfg(feature = "cratedb")]
 fn of_task(text: &str) -> Option<String> {

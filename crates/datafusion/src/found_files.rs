@@ -1,4 +1,4 @@
-//! Which files and objects a path, a URL or a pattern names.
+//! Finds the files and objects that a path, a URL or a pattern names.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(crate) fn absolute(pattern: &str) -> Result<String> {
 /// those below a folder, or the matches of the pattern. Names that begin with `_` or `.` are skipped.
 ///
 /// # Errors
-/// There are none, or a directory or a store cannot be read.
+/// No files match, or a directory or a store cannot be read.
 pub(crate) fn named(pattern: &str) -> Result<Vec<String>> {
     match objects::url_of(pattern)? {
         Some(url) => Ok(objects_named(&url)?.into_iter().map(|(url, _)| url.to_string()).collect()),
@@ -51,7 +51,7 @@ pub(crate) fn none(pattern: &str) -> DataFusionError {
 /// The objects that a URL or a pattern names, with their sizes as far as they were listed.
 ///
 /// # Errors
-/// There are none, or the store cannot be read.
+/// No objects match, or the store cannot be read.
 pub(crate) fn objects_named(url: &ObjectUrl) -> Result<Vec<(ObjectUrl, Option<u64>)>> {
     let key = url.key();
     let is_pattern = is_pattern(Path::new(key));

@@ -18,7 +18,7 @@
 //! # Ok::<(), datafusion::error::DataFusionError>(())
 //! ```
 //!
-//! | room | what it does |
+//! | module | what it does |
 //! |---|---|
 //! | `functions` | table functions of SQL, with named arguments |
 //! | `footers` | footers of Parquet files as a table |
@@ -27,7 +27,7 @@
 //! | `sinks` | tables of PostgreSQL and CrateDB that statements fill (features `postgres`, `cratedb`), and loads as jobs (feature `cluster`) |
 //! | `objects` | objects of stores, and their footers |
 //! | `units` | work in units that an engine can place on machines |
-//! | `operator` | what our operators have in common |
+//! | `operator` | the frame that our operators share |
 //! | `codec` | plans on their way to the executors of Ballista (feature `cluster`) |
 //! | [`cluster`] | the command `sawmill-cluster` (feature `cluster`) |
 

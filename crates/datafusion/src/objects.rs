@@ -66,12 +66,12 @@ pub(crate) fn open(url: &ObjectUrl) -> Result<ObjectBytes> {
 /// The footer of a file or an object.
 ///
 /// # Errors
-/// It cannot be read, or is not that of a Parquet file.
+/// The file cannot be read, or is not a Parquet file.
 pub(crate) fn footer(name: &str, options: &Options) -> Result<Footer> {
     let Some(url) = url_of(name)? else { return Footer::open_with(name, options).map_err(external) };
     let object = open(&url)?;
     let footer = Footer::read(&object, name, options);
-    // The error of the store says more than that of the decoder above it.
+    // The store's error says more than the decoder's.
     match object.0.fault().cloned() {
         Some(fault) => Err(external(fault)),
         None => footer.map_err(external),

@@ -1,4 +1,4 @@
-//! Operators of ours with one child: what they have in common, so that each says only what it does.
+//! Shared `ExecutionPlan` boilerplate for operators with one input.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-/// What an operator does with the rows of its child.
+/// The work of an operator on the rows of its child.
 pub(crate) trait Operation: Debug + Send + Sync + 'static {
     /// The name of the operator.
     const NAME: &'static str;
 
-    /// What `EXPLAIN` shows.
+    /// The line that `EXPLAIN` shows.
     fn explained(&self) -> String;
 
-    /// The schema and the partitions of what it returns.
+    /// The schema and the partitions of the result.
     fn properties(&self, child: &Arc<dyn ExecutionPlan>) -> PlanProperties;
 
     /// Runs a partition, and measures it.
     ///
     /// # Errors
-    /// There is no such partition.
+    /// The partition does not exist.
     fn execute(
         &self,
         child: &Arc<dyn ExecutionPlan>,
@@ -36,7 +36,7 @@ pub(crate) trait Operation: Debug + Send + Sync + 'static {
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<SendableRecordBatchStream>;
 
-    /// What is known of its rows before it runs, those of one partition or of all.
+    /// Statistics known before it runs, of one partition or of all.
     fn statistics(&self, child: &Arc<dyn ExecutionPlan>, partition: Option<usize>) -> Statistics;
 }
 

@@ -64,7 +64,7 @@ impl Tables {
         }
     }
 
-    /// A name that no other test uses.
+    /// A name that is unique among the tests.
     fn table(&self) -> String {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         format!("sinks_{}_{}", std::process::id(), NUMBER.fetch_add(1, Relaxed))

@@ -202,7 +202,7 @@ async fn files_of_different_columns_are_one_table() {
 async fn a_limit_reads_no_more_files_than_it_needs() {
     let folder = tempfile::tempdir().unwrap();
     let files = files_of("orders", 3, folder.path());
-    // The last file is no Parquet file, which a query of the others does not notice.
+    // The last file is not a Parquet file, but the limit keeps the query from reading it.
     std::fs::write(&files[2], "PAR1 nothing PAR1").unwrap();
     let pattern = folder.path().display();
     let found =

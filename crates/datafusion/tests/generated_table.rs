@@ -228,7 +228,7 @@ async fn a_limit_is_the_first_rows_and_ends_the_work() {
     let context = self::context(4);
     let sql = "SELECT count(*) FROM (SELECT n FROM gen('orders', rows => 1e15, number => 'n') LIMIT 1500) WHERE n < 1500";
     assert_eq!(number(&context, sql).await, 1500);
-    // The limit is above the filter, so that nobody knows beforehand how many rows have to be made.
+    // The limit is above the filter, so the number of rows to make is not known beforehand.
     let sql = "SELECT n FROM gen('orders', rows => 1e15, number => 'n') WHERE n % 1000 = 999 LIMIT 5";
     assert_eq!(rows(&context, sql).await.unwrap().num_rows(), 5);
 }
@@ -242,7 +242,7 @@ async fn providers_are_tables_of_dataframes_too() {
     let plan = physical(&context, "SELECT max(name) FROM contacts").await;
     assert!(plan.contains("DataSourceExec: partitions=3"), "{plan}");
     assert_eq!(number(&context, "SELECT sum(n) FROM contacts").await, 2999 * 1500);
-    // There are no more rows of TPC-H than it has.
+    // TPC-H tables have a fixed number of rows, and asking for more adds none.
     let regions = GeneratedTable::with_scale("tpch/region", 0.1).unwrap().with_rows(100);
     context.register_table("regions", std::sync::Arc::new(regions)).unwrap();
     assert_eq!(number(&context, "SELECT count(*) FROM regions").await, 5);

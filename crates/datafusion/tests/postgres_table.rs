@@ -272,7 +272,7 @@ fn explained_statements_are_planned_as_they_are_run() {
     assert_eq!(tables.number("select count(*) from ea"), 0);
     explained(&tables, "EXPLAIN ANALYZE INSERT INTO pg.ea (a) SELECT 1").unwrap();
     assert_eq!(tables.number("select count(*) from ea where a = 1 and b = 5 and c = 'd'"), 1);
-    // Lists, which SQL does not convert to the text that stands for the column's type.
+    // Lists: the plan shows their columns as text, to which SQL cannot convert them.
     tables.run("CREATE TABLE pg.orders AS SELECT * FROM gen('orders', rows => 10)").unwrap();
     let plan = explained(&tables, "EXPLAIN INSERT INTO pg.orders SELECT * FROM gen('orders', rows => 10)");
     assert!(plan.unwrap().contains("InsertExec: PostgreSQL table=orders"));

@@ -1,5 +1,5 @@
-//! Load tests of databases that do not flatter them: operations have intended start times, latency counts from
-//! these, and every acknowledged row is looked for afterwards.
+//! Load tests that do not flatter databases: operations have intended start times, latency counts from these, and
+//! the run looks for every acknowledged row afterwards.
 //!
 //! ```text
 //! plan ─▶ schedule: intended starts ─▶ connections: make, wait, carry out ─▶ samples ─▶ recorder ─▶ result
@@ -16,13 +16,13 @@
 //! assert_eq!((a.count(), a.quantile(0.5)), (100, 800));
 //! ```
 //!
-//! | room | what it does |
+//! | module | what it does |
 //! |---|---|
-//! | `plan` | what a run is to do: read from TOML, or made of a dataset's name |
+//! | `plan` | the plan of a run: read from TOML, or made for a dataset |
 //! | `arrivals` | intended starts: arrival processes over a rate that changes with time |
-//! | `mix` | operations by weight; rows as functions of their numbers; which earlier row is chosen |
+//! | `mix` | operations by weight; rows as functions of their numbers; the choice of earlier rows |
 //! | `work` | operations carried out on PostgreSQL, CrateDB or nothing, each with an outcome |
-//! | `proof` | what is known of every row, and whether the server holds it |
+//! | `proof` | the state of every row, and whether the server holds it |
 //! | `run` | the engine: connections, recorder, chaos, the search for the highest rate |
 //! | `result` | the result file, the seconds of a run, histograms that merge exactly |
 //! | `observer` | how a run is watched |

@@ -1,7 +1,7 @@
 //! The results of several driving processes as one.
 //!
-//! Histograms of the whole run are added count by count, which is exact. Those of single seconds are stored in
-//! coarse buckets, so that a merged second's percentiles are upper bounds of these: up to a fifth too high.
+//! Adds histograms of the whole run count by count, which is exact. Histograms of single seconds are stored in
+//! coarse buckets. Percentiles of a merged second are therefore upper bounds, up to a fifth too high.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use crate::result::second::{OperationSecond, Second, ServerSample};
 /// Merges the results of the parts of one load test.
 ///
 /// # Errors
-/// There is nothing to merge; the results are not of one plan; a part is missing or comes twice; or one of them
-/// is a search for the highest rate.
+/// The list is empty; the results have different plans; a part is missing or occurs twice; or one of them is a
+/// search for the highest rate.
 pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     let Some((first, rest)) = parts.split_first() else {
         return Err(Error::new("there are no results to merge", "", "pass the results of all parts"));
@@ -67,7 +67,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     Ok(merged)
 }
 
-/// The limits of the parts, judged by the figures of all of them together.
+/// The limits of the parts, compared with the merged figures.
 fn limits(parts: &[NamedResult], merged: &DriveResult) -> Result<Vec<LimitResult>, Error> {
     let mut limits: Vec<LimitResult> = Vec::new();
     for part in parts {
@@ -106,7 +106,7 @@ fn same_plan(first: &NamedResult, other: &NamedResult) -> Result<(), Error> {
     ))
 }
 
-/// Checks that each part is there once, if the results say which they are.
+/// Checks that each part occurs once, if the results name their parts.
 fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for part in parts {
@@ -147,7 +147,7 @@ const MAX_SHOWN: usize = 10;
 /// How far apart parts of one run may begin, in seconds: the clocks of their machines may differ as much.
 const TOGETHER: f64 = 1.0;
 
-/// Checks that no result is there twice, and that all began together: rates of different times do not add up.
+/// Checks that no result occurs twice, and that all began together: rates of different times do not add up.
 fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
     for (place, part) in parts.iter().enumerate() {
         let before = parts.get(..place).unwrap_or_default();
@@ -284,7 +284,7 @@ fn chaos(results: &[&DriveResult]) -> Vec<crate::ChaosEvent> {
     all
 }
 
-/// Sums by table: each part has looked for its own rows.
+/// Sums by table: each part has checked its own rows.
 fn proof(results: &[&DriveResult]) -> Vec<Proof> {
     let mut tables: Vec<Proof> = Vec::new();
     for one in results.iter().flat_map(|result| &result.proof) {

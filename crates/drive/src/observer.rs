@@ -4,7 +4,7 @@ use crate::result::file::{DriveResult, OperationResult, RunDescription};
 use crate::result::histogram::Durations;
 use crate::result::second::{ChaosEvent, Second};
 
-/// Receives what happens, on a thread of its own that the workers do not wait for.
+/// Receives the events of a run, on a separate thread that the workers do not wait for.
 pub trait Observer: Send {
     /// The run begins.
     fn started(&mut self, _run: &RunDescription) {}
@@ -19,7 +19,7 @@ pub trait Observer: Send {
 /// The state of a run at the end of a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
-    /// What the run is to do.
+    /// The settings of the run.
     pub run: &'a RunDescription,
     /// The second that has ended.
     pub second: &'a Second,
@@ -35,11 +35,11 @@ pub struct Snapshot<'a> {
 /// Histograms of one operation.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalHistograms {
-    /// From the intended start to the end, of what ended well.
+    /// From the intended start to the end, of successful operations.
     pub latency: Durations,
-    /// From the actual start to the end, of what ended well.
+    /// From the actual start to the end, of successful operations.
     pub service: Durations,
-    /// From the intended start to the end, of what was sent and failed.
+    /// From the intended start to the end, of operations that were sent and failed.
     pub failures: Durations,
 }
 

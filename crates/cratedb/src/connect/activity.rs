@@ -11,8 +11,9 @@ use crate::connect::client::{Client, Cluster, Failed};
 /// The question, which is one of the jobs itself: it has just started by the clock of the server.
 const JOBS: &str = "SELECT stmt, started FROM sys.jobs";
 
-/// Whether to go on waiting for the answer to a statement after the cluster's silence; otherwise the reason. Other
-/// connections may run the same statement: only a job that has run for half of that time is taken for it.
+/// Decides whether to go on waiting for an answer after the cluster's silence; otherwise returns the reason. Other
+/// connections may run the same statement, so only a job that has run for at least half of the silence counts as
+/// this one.
 pub(crate) fn goes_on(
     cluster: &Arc<Cluster>,
     is_meant: &dyn Fn(&str) -> bool,

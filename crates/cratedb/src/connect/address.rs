@@ -31,7 +31,7 @@ pub(crate) struct Node {
 /// Files of certificates, in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
-    /// The authorities that may have signed the server's certificate; by default those of the system.
+    /// Certificate authorities that may sign the server's certificate; by default the system's.
     pub authorities: Option<PathBuf>,
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,

@@ -66,7 +66,7 @@ impl Cluster {
         }))
     }
 
-    /// How long nothing may come before the server is asked whether it still works on a request.
+    /// How long an answer may stay silent before the server is asked whether it still works on the request.
     pub(crate) fn silence(&self) -> Duration {
         self.server.timeout.unwrap_or(if self.patience.is_zero() { SILENCE } else { self.patience })
     }
@@ -91,7 +91,7 @@ impl Cluster {
     pub(crate) fn passes(&self, refusal: &ServerError) -> bool {
         let outage = self.outage();
         let restarted = || outage.lost.is_some_and(|lost| lost.elapsed() <= self.patience.max(RECOVERY));
-        // The schema sys is there at once: who does not know it may not read it.
+        // `sys` always exists, so "unknown schema" means a missing privilege.
         let is_lacking = || {
             matches!(refusal.code, 4041 | 4045)
                 && !["'sys'", "'sys."].iter().any(|sys| refusal.message.contains(sys))
@@ -133,7 +133,7 @@ impl Cluster {
         self.connection_lost();
     }
 
-    /// A node has answered; the end of an outage that was reported is reported, too.
+    /// Notes that a node has answered, and reports the end of an outage that was reported.
     fn answered(&self, control: &Control<'_>) {
         let mut outage = self.outage();
         outage.reached = true;
@@ -293,7 +293,7 @@ impl Client {
         Ok(())
     }
 
-    /// Has an open connection to a node ready.
+    /// Makes sure that a connection to a node is open.
     fn connect(&mut self, node: usize, place: &Node, control: &Control<'_>) -> Result<(), TransportError> {
         let Some(slot) = self.connections.get_mut(node) else { return Ok(()) };
         if slot.as_ref().is_some_and(HttpConnection::is_open) {
@@ -324,7 +324,8 @@ impl Client {
         self.unless_refused(statement, arguments, retries, control)?
     }
 
-    /// The same; the inner error is the server's refusal, of which the caller may make something.
+    /// As [`sql`](Self::sql), but returns the server's refusal as the inner error, so that the caller can handle
+    /// it.
     pub(crate) fn unless_refused(
         &mut self,
         statement: &str,
@@ -453,7 +454,7 @@ fn write_head(head: &mut Vec<u8>, cluster: &Cluster, place: &Node, gzip: bool, l
     head.extend_from_slice(b"\r\n");
 }
 
-/// What to do about a table with more columns than `mapping.total_fields.limit`, 1,000 by default.
+/// Advice for a table with more columns than `mapping.total_fields.limit`, 1,000 by default.
 pub(crate) const MORE_COLUMNS: &str = "fields of objects count too: allow more with --with \
      'mapping.total_fields.limit=3000' for a new table, or with ALTER TABLE ... SET \
      (\"mapping.total_fields.limit\" = 3000) for one that exists";

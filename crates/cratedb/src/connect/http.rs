@@ -48,7 +48,7 @@ pub(crate) enum TransportError {
 /// An open connection to a node.
 pub(crate) struct HttpConnection {
     stream: Stream,
-    /// Bytes that came and were not used yet: `input[at..]`.
+    /// Bytes that have arrived and are not used yet: `input[at..]`.
     input: Vec<u8>,
     at: usize,
     body: Vec<u8>,
@@ -113,7 +113,7 @@ impl HttpConnection {
         Ok(Self { stream, input: Vec::new(), at: 0, body: Vec::new(), open: true })
     }
 
-    /// Whether another request can be sent: the server has not closed the connection meanwhile.
+    /// Whether the server still keeps the connection open, so that another request can be sent.
     pub(crate) fn is_open(&self) -> bool {
         let (Stream::Plain(stream) | Stream::Tls(_, stream)) = &self.stream;
         if !self.open || stream.set_nonblocking(true).is_err() {
@@ -121,7 +121,7 @@ impl HttpConnection {
         }
         let peeked = stream.peek(&mut [0]);
         let quiet = matches!(&peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-        // A session ticket of TLS may have come after the last answer.
+        // A TLS session ticket may have arrived after the last answer.
         let tls = matches!(self.stream, Stream::Tls(..)) && matches!(peeked, Ok(1..));
         stream.set_nonblocking(false).is_ok() && (quiet || tls)
     }
@@ -273,7 +273,7 @@ impl HttpConnection {
 
     /// Reads some more input.
     fn more(&mut self, end: &End<'_>, control: &Control<'_>) -> Result<(), Failure> {
-        // Whatever comes, and however fast: the whole answer has its time.
+        // The time limit is for the whole answer, however fast it arrives.
         pause(end, control)?;
         self.input.drain(..self.at);
         self.at = 0;
@@ -337,7 +337,7 @@ fn parse_head(head: &[u8]) -> Option<(u16, Length, bool)> {
     Some((status, length, keep))
 }
 
-/// Whether an error only says that the time to look at the cancel flag has come.
+/// Whether an error only says that it is time to check the cancel flag.
 fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
@@ -352,7 +352,7 @@ fn pause(end: &End<'_>, control: &Control<'_>) -> Result<(), Failure> {
 
 /// How long to wait for an answer.
 pub(crate) struct Limit<'a> {
-    /// The time until `goes_on` is asked.
+    /// The silence after which `goes_on` is asked.
     pub silence: Duration,
     /// Whether to wait for as long again; otherwise the reason.
     pub goes_on: &'a dyn Fn() -> Result<(), String>,
@@ -385,7 +385,7 @@ impl<'a> End<'a> {
         }
         let more = match goes_on() {
             Ok(()) => *silence,
-            // An answer may have come while the server was asked.
+            // The answer may have arrived while the server was asked.
             Err(why) => {
                 self.gone.replace(Some(why));
                 LOOK
@@ -417,7 +417,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends all bytes; after the last piece nothing stays behind. Time runs from the last progress on.
+    /// Sends all bytes, and flushes after the last piece. Each progress restarts the time limit.
     fn send(
         &mut self,
         mut bytes: &[u8],

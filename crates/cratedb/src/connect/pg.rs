@@ -83,7 +83,7 @@ impl PgInsert {
         Ok(Self { connection, plain, repeat })
     }
 
-    /// Whether the server has closed the connection since its last answer: what is sent now would not arrive.
+    /// Whether the server has closed the connection since its last answer. A request sent now would not arrive.
     pub(crate) fn is_closed(&self, control: &Control<'_>) -> bool {
         // The client notices a closed connection only while it waits for something.
         let moment = async {
@@ -93,7 +93,7 @@ impl PgInsert {
         self.connection.wait(control, moment).is_err() || self.connection.client.is_closed()
     }
 
-    /// Inserts a block, whose rows get the tag, where there is one; returns the number of rows that went in.
+    /// Inserts a block, and adds the tag to its rows if there is one. Returns the number of inserted rows.
     pub(crate) fn insert(
         &self,
         columns: &[Bytes],

@@ -17,7 +17,7 @@ pub struct CrateStatements {
     phase: Phase,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrateReply {
     /// Status 200: the body.

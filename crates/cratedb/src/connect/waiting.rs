@@ -45,8 +45,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Nothing has failed yet. At least so many new tries are made, and for as long as the cluster's patience
-    /// lasts.
+    /// Starts without failures. [`pause`](Self::pause) allows at least `retries` new tries, and further ones until
+    /// the cluster's patience runs out.
     pub(crate) fn new(retries: u32) -> Self {
         Self { retries, tries: 0, since: Instant::now() }
     }

@@ -1,10 +1,10 @@
-//! Byte buffers that go round between encoder and connection, so that none is allocated a batch.
+//! Byte buffers that encoder and connection pass back and forth, so that no batch allocates one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// The buffers that are free.
+/// The free buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Bodies {
     /// A buffer that grew beyond this is let go.
@@ -13,7 +13,7 @@ pub(crate) struct Bodies {
 }
 
 impl Bodies {
-    /// Buffers of about so many bytes.
+    /// Keeps buffers of about `bytes` bytes.
     pub(crate) fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self { keep: bytes + bytes / 2 + 64 * 1024, free: Mutex::default() })
     }
@@ -23,7 +23,7 @@ impl Bodies {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// What is in a buffer; its memory comes back when the last reader is done.
+    /// Shares the contents of a buffer. The buffer returns to the free ones when its last reader drops it.
     pub(crate) fn lend(self: &Arc<Self>, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(Lent { bytes, home: Arc::clone(self) })
     }

@@ -1,9 +1,8 @@
-//! Brings values that the server returns into the form in which the loader sends them.
+//! Converts values that the server returns into the form in which the loader sends them.
 //!
-//! A row's canonical bytes, which the content sum is taken of, are its values as the loader writes them in
-//! JSON, joined by commas, without the row key. The server answers in JSON of its own (other spelling of
-//! floats, numerics as numbers, fields in another order); brought into the same form, equal rows are equal
-//! bytes.
+//! The content sum covers a row's canonical bytes: its values as the loader writes them in JSON, joined by commas,
+//! without the row key. The server writes JSON differently: it spells floats in another way, returns numerics as
+//! numbers, and orders fields in another way. Converted to one form, equal rows have equal bytes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -43,7 +42,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Nothing of so many columns.
+    /// Empty sums for `columns` columns.
     pub(crate) fn empty(columns: usize, each_column: bool) -> Self {
         let each = if each_column { vec![ContentSum::default(); columns] } else { Vec::new() };
         Self { whole: Tally::empty(columns), each }
@@ -93,7 +92,7 @@ impl Sums {
     }
 }
 
-/// What a row that was sent adds to a tally; `row` is its values without the row key.
+/// The tally of a single sent row; `row` holds its values without the row key.
 pub(crate) fn sent_row(row: &[u8], columns: usize) -> Tally {
     let mut tally = Tally::empty(columns);
     tally.rows = 1;

@@ -1,9 +1,9 @@
-//! Batches to blocks of rows in JSON, and beside them columns in binary where the transport takes columns.
+//! Encodes batches as blocks of rows in JSON, with binary columns in addition if the transport takes them.
 //!
-//! A row is a JSON array; rows are joined by commas, so that a block or any range of its rows is the
-//! inside of `bulk_args`. Values go from Arrow arrays into one buffer that is used again. The rows are
-//! written in any case, also where columns are sent: the content sum is taken of them, and should the
-//! server refuse a block of columns, its rows are sent to find those that are at fault.
+//! A row is a JSON array. Rows are joined by commas, so that a block or any range of its rows can be put into
+//! `bulk_args`. Values are copied from Arrow arrays into one buffer, which is reused. Rows are always written, even
+//! if columns are sent: the content sum needs them, and if the server refuses a block of columns, its rows are sent
+//! to find the faulty ones.
 
 use std::sync::Arc;
 
@@ -27,11 +27,12 @@ pub(crate) struct EncodePlan {
     pub plan: Plan,
     /// Rows of a block.
     pub rows: usize,
-    /// Bytes of a block's rows, and of its columns where there are any; a larger row has a block of its own.
+    /// Maximum bytes of a block's rows, and also of its columns if there are any. A larger row gets a separate
+    /// block.
     pub bytes: usize,
     /// Bytes of a single row's values, beyond which it fits no request; see [`longest_row`].
     pub longest_row: usize,
-    /// Whether to write columns, too.
+    /// Whether to write columns as well.
     pub columns: bool,
     /// Rows that cannot be represented are left out and reported with their block.
     pub leave_out: bool,
@@ -51,9 +52,9 @@ pub(crate) struct CrateEncoder {
     body: Vec<u8>,
     marks: Marks,
     arrays: Vec<ArrayColumn>,
-    /// A value of the block has no place in its column: it goes without columns.
+    /// A value of the block does not fit its column's binary type: the block is sent as rows only.
     by_row: bool,
-    /// Bytes of columns that a row adds at most beside what it takes as JSON; 0 without columns.
+    /// Upper bound of a row's binary columns in bytes, beyond its JSON; 0 if none are sent.
     beside: usize,
     /// Beginning of the row keys of the unit.
     key: Vec<u8>,
@@ -106,7 +107,7 @@ impl CrateEncoder {
             write_int(place, body);
             body.push(b'"');
         }
-        // A comma precedes each value; the opening bracket replaces the first one if there is no key.
+        // A comma precedes each value. Without a key, the opening bracket replaces the first comma.
         let start = body.len();
         for (i, column) in bound.iter().enumerate() {
             body.push(b',');
@@ -188,7 +189,7 @@ impl CrateEncoder {
 enum Places<'b> {
     /// One after the other from this one on.
     From(u64),
-    /// Each by itself.
+    /// At these row numbers.
     Each(&'b [i64]),
 }
 
@@ -239,7 +240,7 @@ impl BatchEncoder for CrateEncoder {
         let base = self.next;
         let places = Places::of_batch(batch, self.first_row + u64::from(base));
         let mut pending: Vec<u32> = Vec::new();
-        // What is left out is taken off again.
+        // Count all rows first; each row that is left out is subtracted below.
         for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
             *count += column.non_null(batch.num_rows());
         }

@@ -46,7 +46,7 @@ pub(crate) enum Form {
     Real,
     Double,
     Text,
-    /// Text of at most so many UTF-16 code units.
+    /// Text of at most this many UTF-16 code units.
     Varchar(u32),
     Base64,
     Hex,
@@ -147,7 +147,7 @@ fn timestamp(unit: TimeUnit, zone: bool, options: &CrateOptions) -> (CrateType, 
     }
 }
 
-/// A struct, whose fields have names of their own that CrateDB accepts.
+/// A struct, if CrateDB accepts its field names and none occurs twice.
 fn object(fields: &Fields, options: &CrateOptions) -> Result<(CrateType, Form), String> {
     let mut types = Vec::with_capacity(fields.len());
     let mut members: Vec<Member> = Vec::with_capacity(fields.len());

@@ -5,7 +5,7 @@ use sawmill_pgcopy::{Fault, Integers};
 
 use crate::encode::json;
 
-/// How a moment becomes milliseconds.
+/// How to convert a time value to milliseconds.
 #[derive(Clone, Copy)]
 pub(crate) enum Scale {
     Times(i64),

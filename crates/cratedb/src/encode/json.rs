@@ -45,8 +45,8 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 /// Whether one of eight bytes has to be escaped: a control character, a quotation mark or a backslash.
 #[inline]
 fn any_escaped(word: u64) -> bool {
-    // The high bit of a byte of `x - ONES & !x` is set where the byte of x is zero, and perhaps in bytes
-    // above such a one, but nowhere else.
+    // The high bit of a byte of `x - ONES & !x` is set where the byte of x is zero. It may also be set in bytes
+    // above a zero byte, but nowhere else.
     let zero = |x: u64| x.wrapping_sub(ONES) & !x;
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     let quote = zero(word ^ (ONES * u64::from(b'"')));
@@ -75,7 +75,7 @@ fn first_escaped(text: &[u8]) -> Option<usize> {
     }
     match (text.last_chunk::<8>(), rest) {
         (_, []) => None,
-        // The last eight bytes, some of which were looked at already.
+        // The last eight bytes; the loop has checked some of them before.
         (Some(word), _) if !any_escaped(u64::from_le_bytes(*word)) => None,
         _ => found(at, rest),
     }

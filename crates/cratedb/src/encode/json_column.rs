@@ -145,7 +145,7 @@ impl JsonColumn<'_> {
         }
     }
 
-    /// The values of an array of so many that are not NULL.
+    /// How many of the array's `rows` values are not NULL.
     pub(crate) fn non_null(&self, rows: usize) -> u64 {
         match &self.values {
             Values::Null => 0,
@@ -182,7 +182,7 @@ impl JsonColumn<'_> {
             Values::Wide16(values) => json::write_f64(values[row].to_f64(), out),
             Values::Wide32(values) => json::write_f64(f64::from(values[row]), out),
             Values::Text(values) | Values::Varchar(values, _) => {
-                // Text comes as bytes if some of it is not UTF-8.
+                // Text arrives as bytes if some of it is not UTF-8.
                 if let ByteStrings::BinaryView(_) = values {
                     utf8(values.value(row), row)?;
                 }
@@ -192,7 +192,7 @@ impl JsonColumn<'_> {
                 json::write_text(values.value(row), out);
             }
             Values::Base64(_) | Values::Hex(_) | Values::Uuid(_) => quoted(out, &|out| {
-                // None of these writes anything that JSON escapes.
+                // All three write only characters that JSON does not escape.
                 let _ = self.write_plain(row, out);
             }),
             Values::Millis(values, scale, data_type) => {

@@ -88,8 +88,8 @@ impl ArrayColumn {
         Ok(())
     }
 
-    /// Appends the values of rows that follow each other, of a column of this type. Its kind is looked at
-    /// once; an error comes with the row.
+    /// Appends the values of consecutive rows of a column of this type. The type is matched once; an error names
+    /// the row.
     pub(crate) fn extend(
         &mut self,
         data_type: &CrateType,
@@ -142,7 +142,7 @@ impl ArrayColumn {
         rows.try_for_each(|row| self.push(data_type, bound, row).map_err(|fault| (row, fault)))
     }
 
-    /// Elements of one width. What has no record goes, or fails, by itself.
+    /// Elements of one width. A value for which `record` returns `None` is pushed alone, which may fail.
     fn run<T: Copy, const R: usize>(
         &mut self,
         data_type: &CrateType,
@@ -185,7 +185,7 @@ impl ArrayColumn {
     /// The array with its header, whose elements are of this type.
     pub(crate) fn finish(mut self, data_type: &CrateType) -> Vec<u8> {
         let oid = element_type(data_type).oid();
-        // An empty array has no dimension; there is none, since no block is empty.
+        // An empty array would have no dimension, but no block is empty.
         for (at, value) in [1, i32::from(self.nulls), oid as i32, self.elements, 1].into_iter().enumerate() {
             self.bytes[at * 4..at * 4 + 4].copy_from_slice(&value.to_be_bytes());
         }
@@ -237,8 +237,8 @@ fn variable(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fa
     Ok(())
 }
 
-/// Bytes that an element takes at most beside what it takes as JSON: all of it for those of known width, the
-/// length before it for texts.
+/// Maximum bytes of an element beyond its JSON: the whole element for types of fixed width, the length prefix for
+/// texts.
 pub(crate) fn beside_json(data_type: &CrateType) -> usize {
     4 + match data_type {
         CrateType::Boolean => 1,

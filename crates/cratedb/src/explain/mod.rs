@@ -23,13 +23,13 @@ use crate::target::CrateDb;
 pub struct CrateExplanation {
     /// Schema and name of the table.
     pub table: String,
-    /// What happens to it.
+    /// How the table is filled.
     pub mode: Mode,
     /// The transport.
     pub transport: String,
     /// How often a row can be in the table, and why.
     pub delivery: String,
-    /// What that costs, and what the other ways would.
+    /// The costs of this way, and of the other ways.
     pub ways: Vec<ExplainedWay>,
     /// Where the rates of [`ways`](Self::ways) come from.
     pub measured: String,
@@ -37,7 +37,7 @@ pub struct CrateExplanation {
     pub files: usize,
     /// Rows of the source.
     pub rows: u64,
-    /// Units of work: what is recorded as done, and sent again after a failure.
+    /// Units of work. Each is recorded when it is done; after a failure, unrecorded units are sent again.
     pub units: usize,
     /// Connections.
     pub degree: usize,
@@ -51,7 +51,7 @@ pub struct CrateExplanation {
     pub columns: Vec<ExplainedColumn>,
     /// The statement that creates the table, or that adds columns to it.
     pub ddl: Option<String>,
-    /// What would be done about columns by which the files and the table differ.
+    /// The changes for columns by which the files and the table differ.
     #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
     pub changes: ColumnChanges,
 }
@@ -72,8 +72,7 @@ pub struct ExplainedColumn {
 }
 
 impl CrateDb {
-    /// What a load of this source would do. Only mode append asks the server: for the columns and the key of
-    /// the table.
+    /// Explains a load of this source. Only mode append asks the server, for the columns and the key of the table.
     ///
     /// # Errors
     /// As [`ddl`](Self::ddl); with mode append a server that cannot be reached, and a table that does not
@@ -134,7 +133,7 @@ impl CrateDb {
         })
     }
 
-    /// The columns of a plan, `existing` those of a table that exists.
+    /// The columns of a plan. `existing` holds the columns of a table that exists.
     fn explained(
         &self,
         planned: &[Column],
@@ -181,7 +180,7 @@ impl CrateDb {
         }
     }
 
-    /// The transport that rows take, as far as it is known without asking the server.
+    /// The transport of the rows, as far as it is known without asking the server.
     fn transport_of(&self, key: &Key) -> String {
         match self.options.transport {
             Transport::Http => "http: bulk_args".to_owned(),

@@ -1,11 +1,11 @@
-//! What each way in which rows arrive costs the server.
+//! The cost of each way in which rows can arrive at the server.
 
 use sawmill_loader::Mode;
 use serde::Serialize;
 
 use crate::table::columns::Key;
 
-/// A way in which rows arrive, and what it costs.
+/// A way in which rows can arrive, and its cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExplainedWay {
     /// What makes a repeated row harmless, and the option that asks for it.
@@ -13,13 +13,13 @@ pub struct ExplainedWay {
     /// How often a row can be in the table.
     pub delivery: String,
     /// Thousand rows a second over HTTP; see [`CrateExplanation::measured`](super::CrateExplanation::measured).
-    /// None where that was not measured.
+    /// `None` if not measured.
     pub over_http: Option<u32>,
     /// The same over the PostgreSQL wire.
     pub over_pg: Option<u32>,
-    /// What it costs beside that.
+    /// Costs besides the rate.
     pub costs: String,
-    /// Whether this load goes this way.
+    /// Whether this load uses this way.
     pub chosen: bool,
 }
 
@@ -33,7 +33,7 @@ const TAGS: Rates = (Some(101), Some(121));
 const ROW_KEY: Rates = (Some(90), Some(102));
 const NOT_MEASURED: Rates = (None, None);
 
-/// The ways that a mode has; the one that a load with this key goes is marked.
+/// The ways of a mode, with the way marked that a load with this key uses.
 pub(super) fn ways(mode: Mode, key: &Key) -> Vec<ExplainedWay> {
     let way = |way: &str, delivery: &str, (over_http, over_pg): Rates, costs: &str, chosen: bool| {
         let [way, delivery, costs] = [way, delivery, costs].map(str::to_owned);

@@ -64,9 +64,9 @@ pub(crate) struct LoadRecord {
     /// Rows of the table as they were counted: before the load as long as it is under way, at its end when it
     /// is complete.
     pub rows: u64,
-    /// What the table held before, where rows are appended and will be verified.
+    /// The table's earlier content, if rows are appended and will be verified.
     pub before: Option<Tally>,
-    /// What the load makes.
+    /// The options that decide how the load stores rows and creates its table.
     pub shape: Shape,
     /// Runs that have begun, this one included: tags begin with their number.
     pub runs: u64,
@@ -75,7 +75,7 @@ pub(crate) struct LoadRecord {
 }
 
 impl LoadRecord {
-    /// Rows that the table had before the load: where they gather in a table of their own, none.
+    /// Rows that the table had before the load; 0 if they gather in a separate table.
     pub(crate) fn rows_before(&self) -> u64 {
         if self.state == State::Loading { self.rows } else { 0 }
     }
@@ -94,16 +94,16 @@ pub(crate) struct RecordedLoad {
     /// Moments by the clock of the loader, UTC, RFC 3339.
     pub begun: String,
     pub completed: Option<String>,
-    /// Requests whose rows were counted when the load ended; none of loads without tags.
+    /// Requests whose rows were counted when the load ended; `None` for loads without tags.
     pub audited: Option<u64>,
 }
 
-/// A load into the table that is looked at.
+/// An earlier load into the same table.
 pub(crate) struct LoadIntoTable {
     pub load: EarlierLoad,
-    /// Rows of the table as it was counted when the load was complete.
+    /// The table's row count when the load was complete.
     pub rows: u64,
-    /// When that was; none of loads that are not.
+    /// When the load was complete; `None` if it is not.
     pub completed: Option<String>,
     /// As of [`LoadRecord::shape`].
     pub shape: Shape,
@@ -122,7 +122,7 @@ impl Checkpoints {
         Self { schema: schema.to_owned(), retries }
     }
 
-    /// The same for what is better asked again later than tried again now.
+    /// The same tables, without retries.
     pub(crate) fn at_once(&self) -> Self {
         Self { schema: self.schema.clone(), retries: 0 }
     }
@@ -236,7 +236,7 @@ impl Checkpoints {
         }
     }
 
-    /// Removes rows of loads and their units: those of one load, or of all loads into a table.
+    /// Removes loads with their units: one load, or all loads into a table. Returns the number of loads.
     pub(crate) fn delete(
         &self,
         client: &mut Client,
@@ -275,8 +275,8 @@ impl Checkpoints {
         Ok(forgotten)
     }
 
-    /// Removes the records of all loads into a table but one: their rows are gone with the table that this
-    /// one has taken the place of.
+    /// Removes the records of all loads into a table except one. The rows of the others are gone with the table
+    /// that this load has replaced.
     pub(crate) fn delete_others(
         &self,
         client: &mut Client,

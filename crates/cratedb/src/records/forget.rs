@@ -15,11 +15,11 @@ use crate::target::CrateDb;
 /// Tries of a lost connection.
 const RETRIES: u32 = 3;
 
-/// Removes the records of all loads into a table and what unfinished ones left behind, recorded or not, and
-/// with `drop_table` the table itself. Rows that were appended stay.
+/// Removes the records of all loads into a table and the leftovers of unfinished loads, recorded or not. With
+/// `drop_table`, drops the table as well. Appended rows stay.
 ///
 /// # Errors
-/// One of the loads is under way.
+/// A load into the table is running.
 pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
     let table = crate_db.table()?;
     let (target, staging) = (table.to_string(), table.staging());
@@ -28,7 +28,7 @@ pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>
     let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, RETRIES);
     let mut forgotten = Forgotten::default();
     let recorded = checkpoints.exist(&mut client, control)?;
-    // The leases keep other runs from loading into the table meanwhile.
+    // The leases keep other runs from loading into the table until the records are gone.
     let mut leases = Vec::new();
     if recorded {
         checkpoints.create(&mut client, control)?;

@@ -1,10 +1,10 @@
 //! One load at a time: a lease on a new table, or on the rest of an append.
 //!
-//! CrateDB has no locks. What it does one after the other is to insert rows of one primary key: of several
-//! loads that insert a lease's next number, one succeeds, and the highest number is the one that counts. The
-//! holder counts up a beat in its row. A holder whose beat stands still for a while, or whose process is seen
-//! to be gone, is followed by the next number, and finds its own row gone. No clock of any machine is
-//! compared with another's.
+//! CrateDB has no locks, but it inserts rows with the same primary key one after the other. If several loads insert
+//! a lease's next number, one of them succeeds, and the highest number holds the lease. The holder regularly
+//! increments a beat in its row. If the beat does not change for a while, or the holder's process is known to be
+//! gone, another load takes the next number. The former holder then finds its row gone. Clocks of different
+//! machines are never compared.
 
 mod owner;
 mod table;
@@ -30,16 +30,16 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Looks in a row that find the same beat before the holder counts as gone: half a minute, without the time in which
 /// the server does not answer, as the holder cannot show itself then either. On a loaded server one beat took 7.8 s.
 const STILL: u32 = 60;
-/// A holder that could not show itself for so long asks the server before each batch whether it is still the holder:
-/// long before another run counts it as gone.
+/// A holder that could not signal for this long asks the server before each batch whether it still holds the lease.
+/// That is long before another run counts it as gone.
 const LATE: Duration = Duration::from_secs(12);
 /// How long the state of loads waits for a sign of their holders: longer than a beat on a loaded server.
 const SIGN: Duration = Duration::from_secs(12);
 /// How long the end of a load may take to give its lease back.
 const GIVE_BACK: Duration = Duration::from_secs(2);
 
-/// What a load has to have for itself: of a table that is made the table, of an append the load alone, as
-/// others may append to the table at the same time.
+/// The lease's name: the table when it is created, the load when it appends, because others may append to the table
+/// at the same time.
 pub(crate) fn lease_name(table: &str, mode: &str, load: &str) -> String {
     if mode == "append" { format!("{table}, load {load}") } else { table.to_owned() }
 }
@@ -87,7 +87,7 @@ pub(crate) struct Lease {
     thread: Option<JoinHandle<Result<()>>>,
 }
 
-/// What the holder and its thread know.
+/// The state that the holder and its thread share.
 struct Holder {
     checkpoints: Checkpoints,
     cluster: Arc<Cluster>,
@@ -141,7 +141,7 @@ impl Lease {
         Ok(Self { holder, thread })
     }
 
-    /// That no other load has followed, as far as this one has seen.
+    /// Checks that this load still holds the lease, as far as it has seen.
     ///
     /// # Errors
     /// Another load has the lease, or may take it because the thread that holds it panicked.
@@ -189,7 +189,7 @@ impl Drop for Lease {
     }
 }
 
-/// The number with which the lease was taken.
+/// Takes the lease, and returns its number.
 fn follow(
     checkpoints: &Checkpoints,
     cluster: &Arc<Cluster>,
@@ -210,11 +210,11 @@ fn follow(
         let is_first = last.is_none();
         let free = match last {
             None => 0,
-            // It was taken, and the answer got lost.
+            // This owner has taken it, but the answer got lost.
             Some(held) if held.owner.as_ref() == Some(owner) => return Ok(held.number),
             Some(held) if held.owner.as_ref().is_some_and(Owner::is_gone) || looks >= STILL => held.number,
             Some(held) if held.owner.as_ref().is_some_and(Owner::is_here) => return Err(busy(&held)),
-            // Of another machine only its beat is seen.
+            // A process on another machine only shows its beat.
             Some(held) => {
                 match seen {
                     Some(seen) if seen != (held.number, held.beat) => return Err(busy(&held)),
@@ -267,13 +267,13 @@ impl Holder {
                 std::thread::park_timeout(end.saturating_duration_since(Instant::now()));
             }
             let began = Instant::now();
-            // What cannot be asked now is asked with the next beat.
+            // If the server does not answer now, the next beat asks again.
             if matches!(self.is_ours(&mut client, &control), Ok(false)) {
                 self.lost.store(true, Relaxed);
                 return;
             }
             if self.over.load(Relaxed) {
-                // A lease that cannot be given back is followed like that of a run that was killed.
+                // If the lease cannot be given back, another run takes it over as after a kill.
                 let _ = self.checkpoints.delete_lease(&mut client, &self.name, self.number, &control);
                 return;
             }

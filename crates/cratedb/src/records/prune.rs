@@ -33,7 +33,7 @@ pub fn crate_prune(
     }
     checkpoints.create(&mut client, control)?;
     for load in pruned.removed.clone() {
-        // The lease keeps others from beginning the load meanwhile.
+        // The lease keeps others from starting the load before its record is deleted.
         let name = lease_name(&load.table, &load.mode, &load.load_id);
         let removed = match Lease::take(&checkpoints, &cluster, &name, control) {
             Err(error) if error.kind() == Kind::Busy => false,

@@ -1,5 +1,5 @@
-//! Files that were loaded into a table before, each by itself: what an append leaves out, and what it ends
-//! first.
+//! Files that earlier loads added to a table, file by file: an append skips them, and first finishes loads that
+//! were interrupted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
 use crate::verify::without_refused::WithoutRefused;
 
 impl CrateDb {
-    /// What a load of this source is recorded by.
+    /// The ID under which a load of this source is recorded.
     pub(crate) fn id_of(&self, source: &dyn Source, table: &CrateTable, key: &Key) -> String {
         let mapping = format!("{}{key:?}{:?}", source.facts().mapping, self.options.by_position);
         load_id(source.files(), &mapping, &table.to_string(), self.mode.name())
     }
 
-    /// What makes two loads of a file loads of the same rows and columns: a hash.
+    /// A hash that two loads of a file share if they load the same rows and columns.
     pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
         let mapping = earlier::mapping_of_files(source, self.options.by_position);
         format!("{:032x}", xxhash_rust::xxh3::xxh3_128(mapping.as_bytes()))
@@ -66,7 +66,7 @@ impl CrateDb {
         Ok(earlier::adds_files(source, &here, options))
     }
 
-    /// What the records say of the source's files, where they are appended.
+    /// Looks up the source's files in the records of an append; `None` without any.
     pub(crate) fn remember(
         &self,
         source: &dyn Source,
@@ -159,13 +159,13 @@ impl Remembering<'_> {
         Ok(())
     }
 
-    /// Whether a load was one of the same rows and columns of its files.
+    /// Whether a load covered the same rows and columns of its files.
     fn is_of_same_rows(&self, load: &EarlierLoad) -> bool {
         load.mapping == self.crate_db.mapping_of_files(self.source)
     }
 
-    /// The files of each load that was broken off and has some of the source's. With a key a load that has
-    /// other files, too, is not in the way: rows that it has brought are found.
+    /// The files of each interrupted load that shares files with the source. With a key, a load with further files
+    /// does not get in the way: the server finds the rows that it has inserted.
     fn unfinished(&self, here: &[&EarlierLoad]) -> Result<Vec<Vec<u32>>> {
         let names: BTreeSet<&String> = self.source.files().iter().map(|file| &file.name).collect();
         let is_in_the_way = |load: &&&EarlierLoad| {
@@ -180,8 +180,8 @@ impl Remembering<'_> {
         earlier::broken_off(self.source, &loads, same).map_err(|error| error.at(self.place()))
     }
 
-    /// Makes sure that the files' rows are in the table, as far as that is known, and that the files hold
-    /// them still.
+    /// Makes sure that the files' rows are in the table, as far as the records tell, and that the files still hold
+    /// them.
     fn look_at(
         &self,
         found: &[Found<'_>],
@@ -231,7 +231,7 @@ impl Remembering<'_> {
         ))
     }
 
-    /// The columns that a load fills, as this source has them; none if it lacks one.
+    /// The columns that a load fills, as this source has them; `None` if it lacks one.
     fn columns_of(&self, into: &LoadIntoTable) -> Option<Arc<Vec<Column>>> {
         if into.filled.is_empty() {
             return Some(Arc::clone(&self.plan.columns));
@@ -240,7 +240,8 @@ impl Remembering<'_> {
         into.filled.iter().map(column).collect::<Option<Vec<_>>>().map(Arc::new)
     }
 
-    /// What a load has brought of these files, which still hold it, as far as its columns are known.
+    /// Checks the rows that a load has inserted for these files, and that the files still hold them, as far as the
+    /// load's columns are known.
     fn of_load(
         &self,
         client: &mut Client,
@@ -344,7 +345,7 @@ impl Remembering<'_> {
         remembered.verify(all, &self.place())
     }
 
-    /// What all loads into the table have brought, where that is all that it has.
+    /// The sum of all loads into the table, if they account for all its rows.
     fn all_of_table(&self, client: &mut Client, rows: u64, loads: &[LoadIntoTable]) -> Result<Option<Tally>> {
         let mut all = self.nothing();
         for LoadIntoTable { load, .. } in loads {
@@ -377,8 +378,7 @@ impl Remembering<'_> {
     }
 }
 
-/// Those of the loads that have brought other rows or columns of the same files, which share row keys with
-/// these.
+/// The loads with other rows or columns of the same files, which therefore share row keys with this one.
 pub(crate) fn sharing_files<'l>(
     loads: &'l [LoadIntoTable],
     source: &'l dyn Source,

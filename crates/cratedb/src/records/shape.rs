@@ -1,8 +1,8 @@
-//! The options that decide what a load makes of its rows and its table, as they are recorded with it.
+//! The options that decide how a load stores rows and creates its table, as recorded with it.
 //!
-//! A load goes on, or is complete, only for a command that would make the same. That is seen from a hash of
-//! the statement that creates the table and of the columns' encodings; the options are recorded to say which
-//! of them differ. An option that does not matter to the source, such as `--dates` without dates, may differ.
+//! A command resumes a load, or finds it complete, only if it would create the same table and values. A hash of the
+//! `CREATE TABLE` statement and of the columns' encodings shows that; the recorded options only serve to name the
+//! difference. An option without effect on the source, such as `--dates` without dates, may differ.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::encode::form::Form;
 use crate::options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps};
 use crate::table::columns::Plan;
 
-/// What a load makes, and the options that say so.
+/// Hashes of the stored form of values and table, and the options that decide it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shape {
     /// Hash of the columns' encodings.
     values: String,
-    /// Hash of the statement that creates the table; none of an append.
+    /// Hash of the `CREATE TABLE` statement; `None` for an append.
     table: Option<String>,
     options: BTreeMap<String, String>,
 }
@@ -40,9 +40,9 @@ impl Shape {
     }
 
     /// The options in which a recorded load differs from this one: `--timestamps was text and is bigint now`.
-    /// `None` if both make the same, or what was recorded does not show why they do not.
+    /// `None` if values and table are the same, or if the recorded options do not show the difference.
     pub(crate) fn differs_from(&self, recorded: &Self) -> Option<String> {
-        // An append is compared with what brought the rows, whichever table that made.
+        // An append creates no table: only the values count.
         if self.values == recorded.values && (self.table.is_none() || self.table == recorded.table) {
             return None;
         }

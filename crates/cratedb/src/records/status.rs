@@ -16,11 +16,11 @@ use crate::table::names::CrateTable;
 /// Tries of a lost connection.
 pub(super) const RETRIES: u32 = 3;
 
-/// All loads that a cluster has records of, or those into one table, the latest first; then the tables in
-/// which rows of a load gathered that is not recorded. `checkpoint_schema` is that of the checkpoint tables.
+/// All loads that a cluster has records of, or the loads into one table, latest first. Tables in which rows of an
+/// unrecorded load gathered come last. `checkpoint_schema` is the schema of the checkpoint tables.
 ///
-/// Whether a load of another machine is under way shows within four seconds, which this call waits for if
-/// need be.
+/// It takes up to four seconds to see whether a load of another machine is running; this call waits that long if
+/// needed.
 ///
 /// # Errors
 /// No connection, or no permission.
@@ -35,7 +35,7 @@ pub fn crate_status(
     read(&mut client, &Checkpoints::new(checkpoint_schema, RETRIES), &is_meant(server, table), control)
 }
 
-/// Whether the name of a recorded table is that of the one that is asked for.
+/// Whether a recorded table is the requested one.
 pub(super) fn is_meant<'t>(
     server: &'t CrateServer,
     table: Option<&'t TableName>,
@@ -48,7 +48,7 @@ pub(super) fn is_meant<'t>(
     }
 }
 
-/// The loads into tables of which `is_meant` is true.
+/// The loads into tables that `is_meant` selects.
 pub(super) fn read(
     client: &mut Client,
     checkpoints: &Checkpoints,

@@ -22,11 +22,10 @@ use crate::write::durable;
 const FRUITLESS: u32 = 10;
 
 impl CrateSession<'_> {
-    /// The units whose rows the table does not have as they are recorded, which are sent again. All other
-    /// rows that the table has are removed.
+    /// The units whose rows the table does not have as recorded; they are sent again. Removes all other rows.
     ///
-    /// The table is sealed first: a request that still comes finds no table of that name. In most versions renaming
-    /// closes and opens its shards, which makes all rows visible; a `REFRESH` before would do the same work once more.
+    /// Seals the table first: a late request then finds no table of that name. In most versions renaming closes and
+    /// opens the table's shards, which makes all rows visible; a `REFRESH` before would do the same work twice.
     pub(super) fn not_as_recorded(&self, tags: &Tags, control: &Control<'_>) -> Result<Vec<UnitKey>> {
         let mut client = Client::new(&self.cluster, false);
         self.writers.confirm_lease(&mut client, control)?;
@@ -53,9 +52,9 @@ impl CrateSession<'_> {
         Ok(audited.lacking.into_iter().collect())
     }
 
-    /// Shuts late requests out: under another name the table is unknown to them. Those that the server planned earlier are
-    /// ended or waited for, as not every version closes the shards with a rename (6.3.0 to 6.3.5, 6.4.0 and 6.5.0 do
-    /// not). A load that had all of its answers asks, too: a proxy may have delivered a request twice.
+    /// Shuts out late requests by renaming the table. Requests that the server planned earlier are killed or waited
+    /// for, because not every version closes the shards with a rename (6.3.0 to 6.3.5, 6.4.0 and 6.5.0 do not).
+    /// Even a load that got all of its answers checks, because a proxy may have delivered a request twice.
     fn seal(
         &self,
         tags: &Tags,
@@ -129,7 +128,7 @@ impl CrateSession<'_> {
         let counted = (rows, Some(tags.last_audited()));
         checkpoints.set_state(client, id, State::Placing, counted, (total, &self.facts()), control)?;
         drop_column(client, &from, &tags.column, retries, control)?;
-        // Nothing can arrive any more, so that this count is final.
+        // Nothing can arrive any more, so this count is final.
         self.compare(self.read_back(&from).count(client, control)?, total)?;
         self.place(&from, client, control)?;
         checkpoints.delete_others(client, &self.table.to_string(), id, control)?;
@@ -150,7 +149,7 @@ impl CrateSession<'_> {
     }
 }
 
-/// Drops the column of the tags. What was done before an answer got lost is seen from what is there.
+/// Drops the column of the tags. If the answer gets lost, the catalogue shows whether the column is gone.
 fn drop_column(
     client: &mut Client,
     table: &CrateTable,

@@ -13,8 +13,8 @@ use crate::table::columns::Key;
 use crate::write::durable;
 
 impl CrateSession<'_> {
-    /// Counts the table where rows are written, and makes sure that it has the rows of the units that were
-    /// acknowledged. `how` says of which rows that is known.
+    /// Counts the rows of the table that is written to, and makes sure that the acknowledged rows are there. `how`
+    /// says how they are known.
     pub(super) fn count(
         &self,
         client: &mut Client,
@@ -46,7 +46,7 @@ impl CrateSession<'_> {
         Err(self.rows_missing((acknowledged, how), (rows, of_load), may_lose_rows))
     }
 
-    /// Rows that the table has at least if none is lost, of which it has `rows`.
+    /// The fewest rows that the table can have if none is lost; it has `rows`.
     fn least(&self, rows: u64, acknowledged: u64, at_end: bool, control: &Control<'_>) -> Result<u64> {
         let before = self.record.rows_before();
         let there_before = &self.writers.before;
@@ -55,10 +55,10 @@ impl CrateSession<'_> {
             _ if self.state == LoadState::New && there_before.is_counted() => {
                 (before + acknowledged).saturating_sub(there_before.rows())
             }
-            // Of rows whose key was there it is not known whether an earlier run has sent them.
+            // If a row's key was there, an earlier run may or may not have sent the row.
             Key::Row(_) | Key::Own(_) => before.max(acknowledged),
         };
-        // Of equal rows under one primary key the table has one.
+        // Equal rows under one primary key are a single row of the table.
         match &self.encode.plan.key {
             Key::Own(_) if rows < least && !(at_end && self.writers.gathers) => {
                 Ok(least - self.equal_to_others(control)?.min(least))
@@ -67,8 +67,8 @@ impl CrateSession<'_> {
         }
     }
 
-    /// The error for a table that has fewer rows than were acknowledged, of which `how` says how that is
-    /// known; `of_load` are those of this load among them, where only they were counted.
+    /// The error for a table with fewer rows than were acknowledged. `how` says how the acknowledged rows are
+    /// known. `of_load` counts this load's rows if only they were counted.
     fn rows_missing(
         &self,
         (acknowledged, how): (u64, &str),
@@ -119,7 +119,7 @@ impl CrateSession<'_> {
                 Relaxed,
             );
         }
-        // Rows of batches that were repeated without a key may be there twice.
+        // Rows of batches that were repeated without a key may be in the table twice.
         let more = rows > total.rows && self.encode.plan.key != Key::None;
         if self.crate_db.mode == Mode::Append || !more {
             return Ok(rows);
@@ -130,21 +130,21 @@ impl CrateSession<'_> {
         Err(self.error(Kind::Mismatch, what).advise(FORGET))
     }
 
-    /// How many of the rows that were found in the table when they were sent first came while the load ran, as the table
-    /// had `before` rows and has `now`, and the load has brought or found `total`: their request arrived twice, or others
-    /// wrote them.
+    /// How many of the rows that were found when first sent appeared only during the load: their request arrived
+    /// twice, or others wrote them. The table had `before` rows and has `now`; the load has inserted or found
+    /// `total`.
     pub(super) fn came_since(&self, now: u64, before: u64, total: u64) -> u64 {
         let found = self.writers.before.rows() + self.there_before.rows;
         let explained = (before + total).saturating_sub(found);
         now.saturating_sub(explained).min(found)
     }
 
-    /// The note on a load whose rows may be there twice.
+    /// The note on a load whose rows may be in the table twice.
     pub(super) fn sent_twice(&self, loaded: u64) -> Option<String> {
         let rows = self.counted()?;
         let shows = match self.state {
             LoadState::Resumed => true,
-            // A request may arrive twice in a first run, too; in a table with rows of others that does not show.
+            // Even in a first run, a request may arrive twice. Rows of others in the table would hide that.
             LoadState::New => self.writers.gathers,
             LoadState::Complete => false,
         };

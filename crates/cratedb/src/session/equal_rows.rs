@@ -1,9 +1,9 @@
-//! Equal rows of the source under one primary key, of which a table has one.
+//! Source rows with equal values under one primary key, where a table keeps only one.
 //!
-//! A row that is sent for the first time into a gathering table is one too many if its key exists. After a
-//! lost answer, or in a resumed load, an existing row with the same values may also be the row itself, and
-//! counts as that. Equal rows among them show in the end: the table has fewer rows than were acknowledged.
-//! Then the source is read to find them, and their units are sent once more.
+//! If the key of a row that is sent for the first time into a gathering table exists, the row is one too many.
+//! After a lost answer, or in a resumed load, an existing row with the same values may be the row itself, and
+//! counts as that. Equal rows among them show up at the end, when the table has fewer rows than were acknowledged.
+//! Then the load reads the source to find them, and sends their units once more.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,8 +20,8 @@ use crate::verify::equal_rows::{Equal, Place, equal_rows};
 use crate::verify::read_source::ReadSource;
 
 impl CrateSession<'_> {
-    /// The units of equal rows of which more than one was taken as sent. Their records are deleted; the
-    /// writers reject all but one of those rows.
+    /// The units of equal rows if more than one of the rows counted as sent. Deletes their records; the writers
+    /// then reject all but one of the rows.
     pub(super) fn with_equal_rows(&self, total: &Tally, control: &Control<'_>) -> Result<Vec<UnitKey>> {
         let writers = &self.writers;
         let gathers = writers.gathers && self.written != self.table;

@@ -1,8 +1,8 @@
-//! How an append begins that may change its table: columns that the files have and the table lacks are added.
+//! Starts an append that may change its table: adds the columns that the files have and the table lacks.
 //!
-//! One statement adds them, before the load's record is written. A load that was killed behind it finds them there, and
-//! so does the second of two loads at once. A load that goes on keeps the columns that it began with. CrateDB does not
-//! change the type of a column.
+//! One statement adds them, before the load's record is written. A load killed after that statement finds the
+//! columns when it starts again, and so does the second of two simultaneous loads. A resumed load keeps the columns
+//! that it started with. CrateDB does not change the type of a column.
 
 use arrow_schema::Field;
 use sawmill_loader::{AddedColumn, ColumnChanges, LoadOptions, Mode, NewColumns, NullColumn, Widen};
@@ -20,7 +20,7 @@ use crate::table::existing::Existing;
 use crate::table::names::{CrateTable, quote, refused_name};
 use crate::target::CrateDb;
 
-/// What an append does to its table first.
+/// The changes that an append makes to its table first.
 pub(crate) struct Following {
     pub changes: ColumnChanges,
     /// The statement that adds columns.
@@ -33,8 +33,7 @@ impl CrateDb {
         self.mode == Mode::Append && self.schema_change.is_allowed()
     }
 
-    /// The plan of an append whose table follows the files, the columns of the table's primary key, and what was
-    /// changed.
+    /// The plan of an append whose table follows the files, the table's primary key columns, and the changes made.
     pub(super) fn follow(
         &self,
         source: &dyn Source,
@@ -84,7 +83,7 @@ impl CrateDb {
             let Err(error) = client.sql(statement, &[], retries, control) else {
                 return Ok(following.changes);
             };
-            // Another load may have added some of them, or the answer got lost.
+            // Another load may have added some of the columns, or the answer got lost.
             let now = catalogue::columns(client, table, retries, control)?;
             if now.len() == existing.len() {
                 return Err(error);
@@ -94,10 +93,10 @@ impl CrateDb {
 }
 
 impl Following {
-    /// Compares the columns of a source's files with those of the table.
+    /// Compares the columns of a source's files with the table's columns.
     ///
     /// # Errors
-    /// All columns that cannot be added, or that files lack and rows need.
+    /// All columns that cannot be added, or that rows need and files lack.
     pub(crate) fn new(
         crate_db: &CrateDb,
         source: &dyn Source,

@@ -5,9 +5,9 @@
 //! existing table: rows ─ key or none ─▶ the table ─▶ counted row by row                  some rows, if it fails
 //! ```
 //!
-//! A statement cannot be resumed, because its rows cannot be read a second time. So the insertion records no units. A
-//! failed statement drops the new table it was filling. If the process was killed first, the next statement that
-//! creates the table drops what is left.
+//! A statement cannot be resumed, because its rows cannot be read a second time. So the insertion records no units.
+//! A failed statement drops the new table that it was filling. If the process is killed first, the next statement
+//! that creates the table drops the leftovers.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +37,7 @@ use crate::write::durable;
 use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 use crate::write::writer::{CrateWriter, WriterPlan};
 
-/// What the name begins with under which the rows of a statement are recorded while they gather.
+/// The prefix of the name under which a statement's rows are recorded while they gather.
 const STATEMENT: &str = "rows of a statement";
 
 /// Rows after which a writer begins a new unit: rows are numbered by 32 bits in it.
@@ -194,12 +194,12 @@ impl Added<'_> {
         let inserted = writers.inserted.load(Relaxed);
         Ok(match writers.before.is_counted() && writers.before.rows() == 0 {
             true => inserted,
-            // Rows were found by their key, which may have come with this statement: a request may arrive twice.
+            // Some keys existed, but this statement may have inserted them itself: a request may arrive twice.
             false => now.saturating_sub(before).min(self.insertion.total().rows).max(inserted),
         })
     }
 
-    /// The error with what the statement leaves behind, and how to repeat it.
+    /// Adds to the error what the statement leaves behind, and how to repeat it.
     fn left(&self, error: &Error) -> Error {
         let writers = &self.insertion.writers;
         let (inserted, unanswered) = (writers.inserted.load(Relaxed), writers.unanswered.load(Relaxed));
@@ -236,8 +236,7 @@ impl Added<'_> {
 }
 
 impl CrateSession<'_> {
-    /// Compares the rows that have gathered with those that were sent, gives the table its name, and returns the number
-    /// of its rows.
+    /// Compares the gathered rows with the sent ones, gives the table its name, and returns the number of its rows.
     fn complete(&self, total: &Tally, control: &Control<'_>) -> Result<u64> {
         let lacking = self.to_send_again(total, control)?;
         if !lacking.is_empty() {
@@ -250,9 +249,9 @@ impl CrateSession<'_> {
         Ok(self.counted().unwrap_or(total.rows))
     }
 
-    /// Removes what has gathered, and returns the error with what is left.
+    /// Drops the gathered rows, and returns the error with a note on the table's state.
     fn taken_back(&self, error: &Error, control: &Control<'_>) -> Error {
-        // A statement that was cancelled cleans up, too.
+        // A cancelled statement cleans up as well.
         let cancel = false.into();
         let control = Control::new(&cancel, control.phase());
         let left = match self.take_back(&control) {
@@ -275,7 +274,7 @@ impl CrateSession<'_> {
         self.writers.confirm_lease(&mut client, control)?;
         let gathered = [self.table.staging(), self.table.sealed()];
         let [staging, sealed] = &gathered;
-        // A table of this name that another program made meanwhile has none of the rows.
+        // If another program has created a table of this name since, that table lacks these rows.
         let [table, staging, sealed] =
             catalogue::which_exist(&mut client, [&self.table, staging, sealed], 0, control)?;
         let is_placed = table && !staging && !sealed;
@@ -386,12 +385,12 @@ fn no_table(table: &CrateTable, place: String) -> Error {
         .advise("check its name, or create it")
 }
 
-/// What is wrong with a value, without an option of the command that statements do not have.
+/// The fault of a value, without the advice to use an option of the command, which statements do not have.
 fn without_option(what: &str) -> &str {
     what.split_once("; choose --").map_or(what, |(what, _)| what)
 }
 
-/// An error whose advice is for statements.
+/// Replaces the advice: a statement cannot be resumed.
 fn in_statement(error: Error) -> Error {
     match error.kind() {
         Kind::Schema => Error::new(Kind::Schema, error.what().replace(": use --rename ", ": rename it, "))
@@ -411,7 +410,7 @@ struct StatementRows {
 
 impl StatementRows {
     fn new(schema: &SchemaRef) -> Self {
-        // No two statements are the same load, which is known by its name.
+        // Two statements are never the same load; the name identifies the load.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{STATEMENT} of process {} at {}", std::process::id(), now.as_nanos());
         let file =

@@ -63,14 +63,14 @@ pub(crate) struct CrateSession<'a> {
     refused: Arc<BTreeMap<UnitKey, Tally>>,
     /// Rows of the units in [`done`](Self::done) that were in the table before.
     there_before: Tally,
-    /// Another load has brought other rows of the same files, and what it has brought was not summed up.
+    /// Another load wrote other rows of the same files without recording their sum.
     shared: bool,
     chosen: Chosen,
     /// Rows of the table, when they were counted last.
     counted: Mutex<Option<u64>>,
     /// Rows of the source that were acknowledged in the end.
     loaded: AtomicU64,
-    /// Rows that were there when they were sent first, and yet came while the load ran, by the table's number of rows.
+    /// Rows that were found when first sent but had only appeared during the load, as the table's row count shows.
     since: AtomicU64,
     /// The table that gathers has the name under which late requests do not find it.
     sealed: AtomicBool,
@@ -194,7 +194,7 @@ impl Session for CrateSession<'_> {
                 )
                 .advise("compare the whole table with all that should be in it (sawmill verify)"));
         }
-        // Which columns differ is known for a table that holds nothing else, and when all rows went in.
+        // The differing columns are only known if the table holds nothing else and all rows are in.
         if !verification.matches() && alone && self.rejected() == 0 {
             let unit_rows = self.record.unit_rows;
             let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;
@@ -262,7 +262,7 @@ impl Session for CrateSession<'_> {
         count(self.writers.retried.load(Relaxed), "request", "tried again");
         count(self.writers.redone.load(Relaxed), "batch", "redone over HTTP");
         notes.extend(self.note_of_rejected());
-        // Rows of one load have their row keys each by itself.
+        // Within a load, each row has a unique row key.
         let since = match &self.encode.plan.key {
             Key::Own(_) => "already (of another load, or equal rows of this one)",
             Key::Row(_) | Key::Tags(_) | Key::None => "before",
@@ -327,15 +327,15 @@ impl CrateSession<'_> {
         Some(Note::Rejected(what))
     }
 
-    /// What the table held before this load of rows that are not this load's, too. The table has `now` rows, and the
-    /// load has brought or found `total`.
+    /// The table's content before this load, without the rows that this load has as well. The table has `now` rows,
+    /// and the load has inserted or found `total`.
     fn before_without_ours(&self, now: u64, total: u64) -> Result<Tally> {
         let place = format!("table {}", self.table);
         let Some(before) = &self.record.before else { return Err(not_summed_up(&place)) };
         let found = self.writers.before.rows() + self.there_before.rows;
         match (self.came_since(now, before.rows, total), self.writers.before.tally()) {
             (0, Some(ours)) => Ok(before.minus(&self.there_before).minus(&ours)),
-            // None of the rows that were found was there before the load.
+            // All rows that were found appeared during the load.
             (since, _) if since == found => Ok(before.clone()),
             _ => Err(self
                 .error(

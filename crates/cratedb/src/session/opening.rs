@@ -1,4 +1,4 @@
-//! Opening a load: what it writes, where, by which transport, and what earlier runs have brought.
+//! Opening a load: its tables, its transport, and the units of earlier runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -87,7 +87,7 @@ impl<'a> CrateSession<'a> {
         Ok(session)
     }
 
-    /// Makes sure that the table has the rows that earlier runs have brought. Tags were audited for that.
+    /// Makes sure that the table has the rows that earlier runs inserted. With tags, the audit has done that.
     fn count_recorded(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
         if self.state == LoadState::Resumed && self.writers.tags.is_none() {
             let recorded = self.done.values().map(|tally| tally.rows).sum();
@@ -109,11 +109,11 @@ struct Opening<'a, 'o> {
     checkpoints: Checkpoints,
     table: CrateTable,
     plan: Plan,
-    /// What was done about columns that differ.
+    /// Changes to the table for columns that differ.
     changes: ColumnChanges,
     /// The columns of the table's primary key.
     primary: Vec<String>,
-    /// What the load is recorded by, and how the source's columns become those of the table.
+    /// The load's ID, and a hash of the mapping from the source's columns to the table's.
     id: String,
     mapping: String,
 }
@@ -182,7 +182,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         })
     }
 
-    /// Rows gather in a table of their own.
+    /// Whether rows gather in a separate table.
     fn gathers(&self) -> bool {
         self.crate_db.mode != Mode::Append
     }
@@ -192,7 +192,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         self.checkpoints.create(&mut self.client, self.control)?;
         let name = lease_name(&self.table.to_string(), self.crate_db.mode.name(), &self.id);
         let lease = Lease::take(&self.checkpoints, &self.cluster, &name, self.control)?;
-        // Who forgets the last load meanwhile removes them.
+        // A command that forgets the last load may have removed the tables before the lease was taken.
         self.checkpoints.create(&mut self.client, self.control)?;
         Ok(lease)
     }
@@ -249,7 +249,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         })
     }
 
-    /// The tags of this run, and what earlier runs have brought.
+    /// The tags of this run, and the units of earlier runs.
     fn earlier(&mut self, decided: &Decided) -> Result<(Option<Tags>, EarlierUnits)> {
         let Decided { record, state, written, placed, .. } = decided;
         let mut units = match state {
@@ -266,7 +266,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         Ok((tags, EarlierUnits::new(units, self.plan.columns.len())))
     }
 
-    /// Whether another load has brought other rows of the same files.
+    /// Whether another load has inserted other rows of the same files.
     fn is_shared(&mut self, Decided { record, state, .. }: &Decided) -> Result<bool> {
         match (&self.plan.key, state) {
             (Key::Row(_), LoadState::Resumed | LoadState::Complete) => {
@@ -285,7 +285,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         encode_plan(self.crate_db, self.source, self.options, &self.plan, (by_column, length))
     }
 
-    /// What all writers share.
+    /// The state that all writers share.
     fn writers(
         &self,
         (lease, tags): (Lease, Option<Tags>),
@@ -327,7 +327,7 @@ fn check_mode(mode: Mode) -> Result<()> {
     Err(Error::new(Kind::Config, format!("mode {} is for PostgreSQL", mode.name())).advise(advice))
 }
 
-/// What earlier runs of the load have brought.
+/// The units that earlier runs of the load have inserted.
 struct EarlierUnits {
     done: HashMap<UnitKey, Tally>,
     rejected: u64,
@@ -348,8 +348,8 @@ impl EarlierUnits {
     }
 }
 
-/// Whether other loads have brought other rows of the same files since the load began, or before it, when it
-/// did not sum them up.
+/// Whether other loads inserted other rows of the same files since the load began; or earlier, if the load did not
+/// record the sum at its start.
 fn is_shared(loads: &[LoadIntoTable], source: &dyn Source, mapping: &str, record: &LoadRecord) -> bool {
     // In the order in which they began.
     let own = loads.iter().position(|into| into.load.id == record.id);

@@ -10,7 +10,7 @@ use crate::table::catalogue;
 use crate::table::names::{CrateTable, quote};
 
 impl CrateSession<'_> {
-    /// Gives the table its name. What was done before its answer got lost is seen from what is there.
+    /// Gives the table its name. If the answer gets lost, the catalogue shows whether it was done.
     pub(super) fn place(&self, from: &CrateTable, client: &mut Client, control: &Control<'_>) -> Result<()> {
         let retries = self.options.retries;
         let (mut waiting, mut refused) = (Waiting::new(retries), 0);

@@ -1,4 +1,4 @@
-//! What a load writes: the columns of a table that it makes or finds, and what makes its rows repeatable.
+//! The plan of a load: the columns of a new or existing table, and the key that makes its rows repeatable.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(crate) fn existing_plan(
     Ok((Plan { columns, key, longest_text: None }, primary))
 }
 
-/// Whether rows can be repeated, by what was asked for and what the table has.
+/// Chooses how rows can be repeated, from the options and the table's primary key.
 pub(crate) fn choose_key(
     crate_db: &CrateDb,
     table: &CrateTable,
@@ -82,7 +82,7 @@ pub(crate) fn choose_key(
     }
     let own = match existing {
         None => options.primary_key.clone(),
-        // A key that the server makes up is another one each time.
+        // A generated key has a new value each time.
         Some((columns, primary)) => {
             let given = |name: &String| {
                 let source = schema.fields().iter().any(|field| field.name() == name);
@@ -127,8 +127,8 @@ pub(super) fn encode_plan(
     }
 }
 
-/// The statements of the PostgreSQL wire, for the first time and for rows that may be there, and the types of
-/// their parameters.
+/// The statements for the PostgreSQL wire, for first tries and for rows that may be in the table, with their
+/// parameter types.
 pub(super) fn unnest_of(written: &CrateTable, plan: &Plan) -> ([String; 2], Vec<Type>) {
     let statements = ["", REPEAT].map(|clause| {
         // With a key, existing rows are counted, and do not end the statement.

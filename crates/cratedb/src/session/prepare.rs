@@ -28,13 +28,13 @@ pub(crate) struct Preparing<'p> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p CrateTable,
     pub plan: &'p Plan,
-    /// What was done about columns that differ.
+    /// Changes to the table for columns that differ.
     pub changes: &'p ColumnChanges,
     pub primary: &'p [String],
     pub id: &'p str,
-    /// How the source's columns become those of the table: a hash.
+    /// Hash of the mapping from the source's columns to the table's.
     pub mapping: &'p str,
-    /// What this load makes.
+    /// How this load stores its rows and creates its table.
     pub shape: &'p Shape,
     /// Rows of the table, once they are counted.
     pub counted: Option<u64>,
@@ -121,7 +121,7 @@ impl Preparing<'_> {
                 filled: filled(self.plan),
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
             },
-            // What an earlier statement has sent must not arrive under the tags of this one.
+            // Late rows of an earlier statement must not arrive under the tags of this one.
             runs: if self.crate_db.of_statement { statement_run() } else { 1 },
         }
     }
@@ -147,7 +147,7 @@ impl Preparing<'_> {
     }
 }
 
-/// Renames a table. What was done before an answer got lost is seen from what is there.
+/// Renames a table. If the answer gets lost, the catalogue shows whether it was done.
 pub(crate) fn rename(
     client: &mut Client,
     from: &CrateTable,

@@ -10,7 +10,7 @@ use crate::table::columns::Key;
 use crate::target::CrateDb;
 use crate::write::carried::Chosen;
 
-/// The transport that blocks take, or the error of one that was asked for and is not there.
+/// The transport of the blocks. An explicitly requested transport that is not available is an error.
 pub(super) fn choose_transport(
     crate_db: &CrateDb,
     cluster: &Cluster,
@@ -36,8 +36,8 @@ pub(super) fn choose_transport(
     }
 }
 
-/// Over the PostgreSQL wire it is not known which rows of a batch were there before. Of a table that holds
-/// rows which cannot be distinguished from the load's, verification needs to know.
+/// The PostgreSQL wire does not tell which rows of a batch were in the table before. Verification needs to know if
+/// the table holds rows that cannot be distinguished from the load's.
 pub(super) fn which_tells_rows(chosen: Chosen, record: &LoadRecord, key: &Key) -> Chosen {
     let needs = *key != Key::None && record.before.as_ref().is_some_and(|before| before.rows > 0);
     match chosen {

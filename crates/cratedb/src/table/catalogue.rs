@@ -8,7 +8,7 @@ use crate::connect::client::Client;
 use crate::table::existing::{Existing, StoredType, declared_types};
 use crate::table::names::CrateTable;
 
-/// Whether there is such a table.
+/// Whether the table exists.
 pub(crate) fn exists(
     client: &mut Client,
     table: &CrateTable,
@@ -21,8 +21,8 @@ pub(crate) fn exists(
     Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
 }
 
-/// Which of several tables of one schema are there, seen at one moment: a server that restarts in between
-/// knows none.
+/// Which of several tables of one schema exist, seen at one moment. Separate queries could find none if the server
+/// restarts in between.
 pub(crate) fn which_exist<const N: usize>(
     client: &mut Client,
     tables: [&CrateTable; N],
@@ -78,7 +78,7 @@ pub(crate) fn columns(
                      FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position";
     let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
     let mut rows = answer.all::<Row>()?;
-    // Fields of objects stand here too, by names with brackets.
+    // The catalogue also lists fields of objects, under names with brackets.
     rows.retain(|Row(name, ..)| !name.contains('['));
     let has_more = |Row(_, data_type, ..): &Row| {
         matches!(data_type.as_str(), "numeric" | "text")
@@ -143,6 +143,6 @@ pub(crate) fn primary_key(
                      WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position";
     let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
     let names = answer.all::<(String,)>()?.into_iter().map(|(name,)| name);
-    // Where there is none, the system column is named.
+    // Without a primary key, the catalogue names the system column.
     Ok(names.filter(|name| name != "_id").collect())
 }

@@ -1,4 +1,4 @@
-//! The columns of a load: of a new table, or matched with those of a table that exists.
+//! The columns of a load: for a new table, or matched with an existing table's columns.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Column {
     pub name: String,
     /// Its position in the source's batches.
     pub source: usize,
-    /// What a new column would be, which tells how values look that are sent by column.
+    /// The type that a new column would get; it decides the form of values sent by column.
     pub crate_type: CrateType,
     pub form: Form,
     pub nullable: bool,
@@ -41,9 +41,9 @@ pub(crate) enum Key {
     Row(String),
     /// The table's own primary key: these columns.
     Own(Vec<String>),
-    /// None in the table; while rows gather, this column says with which request a row came (`tags`).
+    /// No key in the finished table. While rows gather, this column holds the tag of each row's request.
     Tags(String),
-    /// None: a row that is sent twice is stored twice.
+    /// No key: a row that is sent twice is stored twice.
     None,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn natural(
     checked(columns, refused, schema, table)
 }
 
-/// What the columns of an existing table are matched for.
+/// The purpose for which an existing table's columns are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose<'n> {
     /// To compare them with all columns of the source.
@@ -196,7 +196,7 @@ fn checked(
     }
 }
 
-/// The schema with its columns called as those of the table, position by position.
+/// The schema with its columns renamed to the table's, position by position.
 pub(crate) fn by_position(
     schema: &SchemaRef,
     existing: &[Existing],

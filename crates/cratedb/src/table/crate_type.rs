@@ -34,7 +34,7 @@ pub(crate) struct Layout {
 }
 
 impl CrateType {
-    /// The type as `CREATE TABLE` takes it, without storage options of its own.
+    /// The type as `CREATE TABLE` takes it, without storage options.
     pub(crate) fn ddl(&self, layout: Layout) -> String {
         match self {
             Self::Object(fields) => {
@@ -60,7 +60,7 @@ impl CrateType {
         }
     }
 
-    /// What makes a text column take values of any length.
+    /// The clause that lets a text column take values of any length.
     pub(crate) fn text_storage(&self, layout: Layout) -> &'static str {
         match layout.plain_text && *self.innermost() == Self::Text {
             true => " INDEX OFF STORAGE WITH (columnstore = false)",

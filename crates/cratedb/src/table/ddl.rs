@@ -10,7 +10,7 @@ use crate::table::columns::{Column, Key};
 use crate::table::crate_type::{CrateType, Layout};
 use crate::table::names::{CrateTable, literal, quote};
 
-/// What a table is partitioned by.
+/// The partitioning of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     /// The column that the partitions go by; for a function a generated one.

@@ -21,10 +21,10 @@ const SYSTEM: [&str; 11] = [
     "_docid",
 ];
 
-/// What the name of a table ends with in which rows gather for another.
+/// The suffix of a table in which rows gather for another.
 pub(crate) const STAGING: &str = "__sawmill_loading";
 
-/// What its name ends with while late requests are shut out from it, just before it gets its final name.
+/// The suffix just before the table gets its final name; late requests no longer find it.
 pub(crate) const SEALED: &str = "__sawmill_sealed";
 
 /// The most bytes of a name, with its schema and a dot unless that is `doc`: the server answers "Index name is

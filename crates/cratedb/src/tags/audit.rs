@@ -23,12 +23,12 @@ pub(crate) struct Audit<'a> {
     pub retries: u32,
 }
 
-/// What an audit came to: the table now has the rows that are recorded, and no others.
+/// The result of an audit: the table now has exactly the recorded rows.
 #[derive(Debug, Default)]
 pub(crate) struct Audited {
-    /// Units that the table did not have as they were recorded; none of their rows is left.
+    /// Units that the table did not have as recorded; all of their rows have been removed.
     pub lacking: BTreeSet<UnitKey>,
-    /// Tags and rows of what is left.
+    /// Tags and rows that remain.
     pub tags: u64,
     pub rows: u64,
 }
@@ -43,8 +43,8 @@ impl Audit<'_> {
         Ok(answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count))
     }
 
-    /// Compares the table with the records, takes those off that it does not have exactly, and removes all
-    /// rows that are not recorded. Nothing must be sent meanwhile.
+    /// Compares the table with the records. Drops records of units that the table does not have exactly, and
+    /// removes all unrecorded rows. No request may be sent during the audit.
     ///
     /// # Errors
     /// No connection; rows that keep arriving.

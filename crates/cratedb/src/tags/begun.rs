@@ -1,4 +1,4 @@
-//! A run begins: what earlier ones have left behind is brought in order.
+//! Cleans up after interrupted runs before this one starts.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::records::checkpoint::{Checkpoints, LoadRecord, UnitRecord};
 use crate::table::catalogue;
 use crate::table::names::CrateTable;
 
-/// What an earlier run of a load with tags may have left behind.
+/// The possible leftovers of an earlier run of a load with tags.
 pub(crate) struct Begun<'b> {
     pub checkpoints: &'b Checkpoints,
     pub record: &'b LoadRecord,
@@ -21,9 +21,9 @@ pub(crate) struct Begun<'b> {
 }
 
 impl Begun<'_> {
-    /// The tags of this run. Requests of earlier ones are ended, rows that no record accounts for are removed,
-    /// and units that the table does not have whole are taken off `units`. `None` where the table has its
-    /// final form already.
+    /// The tags of this run. Ends requests of earlier runs, removes rows that no record accounts for, and takes
+    /// units that the table does not have whole off `units`. Returns `None` if the table has its final form
+    /// already.
     pub(crate) fn tags(
         &self,
         column: &str,

@@ -1,5 +1,5 @@
-//! Statements that still run although their connection is gone: found among the server's jobs, and ended or
-//! waited for.
+//! Statements that still run although their connection is gone: finds them among the server's jobs, and kills them
+//! or waits for them.
 //!
 //! `sys.jobs` has the statements that any node runs, with their text, unless `stats.enabled` is off
 //! (<https://cratedb.com/docs/crate/reference/en/latest/admin/system-information.html#jobs-operations-and-logs>).
@@ -9,11 +9,11 @@ use sawmill_source::{Control, Error, Kind, Result};
 use crate::connect::client::Client;
 use crate::connect::waiting::Waiting;
 
-/// The question for the statements that run.
+/// The query for running statements.
 const JOBS: &str = "SELECT id, stmt FROM sys.jobs";
 
-/// Ends the statements that `is_meant` selects, and returns when none of them runs any more: `KILL` may end nothing, and
-/// the statement is waited for then. Where a request may still run (`in_doubt`), the server has to show its jobs.
+/// Kills the statements that `is_meant` selects, and returns when all of them have ended. If `KILL` ends nothing,
+/// it waits for the statement. If a request may still run (`in_doubt`), the server has to show its jobs.
 ///
 /// # Errors
 /// The server keeps no list of jobs, or this user may not read it; a statement that does not end.
@@ -38,7 +38,7 @@ pub(crate) fn end(
             )
         })?;
         let jobs = answer.all::<(String, String)>()?;
-        // The question itself is one of them.
+        // This query is one of the jobs.
         if jobs.is_empty() && !in_doubt {
             return Ok(());
         }
@@ -67,8 +67,8 @@ pub(crate) fn end(
     }
 }
 
-/// Returns when none of the statements that `is_meant` selects runs any more. It ends none of them, and returns at once
-/// if the server does not show its jobs to this user.
+/// Returns when all statements that `is_meant` selects have ended, without killing any. Returns at once if the
+/// server does not show its jobs to this user.
 ///
 /// # Errors
 /// A statement that runs for longer than the cluster's patience; a raised cancel flag.

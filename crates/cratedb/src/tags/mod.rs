@@ -22,14 +22,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sawmill_source::UnitKey;
 
-/// The rows of a unit that one request brought.
+/// The rows that one request inserted for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tagged {
     pub tag: i64,
     pub rows: u64,
 }
 
-/// The tags of a run, and what is recorded under tags.
+/// The tags of a run, and the rows recorded under them.
 #[derive(Debug)]
 pub(crate) struct Tags {
     pub column: String,
@@ -53,7 +53,7 @@ pub(crate) fn column_for(schema: &Schema) -> String {
 const COLUMN: &str = "sawmill_batch";
 
 impl Tags {
-    /// The tags of a load's `run`th run. `recorded` is what earlier ones have brought.
+    /// The tags of a load's `run`th run. `recorded` holds the units of earlier runs.
     pub(crate) fn new(column: &str, run: u64, recorded: Recorded) -> Self {
         Self {
             column: column.to_owned(),
@@ -97,7 +97,8 @@ impl Tags {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An audit found so many units lacking; returns how many audits in a row have found no fewer than the one before.
+    /// Notes that an audit found `units` units lacking. Returns how many audits in a row have found no fewer than
+    /// the one before.
     pub(crate) fn found_lacking(&self, units: usize) -> u32 {
         let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
         let in_a_row = if lacking.0 > 0 && units >= lacking.0 { lacking.1 + 1 } else { 0 };
@@ -105,12 +106,12 @@ impl Tags {
         in_a_row
     }
 
-    /// So many requests were found in the table as they are recorded.
+    /// Notes that an audit found `requests` requests in the table as recorded.
     pub(crate) fn audited(&self, requests: u64) {
         self.audited.store(requests, Relaxed);
     }
 
-    /// How many that were at the last audit.
+    /// How many requests the last audit found.
     pub(crate) fn last_audited(&self) -> u64 {
         self.audited.load(Relaxed)
     }
@@ -136,9 +137,8 @@ impl Recorded {
         rows
     }
 
-    /// Takes off the units that the table does not have as they are recorded, by the rows that it has of each
-    /// tag, and with each of them the units that came in one request with it: of one request all rows are
-    /// kept, or none.
+    /// Removes and returns the units that the table does not have as recorded, judged by its rows of each tag. Also
+    /// removes the units that share a request with one of these: a request keeps all of its rows or loses them all.
     pub(crate) fn take_lacking(&mut self, counted: &BTreeMap<Option<i64>, u64>) -> BTreeSet<UnitKey> {
         let mut lacking = BTreeSet::new();
         loop {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     proptest! {
-        /// What remains recorded is in the table exactly, and everything else is named for removal.
+        /// All recorded units are in the table exactly, and all other rows are named for removal.
         #[test]
         fn what_stays_recorded_is_what_the_table_has(
             units in prop::collection::vec(prop::collection::vec((0i64..12, 1u64..4), 0..4), 0..12),

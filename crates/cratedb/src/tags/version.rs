@@ -11,11 +11,11 @@ const FIRST: (u32, u32) = (5, 5);
 /// The first asks all nodes. A user who may not read `sys` gets the version of the node that answers.
 const QUESTIONS: [&str; 2] = ["SELECT version['number'] FROM sys.nodes", "SELECT version()"];
 
-/// Refuses a cluster that has a node of an earlier version. If the server does not tell its version, the
-/// statement that drops the column will.
+/// Refuses a cluster that has a node of an earlier version. If the server does not report its version, the
+/// statement that drops the column fails instead.
 ///
 /// # Errors
-/// Such a node; no connection.
+/// A node of an earlier version; no connection.
 pub(crate) fn check_version(client: &mut Client, retries: u32, control: &Control<'_>) -> Result<()> {
     let mut versions = Vec::new();
     for question in QUESTIONS {
@@ -44,7 +44,7 @@ pub(crate) fn check_version(client: &mut Client, retries: u32, control: &Control
     }
 }
 
-/// `(5, 4)` of `5.4.8-SNAPSHOT` and of `CrateDB 5.4.8 (built ...`; none of what is not a version.
+/// `(5, 4)` of `5.4.8-SNAPSHOT` and of `CrateDB 5.4.8 (built ...`; `None` if the text is not a version.
 fn numbers(version: &str) -> Option<(u32, u32)> {
     let version = version.trim_start_matches("CrateDB ");
     let mut numbers = version.split('.').map(|number| number.parse().ok());

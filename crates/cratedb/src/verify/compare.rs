@@ -23,20 +23,20 @@ pub(crate) struct Comparison<'a> {
     pub retries: u32,
 }
 
-/// A row that the table has by its key.
+/// A sent row whose key the table has.
 pub(crate) struct Sent<'a> {
     pub number: usize,
-    /// The row key as it stands in JSON, where rows have one.
+    /// The row key as JSON, if rows have one.
     pub row_key: Option<&'a [u8]>,
     pub values: &'a [u8],
 }
 
-/// Rows that were sent, by their numbers, beside the stored ones with their keys.
+/// Sent rows, by their numbers, compared with the stored rows of the same keys.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     /// The stored row has other values.
     pub different: HashSet<usize>,
-    /// The stored row has the same values, and so has an earlier one of those that were compared.
+    /// The stored row has the same values, and an earlier sent row has them as well.
     pub again: HashSet<usize>,
 }
 
@@ -82,7 +82,7 @@ struct Keyed<'p> {
     forms: Vec<&'p Form>,
     /// Columns of the key that come from the source; generated ones follow from them.
     key: Vec<usize>,
-    /// What is selected: the row key, if rows have one, and all columns of the source.
+    /// The selected columns: the row key, if rows have one, and all columns of the source.
     selected: Vec<String>,
     /// The columns of the condition.
     names: Vec<String>,
@@ -133,7 +133,7 @@ impl<'p> Keyed<'p> {
         Ok((ours, arguments))
     }
 
-    /// The condition that finds so many rows.
+    /// The condition that finds `rows` rows.
     fn condition(&self, rows: usize) -> String {
         match self.names.as_slice() {
             [name] => format!("{name} IN ({})", vec!["?"; rows].join(", ")),

@@ -1,9 +1,8 @@
-//! Rows of a source that are equal to each other: under a primary key only one of them fits into a table.
+//! Rows of a source that are equal to each other; under a primary key, only one of them fits into a table.
 //!
-//! Two readings of the source find them by the hashes of their rows. Where there are more rows than
-//! [`LoadOptions::locate_rows`](sawmill_loader::LoadOptions::locate_rows), the first reading is repeated,
-//! each time for a part of all hashes, so that memory stays bounded by that option and by the number of equal
-//! rows.
+//! Two readings of the source find them by the hashes of their rows. If there are more rows than
+//! [`LoadOptions::locate_rows`](sawmill_loader::LoadOptions::locate_rows), the first reading is repeated for one
+//! part of the hashes after the other. So that option and the number of equal rows bound the memory.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,9 +1,8 @@
 //! The table's content, read in pages and summed up.
 //!
-//! A page begins after the last key of the one before: the row key, the table's primary key, or the
-//! document's `_id` where there is none. So the server never sorts more than a page deep, memory holds one
-//! page, and its size follows the width of rows. (`_id` is compared through `concat`, because its index holds
-//! another encoding than its text.)
+//! A page begins after the last key of the page before: the row key, the table's primary key, or else the
+//! document's `_id`. So the server never sorts more than a page, memory holds one page, and its size follows the
+//! width of rows. (`_id` is compared through `concat`, because its index holds another encoding than its text.)
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,9 +33,9 @@ pub(crate) struct ReadBack<'a> {
     pub cluster: &'a Arc<Cluster>,
     pub table: &'a CrateTable,
     pub columns: &'a [Column],
-    /// What the pages go by.
+    /// The columns that order the pages.
     pub key: Vec<String>,
-    /// Only rows with the row keys of certain files are read, where that is asked for.
+    /// If set, only rows with the row keys of certain files are read.
     pub of_files: Option<OfFiles>,
     pub retries: u32,
 }
@@ -45,7 +44,7 @@ pub(crate) struct ReadBack<'a> {
 pub(crate) struct OfFiles {
     /// The column of the row key.
     pub column: String,
-    /// What the files' row keys begin with.
+    /// The prefixes of the files' row keys.
     pub files: BTreeSet<String>,
 }
 
@@ -60,8 +59,8 @@ impl OfFiles {
         Self { column: column.to_owned(), files: files.map(text).collect() }
     }
 
-    /// The condition of each file's rows. A file is followed by `-`, before which nothing and after which `.`
-    /// comes.
+    /// The condition of each file's rows. In row keys, `-` follows the file. `.` is the next character after `-`,
+    /// so it ends the range.
     fn conditions(&self) -> impl Iterator<Item = (String, Vec<Value>)> {
         let column = quote(&self.column);
         self.files.iter().map(move |file| {
@@ -71,7 +70,7 @@ impl OfFiles {
     }
 }
 
-/// What pages go by: a unique key of the table.
+/// The columns that order the pages: a unique key of the table.
 pub(crate) fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
     match key {
         Key::Row(_) | Key::Own(_) if !primary.is_empty() => primary.to_vec(),
@@ -81,8 +80,8 @@ pub(crate) fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
     }
 }
 
-/// The columns that pages can go by; none for `_id`. Ordered by a float column, rows come from CrateDB
-/// (6.4.3) with NULL in place of Infinity.
+/// The columns that can order the pages; empty for `_id`. If CrateDB (6.4.3) orders by a float column, it returns
+/// NULL in place of Infinity.
 fn without_floats<'k>(key: &'k [String], columns: &[Column]) -> &'k [String] {
     let is_float = |column: &Column| matches!(column.form, Form::Real | Form::Double);
     let has_float = columns.iter().any(|column| is_float(column) && key.contains(&column.name));
@@ -123,7 +122,7 @@ impl ReadBack<'_> {
         Ok(self.sums(false, control)?.whole)
     }
 
-    /// The same, each column summed up by itself, too, where that is asked for.
+    /// As [`run`](Self::run), with a sum for each column on request.
     pub(crate) fn sums(&self, each_column: bool, control: &Control<'_>) -> Result<Sums> {
         let mut client = Client::new(self.cluster, false);
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
@@ -187,7 +186,7 @@ fn value_of(raw: &RawValue) -> Value {
     serde_json::from_str(raw.get()).unwrap_or(Value::Null)
 }
 
-/// `(a > ?) OR (a = ? AND b > ?)`: rows that come after a key.
+/// `(a > ?) OR (a = ? AND b > ?)`: rows after a key.
 fn later(key: &[String]) -> String {
     let terms = (0..key.len()).map(|i| {
         let equal = key[..i].iter().map(|name| format!("{name} = ? AND "));

@@ -19,7 +19,7 @@ pub(crate) struct ReadSource<'a> {
     pub control: &'a Control<'a>,
 }
 
-/// What a thread comes upon. Rows belong to the unit that began last.
+/// An item of a thread's reading. Rows belong to the unit that began last.
 pub(crate) enum Part<'p> {
     Unit(&'p Unit),
     Rows(&'p Block),

@@ -16,9 +16,8 @@ use crate::verify::read_back::{ReadBack, paging_key};
 use crate::verify::read_source::{Part, ReadSource};
 use crate::write::writer::values_of;
 
-/// Compares what is in the table with what is in the source: number of rows, non-null values of each
-/// column, and the content sum. Where they differ, both sides are read once more to name the columns that
-/// differ. The mode of `crate_db` does not matter.
+/// Compares table and source: number of rows, non-null values of each column, and the content sum. If they differ,
+/// both sides are read once more to name the columns that differ. The mode of `crate_db` does not matter.
 ///
 /// # Errors
 /// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
@@ -32,7 +31,7 @@ pub(crate) fn verify(
     let table = crate_db.table()?;
     let cluster = Cluster::new(&crate_db.server, options.patience)?;
     let mut client = Client::new(&cluster, false);
-    // Nothing is written: no key is asked for.
+    // Verification writes nothing, so it needs no key.
     let mut reading = crate_db.clone();
     reading.options.row_key = None;
     reading.options.at_least_once = true;

@@ -1,4 +1,4 @@
-//! What units come to without the rows that the server refused.
+//! The sums of units without the rows that the server refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::records::checkpoint::UnitRecord;
 
-/// Sums up units of the source as the table has them. Rows that cannot be represented are left out by the
-/// encoder as they were in the load; of those that were sent in vain their sum is on record.
+/// Sums up units of the source as the table has them. The encoder leaves out rows that cannot be represented, as in
+/// the load. Rows that the server refused are subtracted by their recorded sum.
 pub(crate) struct WithoutRefused {
     inner: CrateEncoder,
     refused: Arc<BTreeMap<UnitKey, Tally>>,
@@ -21,7 +21,7 @@ pub(crate) struct WithoutRefused {
 }
 
 impl WithoutRefused {
-    /// What was refused of units.
+    /// The sums of refused rows by unit.
     pub(crate) fn refused<'u>(
         units: impl Iterator<Item = (&'u UnitKey, &'u UnitRecord)>,
     ) -> Arc<BTreeMap<UnitKey, Tally>> {

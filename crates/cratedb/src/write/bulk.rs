@@ -1,4 +1,4 @@
-//! What the server answers to `bulk_args`: one result a row.
+//! The server's answer to `bulk_args`: one result a row.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! Which transport carried a load's rows, and why it was that one.
+//! The transport of a load's rows, and the reason for it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,20 +9,20 @@ use sawmill_source::UnitKey;
 /// The transport that a load begins with, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Chosen {
-    /// The PostgreSQL wire; what it does not take goes over HTTP.
+    /// The PostgreSQL wire; blocks that it does not take go over HTTP.
     Pg,
     /// HTTP, for this reason.
     Http(String),
 }
 
-/// Rows that went either way.
+/// Rows by transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByTransport {
     pub pg: u64,
     pub http: u64,
 }
 
-/// Rows that went either way, by the units that were recorded with them: what is sent again counts once.
+/// Rows by transport, kept by unit so that rows that are sent again count once.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     units: Mutex<HashMap<UnitKey, ByTransport>>,
@@ -36,7 +36,7 @@ impl Carried {
         self.units.lock().unwrap_or_else(PoisonError::into_inner).insert(unit, rows);
     }
 
-    /// A block goes over HTTP although the PostgreSQL wire was chosen.
+    /// Notes that a block goes over HTTP although the PostgreSQL wire was chosen.
     pub(crate) fn turn(&self, reason: &str) {
         let mut turned = self.turned.lock().unwrap_or_else(PoisonError::into_inner);
         turned.get_or_insert_with(|| reason.to_owned());

@@ -22,8 +22,8 @@ pub(crate) fn may_lose_rows(
     Ok(settings.iter().any(|(durability,)| durability.as_deref() == Some("ASYNC")))
 }
 
-/// Has all rows of the table written to disk that were acknowledged. Segments are merged for deleted rows
-/// alone, of which a table that was loaded has none.
+/// Writes all acknowledged rows of the table to disk. Segments are only merged to drop deleted rows, and a loaded
+/// table has none.
 pub(crate) fn make_durable(
     client: &mut Client,
     table: &CrateTable,

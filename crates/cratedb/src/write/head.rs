@@ -1,17 +1,17 @@
-//! What stands before the rows of a request over HTTP.
+//! The prefix of a bulk request: statement and opening brackets.
 
 use crate::encode::json::write_text;
 use crate::table::columns::{Key, Plan};
 use crate::table::names::CrateTable;
 
-/// The part of a request before the rows, in two pieces: a tag comes between them.
+/// The part of a request before the rows, in two pieces with the tag in between.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     pub before: Vec<u8>,
     pub after: Vec<u8>,
 }
 
-/// What makes a repeated row harmless.
+/// The clause that makes a repeated row harmless.
 pub(crate) const REPEAT: &str = " ON CONFLICT DO NOTHING";
 
 /// Digits of a tag.
@@ -25,7 +25,7 @@ pub(crate) fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Head {
     let start = format!("INSERT INTO {} ({}) VALUES ({marks}", table.quoted(), names.join(","));
     let mut before = b"{\"stmt\":".to_vec();
     write_text(start.as_bytes(), &mut before);
-    // The text goes on.
+    // Drop the closing quote: the text continues.
     before.pop();
     let rest = format!("){}\",\"bulk_args\":[", if tagged { "" } else { clause }).into_bytes();
     match tagged {

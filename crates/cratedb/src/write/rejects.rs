@@ -10,7 +10,7 @@ use sawmill_source::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What each line begins with.
+/// The start of each line.
 const BEGINS: &[u8] = b"{\"file\":";
 
 /// The file of a load's rejected rows.
@@ -23,7 +23,7 @@ pub(crate) struct Rejects {
 #[derive(Debug)]
 struct Open {
     file: File,
-    /// Rows that are in the file already: a unit that is sent again finds its own.
+    /// Rows that are in the file already: if a unit is sent again, its rows are not written twice.
     known: HashSet<(String, u32, u64)>,
 }
 
@@ -51,7 +51,7 @@ struct Place {
 }
 
 impl Rejects {
-    /// Opens the file: anew for a new load, to go on for one that is resumed.
+    /// Opens the file: empties it for a new load, appends to it for a resumed one.
     pub(crate) fn open(path: &Path, resumed: bool) -> Result<Self> {
         let failed = |error: std::io::Error| unwritable(path, &error);
         let mut known = HashSet::new();
@@ -108,7 +108,7 @@ impl Rejects {
     }
 }
 
-/// Whether a file is empty, or begins as those of loads do.
+/// Whether a file is empty, or begins like the rejects file of a load.
 fn is_of_a_load(path: &Path) -> std::io::Result<bool> {
     let mut start = Vec::new();
     File::open(path)?.take(BEGINS.len() as u64).read_to_end(&mut start)?;

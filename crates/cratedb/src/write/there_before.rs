@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use sawmill_loader::Tally;
 
-/// What a run knows of such rows. The server says of a row whether it has it; only on the row's first try
-/// this cannot be the row itself.
+/// Counts of rows that existed before. Only on the first try does an existing key prove that another load or
+/// program inserted the row.
 #[derive(Debug)]
 pub(crate) struct ThereBefore {
     named: Mutex<Tally>,
@@ -15,7 +15,7 @@ pub(crate) struct ThereBefore {
 }
 
 impl ThereBefore {
-    /// None so far, of a load of so many columns.
+    /// No rows yet, for `columns` columns.
     pub(crate) fn none(columns: usize) -> Self {
         Self {
             named: Mutex::new(Tally::empty(columns)),
@@ -24,33 +24,33 @@ impl ThereBefore {
         }
     }
 
-    /// These rows were there, with the same values.
+    /// Adds rows that were there with the same values.
     pub(crate) fn add(&self, rows: &Tally) {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).add(rows);
     }
 
-    /// So many rows of a batch were there, it is not known which.
+    /// Adds this many rows of a batch; it is not known which rows they are.
     pub(crate) fn add_unnamed(&self, rows: u64) {
         self.unnamed.fetch_add(rows, Relaxed);
     }
 
-    /// A row was there, and may be of an earlier try.
+    /// Notes that a row was there that an earlier try may have inserted.
     pub(crate) fn lose_count(&self) {
         self.uncounted.store(true, Relaxed);
     }
 
-    /// How many rows were there at least.
+    /// A lower bound of the rows that were there.
     pub(crate) fn rows(&self) -> u64 {
         self.unnamed.load(Relaxed) + self.named.lock().unwrap_or_else(PoisonError::into_inner).rows
     }
 
-    /// Whether that is all of them.
+    /// Whether [`rows`](Self::rows) is exact.
     pub(crate) fn is_counted(&self) -> bool {
         !self.uncounted.load(Relaxed)
     }
 
-    /// What they come to, unless it is not known which they are. Rows that may be of an earlier try are taken
-    /// to be that.
+    /// The sum of these rows; `None` if it is not known which they are. Includes rows that an earlier try may have
+    /// inserted.
     pub(crate) fn tally(&self) -> Option<Tally> {
         (self.unnamed.load(Relaxed) == 0)
             .then(|| self.named.lock().unwrap_or_else(PoisonError::into_inner).clone())

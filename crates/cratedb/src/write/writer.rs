@@ -1,4 +1,4 @@
-//! Sends units, and accounts for every row of them.
+//! Sends units, and accounts for each of their rows.
 //!
 //! A block is sent as a whole. The server's answer decides what comes next:
 //!
@@ -12,8 +12,8 @@
 //!
 //! Small units go together in one batch, and are recorded together.
 //!
-//! Blocks of columns go over the PostgreSQL wire; when the count of inserted rows is not that of the block,
-//! or anything else goes wrong, the block's rows are sent once more over HTTP, which tells the reasons.
+//! Blocks of columns go over the PostgreSQL wire. If the count of inserted rows differs from the block's, or
+//! anything else fails, the block's rows are sent once more over HTTP, which reports the reasons.
 
 mod accounting;
 mod batch;
@@ -52,14 +52,14 @@ use sawmill_source::Control;
 use sawmill_source::{Error, Kind, Result};
 use sawmill_source::{SourceFile, Unit, UnitKey};
 
-/// What all writers of a load share.
+/// The state that all writers of a load share.
 pub(crate) struct WriterPlan {
     pub cluster: Arc<Cluster>,
     pub load_id: String,
     pub checkpoints: Checkpoints,
-    /// None where nothing has to be kept from other runs.
+    /// `None` if other runs need not be kept out.
     pub lease: Option<Lease>,
-    /// Rows are those of a statement: units are not recorded, and messages name partitions of its query.
+    /// The rows come from a statement: units are not recorded, and messages name partitions of its query.
     pub of_statement: bool,
     pub table: CrateTable,
     pub plan: Plan,
@@ -93,13 +93,14 @@ pub(crate) struct WriterPlan {
     /// Rows of a unit.
     pub unit_rows: u64,
     pub files: Vec<SourceFile>,
-    /// Rows refused so far, those of earlier runs included.
+    /// Rows refused so far, including earlier runs.
     pub rejected: AtomicU64,
     /// Rows that the server has counted as inserted, one by one over HTTP.
     pub inserted: AtomicU64,
-    /// Rows of requests of which it is not known whether they were inserted, and that cannot be repeated.
+    /// Rows of requests that got no answer and cannot be repeated.
     pub unanswered: AtomicU64,
-    /// Rows may be in the table that the server has not counted: their request got no answer and was repeated by key.
+    /// Some rows may be in the table that the server has not counted: their request got no answer and was repeated
+    /// by key.
     pub in_doubt: AtomicBool,
     pub retried: AtomicU64,
     pub redone: AtomicU64,
@@ -108,11 +109,11 @@ pub(crate) struct WriterPlan {
 }
 
 impl WriterPlan {
-    /// That no other run has taken over, as far as this one has seen. If it could not show itself for a while, the server
-    /// is asked.
+    /// Checks that this run has not been replaced, as far as it has seen. If it could not signal for a while, it
+    /// asks the server.
     ///
     /// # Errors
-    /// Another run has; no connection.
+    /// Another run has taken over; no connection.
     pub(crate) fn check_lease(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
         match &self.lease {
             Some(lease) if lease.is_late() => lease.confirm(client, control),
@@ -121,7 +122,7 @@ impl WriterPlan {
         }
     }
 
-    /// The same, asked of the server.
+    /// As [`check_lease`](Self::check_lease), but always asks the server.
     ///
     /// # Errors
     /// Another run has taken over; no connection.
@@ -173,8 +174,8 @@ impl WriterPlan {
         }
     }
 
-    /// Whether a row whose key and values the table has is known to be another one than that in the table: it
-    /// was rejected before its unit was sent again, or the source was searched for equal rows.
+    /// Whether a row is known to differ from the stored row that has its key and values: the row was rejected
+    /// before its unit was sent again, or a search of the source found equal rows.
     pub(crate) fn is_one_too_many(&self, place: &Place) -> bool {
         self.is_rejected(place) || self.equal.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
     }
@@ -199,32 +200,32 @@ pub(crate) struct CrateWriter {
     /// Failures of the PostgreSQL wire in a row; after three this writer uses HTTP alone.
     pg_failures: u32,
     first_node: usize,
-    /// The number of rows of the batch under way is known that were in the table before.
+    /// Whether the number of rows of the current batch that were in the table before is known.
     numbered: bool,
-    /// Of units that are not recorded yet.
+    /// Accounts of units that are not recorded yet.
     accounts: HashMap<UnitKey, Account>,
     /// Rejected rows in them.
     rejecting: u64,
-    /// Small units that wait to be sent together, and what they came to.
+    /// Small units that wait to be sent together, and their sums.
     together: Together,
     waiting: Vec<(Unit, Tally)>,
-    /// Units that are in and not recorded yet.
+    /// Units whose rows are in but that are not recorded yet.
     sent: Vec<(Unit, Tally)>,
 }
 
-/// What came of a unit's rows that are not simply in.
+/// The rows of a unit that were not plainly inserted.
 #[derive(Debug, Default)]
 struct Account {
     /// The unit's rows may have been sent before, by this load.
     sent_before: bool,
-    /// Rows that do not go in, and what those of them come to that were sent.
+    /// Rejected rows, and the sum of the rejected rows that were sent.
     rejects: Vec<Reject>,
     lost: Tally,
     /// Rows that were in the table before.
     there_before: Tally,
-    /// The requests that brought its rows.
+    /// The requests that inserted its rows.
     tags: Vec<Tagged>,
-    /// By which transports they came.
+    /// Its rows by transport.
     carried: ByTransport,
 }
 

@@ -1,4 +1,4 @@
-//! A cluster to load into, files to load, and a look at what is there.
+//! A cluster to load into, files to load, and queries for the result.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -81,7 +81,7 @@ impl Cluster {
         format!("{host}:{port}")
     }
 
-    /// A table name that no other test uses.
+    /// A table name that is unique among the tests.
     pub fn table(&self) -> String {
         format!("{}_{}", self.prefix, NUMBER.fetch_add(1, Relaxed))
     }
@@ -192,7 +192,7 @@ pub fn with_control<T>(call: impl FnOnce(&Control<'_>) -> T) -> T {
     call(&Control::new(&cancel, &phase))
 }
 
-/// Writes a batch with so many rows a row group.
+/// Writes a batch with `group_rows` rows a row group.
 pub fn write(path: &Path, batch: &RecordBatch, group_rows: usize) {
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
     let file = std::fs::File::create(path).unwrap();
@@ -223,7 +223,7 @@ pub fn people(rows: i64) -> (TempDir, ParquetFiles) {
     )
 }
 
-/// `id bigint, name text` with so many rows from `first` on, in row groups of 1,000.
+/// `id bigint, name text` with `rows` rows from `first` on, in row groups of 1,000.
 pub fn people_from(path: &Path, first: i64, rows: i64) {
     let ids = first..first + rows;
     let names = ids.clone().map(|id| (id % 3 != 0).then(|| format!("name {id}")));

@@ -94,7 +94,7 @@ fn a_load_whose_every_request_arrives_twice_ends_and_goes_on_once_they_do_not() 
     let error = run(&source, &target, &small()).unwrap_err();
     assert!(error.what().contains("arrive twice") && error.advice().contains("--row-key"), "{error}");
     let report = loop {
-        // What is left of the faults has been used up by then.
+        // The loads before have used up the remaining faults by then.
         match run(&source, &target, &verifying()) {
             Ok(report) => break report,
             Err(error) => assert!(standin.faults().left() > 0, "{error}"),

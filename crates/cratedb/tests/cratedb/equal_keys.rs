@@ -24,8 +24,8 @@ fn named(transport: Transport, rejects: Option<&Path>) -> CrateOptions {
     }
 }
 
-/// 2,000 rows in two row groups, the names of which repeat: 200 rows of the first group come again in the
-/// second, 100 of them with the same values. Three rows in a row are equal.
+/// 2,000 rows in two row groups, whose names repeat: 200 rows of the first group occur again in the second, 100 of
+/// them with the same values. Three consecutive rows are equal.
 fn repeating() -> Vec<(&'static str, ArrayRef)> {
     let name = |i: i64| match i {
         1_200..1_400 => i - 1_000,

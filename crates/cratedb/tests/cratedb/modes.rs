@@ -127,7 +127,7 @@ fn columns_are_chosen_renamed_and_matched_by_position() {
     let verification = verify(&source, &target);
     assert!(verification.matches());
     assert_eq!(verification.not_compared, ["more"]);
-    // By name: the names have to be those of the table.
+    // By name: the names have to match the table's.
     let by_name = target.by_position(false);
     let error = run(&source, &by_name, &small()).unwrap_err();
     assert!(error.to_string().contains("\"name\" is not in the table"), "{error}");

@@ -1,4 +1,4 @@
-//! Options that decide what a load makes are part of what it is known by.
+//! Options that decide what a load stores are part of its identity.
 
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ fn plan(cluster: &Cluster, transport: Transport, faults: &[Option<Fault>]) {
     planned.plan(faults.iter().copied());
 }
 
-/// Loads with the patience; also what was said meanwhile.
+/// Loads with the patience; also returns the notices.
 fn loaded(source: &dyn Source, target: &CrateDb) -> (Result<LoadReport>, Vec<String>) {
     let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
     let notices = Mutex::new(Vec::new());

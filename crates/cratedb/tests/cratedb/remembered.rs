@@ -282,7 +282,7 @@ fn a_table_that_has_lost_rows_is_not_called_complete() {
         files.file("d", 3);
         let error = files.append_with(small()).unwrap_err();
         assert!(error.what().contains("the table has 0 rows"), "{error}");
-        // What was recorded of the rows that are gone is gone, too.
+        // The rows are gone, and so their records are.
         run(&files.only("a"), &files.target(), &LoadOptions { again: true, ..small() }).unwrap();
         let report = files.append().unwrap();
         assert_eq!((report.files_loaded, report.files_already), (3, 1));

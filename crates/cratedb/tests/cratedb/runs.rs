@@ -21,7 +21,7 @@ fn status(cluster: &Cluster) -> Vec<LoadStatus> {
     with_control(|control| crate_status(&cluster.server(), &cluster.checkpoints(), None, control)).unwrap()
 }
 
-/// A load that takes about so long, and what `meanwhile` came to.
+/// Runs a load of about `time`, and returns the result of `meanwhile`, which runs during it.
 fn during<T>(cluster: &Cluster, target: &CrateDb, time: Duration, meanwhile: impl FnOnce() -> T) -> T {
     let standin = cluster.standin.as_ref().unwrap();
     let (_kept, source) = people(1_000);

@@ -11,7 +11,7 @@ use sawmill_source::Error;
 
 use crate::cluster::{Cluster, with_control};
 
-/// `id bigint, name text` with so many rows from `first` on.
+/// `id bigint, name text` with `rows` rows from `first` on.
 fn people(first: i64, rows: i64) -> RecordBatch {
     let ids = first..first + rows;
     let names = ids.clone().map(|id| (id % 3 != 0).then(|| format!("name {id}")));

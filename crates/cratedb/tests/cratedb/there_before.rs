@@ -45,7 +45,7 @@ fn a_row_key_that_is_there_with_other_values_is_an_error_that_names_the_row() {
         let target = cluster.target(&table, CrateOptions { batch_rows: 200, ..keyed(transport) });
         run(&written(&path, 1_500, |id| id), &target, &small()).unwrap();
         let changed = written(&path, 1_500, |id| if id == 1_234 { 7 } else { id });
-        // Compared with what is recorded of the file, and row by row where it is to be loaded once more.
+        // Compared with the file's record, and row by row if the file is to be loaded once more.
         let error = run(&changed, &append(target.clone()), &small()).unwrap_err();
         assert!(error.kind() == Kind::Changed && error.place().contains("row group 1"), "{error}");
         let again = LoadOptions { again: true, ..small() };

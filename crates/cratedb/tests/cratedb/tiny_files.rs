@@ -1,4 +1,4 @@
-//! Many small files are sent and recorded together, each row with the key of its own file.
+//! Many small files are sent and recorded together, each row with its file's key.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use sawmill_source::{Kind, ParquetFiles};
 
 use crate::cluster::{Cluster, append, keyed, people_from, run, small, with_control};
 
-/// So many files of 10 people each.
+/// `files` files of 10 people each.
 fn tiny(directory: &tempfile::TempDir, files: i64) -> ParquetFiles {
     let path = |file: i64| directory.path().join(format!("{file:03}.parquet"));
     (0..files).for_each(|file| people_from(&path(file), file * 10, 10));

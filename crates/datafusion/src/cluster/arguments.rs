@@ -122,7 +122,7 @@ pub(crate) struct SubmitGenArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DatasetArgs {
     /// A built-in dataset, a table of TPC-H or TPC-DS (tpch/lineitem and so on; tpch makes all) or the path of a TOML
-    /// file (if it has several tables, all of them, or one as SPEC/TABLE). Each of several tables gets its own folder.
+    /// file (if it has several tables, all of them, or one as SPEC/TABLE). With several tables, each gets a folder.
     pub spec: String,
     /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else a million].
     #[arg(long, value_name = "N", value_parser = count)]
@@ -241,8 +241,8 @@ pub(crate) struct SchedulerArgs {
     /// The name by which executors and clients reach this machine [default: the address that it listens on].
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// After so many seconds without a sign of life, the tasks of an executor are given to others. A busy one gives a
-    /// sign every 5 seconds.
+    /// After this many seconds without a sign of life, an executor's tasks go to other executors. A busy one gives
+    /// a sign every 5 seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..))]
     pub executor_timeout: u64,
     #[command(flatten)]

@@ -22,8 +22,8 @@ const EXECUTORS: usize = 2;
 /// Parts of the load: more than tasks run at a time.
 const PARTS: &str = "4";
 
-/// Generates files on a cluster, reads their footers, and loads them into a database of its own. All of it is removed at
-/// the end.
+/// Generates files on a cluster, reads their footers, and loads them into a new database. Removes everything at the
+/// end.
 pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("sawmill-cluster-").tempdir()?;
     let server = tokio::task::spawn_blocking(LocalPg::start).await.map_err(external)?.map_err(external)?;
@@ -67,7 +67,8 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     tokio::task::spawn_blocking(move || server.stop()).await.map_err(external)?.map_err(external)
 }
 
-/// Where rows go. Plans and arguments have the address, the environment of processes the password.
+/// The database that receives the rows. Plans and arguments hold the address, and only the environment the
+/// password.
 struct Database {
     address: String,
     password: String,

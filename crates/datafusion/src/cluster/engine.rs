@@ -42,7 +42,7 @@ impl ExecutionEngine for CheckingEngine {
     }
 }
 
-/// A scan of Parquet files of this machine, with readers that check pages. Executors have no other stores.
+/// A scan of local Parquet files, with readers that check pages. Executors have no other stores.
 fn checked(node: Arc<dyn ExecutionPlan>, max_page: u64) -> Transformed<Arc<dyn ExecutionPlan>> {
     let scan = node.downcast_ref::<DataSourceExec>();
     let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());

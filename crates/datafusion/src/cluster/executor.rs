@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often it asks a scheduler that it has lost whether that refuses it.
 const ASK: Duration = Duration::from_secs(5);
 
-/// Runs tasks until the process is asked to end. A line of standard output says when it begins to take them.
+/// Runs tasks until the process is told to end. A line on standard output reports when it begins to accept them.
 pub(crate) async fn run(args: ExecutorArgs) -> Result<()> {
     let (scheduler_host, scheduler_port) = host_and_port(&args.scheduler)?;
     let host = args.host.unwrap_or_else(|| args.bind.to_string());
@@ -93,8 +93,8 @@ pub(crate) async fn run(args: ExecutorArgs) -> Result<()> {
     }
 }
 
-/// Takes the port, or a free one for 0. Ballista tells others the port that it was given, so that it cannot choose one
-/// itself, and ends without an error if it is taken.
+/// Binds the port, or a free one for 0. Ballista reports the given port to others, so it cannot choose one itself.
+/// If the port is in use, Ballista would end without an error.
 async fn listen(wanted: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(wanted).await.map_err(|error| {
         let what = format!("the executor cannot listen: {error}");
@@ -159,8 +159,8 @@ async fn wait_for_scheduler(url: &str, access: &Access) -> Result<()> {
     }
 }
 
-/// Says when the scheduler has the executor, and when it is lost and comes back. Returns if it then refuses this process,
-/// as one with another token does.
+/// Reports when the scheduler has accepted the executor, when it is lost, and when it comes back. Returns if it
+/// then refuses this process, for example because it now has another token.
 async fn watch(health: ExecutorHealth, begun: &str, scheduler: &str, access: &Access) -> DataFusionError {
     let (mut is_known, mut was_known, mut asked) = (false, false, Instant::now());
     loop {

@@ -1,4 +1,4 @@
-//! What is said when the scheduler is lost: what happened and what to do, instead of the structure of errors of gRPC.
+//! The message when the scheduler is lost: what happened and what to do, instead of the structure of gRPC errors.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cluster::arguments::{Command, Job};
 use crate::cluster::session::host_and_port;
 
-/// How long an address has to answer that is looked at after an error.
+/// How long an address has to answer that is checked after an error.
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// The scheduler of a command, and what to do when it is lost.
@@ -16,7 +16,7 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// That of a command that talks to one.
+    /// The scheduler of a command; `None` if the command talks to none.
     pub(crate) fn of(command: &Command) -> Option<Self> {
         let (cluster, advice) = match command {
             Command::Sql(args) => (&args.cluster, "run the same statement again"),
@@ -32,7 +32,8 @@ impl Scheduler {
         Some(Self { url: cluster.scheduler.clone()?, advice })
     }
 
-    /// The text of an error of this process that is one of the connection to the scheduler; `None` for others.
+    /// The text of an error of this process, if it is an error of the connection to the scheduler; otherwise
+    /// `None`.
     pub(crate) fn lost(&self, error: &str) -> Option<String> {
         let message = status(error)?;
         let Self { url, advice } = self;

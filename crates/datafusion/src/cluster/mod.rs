@@ -29,7 +29,7 @@ pub use session::{local_session, remote_session};
 /// Deep plans recurse deeply, in the optimizer and in the codecs.
 const STACK_BYTES: usize = 16 << 20;
 
-/// The exit code of `sawmill verify`, too: a table does not hold what its source holds.
+/// As in `sawmill verify`: a table does not hold what its source holds.
 const MISMATCH: u8 = 4;
 
 /// Runs the command with the arguments of the process.

@@ -15,13 +15,13 @@ use futures_util::StreamExt;
 use crate::cluster::arguments::Format;
 use crate::error::refused;
 
-/// The most rows of a table, which is drawn when its last row is there.
+/// The maximum rows of a table, which is drawn when its last row has arrived.
 const TABLE_ROWS: usize = 10_000;
 
-/// Prints rows as they come, or as a table.
+/// Prints rows as they arrive, or as a table.
 ///
 /// # Errors
-/// A row could not be made, or standard output cannot be written.
+/// The query fails, or standard output cannot be written.
 pub(crate) async fn print(rows: SendableRecordBatchStream, format: Format) -> Result<()> {
     let out = BufWriter::new(io::stdout().lock());
     let printed = match format {
@@ -94,7 +94,7 @@ async fn csv(mut rows: SendableRecordBatchStream, out: impl Write) -> Result<()>
         return Err(refused("comma-separated values cannot hold nested columns", field.name(), advice));
     }
     let mut writer = WriterBuilder::new().with_header(true).build(out);
-    // Without rows there is a header, too.
+    // The header is written even without rows.
     writer.write(&RecordBatch::new_empty(rows.schema()))?;
     while let Some(batch) = rows.next().await {
         writer.write(&batch?)?;

@@ -95,8 +95,8 @@ fn check(plan: &LogicalPlan) -> Result<()> {
     .map(drop)
 }
 
-/// Inserts the rows of a cluster, which come in one partition. A database with several connections gets them over
-/// several.
+/// Inserts the rows of a cluster, which arrive in one partition. For a database with several connections, spreads
+/// them over several partitions.
 fn inserted(
     rows: Arc<dyn ExecutionPlan>,
     table: &SinkTable,

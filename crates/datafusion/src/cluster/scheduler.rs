@@ -22,12 +22,12 @@ use crate::cluster::arguments::SchedulerArgs;
 use crate::codec::{SawmillLogicalCodec, SawmillPhysicalCodec};
 use crate::error::{external, refused};
 
-/// How often the process looks whether a query waits for an executor, and how many times in a row it does before that is
-/// said.
+/// How often the process checks whether a query waits for an executor, and after how many such checks in a row it
+/// reports that.
 const LOOK: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 3;
 
-/// Schedules until the process is asked to end. The first line of standard output has its URL.
+/// Schedules until the process is told to end. The first line of standard output has its URL.
 pub(crate) async fn run(args: SchedulerArgs) -> Result<()> {
     let wanted = SocketAddr::new(args.bind, args.port);
     let host = args.host.clone().unwrap_or_else(|| args.bind.to_string());

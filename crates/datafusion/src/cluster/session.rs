@@ -51,8 +51,9 @@ pub(crate) async fn statement_session(
     }
 }
 
-/// The same for a job, in which each unit of work is a task. By default Ballista gives an executor as many units in one task as it has free cores, and more in the next, so that
-/// more of them run at a time than `--tasks` says.
+/// As [`statement_session`], for a job, in which each unit of work is a task. By default Ballista gives an executor
+/// one task with as many units as it has free cores, and then another, so that more units run at a time than
+/// `--tasks` says.
 ///
 /// # Errors
 /// As [`statement_session`].

@@ -36,10 +36,10 @@ pub(crate) async fn generate(args: SubmitGenArgs) -> Result<()> {
     Ok(())
 }
 
-/// The dataset, or each table of one with several, in a folder of its name.
+/// The dataset, or each table of one with several tables, in a folder of the table's name.
 ///
 /// # Errors
-/// A table is not valid, which is said before the first file is made; the arguments do not fit several tables.
+/// A table is not valid, which is reported before the first file is made; the arguments do not fit several tables.
 fn datasets(args: DatasetArgs) -> Result<Vec<DatasetArgs>> {
     if args.out == "-" || (args.out.ends_with(".parquet") && !Path::new(&args.out).is_dir()) {
         let advice = "name a folder, or make a single file with sawmill gen";
@@ -68,12 +68,12 @@ fn datasets(args: DatasetArgs) -> Result<Vec<DatasetArgs>> {
 pub(crate) struct MadeFiles {
     /// A row for each file, in their order.
     pub rows: RecordBatch,
-    /// What was made, in a sentence.
+    /// A sentence about the files made.
     pub summary: String,
 }
 
-/// Makes the files on the executors of `context`. Then this process compares all of them with their manifests, and
-/// replaces those by that of the whole dataset.
+/// Makes the files on the executors of `context`. Then this process compares them with their manifests, and
+/// replaces the manifests by a single one of the whole dataset.
 ///
 /// # Errors
 /// A file cannot be written, or the folder is not the same one here as for the executors.
@@ -103,7 +103,7 @@ pub(crate) async fn files(context: &SessionContext, args: &DatasetArgs) -> Resul
     Ok(MadeFiles { rows: made, summary })
 }
 
-/// Compares the files with their manifests, and writes that of the whole dataset.
+/// Compares the files with their manifests, and writes the manifest of the whole dataset.
 async fn complete(
     files: GeneratedFiles,
     dataset: Arc<Dataset>,

@@ -1,6 +1,6 @@
 //! Plans on their way to other machines: our tables and operators, and all others as Ballista encodes them.
 //!
-//! What is ours begins with [`MARK`]; the rest is JSON. Anything else is handed to Ballista's own codecs.
+//! Our tables and operators begin with [`MARK`]; the rest is JSON. Ballista's codecs decode everything else.
 
 mod logical;
 mod physical;
@@ -23,7 +23,7 @@ fn encode(description: &impl Serialize, buffer: &mut Vec<u8>) -> Result<()> {
         .map_err(|error| internal_datafusion_err!("a plan cannot be encoded: {error}"))
 }
 
-/// What [`encode`] wrote; `None` if the bytes are not ours.
+/// Decodes the bytes of [`encode`]; `None` if the bytes are not ours.
 fn decoded<T: DeserializeOwned>(buffer: &[u8]) -> Option<Result<T>> {
     let json = buffer.strip_prefix(MARK)?;
     let read = serde_json::from_slice(json);

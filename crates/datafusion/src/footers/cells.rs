@@ -167,7 +167,7 @@ impl Cells {
     }
 }
 
-/// Appends a value of a chunk's statistics. Bounds are the current ones, or else those of the deprecated fields.
+/// Appends a value of a chunk's statistics. Bounds come from the current fields, or else from the deprecated ones.
 fn statistic(
     column: FooterColumn,
     builder: &mut Builder,
@@ -212,7 +212,7 @@ fn repeated(builder: &mut Builder, value: &str, rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// What the schema says of each leaf, kept while footers share their schema.
+/// Texts and types of the schema's leaves, kept while footers share their schema.
 #[derive(Default)]
 struct Leaves {
     of: Option<(Arc<Schema>, Vec<Column>)>,
@@ -241,7 +241,7 @@ impl Leaves {
     }
 }
 
-/// The text of a value, which most often is that of the value before.
+/// The text of a value, kept because the next value is usually the same.
 struct Texts<T> {
     last: Option<(T, String)>,
 }

@@ -60,7 +60,7 @@ macro_rules! columns {
         }
 
         impl FooterColumn {
-            /// All columns, in the order in which each table has its own.
+            /// All columns, in the order in which each table has its columns.
             const ALL: &[Self] = &[$(Self::$column,)+];
 
             fn levels(self) -> &'static [FooterLevel] {

@@ -20,10 +20,10 @@ use crate::units::work::{SendBatch, Work, WorkDescription};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FooterRows {
     pub level: FooterLevel,
-    /// The places of the columns among those of the level.
+    /// Indices of the columns among the level's columns.
     pub columns: Vec<usize>,
     pub selection: Selection,
-    /// The most rows that are wanted.
+    /// The maximum number of rows wanted.
     pub limit: Option<usize>,
 }
 
@@ -53,8 +53,8 @@ impl FooterWork {
         Self { rows, columns, schema }
     }
 
-    /// Opens a footer again that could not be decoded with the selected columns: files of one query may have
-    /// different columns. `None` if it has none of them.
+    /// Opens a footer again that could not be decoded with the selected columns, because files of one query may
+    /// have different columns. `None` if the file lacks all selected columns.
     fn with_columns_of_its_own(&self, name: &str) -> Result<Option<Footer>> {
         let schema = objects::footer(name, &Options::new().row_groups(0..0))?.shared_schema();
         match self.rows.selection.is_in(&schema) {
@@ -155,7 +155,7 @@ impl Sink<'_> {
                 Ok(true)
             }
             FooterLevel::Chunk => {
-                // In pieces, so that a wide row group does not make a batch of its own size.
+                // Split, so that wide row groups do not exceed the batch size.
                 let mut piece: Vec<ColumnChunk<'_>> = Vec::new();
                 for group in footer.row_groups() {
                     let mut chunks = group.columns().peekable();

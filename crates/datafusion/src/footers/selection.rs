@@ -1,4 +1,4 @@
-//! What a query needs of footers, as options of the decoder.
+//! The parts of footers that a query needs, as options of the decoder.
 
 use std::fmt;
 
@@ -19,7 +19,8 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// What `filters` leave. They are applied again to the rows: this leaves out what cannot pass.
+    /// The selection that `filters` leave. The filters are applied again to the rows; this only leaves out parts
+    /// that cannot match.
     pub(crate) fn of(filters: &[Expr]) -> Self {
         let mut selection = Self::default();
         for filter in filters {
@@ -43,7 +44,7 @@ impl Selection {
     /// Options for a footer with the schema `schema`; with an unknown one, those for a footer that has all columns of
     /// the selection.
     pub(crate) fn options(&self, level: FooterLevel, schema: Option<&Schema>) -> Options {
-        // What rows of files state stands before the row groups, or after them.
+        // Rows of files only need fields outside of the row groups.
         let options = match (level, self.row_groups) {
             (FooterLevel::File, _) => Options::new().row_groups(0..0),
             (_, Some((start, end))) => Options::new().row_groups(start..end.max(start)),

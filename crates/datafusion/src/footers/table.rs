@@ -22,21 +22,21 @@ use crate::found_files;
 use crate::functions::arguments::Arguments;
 use crate::units::UnitsExec;
 
-/// Files of one unit of work: so many footers are opened with what the ones before taught.
+/// Files of one unit of work: each footer is opened with what the unit's earlier footers taught.
 const FILES_A_BATCH: usize = 4096;
 
-/// A partition has at least so many files.
+/// Minimum number of files in a partition.
 const MIN_FILES: usize = 16;
 
-/// What the footers of Parquet files state, a row for each column chunk, row group or file. The files are listed when
-/// a query is planned and read when it runs.
+/// The fields of Parquet footers, with a row for each column chunk, row group or file. The files are listed when a
+/// query is planned and read when it runs.
 #[derive(Debug)]
 pub struct FooterTable {
     definition: Definition,
     schema: SchemaRef,
 }
 
-/// Which footers.
+/// The definition of a footer table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Definition {
     /// An absolute path or pattern.
@@ -132,7 +132,7 @@ impl TableProvider for FooterTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Definition { pattern, level } = self.definition.clone();
-        // Of a million files, listing takes seconds.
+        // Listing a million files takes seconds.
         let listed = tokio::task::spawn_blocking(move || found_files::named(&pattern)).await;
         let listed = listed.map_err(external)??;
         let mut files = passing(state, listed, filters)?;

@@ -94,7 +94,7 @@ impl Arguments {
         let number = match &value {
             ScalarValue::Int64(Some(value)) => u64::try_from(*value).ok(),
             ScalarValue::UInt64(Some(value)) => Some(*value),
-            // Up to 2^53 every whole number has a float of its own.
+            // Up to 2^53, each whole number is exactly one float.
             ScalarValue::Float64(Some(value))
                 if value.fract() == 0.0 && (0.0..=2f64.powi(53)).contains(value) =>
             {

@@ -30,7 +30,7 @@ use crate::objects;
 use crate::units::job::{Job as UnitsJob, numbers_of};
 use crate::units::work::{SendBatch, Work, WorkDescription};
 
-/// How often a task looks again at an object that another one was writing.
+/// How often a task checks again an object that another task was writing.
 const LOOKS: u32 = 5;
 
 /// Until it looks again.
@@ -79,7 +79,7 @@ impl GeneratedFiles {
         layout.with_page_rows(self.page_rows).map_err(external)
     }
 
-    /// Writes a part of the files, unless they are there.
+    /// Writes a part of the files, unless they exist already.
     ///
     /// # Errors
     /// A file cannot be written, or the folder holds files of another dataset, seed or layout.
@@ -88,10 +88,10 @@ impl GeneratedFiles {
         self.run(dataset, part, NonZeroUsize::MIN, Existing::Resume)?.map_err(unwritten)
     }
 
-    /// Compares all files with their manifests, on `threads` threads, and writes that of the whole dataset.
+    /// Compares all files with their manifests, on `threads` threads, and writes the manifest of the whole dataset.
     ///
     /// # Errors
-    /// A file is not there, or is not the one that was made.
+    /// A file is missing, or is not the one that was made.
     pub(crate) fn finish(&self, dataset: &Dataset, threads: NonZeroUsize) -> Result<Vec<WrittenFile>> {
         self.run(dataset, Part::WHOLE, threads, Existing::Finish)?.map_err(|error| {
             let advice = "run the same command again";
@@ -122,7 +122,7 @@ impl GeneratedFiles {
         };
         let mut looks = 0;
         loop {
-            // What another task has written in the meantime is seen from the beginning.
+            // Starts over, so that it sees the objects that the other task has written.
             let output = self.output()?;
             let job = Job {
                 options: options.clone(),
@@ -167,11 +167,11 @@ fn unwritten(error: sawmill_generator::Error) -> DataFusionError {
 /// A part of objects that this process writes, on one thread at a time.
 struct Writing(String);
 
-/// The parts that are being written, and what waits for the end of one.
+/// The parts being written, and the condition that signals the end of one.
 static WRITING: (Mutex<Option<HashSet<String>>>, Condvar) = (Mutex::new(None), Condvar::new());
 
 impl Writing {
-    /// Waits until no other thread writes the part.
+    /// Waits until this thread may write the part alone, and claims it.
     fn alone(part: String) -> Self {
         // A panic cannot leave the set half-changed.
         let (parts, ended) = &WRITING;
@@ -206,7 +206,7 @@ fn options(compression: &[String], dataset: &Dataset) -> Result<FileOptions> {
     Ok(options)
 }
 
-/// What is said of each file.
+/// The schema of the result, which has a row for each file.
 pub(crate) static FILES_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let field = |name: &str, kind| Field::new(name, kind, false);
     Arc::new(Schema::new(vec![

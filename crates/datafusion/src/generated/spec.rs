@@ -1,4 +1,4 @@
-//! Which dataset: a name or a file, and what its spec was when the query was planned.
+//! The dataset of a plan: a name or a file, and the hash of its spec when the query was planned.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ impl Spec {
     /// Reads the spec `name` at `scale`, and returns it with its hash.
     ///
     /// # Errors
-    /// There is no such dataset, it has several tables, or its spec is not valid.
+    /// The dataset does not exist, it has several tables, or its spec is not valid.
     pub(crate) fn read(name: &str, scale: Option<f64>) -> Result<(Self, Arc<Dataset>)> {
         let mut named = DatasetName::new(name);
         if named.file().is_some_and(Path::is_file) {
@@ -43,7 +43,7 @@ impl Spec {
     /// Reads the same spec again, on any machine.
     ///
     /// # Errors
-    /// It is not there, or it is another one by now.
+    /// The spec does not exist, or has changed since.
     pub(crate) fn open(&self) -> Result<Arc<Dataset>> {
         /// The table of a benchmark that this process has opened last. Its line items are counted when it is opened, which
         /// takes a second for each billion: too long for each task.

@@ -34,7 +34,7 @@ pub struct GeneratedTable {
     columns: Vec<Column>,
 }
 
-/// What a generated table is made from.
+/// The definition of a generated table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Definition {
     spec: Spec,
@@ -49,12 +49,13 @@ impl GeneratedTable {
     /// that its spec states.
     ///
     /// # Errors
-    /// There is no such dataset, or its spec is not valid.
+    /// The dataset does not exist, or its spec is not valid.
     pub fn new(spec: &str) -> Result<Self> {
         Self::read(spec, None)
     }
 
-    /// The same at a scale: the scale factor of a benchmark, or what the rows of the tables of a spec are multiplied by.
+    /// As [`new`](Self::new), at a scale: the scale factor of a benchmark, or a factor for the rows of a spec's
+    /// tables.
     ///
     /// # Errors
     /// As [`GeneratedTable::new`], and if the dataset has no scale, or not this one.

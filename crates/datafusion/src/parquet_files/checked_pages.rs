@@ -1,5 +1,5 @@
-//! Pages that would take more memory than one may are refused before DataFusion's decoder sees them, by what their
-//! headers claim, as `sawmill` refuses them.
+//! Refuses pages that would take more memory than one page may, before DataFusion's decoder sees them. As in
+//! `sawmill`, the sizes that page headers claim decide.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,14 +23,14 @@ use sawmill_footer::{LargestPages, PageLimits, RangeReader, page_checksums_withi
 use crate::error::refused;
 use crate::parquet_files::reader::{Place, external};
 
-/// A part is checked as one of each chunk that it lies in; those of an undamaged file do not overlap.
+/// Each part is checked against the chunks that it lies in. Chunks of an undamaged file do not overlap.
 const MAX_OVERLAPS: usize = 4;
 
-/// The metadata of files that are being read: for a file with Bloom filters, DataFusion makes a second reader, which it
-/// does not ask for them.
+/// The metadata of files being read. For a file with Bloom filters, DataFusion makes a second reader, which it does
+/// not ask for the metadata.
 type Known = Arc<Mutex<HashMap<ObjectPath, Weak<ParquetMetaData>>>>;
 
-/// Makes the readers of another factory, which check pages.
+/// Wraps the readers of another factory, so that they check pages.
 #[derive(Debug)]
 pub(crate) struct CheckedPages {
     pub readers: Arc<dyn ParquetFileReaderFactory>,
@@ -167,7 +167,7 @@ struct Chunk {
     column: usize,
 }
 
-/// What is wrong, where, and what to do.
+/// A refusal: what, where, and what to do.
 struct Refused {
     what: String,
     place: String,
@@ -192,17 +192,18 @@ impl Chunks {
         Self { metadata, all }
     }
 
-    /// The chunks that hold a part, which usually is one.
+    /// The chunks that hold a part, usually one.
     fn around(&self, start: u64, end: u64) -> impl Iterator<Item = &Chunk> {
         let behind = self.all.partition_point(|chunk| chunk.bytes.start <= start);
         let before = self.all.get(..behind).unwrap_or_default().iter().rev();
         before.take_while(move |chunk| chunk.reach >= end).filter(move |chunk| end <= chunk.bytes.end)
     }
 
-    /// Checks the pages of parts of a file, those that lie within its column chunks: each begins and ends with a page.
+    /// Checks the pages of those parts that lie within the file's column chunks: each part begins and ends with a
+    /// page.
     ///
     /// # Errors
-    /// A page must not be decompressed, or those of all columns together.
+    /// A page must not be decompressed, or the pages of all columns exceed the limit together.
     fn check(&self, parts: impl Iterator<Item = Part>, max_page: u64) -> Result<(), Refused> {
         let mut largest: HashMap<(usize, usize), LargestPages> = HashMap::new();
         for part in parts {

@@ -1,6 +1,6 @@
-//! Errors of rows that name the file that they are of, which those of DataFusion's reader do not.
+//! Adds the file's name to errors of reading, which DataFusion's reader leaves out.
 //!
-//! A source of files hands out morsels, the units in which DataFusion reads: here each of them knows its file.
+//! A source of files hands out morsels, the units in which DataFusion reads; here each morsel knows its file.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -174,7 +174,7 @@ impl Morsel for Named<Box<dyn Morsel>> {
     }
 }
 
-/// An error of the format with the file's name. Errors of expressions, and those of our own readers, stay as they are.
+/// An error of the format with the file's name. Errors of expressions and of our own readers stay as they are.
 fn named(error: DataFusionError, name: &str) -> DataFusionError {
     let what = match error.find_root() {
         DataFusionError::ParquetError(error) => Some(error.to_string()),

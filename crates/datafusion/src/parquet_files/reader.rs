@@ -32,7 +32,7 @@ pub(crate) struct FooterReaders {
     pub schema: SchemaRef,
 }
 
-/// Where the files are.
+/// The place of the files.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// On this machine.
@@ -122,7 +122,7 @@ pub(super) fn external(error: impl std::error::Error + Send + Sync + 'static) ->
     ParquetError::External(Box::new(error))
 }
 
-/// The metadata of the fields `roots` that a file has; of its first field, if it has none of them.
+/// The metadata of the fields in `roots` that the file has, or else of its first field.
 pub(crate) fn metadata(
     roots: &[String],
     options: &Options,
@@ -165,7 +165,7 @@ impl ObjectFooterReader {
             let object = there.map_or_else(|| objects::open(&url).map(Arc::new), Ok)?;
             let done = work(&object);
             match (done, object.0.fault().cloned()) {
-                // The error of the store says more than that of the reader above it.
+                // The store's error says more than the reader's.
                 (Err(_), Some(fault)) => Err(crate::error::external(fault)),
                 (done, _) => Ok((object, done?)),
             }

@@ -33,17 +33,17 @@ use crate::parquet_files::reader;
 use crate::parquet_files::reader::{FooterReaders, Place};
 use crate::parquet_files::types;
 
-/// Rows of Parquet files. Of each file's footer, a scan decodes the columns that it needs. The columns of the table
-/// are those of the first file; others may lack some that may be null, and are null there.
+/// Rows of Parquet files. From each footer, a scan decodes only the columns that it needs. The first file defines
+/// the table's columns. Other files may lack nullable columns, which are null there.
 #[derive(Debug)]
 pub struct ParquetTable {
     definition: Definition,
     schema: SchemaRef,
-    /// Executors read the rows, with DataFusion's own reader, which converts values whatever becomes of them.
+    /// Executors read the rows with DataFusion's reader, which converts values even if they change.
     is_for_executors: bool,
 }
 
-/// Which files.
+/// The definition of a table of files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Definition {
     /// An absolute path or pattern.
@@ -57,12 +57,12 @@ impl ParquetTable {
     /// 64 MiB are refused.
     ///
     /// # Errors
-    /// There are no such files, or the footer of the first one cannot be read.
+    /// No files match, or the footer of the first one cannot be read.
     pub fn new(pattern: &str) -> Result<Self> {
         Self::with_max_page(pattern, DEFAULT_MAX_PAGE)
     }
 
-    /// The same, where a page may have `max_page` bytes.
+    /// As [`new`](Self::new), with pages of up to `max_page` bytes.
     ///
     /// # Errors
     /// As [`ParquetTable::new`].
@@ -89,10 +89,11 @@ impl ParquetTable {
         Self { definition, schema, is_for_executors: true }
     }
 
-    /// Refuses objects of a store, whose rows executors do not read, and a limit that they do not know.
+    /// Refuses tables that executors cannot read: they do not read objects of stores, and do not know other page
+    /// limits.
     ///
     /// # Errors
-    /// The files are objects, or pages have a limit of their own.
+    /// The files are objects, or the table has another page limit than the default.
     #[cfg(feature = "cluster")]
     pub(crate) fn refuse_for_executors(&self) -> Result<()> {
         let pattern = &self.definition.pattern;

@@ -1,7 +1,7 @@
 //! Whether the files of a table agree on the types of its columns.
 //!
-//! DataFusion converts a file's values to the type of the table, also where they change: 1.5 becomes 1, and a date
-//! loses its time of day. Here only types are taken whose values all stay the same.
+//! DataFusion converts a file's values to the table's type even if they change: 1.5 becomes 1, and a date loses its
+//! time of day. Here only types are accepted whose values all stay the same.
 
 use std::sync::Arc;
 

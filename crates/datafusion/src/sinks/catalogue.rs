@@ -62,7 +62,7 @@ impl SinkSchema {
 
 #[async_trait]
 impl SchemaProvider for SinkSchema {
-    /// None: other tables are not listed.
+    /// Lists no tables.
     fn table_names(&self) -> Vec<String> {
         Vec::new()
     }

@@ -12,13 +12,14 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 pub(crate) struct Copied {
     pub query: Box<Query>,
     pub table: ObjectName,
-    /// The columns that are named; none for the first ones.
+    /// The named columns; empty means the first ones.
     pub columns: Vec<Ident>,
     /// Clauses beyond that, which are for files.
     pub more: Option<String>,
 }
 
-/// The statement, if it is such a COPY. Of any other text, also one that is not SQL, DataFusion says what is wrong.
+/// The statement, if it is a COPY to a table. For any other text, even if it is not SQL, DataFusion reports the
+/// error.
 pub(crate) fn to_table(state: &SessionState, sql: &str) -> Option<Copied> {
     let options = &state.config().options().sql_parser;
     let dialect = dialect_from_str(options.dialect.as_ref())?;

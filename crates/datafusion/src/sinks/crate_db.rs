@@ -6,8 +6,8 @@
 //! partition ─ encode ─ bulk requests ─┘
 //! ```
 //!
-//! Each partition has a connection. CrateDB has no transactions: a new table gets its name when all rows are in, and
-//! an existing one keeps the rows that were in when a statement failed, which its error counts.
+//! Each partition has a connection. CrateDB has no transactions. A new table gets its name when all rows are in. An
+//! existing table keeps the rows that were in when a statement failed; the error counts them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -29,14 +29,14 @@ use crate::sinks::partitions::{self, Taker};
 use crate::sinks::sink::{CRATE_DB, CancelOnDrop, Database, Server, Sink, in_control};
 
 /// Adds the tables of the CrateDB cluster at `address`, such as `crate://host:4200,host2:4200/schema`, to a session:
-/// `crate.orders` is the table in the schema of the address (`doc` by default), `crate.sales.orders` that of the schema
-/// `sales`. No connection is opened yet. Rows are inserted by [`sql`](crate::sql) and by `DataFrame::write_table`; tables
+/// `crate.orders` is a table in the address's schema (`doc` by default), `crate.sales.orders` a table in the schema
+/// `sales`. No connection is opened yet. [`sql`](crate::sql) and `DataFrame::write_table` insert rows; tables
 /// cannot be read.
 ///
 /// # Errors
 /// The address cannot be used; the session has no default catalogue.
 pub fn register_crate_db(context: &SessionContext, address: &str) -> Result<()> {
-    // Any table: only the address of the cluster is kept of it.
+    // Any table name will do: only the address of the cluster is kept.
     let any = table_name(CRATE_DB.catalogue).map_err(external)?;
     register(context, Arc::new(CrateServer(CrateDb::new(address.parse().map_err(external)?, any))))
 }
@@ -107,7 +107,7 @@ impl Sink for CrateTable {
                 })
             })
         });
-        // Without one the insertion has not begun, and the server has said why.
+        // If no insertion arrives, it has not begun, and the server has given the reason.
         if let Ok(insertion) = insertion.await {
             let sending = |partition: usize| Sending {
                 partition: insertion.partition(u32::try_from(partition).unwrap_or(u32::MAX)),
@@ -130,7 +130,7 @@ fn of_query(error: &DataFusionError, table: &str) -> Error {
     Error::new(Kind::Source, received(error).0).at(format!("the query of the rows for table {table}"))
 }
 
-/// Sends the rows of a partition. A thread is taken for each batch, and none while the query makes rows.
+/// Sends the rows of a partition. Occupies a thread for each batch, but none while the query makes rows.
 struct Sending {
     partition: InsertedPartition,
     cancelled: Arc<AtomicBool>,

@@ -17,17 +17,17 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning, PlanProperties};
 use crate::operator::{Operation, Operator};
 use crate::sinks::sink::Sink;
 
-/// Inserts the rows of its child; its one row is their number.
+/// Inserts the rows of its child; its only row is their number.
 pub(crate) type InsertExec = Operator<Insert>;
 
-/// How often rows are made once more that were lost on their way from an executor.
+/// How often rows lost on their way from an executor are made again.
 const RESTARTS: u32 = 2;
 
 /// The insertion into a table.
 #[derive(Debug)]
 pub(crate) struct Insert {
     sink: Arc<dyn Sink>,
-    /// Rows were lost on their way to this process: made once more, all of them would come.
+    /// Set if rows were lost on their way to this process; if made again, all of them would arrive.
     rows_lost: Option<Arc<AtomicBool>>,
 }
 
@@ -36,14 +36,14 @@ impl Insert {
         Self { sink, rows_lost: None }
     }
 
-    /// The same for rows of which the flag says whether they were lost on their way.
+    /// The same insertion, with a flag that says whether rows were lost on their way.
     #[cfg(feature = "cluster")]
     pub(crate) fn of_rows_that_may_be_lost(self, rows_lost: Arc<AtomicBool>) -> Self {
         Self { rows_lost: Some(rows_lost), ..self }
     }
 }
 
-/// Inserts the rows. If they were lost on their way and none is left in the table, they are made once more.
+/// Inserts the rows. If rows were lost on their way and the table has kept none, makes all of them again.
 async fn insert(
     sink: Arc<dyn Sink>,
     rows_lost: Option<Arc<AtomicBool>>,
@@ -61,7 +61,7 @@ async fn insert(
     sink.insert(rows, context).await
 }
 
-/// What DataFusion's insertions return.
+/// The schema of the result that DataFusion's insertions return.
 static COUNT: LazyLock<SchemaRef> =
     LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)])));
 

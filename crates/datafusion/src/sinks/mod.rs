@@ -14,7 +14,7 @@
 //! | `table` | a table that takes rows |
 //! | `insert` | the operator that inserts them |
 //! | `partitions` | the partitions of a query, side by side, until one fails |
-//! | `sink` | what a database does for all that |
+//! | `sink` | the operations of a database behind all that |
 //! | `postgres`, `crate_db` | PostgreSQL (feature `postgres`) and CrateDB (feature `cratedb`) |
 //! | `loads` | loads of files and generated rows as jobs (feature `cluster`) |
 

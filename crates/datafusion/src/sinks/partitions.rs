@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::error::external;
 
-/// What is done with the rows of a partition.
+/// Consumes the rows of one partition.
 pub(crate) trait Taker: Send + Sized + 'static {
     /// Takes a batch; returns `None` if no more are wanted.
     ///
@@ -21,18 +21,18 @@ pub(crate) trait Taker: Send + Sized + 'static {
     /// The rows cannot be taken.
     fn take(self, batch: RecordBatch) -> impl Future<Output = Result<Option<Self>>> + Send;
 
-    /// All rows have come.
+    /// Ends the partition: all rows have arrived.
     ///
     /// # Errors
     /// As [`take`](Self::take).
     fn end(self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Runs all partitions of `rows`, each with a taker of its own. When one fails, the others end with the batch that they
-/// have at hand. Nothing is under way any more when this returns.
+/// Runs all partitions of `rows`, each with a separate taker. If one fails, the others end after their current
+/// batch. Nothing runs any more when this returns.
 ///
 /// # Errors
-/// That of the first partition that failed.
+/// The error of the first partition that failed.
 pub(crate) async fn run<T: Taker>(
     rows: &Arc<dyn ExecutionPlan>,
     context: &Arc<TaskContext>,
@@ -40,7 +40,7 @@ pub(crate) async fn run<T: Taker>(
 ) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let mut partitions = JoinSet::new();
-    // All of them begin, or none.
+    // Either all partitions begin, or none.
     let all = 0..rows.output_partitioning().partition_count();
     let begun = all.map(|partition| rows.execute(partition, Arc::clone(context)));
     for (partition, rows) in begun.collect::<Result<Vec<_>>>()?.into_iter().enumerate() {

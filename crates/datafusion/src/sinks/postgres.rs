@@ -35,13 +35,14 @@ const BLOCK_BYTES: usize = 1 << 20;
 const WAITING_BLOCKS: usize = 4;
 
 /// Adds the tables of the PostgreSQL server at `address`, such as `postgres://me@host/database`, to a session:
-/// `pg.orders` is the table that the server's search path finds, `pg.public.orders` that of the schema. No connection is
-/// opened yet. Rows are inserted by [`sql`](crate::sql) and by `DataFrame::write_table`; tables cannot be read.
+/// `pg.orders` is the table that the server's search path finds, `pg.public.orders` the one in the schema `public`.
+/// No connection is opened yet. [`sql`](crate::sql) and `DataFrame::write_table` insert rows; tables cannot be
+/// read.
 ///
 /// # Errors
 /// The address cannot be used; the session has no default catalogue.
 pub fn register_postgres(context: &SessionContext, address: &str) -> Result<()> {
-    // Any table: only the address of the server is kept of it.
+    // Any table name will do: only the address of the server is kept.
     let any = TableName::new(None, POSTGRES.catalogue).map_err(external)?;
     register(context, Arc::new(PostgresServer(Postgres::new(address.parse().map_err(external)?, any))))
 }
@@ -125,7 +126,7 @@ impl Sink for PostgresTable {
     }
 }
 
-/// What the connection receives.
+/// An item for the connection.
 enum Parcel {
     Block(bytes::Bytes, u64),
     /// All partitions are complete.
@@ -188,7 +189,7 @@ fn stopped(stop: Stop<Error>, place: &str, before: usize) -> DataFusionError {
     }
 }
 
-/// Sends what is received, and commits when all of it has arrived.
+/// Sends the received blocks, and commits when all have arrived.
 fn write(
     postgres: &Postgres,
     schema: &Schema,

@@ -1,4 +1,4 @@
-//! What a database does for statements that fill its tables.
+//! The interface of a database for statements that fill its tables.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -69,14 +69,14 @@ pub(crate) trait Sink: Debug + Send + Sync {
     /// Whether an insertion that fails leaves no row behind.
     fn leaves_nothing(&self) -> bool;
 
-    /// What to do instead of putting rows in the place of others.
+    /// The advice for statements that would replace rows.
     fn instead_of_overwriting(&self) -> &'static str;
 
     /// Inserts all rows of a plan, and returns how many the server has counted.
     ///
     /// # Errors
-    /// The query fails; a value or a row that the table does not take; the server cannot be reached. For CrateDB the error
-    /// says what is left in the table; PostgreSQL keeps none of the rows.
+    /// The query fails; a value or a row that the table does not take; the server cannot be reached. For CrateDB
+    /// the error counts the rows left in the table; PostgreSQL keeps none.
     async fn insert(&self, rows: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<u64>;
 }
 

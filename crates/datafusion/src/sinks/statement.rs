@@ -1,8 +1,8 @@
 //! Statements that fill tables of databases.
 //!
-//! DataFusion converts the columns of an insertion to those of the table, and loses what they cannot hold. Here rows
-//! keep their types, and are compared with the columns before one is sent. Columns that are not named get the server's
-//! defaults, and a new table the columns of the query.
+//! DataFusion converts inserted columns to the table's types, and loses values that they cannot hold. Here rows
+//! keep their types, and are compared with the columns before one is sent. Columns that are not named get the
+//! server's defaults, and a new table gets the columns of the query.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -57,7 +57,8 @@ async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPl
     }
 }
 
-/// EXPLAIN of a statement that fills a table of ours: that of another statement, about this one's plan.
+/// EXPLAIN of a statement that fills one of our tables: explains another statement, and puts this one's plan in
+/// place of its plan.
 async fn explained(state: &SessionState, explain: ExplainStatement) -> Result<LogicalPlan> {
     refuse_other(state, &explain.statement)?;
     let Some(filling) = filling(state, &explain.statement)? else {
@@ -112,7 +113,7 @@ struct Filling {
     schema: SinkSchema,
     table: TableReference,
     mode: Mode,
-    /// The columns that are named; none for the first ones.
+    /// The named columns; empty means the first ones.
     columns: Vec<Ident>,
     query: Box<Query>,
 }
@@ -172,7 +173,7 @@ fn inserted(insert: &ast::Insert, schema: &SinkSchema) -> Result<(Vec<Ident>, Bo
     if let (Some(columns), Some(query)) = (columns, &insert.source) {
         let list = columns.iter().map(Ident::to_string).collect::<Vec<_>>().join(", ");
         let list = if columns.is_empty() { String::new() } else { format!(" ({list})") };
-        // Whatever else a statement may have shows in its text.
+        // Any other clause of the statement shows in its text.
         let is_plain = ["", "TABLE "].iter().any(|keyword| {
             insert.to_string() == format!("INSERT INTO {keyword}{}{list} {query}", insert.table)
         });
@@ -204,8 +205,8 @@ fn unusable(statement: &str, schema: &SinkSchema, place: &str, advice: &str) -> 
     refused(format!("this form of {statement} cannot be used for tables of {database}"), place, advice)
 }
 
-/// Gives each column of a query that has the text of an earlier one a name of its own: `SELECT 1, NULL, NULL` is none for
-/// DataFusion. The table's columns have the names that matter.
+/// Names each column of a query that has the same text as an earlier one, because DataFusion refuses
+/// `SELECT 1, NULL, NULL`. The table's column names are used in the end.
 fn tell_columns_apart(rows: &mut SetExpr) {
     match rows {
         SetExpr::Select(select) => {
@@ -249,7 +250,7 @@ impl Filling {
         LogicalPlanBuilder::insert_into(rows, self.table, target, InsertOp::Append)?.build()
     }
 
-    /// The rows with the names of the columns that they go to: those of the statement, or the table's first ones.
+    /// The rows, with their columns named after their target: the statement's columns, or the table's first ones.
     fn named(&self, state: &SessionState, rows: LogicalPlan, table: &SinkTable) -> Result<LogicalPlan> {
         let normalized = state.config().options().sql_parser.enable_ident_normalization;
         let name = |ident: &Ident| match ident.quote_style {

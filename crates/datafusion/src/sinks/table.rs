@@ -61,7 +61,7 @@ impl SinkTable {
     }
 }
 
-/// The type to which DataFusion converts values for a column. Rows that keep their own types are compared with the
+/// The type to which DataFusion converts values for a column. Rows that keep their types are compared with the
 /// column when they are inserted.
 fn closest(type_name: &str) -> DataType {
     match type_name.to_ascii_lowercase().as_str() {

@@ -24,7 +24,8 @@ use crate::units::work::Work;
 /// Batches that wait for the operator above, in each partition.
 const WAITING_BATCHES: usize = 2;
 
-/// Does the work of its child's rows, each of which is a unit. It has the partitions of its child, a memory table.
+/// Does the work of its child's rows, each of which is a unit. It has the same partitions as its child, a memory
+/// table.
 pub(crate) type UnitsExec = Operator<Units>;
 
 /// The work of units.
@@ -83,8 +84,8 @@ impl UnitsExec {
     }
 }
 
-/// The units of all partitions, if they are in memory as they were planned. A scheduler may have left only those of one
-/// task.
+/// The units of all partitions, if they are in memory as they were planned. A scheduler may have kept only the
+/// units of one task.
 fn partitions(units: &Arc<dyn ExecutionPlan>) -> Option<&[Vec<RecordBatch>]> {
     let source = units.downcast_ref::<DataSourceExec>()?.data_source();
     let source: &dyn std::any::Any = source.as_ref();

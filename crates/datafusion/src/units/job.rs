@@ -16,25 +16,25 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::units::UnitsExec;
 use crate::units::work::Work;
 
-/// Tasks of one job; each of more units does several.
+/// Maximum number of tasks of a job; with more units, a task does several.
 const MAX_TASKS: usize = 4096;
 
-/// What is done once for each number of a range.
+/// Work that is done once for each number of a range.
 pub(crate) trait Job: Clone + Debug + Send + Sync + 'static {
     /// The work on this machine.
     ///
     /// # Errors
-    /// It needs what is not there, such as the file of a dataset spec.
+    /// Something is missing on this machine, such as the file of a dataset spec.
     fn work(self) -> Result<Arc<dyn Work>>;
 
-    /// What is said of each unit.
+    /// The schema of the result, which has a row for each unit.
     fn schema() -> SchemaRef;
 
     /// How many units there are. They are numbered from 0.
     fn units(&self) -> u32;
 }
 
-/// A table whose rows are the units of a job: reading it does what is missing of them.
+/// A table whose rows are the units of a job: reading it does the units that are not done yet.
 #[derive(Debug)]
 pub(crate) struct JobTable<J>(pub J);
 

@@ -1,4 +1,4 @@
-//! Whole numbers of rows or row groups: which a filter leaves, and how they are shared among partitions.
+//! Row numbers or row group numbers: which of them a filter leaves, and how they are shared among partitions.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowRanges(Vec<Range<u64>>);
 
-/// Ranges begin and end at multiples of this where they can: the generator draws so many rows at once.
+/// Ranges begin and end at multiples of this if they can, because the generator draws this many rows at once.
 const ALIGNED: u64 = 1024;
 
 impl RowRanges {
@@ -64,7 +64,7 @@ impl RowRanges {
         Self::of(self.0)
     }
 
-    /// The first `rows` of them.
+    /// The first `rows` rows.
     pub(crate) fn first(&self, rows: u64) -> Self {
         let mut left = rows;
         let cut = self.0.iter().map(|range| {
@@ -75,8 +75,8 @@ impl RowRanges {
         Self::of(cut.collect())
     }
 
-    /// The rows for which `filter` holds, a condition on the column `number`; `None` if it is another one, whose
-    /// rows have to be looked at.
+    /// The rows for which `filter` holds, if it is a condition on the column `number`. Otherwise `None`: the rows
+    /// themselves have to be checked.
     pub(crate) fn where_holds(filter: &Expr, number: &str) -> Option<Self> {
         match filter {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {

@@ -1,4 +1,4 @@
-//! What is done with units.
+//! The work on units.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::sinks::loads::parts::{LoadWork, PartedLoad};
 /// Takes a batch of rows; returns false if the receiver has closed.
 pub(crate) type SendBatch<'a> = &'a mut (dyn FnMut(RecordBatch) -> bool + Send);
 
-/// Work that turns units into rows. What it does depends on the units alone, not on where it runs or how often.
+/// Work that turns units into rows. The result depends on the units alone, not on where or how often the work runs.
 pub(crate) trait Work: Debug + Send + Sync {
     /// The rows that it makes.
     fn schema(&self) -> SchemaRef;
@@ -32,11 +32,11 @@ pub(crate) trait Work: Debug + Send + Sync {
     /// The work failed; the error names the unit.
     fn run(&self, units: &RecordBatch, batch_rows: usize, send: SendBatch<'_>) -> Result<()>;
 
-    /// What an executor needs to do the same work.
+    /// The description from which an executor does the same work.
     #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "only codecs send work elsewhere"))]
     fn description(&self) -> WorkDescription;
 
-    /// What `EXPLAIN` shows.
+    /// The line that `EXPLAIN` shows.
     fn explained(&self) -> String;
 }
 
@@ -59,7 +59,7 @@ impl WorkDescription {
     /// Prepares the work on this machine.
     ///
     /// # Errors
-    /// The work needs what is not there, such as the file of a dataset spec.
+    /// Something is missing on this machine, such as the file of a dataset spec.
     #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "only codecs take work from elsewhere"))]
     pub(crate) fn open(self) -> Result<Arc<dyn Work>> {
         match self {

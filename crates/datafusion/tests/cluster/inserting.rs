@@ -105,7 +105,7 @@ fn a_statement_that_fails_on_an_executor_leaves_nothing_and_says_why() {
     assert_eq!(number(&mut client, "select count(*) from t"), 9000);
 }
 
-/// A statement that a process of its own runs.
+/// Runs a statement in a separate process.
 fn start(cluster: &Cluster, to: &str, statement: &str) -> Child {
     let mut command =
         sql(&[statement, "--csv", "--partitions", "24", "--scheduler", &cluster.url, "--to", to]);

@@ -54,7 +54,7 @@ fn objects_are_made_kept_read_and_loaded_by_a_cluster() {
     let refused = run(&other);
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(1) && message.contains("seed was 7, is 42"), "{message}");
-    // What was made is loaded, by URL and by pattern, and its footers are read.
+    // The objects can be loaded, by URL and by pattern, and their footers read.
     for (table, source) in [("folder", "s3://data/large"), ("pattern", "s3://data/**/contacts-*.parquet")] {
         let args = ["submit", "load", source, "--to", &to, "--table", table, "--parts", "3", "--verify"];
         let said = assert_made(&run(&args));
@@ -94,7 +94,7 @@ fn an_executor_is_killed_while_it_sends_objects_and_the_job_ends_with_exactly_th
         }
         cluster.kill_executor(0);
         assert!(!job.is_finished(), "the job ended before the executor was killed");
-        // What is there is whole.
+        // All objects there are whole.
         for (name, bytes) in parquet(server.objects("killed")) {
             assert!(expected[&name] == bytes, "{name}");
         }
@@ -106,8 +106,8 @@ fn an_executor_is_killed_while_it_sends_objects_and_the_job_ends_with_exactly_th
     assert_eq!(server.uploads(), 0);
 }
 
-/// Stores have no locks. One job may say that the other was in its way; what is there is whole, and the same command
-/// again ends with all of it.
+/// Stores have no locks. One job may report that the other was in its way. All objects are whole, and running the
+/// command again completes them.
 #[test]
 fn two_jobs_that_make_the_same_objects_at_once_harm_nothing() {
     let folder = tempfile::tempdir().unwrap();

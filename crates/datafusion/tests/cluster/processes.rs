@@ -64,7 +64,7 @@ impl Cluster {
         self.add_executor_with(&[]);
     }
 
-    /// Starts an executor with options of its own.
+    /// Starts an executor with further options.
     pub fn add_executor_with(&mut self, more: &[&str]) {
         let work = self.work.path().join(self.executors.len().to_string());
         std::fs::create_dir(&work).unwrap();

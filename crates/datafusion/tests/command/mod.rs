@@ -1,4 +1,4 @@
-//! The command `sawmill-cluster` under test, and what it says.
+//! The command `sawmill-cluster` under test, and its messages.
 
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};

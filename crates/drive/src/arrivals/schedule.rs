@@ -22,8 +22,8 @@ pub(crate) struct Schedule {
 
 #[derive(Debug)]
 enum Spread {
-    /// In units of operations: the next one, the distance, whether distances are exponential, and how many
-    /// come at once.
+    /// In units of operations: the next one, the distance, whether distances are exponential, and how many arrive
+    /// at once.
     Rate {
         clock: RateClock,
         reached: f64,
@@ -41,14 +41,14 @@ enum Spread {
 pub(crate) struct Arrival {
     /// Nanoseconds from the start of the run; `None` in a closed loop.
     pub at: Option<u64>,
-    /// Which operation.
+    /// Index of the operation.
     pub operation: usize,
     /// Decides its random draws.
     pub draw: u64,
 }
 
 impl Schedule {
-    /// Arrivals at a rate. Of several driving processes, each takes its own part of the moments.
+    /// Arrivals at a rate. Each of several driving processes takes a part of the moments.
     pub(crate) fn open(
         mut clock_of: impl FnMut() -> RateClock,
         arrivals: &Arrivals,

@@ -122,7 +122,7 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
-    /// How long a run of this shape is if nothing else is said.
+    /// The length of a run of this shape if the plan gives none.
     pub fn natural_length(&self) -> Option<Duration> {
         match self {
             Self::Ramp { over, .. } => Some(*over),

@@ -20,8 +20,8 @@ pub(crate) struct Trace {
 pub(crate) type Moment = (f64, Option<usize>);
 
 impl Trace {
-    /// Opens a trace; `names` are those of the operations. All its lines are read once, so that a wrong one is
-    /// reported before the run.
+    /// Opens a trace for the operations `names`. Reads all its lines once, so that a wrong line is reported before
+    /// the run.
     pub(crate) fn open(path: &Path, names: &[String]) -> Result<(Self, f64, u64)> {
         let mut checked = Self::at_start(path, names)?;
         let (mut end, mut count) = (0.0, 0);

@@ -15,11 +15,11 @@ use sawmill_source::{Error, Kind, Result};
 pub(crate) const BLOCK_ROWS: u64 = 1024;
 /// The column with the number of a row.
 pub(crate) const NUMBER: &str = "sawmill_row";
-/// The column behind it: how many updates of the row have happened.
+/// The column after the number: how many updates of the row have happened.
 pub(crate) const VERSION: &str = "sawmill_version";
-/// Columns before those of the dataset.
+/// Columns before the dataset's columns.
 pub(crate) const OWN_COLUMNS: usize = 2;
-/// Where an encoded row has its version: behind the number of fields, the number with its length, and a length.
+/// Position of the version in an encoded row: after the number of fields, the number with its length, and a length.
 const VERSION_AT: Range<usize> = 18..26;
 
 const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(BLOCK_ROWS));
@@ -126,7 +126,7 @@ impl Block {
         self.first..self.first + self.ends.len() as u64
     }
 
-    /// Some of its rows, with memory of their own.
+    /// Some of its rows, copied.
     pub(crate) fn part(&self, numbers: Range<u64>) -> Self {
         let mut part = Self { first: numbers.start, bytes: Vec::new(), ends: Vec::new() };
         part.bytes.reserve_exact(numbers.clone().map(|number| self.row(number).len()).sum());

@@ -1,4 +1,4 @@
-//! What is done: operations by their weights, and the rows that they write and read.
+//! The mix of a run: operations by weight, and the rows that they write and read.
 
 pub(crate) mod block;
 pub(crate) mod pick;

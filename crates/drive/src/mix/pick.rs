@@ -1,4 +1,4 @@
-//! Which rows earlier operations have written: what references and reads of past rows choose from.
+//! Chooses among the rows that earlier operations have written, for references and reads.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sawmill_generator::ZipfSampler;
 
 use crate::proof::states::{Known, RowState, RowStates};
 
-/// Which of the earlier rows is chosen.
+/// How to choose among rows written earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pick {
     /// Each as often as any other.
@@ -20,13 +20,13 @@ pub enum Pick {
     Latest(f64),
 }
 
-/// How often a row is drawn before the next one that is there is taken.
+/// How many draws to make before taking the next existing row.
 const TRIES: u32 = 64;
-/// Among how many numbers it is looked for before the choice fails.
+/// How many numbers to search for that row before the choice fails.
 const NEIGHBOURS: u64 = 8192;
 /// Ranks that a sampler draws at once.
 const RANKS: usize = 256;
-/// Of how many rows the most frequent are drawn.
+/// How many of the most frequent rows Zipf's law covers.
 const ROWS: u64 = 1 << 24;
 
 /// Draws ranks by Zipf's law, a block at a time.
@@ -72,9 +72,9 @@ impl Picker {
         rank.saturating_sub(1)
     }
 
-    /// A row that the server has acknowledged, and what it is known to hold. Draws again where a row is not
-    /// there; if that goes on, takes the next one that is. `None` if there is none near. `own`: also one whose values
-    /// the user's own statements have written.
+    /// An acknowledged row, and its known state. Draws again if the drawn row does not exist; after [`TRIES`]
+    /// draws, takes the next existing row. `None` if none is near. With `own`, also accepts rows with values
+    /// written by custom statements.
     pub(crate) fn pick(&mut self, states: &RowStates, draw: u64, own: bool) -> Option<(u64, Known)> {
         let high = states.high();
         if high == 0 {
@@ -90,7 +90,7 @@ impl Picker {
                     None => continue,
                 },
             };
-            // What lies beyond the rows is drawn again: the law holds among those that there are.
+            // Numbers beyond the rows are drawn again, so that the law holds among existing rows.
             if number >= high {
                 continue;
             }
@@ -103,7 +103,7 @@ impl Picker {
     }
 }
 
-/// The row, if it is there for certain.
+/// The row, if it certainly exists.
 fn acknowledged(states: &RowStates, number: u64, own: bool) -> Option<(u64, Known)> {
     let known = states.get(number);
     let there = match known.state {

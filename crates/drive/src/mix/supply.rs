@@ -1,5 +1,5 @@
-//! The blocks of a table that connections share: new rows, made ahead of their use by a thread of their own, and
-//! earlier rows, of which the blocks that were used last are kept.
+//! The blocks of a table that connections share. A separate thread makes new rows ahead of their use. Of earlier
+//! rows, the most recently used blocks are kept.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ const AHEAD: usize = 4;
 /// Bytes of blocks of earlier rows that are kept.
 pub(crate) const KEPT_BYTES: usize = 64 << 20;
 
-/// Rows that one connection has for itself.
+/// Rows reserved for one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Slice {
     block: Block,
@@ -42,7 +42,7 @@ impl Slice {
 pub(crate) struct Supply {
     make: Sender<Block>,
     made: Receiver<Block>,
-    /// What is left of the blocks that were taken last, one for each processor.
+    /// The rest of the blocks taken last, one for each processor.
     open: Vec<Mutex<Slice>>,
 }
 
@@ -74,7 +74,7 @@ impl Supply {
         Ok(slice)
     }
 
-    /// Offers the rows of a block from `number` on: they are taken next.
+    /// Offers the rows of a block from `number` on, to be taken next.
     pub(crate) fn offer(&self, block: Block, number: u64) {
         let numbers = number..block.numbers().end;
         if let (Some(open), false) = (self.open.first(), numbers.is_empty()) {
@@ -88,7 +88,7 @@ impl Supply {
         let _ = self.make.send(block);
     }
 
-    /// Ends the waiting of the thread that makes blocks: what was made ahead is forgotten.
+    /// Wakes the thread that waits to add a block, by discarding the blocks made ahead.
     pub(crate) fn drain(&self) {
         while self.made.try_recv().is_ok() {}
     }
@@ -121,7 +121,7 @@ impl KeptBlocks {
         Some(Arc::clone(block))
     }
 
-    /// Keeps a block, in place of the ones that were not used for longest.
+    /// Keeps a block, and drops the least recently used ones to make room.
     pub(crate) fn keep(&self, key: (u64, bool), block: &Arc<Block>) {
         let mut kept = self.lock();
         kept.clock += 1;

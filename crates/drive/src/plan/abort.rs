@@ -1,4 +1,4 @@
-//! What ends a run before its time: `errors > 5%`, `p99 > 1s after 30s`.
+//! Conditions that end a run early: `errors > 5%`, `p99 > 1s after 30s`.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use sawmill_profile::{format_duration, parse_duration};
 use crate::plan::limit::Limit;
 use crate::result::file::OperationResult;
 
-/// A condition that ends a run, judged each second by what was counted so far.
+/// A condition that ends a run. Each second, it is checked against the counts so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Abort {
     condition: Limit,
@@ -38,7 +38,7 @@ impl Abort {
         &self.condition
     }
 
-    /// Why the run ends after so many counted seconds; `None` if it goes on.
+    /// Why the run ends after `counted` counted seconds; `None` if it continues.
     pub(crate) fn because(
         &self,
         counted: f64,

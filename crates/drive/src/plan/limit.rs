@@ -16,7 +16,7 @@ pub struct Limit {
     value: f64,
 }
 
-/// How what was measured relates to the limit.
+/// How the measured value must relate to the limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Compare {
     Below,
@@ -25,7 +25,7 @@ enum Compare {
     AtLeast,
 }
 
-/// What is limited.
+/// The limited figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Figure {
     /// A quantile in microseconds.
@@ -40,12 +40,12 @@ enum Figure {
     Rate,
 }
 
-/// Of which operations a time is.
+/// The operations that a time covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Of {
-    /// The latency of those that ended well.
+    /// The latency of successful operations.
     Latency,
-    /// The time until those failed that were sent and failed.
+    /// The time until failure, of operations that were sent.
     Failures,
 }
 
@@ -72,7 +72,7 @@ impl std::str::FromStr for Limit {
         };
         let value = value.trim();
         let (operation, figure) = match left.trim().rsplit_once('.') {
-            // `p99.9` has a point of its own.
+            // The percentile in `p99.9` contains a point itself.
             Some((name, digits)) if digits.chars().all(|c| c.is_ascii_digit()) => match name.rsplit_once('.')
             {
                 Some((operation, percent)) => (Some(operation), format!("{percent}.{digits}")),
@@ -129,7 +129,7 @@ impl Limit {
         self.operation.as_deref()
     }
 
-    /// What was measured, and whether the limit holds. Without any operation it does not.
+    /// Compares the measured value with the limit. Without any operation, the limit does not hold.
     pub(crate) fn judge(&self, result: &DriveResult) -> LimitResult {
         self.judge_in(&result.total, &result.operations)
     }

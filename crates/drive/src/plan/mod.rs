@@ -1,4 +1,4 @@
-//! What a run is to do: a plan in TOML, or one made of a dataset's name.
+//! The plan of a run: written in TOML, or made from a dataset's name.
 
 pub(crate) mod abort;
 pub(crate) mod limit;

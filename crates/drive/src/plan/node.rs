@@ -1,4 +1,4 @@
-//! TOML with positions: every error names file, line and field, and what is allowed there.
+//! TOML with positions: every error names file, line and field, and the values allowed there.
 
 use sawmill_source::{Error, Kind, Result};
 use toml::de::{DeTable, DeValue};
@@ -10,7 +10,7 @@ pub(crate) struct Node<'a> {
     start: usize,
     file: &'a str,
     text: &'a str,
-    /// What it is, for errors: `operation "insert"`.
+    /// The description for errors: `operation "insert"`.
     of: &'a str,
 }
 
@@ -30,7 +30,7 @@ fn at(file: &str, text: &str, offset: usize) -> String {
     format!("{file}, line {line}, column {column}")
 }
 
-/// A file that is no TOML.
+/// The error for a file that is not TOML.
 pub(crate) fn unreadable(file: &str, text: &str, error: &toml::de::Error) -> Error {
     let offset = error.span().map_or(0, |span| span.start);
     Error::new(Kind::Config, error.message().to_owned())
@@ -72,7 +72,7 @@ impl<'a> Node<'a> {
         Some(Item { value: value.get_ref(), start: value.span().start, node: self, key })
     }
 
-    /// The keys of which the table has one.
+    /// Which of the keys the table has.
     pub(crate) fn which(self, keys: &[&'static str]) -> Vec<&'static str> {
         keys.iter().copied().filter(|key| self.table.get(*key).is_some()).collect()
     }

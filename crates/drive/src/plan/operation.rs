@@ -7,7 +7,7 @@ use crate::plan::node::{Item, Node};
 use crate::plan::own_statement::{chosen_row, own_statement};
 use crate::plan::types::{Operation, PlanTable, Work};
 
-/// What an operation does, by the key that says so.
+/// The keys that name the kind of an operation.
 const KINDS: [&str; 11] = [
     "insert",
     "upsert",
@@ -21,7 +21,7 @@ const KINDS: [&str; 11] = [
     "steps",
     "transaction",
 ];
-/// Those that may be steps: all others.
+/// The kinds that may be steps.
 const STEPS: &[&str] = KINDS.split_at(KINDS.len() - 2).0;
 /// Rows of one statement.
 const ROWS: std::ops::RangeInclusive<u64> = 1..=100_000;
@@ -67,7 +67,7 @@ pub(crate) fn operation(node: Node<'_>, tables: &[PlanTable], number: usize) -> 
     Ok(operation)
 }
 
-/// A statement; what it reads into variables, and rows of its own, become the operation's.
+/// A statement. Adds the variables that it reads into, and the rows that it names, to the operation.
 fn work(node: Node<'_>, tables: &[PlanTable], outer: bool, operation: &mut Operation) -> Result<Work> {
     let kinds = node.which(STEPS);
     let [kind] = kinds.as_slice() else {
@@ -112,7 +112,7 @@ pub(super) fn table(node: Node<'_>, key: &'static str, tables: &[PlanTable]) -> 
     })
 }
 
-/// Which earlier row is chosen.
+/// How to choose an earlier row.
 pub(super) fn pick(node: Node<'_>) -> Result<Pick> {
     let skew = node.get("skew").map(Item::number).transpose()?;
     let s = skew.unwrap_or(1.0);

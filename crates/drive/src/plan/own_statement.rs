@@ -1,4 +1,4 @@
-//! Reads statements of the user's own: the rows and variables that they take their parameters from.
+//! Reads custom statements, with the rows and variables that their parameters come from.
 
 use sawmill_pgcopy::PgType;
 use sawmill_source::Result;
@@ -9,7 +9,7 @@ use crate::plan::node::{Item, Node};
 use crate::plan::operation::{pick, table};
 use crate::plan::types::{ChosenRow, Operation, Parameter, PlanTable, Variable, Work, Writes};
 
-/// What a statement may do to rows.
+/// How a statement may declare its writes.
 const WRITES: [(&str, Writes); 4] = [
     ("nothing", Writes::Nothing),
     ("insert", Writes::Insert),
@@ -47,7 +47,7 @@ pub(super) fn chosen_row(name: &str, node: Node<'_>, tables: &[PlanTable]) -> Re
     Ok(ChosenRow { name: name.to_owned(), table, old, pick: pick(node)?, writes })
 }
 
-/// A statement with its parameters: those of a list, or those that it names (`:row.column`, `:variable`).
+/// A statement with its parameters: from a list, or named in its text (`:row.column`, `:variable`).
 pub(super) fn own_statement(
     node: Node<'_>,
     tables: &[PlanTable],

@@ -13,22 +13,22 @@ pub enum Pooling {
     /// To the end of the run.
     #[default]
     Kept,
-    /// No pool: each operation opens a connection of its own, and this is part of its latency.
+    /// No pool: each operation opens a connection, and its latency includes that.
     None,
-    /// For this many operations; then it is opened anew, between two operations.
+    /// For this many operations; then a new one is opened, between two operations.
     Operations(u64),
-    /// For this long; then it is opened anew, between two operations.
+    /// For this long; then a new one is opened, between two operations.
     For(Duration),
 }
 
-/// How an operation waits for a lost connection to come back.
+/// How an operation waits until a lost connection can be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconnect {
-    /// How long; then the operation has failed.
+    /// The total wait; then the operation fails.
     pub within: Duration,
-    /// The distance of the first two attempts.
+    /// The first delay between attempts.
     pub every: Duration,
-    /// The distance doubles from attempt to attempt until it is this long.
+    /// The maximum delay. Delays double from attempt to attempt up to this.
     pub up_to: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// The distance after the one that was last waited for.
+    /// The delay that follows `last`.
     pub(crate) fn after(&self, last: Duration) -> Duration {
         if last.is_zero() { self.every } else { (last * 2).min(self.up_to).max(self.every) }
     }

@@ -94,7 +94,7 @@ impl Plan {
     /// Reads a plan.
     ///
     /// # Errors
-    /// The file cannot be read, or something in it is wrong: with file, line and field, and what is allowed.
+    /// The file cannot be read, or a field is wrong. The error names file, line and field, and the allowed values.
     pub fn from_file(path: &Path) -> Result<Self> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -210,10 +210,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether a limit names an operation that there is.
+    /// Whether the operation that a limit names exists.
     ///
     /// # Errors
-    /// It does not.
+    /// It does not exist.
     pub fn check_limit(&self, limit: &Limit) -> std::result::Result<(), String> {
         let Some(name) = limit.operation() else { return Ok(()) };
         match self.operations.iter().any(|operation| operation.name == name) {

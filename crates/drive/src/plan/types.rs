@@ -38,23 +38,23 @@ pub struct Plan {
     pub isolation: Option<String>,
     /// How long a statement may take.
     pub timeout: Duration,
-    /// How often an operation is tried again after a serialization failure or a deadlock.
+    /// How often an operation is retried after a serialization failure or a deadlock.
     pub retries: u32,
     /// How long connections are kept.
     pub pooling: Pooling,
-    /// How an operation waits for a lost connection to come back.
+    /// How an operation waits until a lost connection can be opened again.
     pub reconnect: Reconnect,
-    /// Statements that return nothing after the run, if the database holds what it has to.
+    /// Statements that return no rows after the run if the database is correct.
     pub checks: Vec<PlanCheck>,
-    /// What the result has to keep to.
+    /// Limits that the result has to keep.
     pub limits: Vec<Limit>,
-    /// What ends the run before its time.
+    /// Conditions that end the run early.
     pub abort_when: Vec<Abort>,
-    /// Which of how many driving processes this is.
+    /// The number of this driving process, and how many there are.
     pub part: (u64, u64),
     /// When to start, for several processes.
     pub start_at: Option<SystemTime>,
-    /// What is done to the server meanwhile.
+    /// What to do to the server during the run.
     pub chaos: Option<Chaos>,
     /// Whether the rows are compared with the acknowledged writes afterwards.
     pub proof: bool,
@@ -88,11 +88,11 @@ pub enum Pace {
 pub struct PlanTable {
     /// Its name in the database.
     pub name: String,
-    /// What its rows are made from.
+    /// The dataset of its rows.
     pub dataset: Arc<Dataset>,
     /// Rows that are inserted before the run.
     pub rows: u64,
-    /// What stands in parentheses after WITH in its CREATE TABLE: `fillfactor = 70`.
+    /// The text in parentheses after WITH in its CREATE TABLE: `fillfactor = 70`.
     pub with: Option<String>,
 }
 
@@ -103,9 +103,9 @@ pub struct Operation {
     pub name: String,
     /// How often it is chosen, relative to the others.
     pub weight: f64,
-    /// The rows that its own statements take their parameters from.
+    /// The rows that custom statements take their parameters from.
     pub rows: Vec<ChosenRow>,
-    /// Variables that its own statements read for later ones.
+    /// Variables that custom statements read for later ones.
     pub variables: Vec<Variable>,
     /// One statement, or several that are carried out one after the other.
     pub steps: Vec<Work>,
@@ -113,7 +113,7 @@ pub struct Operation {
     pub transaction: bool,
 }
 
-/// A statement that is carried out after the run: each row that it returns is one that must not be there.
+/// A statement that runs after the run; each row that it returns is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanCheck {
     /// Its name in results.
@@ -133,7 +133,7 @@ pub struct ChosenRow {
     pub old: bool,
     /// Which earlier row.
     pub pick: Pick,
-    /// What the operation does to it.
+    /// How the operation changes it.
     pub writes: Writes,
 }
 
@@ -142,7 +142,7 @@ pub struct ChosenRow {
 pub struct Variable {
     /// Its name in statements.
     pub name: String,
-    /// Its type: a value of another one is an error of the operation.
+    /// Its type; a value of another type is an error of the operation.
     pub pg_type: PgType,
 }
 
@@ -201,7 +201,7 @@ pub enum Work {
         /// The statement is prepared once for each connection.
         prepared: bool,
     },
-    /// `SELECT` of an earlier row by its number, which must be there with its values.
+    /// `SELECT` of an earlier row by its number; the row must exist with its values.
     Select {
         /// Which table.
         table: usize,
@@ -220,30 +220,30 @@ pub enum Work {
         into: Vec<usize>,
         /// How many rows it has to return or to change.
         expect: Option<u64>,
-        /// What it does to rows.
+        /// How it changes rows.
         writes: Writes,
         /// The statement is prepared once for each connection.
         prepared: bool,
     },
 }
 
-/// What a statement of the user's own does to the rows of its parameters.
+/// How a custom statement changes the rows of its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// It reads.
+    /// It only reads.
     Nothing,
-    /// It inserts the row `new`, perhaps with values of its own.
+    /// It inserts the row `new`, perhaps with other values.
     Insert,
-    /// It gives the row `old` values of its own.
+    /// It gives the row `old` other values.
     Update,
     /// It deletes the row `old`.
     Delete,
-    /// It writes, and the plan does not say what.
+    /// It writes, and the plan does not declare how.
     Undeclared,
 }
 
 impl Writes {
-    /// What the words of a statement say.
+    /// Guesses from the words of a statement.
     pub(crate) fn of_statement(sql: &str) -> Self {
         const READING: [&str; 6] = ["select", "values", "table", "show", "explain", "set"];
         const WRITING: [&str; 4] = ["insert", "update", "delete", "merge"];
@@ -348,25 +348,25 @@ impl Plan {
 pub enum Parameter {
     /// A column of a chosen row.
     Column {
-        /// The place of the row among those of the operation.
+        /// Index of the row among the operation's rows.
         row: usize,
-        /// The place of the column; 0 is the number.
+        /// Index of the column; 0 is the row number.
         column: usize,
     },
-    /// What an earlier statement of the operation has read, by its place among the variables.
+    /// The value that an earlier statement of the operation has read, by its index among the variables.
     Variable(usize),
 }
 
-/// What is done to the server.
+/// An action that is repeated during the run, to disturb the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chaos {
-    /// What.
+    /// The action.
     pub action: ChaosAction,
     /// How often.
     pub every: Duration,
 }
 
-/// What is done to the server.
+/// An action that disturbs the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChaosAction {
     /// All its processes are killed and it is started again: a server that this command started.

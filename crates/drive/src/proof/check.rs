@@ -1,4 +1,4 @@
-//! Compares rows that are read back in the order of their numbers with what is known of each.
+//! Compares rows, read back in the order of their numbers, with the known state of each.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,7 +18,7 @@ pub(crate) struct Check<'a> {
     table: &'a SharedTable,
     proof: Proof,
     blocks: Blocks,
-    /// The next number that was not looked at.
+    /// The next number to check.
     next: u64,
 }
 
@@ -33,8 +33,8 @@ impl<'a> Check<'a> {
         Self { table, proof, blocks: Blocks::new(KEPT), next: 0 }
     }
 
-    /// The number from which on rows have to be read, where a reading that was cut off goes on. Rows of others may come
-    /// before the first one: they are then counted from the beginning.
+    /// The number from which to read on after a reading was cut off. Foreign rows may precede the first one; then
+    /// counting starts over.
     pub(crate) fn go_on(&mut self) -> u64 {
         if self.next == 0 {
             *self = Self::new(self.table);
@@ -61,7 +61,7 @@ impl<'a> Check<'a> {
         self.proof.read_back += 1;
     }
 
-    /// The next row in the order of numbers; `is` compares what was read back with an encoded row.
+    /// Checks the next row in the order of numbers; `is` compares the row read back with an encoded row.
     pub(crate) fn found(
         &mut self,
         number: u64,
@@ -98,7 +98,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Counts a row that is there, and whether it has one of the values that it may have.
+    /// Counts a row that was read, and whether it has one of its possible values.
     fn note(&mut self, number: u64, known: Known, version: Option<i64>, equal: bool) {
         self.proof.read_back += 1;
         if number < self.next {
@@ -146,15 +146,15 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether what is wrong may be the doing of a statement that does not say what it writes; it is then counted as
-    /// not checked.
+    /// Whether a statement that does not declare its writes may have caused the difference; counts the row as not
+    /// checked if so.
     fn is_undeclared(&mut self) -> bool {
         let undeclared = self.table.undeclared.is_some();
         self.proof.not_checked += u64::from(undeclared);
         undeclared
     }
 
-    /// The rows before `number` are not there.
+    /// Counts the rows before `number` as missing.
     fn missing(&mut self, number: u64) {
         for missing in self.next..number.min(self.table.states.high()) {
             let state = self.table.states.get(missing).state;
@@ -164,7 +164,7 @@ impl<'a> Check<'a> {
                     self.proof.lost += 1;
                     self.example(missing, "was acknowledged and is not there");
                 }
-                // It may be one that was lost.
+                // It may be a lost row.
                 RowState::Outside if self.table.undeclared.is_some() => self.proof.not_checked += 1,
                 _ => {}
             }
@@ -189,7 +189,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// All rows were passed: what is not there is missing.
+    /// Ends the check after the last row: all further numbers are missing.
     pub(crate) fn end(mut self) -> Result<Proof> {
         self.missing(u64::MAX);
         match self.table.states.is_broken() {

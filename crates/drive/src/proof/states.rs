@@ -1,5 +1,5 @@
-//! What is known of every row that a run tried to write: four bytes a row, in pages of which a bounded number is
-//! in memory; the others are in a temporary file.
+//! The state of every row that a run tried to write: four bytes a row, in pages. A bounded number of pages is in
+//! memory, the others are in a temporary file.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -16,10 +16,10 @@ const PAGES: usize = 128;
 const VERSIONS: i64 = 1 << 16;
 /// Updates of a row that may be under way or unknown at a time.
 pub(crate) const MAX_PENDING: u16 = (1 << 11) - 1;
-/// How often a page is loaded for one look at it.
+/// How often to load a page for one access to it.
 const PATIENCE: u32 = 1000;
 
-/// What is known of a row.
+/// The state of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum RowState {
@@ -36,13 +36,13 @@ pub(crate) enum RowState {
     Deleted = 4,
     /// Its deletion is under way, or may have happened.
     MaybeDeleted = 5,
-    /// A statement of the user's own is changing it.
+    /// A custom statement is changing it.
     MaybeOwn = 6,
-    /// Statements of the user's own used its number: nothing is known of it.
+    /// Custom statements used its number: its state is unknown.
     Outside = 7,
-    /// A statement of the user's own has written it: it is there, with values of its own.
+    /// A custom statement has written it: it exists, with other values.
     Own = 8,
-    /// A statement of the user's own may have inserted it, with values of its own.
+    /// A custom statement may have inserted it, with other values.
     OwnUnknown = 9,
 }
 
@@ -64,7 +64,7 @@ impl RowState {
     }
 }
 
-/// What is known of a row, and of its updates.
+/// The state of a row, and of its updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     pub state: RowState,
@@ -99,18 +99,18 @@ impl Known {
             | self.state as u32
     }
 
-    /// The same in another state.
+    /// The row in another state.
     pub(crate) fn with(self, state: RowState) -> Self {
         Self { state, ..self }
     }
 
-    /// The same with one more update under way; `None` if there are `max` already.
+    /// The row with one more update under way; `None` if there are `max` already.
     pub(crate) fn updating(self, max: u16) -> Option<Self> {
         let contended = self.contended || self.pending > 0;
         (self.pending < max).then(|| Self { pending: self.pending + 1, contended, ..self })
     }
 
-    /// The same after an update that was under way: `done`, or without effect.
+    /// The row after an update has ended: `done`, or without effect.
     pub(crate) fn updated(self, done: bool) -> Self {
         let version = self.version.wrapping_add(done.into());
         Self { version, pending: self.pending.saturating_sub(1), ..self }
@@ -123,8 +123,8 @@ impl Known {
     }
 }
 
-/// The states of a table's rows. Connections read and change those in memory at the same time; only a page that is
-/// not there makes them wait.
+/// The states of a table's rows. Connections read and change states in memory at the same time; they only wait
+/// while a page is loaded.
 #[derive(Debug, Default)]
 pub(crate) struct RowStates {
     /// One more than the greatest number of a row that has a state.
@@ -214,12 +214,12 @@ impl RowStates {
         self.broken.load(Relaxed)
     }
 
-    /// What is known of a row.
+    /// The state of a row.
     pub(crate) fn get(&self, number: u64) -> Known {
         self.at(number, |row| Known::new(row.load(Relaxed))).unwrap_or_default()
     }
 
-    /// Sets it.
+    /// Sets the state of a row.
     pub(crate) fn set(&self, number: u64, known: impl Into<Known>) {
         let bits = known.into().bits();
         if self.at(number, |row| row.store(bits, Relaxed)).is_some() {
@@ -227,7 +227,7 @@ impl RowStates {
         }
     }
 
-    /// Changes what is known of a row, at once for all connections; what it was, unless `next` refuses that.
+    /// Changes the state of a row atomically. Returns the old state, or `None` if `next` refuses the change.
     pub(crate) fn change(&self, number: u64, next: impl Fn(Known) -> Option<Known>) -> Option<Known> {
         let next = |bits| next(Known::new(bits)).map(Known::bits);
         let was = self.at(number, |row| row.fetch_update(Relaxed, Relaxed, next).ok())??;
@@ -235,7 +235,7 @@ impl RowStates {
         Some(Known::new(was))
     }
 
-    /// Passes the place of what is known of a row to `work`.
+    /// Passes a row's entry to `work`, and loads its page if needed.
     fn at<T>(&self, number: u64, work: impl FnOnce(&AtomicU32) -> T) -> Option<T> {
         let (page, row) = (number / PAGE_ROWS, number % PAGE_ROWS);
         // Another connection may push it out again before it is read.

@@ -46,7 +46,7 @@ pub(super) fn chart(title: &str, lines: Vec<Line>) -> String {
     .html()
 }
 
-/// The values at shares that come nearer to 1 by equal factors.
+/// The values at shares that approach 1 by equal factors.
 pub(super) fn curve(name: &str, histogram: &Durations) -> Line {
     let count = histogram.count() as f64;
     let inverse = |step: u32| 10f64.powf(f64::from(step) / f64::from(STEPS));

@@ -1,7 +1,7 @@
 //! The HTML report of a load test, or of several side by side.
 //!
-//! Everything over time stands on one time axis, with the chaos events drawn in: rates, latencies, errors, and
-//! below them what the server did meanwhile.
+//! All charts over time share one time axis, with the chaos events drawn in: rates, latencies, errors, and below
+//! them the server's own figures.
 
 mod distribution;
 mod over_time;
@@ -15,7 +15,7 @@ use sawmill_profile::{Error, Event, Fold, Page, Section};
 use crate::result::file::DriveResult;
 use crate::watch::screen::micros;
 
-/// A result with the name that it has in a report: that of its file.
+/// A result with its name in a report: the file's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedResult {
     /// The name.
@@ -27,7 +27,7 @@ pub struct NamedResult {
 /// Draws the page for one result, or for several side by side in the given order.
 ///
 /// # Errors
-/// There are no results.
+/// The list of results is empty.
 pub fn html_report(results: &[NamedResult]) -> Result<String, Error> {
     match results {
         [] => Err(Error::new("there are no results to draw", "", "pass at least one result file")),

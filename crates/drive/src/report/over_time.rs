@@ -10,10 +10,10 @@ use crate::result::latency::Percentiles;
 use crate::result::second::{OperationSecond, Second};
 use crate::watch::screen::micros;
 
-/// Points of a line; in longer runs each stands for several seconds.
+/// Maximum points of a line; in longer runs, each covers several seconds.
 const MAX_POINTS: usize = 600;
 
-/// Lines of kinds of errors; the rest is one more.
+/// Maximum lines of error kinds; the others share one more.
 const MAX_KINDS: usize = 6;
 
 /// A chart over the time of a run.
@@ -66,12 +66,12 @@ fn joined(
     Line::new(name, points)
 }
 
-/// The seconds that one point stands for.
+/// The number of seconds that one point covers.
 fn stretch(result: &DriveResult) -> usize {
     result.seconds.len().div_ceil(MAX_POINTS).max(1)
 }
 
-/// What a point of a long run stands for, as a sentence to add to a note.
+/// A sentence for a note that says how many seconds a point covers; empty in short runs.
 fn stretch_told(result: &DriveResult, what: &str) -> String {
     match stretch(result) {
         1 => String::new(),

@@ -1,4 +1,4 @@
-//! What the server did meanwhile, on the time axis of the latencies.
+//! The server's own figures, on the time axis of the latencies.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::result::second::{Second, ServerSample};
 
 /// Memory is drawn in MiB, so that the axis has round numbers.
 const MIB: f64 = 1_048_576.0;
-/// Events that sessions wait for with their own area; the others are one.
+/// Maximum wait events with a separate area; the others share one.
 const MAX_WAITS: usize = 6;
 
 pub(super) fn section(result: &DriveResult) -> Section {

@@ -108,7 +108,7 @@ fn over_time(results: &[NamedResult]) -> Section {
         };
         format!("<h3>{title}</h3>\n{}", lines.html())
     };
-    // The slowest operation's percentile: those of several cannot be added up.
+    // The slowest operation's percentile: percentiles of several operations cannot be added up.
     let p99 = |second: &Second| {
         let slowest = second
             .operations

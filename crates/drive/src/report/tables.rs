@@ -83,7 +83,7 @@ pub(super) fn limits(result: &DriveResult) -> Section {
     Section::new("Limits", "", table(&["limit", "measured", "result"], &lines))
 }
 
-/// What the table of the proof counts: a heading, the count, and whether it is shown if it is 0 everywhere.
+/// A count of the proof's table: its heading, the count, and whether it is shown if it is 0 everywhere.
 type Count = (&'static str, fn(&Proof) -> u64, bool);
 
 const COUNTS: [Count; 16] = [

@@ -93,7 +93,7 @@ fn went(result: &DriveResult) -> String {
     )
 }
 
-/// What else a reader has to know at once.
+/// Further findings that a reader has to know at once.
 pub(super) fn findings(result: &DriveResult) -> Vec<String> {
     let mut findings = Vec::new();
     if verdict(result) != went(result) {

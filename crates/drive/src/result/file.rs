@@ -33,7 +33,7 @@ pub struct DriveResult {
     pub machine: Machine,
     /// Name to version: our own, the server's.
     pub versions: BTreeMap<String, String>,
-    /// What was to be done.
+    /// The settings of the run.
     pub run: RunDescription,
     /// Whether the driver kept its own schedule. If not, no figure of this file describes the server.
     pub valid: bool,
@@ -42,7 +42,7 @@ pub struct DriveResult {
     /// The run was stopped before its end.
     #[serde(default)]
     pub interrupted: bool,
-    /// The condition that ended the run before its time, and what was measured.
+    /// The condition that ended the run early, and the measured value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted: Option<String>,
     /// All operations together, without the warm-up.
@@ -51,13 +51,13 @@ pub struct DriveResult {
     pub operations: Vec<OperationResult>,
     /// Second by second, the warm-up included.
     pub seconds: Vec<Second>,
-    /// What was done to the server.
+    /// The actions that disturbed the server.
     pub chaos: Vec<ChaosEvent>,
     /// The limits, and whether they held.
     pub limits: Vec<LimitResult>,
-    /// What became of the rows, table by table; empty if nothing was checked.
+    /// The state of the rows, table by table; empty if nothing was checked.
     pub proof: Vec<Proof>,
-    /// What the driver itself cost, and how late it was.
+    /// The driver's own cost and lateness.
     pub driver: DriverReport,
     /// The search for the highest rate, if there was one; the other figures are then of a trial at the rate that it
     /// reports.
@@ -65,7 +65,7 @@ pub struct DriveResult {
     pub find_max: Option<FindMax>,
 }
 
-/// What a run was to do.
+/// The settings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunDescription {
     /// The plan's name.
@@ -86,7 +86,7 @@ pub struct RunDescription {
     pub duration: f64,
     /// Decides all random draws.
     pub seed: u64,
-    /// Which of several driving processes this is: `2/4`; missing if it is the only one.
+    /// The number of this driving process, and how many there are: `2/4`; missing if it is the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The names of the operations, in the order of the plan.
@@ -106,9 +106,8 @@ pub struct OperationResult {
     pub rate: f64,
     /// Rows that those wrote or read.
     pub rows: u64,
-    /// How many failed, by kind: an SQLSTATE such as `23505`, `crate-4000` (an error code of CrateDB),
-    /// `timeout`, `lost` (the connection), `check` (a result that is not what it must be), `unstarted` (the
-    /// run ended before a connection was free).
+    /// How many failed, by kind: an SQLSTATE such as `23505`, `crate-4000` (an error code of CrateDB), `timeout`,
+    /// `lost` (the connection), `check` (a wrong result), `unstarted` (the run ended before a connection was free).
     pub errors: BTreeMap<String, u64>,
     /// A message of the server for each kind of error.
     pub messages: BTreeMap<String, String>,
@@ -166,12 +165,12 @@ pub(crate) fn add_counts(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<Strin
     }
 }
 
-/// A limit and what was measured.
+/// A limit and the measured value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LimitResult {
     /// The limit as it was given: `insert.p99 < 20ms`.
     pub limit: String,
-    /// What was measured, in the unit of the limit.
+    /// The measured value, in the unit of the limit.
     pub measured: String,
     /// Whether it held.
     pub held: bool,
@@ -188,19 +187,20 @@ pub struct DriverReport {
     pub lateness: Distribution,
     /// Operations that started more than a millisecond late, mostly because connections waited for slow answers.
     pub late_by_server: u64,
-    /// The same, mostly because of the driver: it did not run, woke late, or was busy itself.
+    /// Operations that started late mostly because of the driver: it did not run, woke late, or was busy itself.
     pub late_by_driver: u64,
-    /// The same, mostly because there were too few connections: each was busy as long as usual.
+    /// Operations that started late mostly because there were too few connections: each was busy as long as usual.
     #[serde(default)]
     pub late_by_pool: u64,
-    /// Operations of whose latency more than a millisecond and more than a tenth was the driver's.
+    /// Operations that the driver spoilt: more than a millisecond and more than a tenth of their latency is the
+    /// driver's.
     #[serde(default)]
     pub spoilt: u64,
     /// How often this process did not run for more than 5 ms in the counted part, because it was stopped, had no
     /// processor, or its machine stood still.
     #[serde(default)]
     pub pauses: u64,
-    /// The same in seconds, all together.
+    /// The total length of these pauses in seconds.
     #[serde(default)]
     pub paused: f64,
     /// Operations a second that this driver makes with the same plan against a target that does nothing, as
@@ -225,8 +225,8 @@ pub struct FindMax {
     /// The share of experiments in which such an interval contains the true median.
     #[serde(default)]
     pub confidence: f64,
-    /// What kept operations in the lowest rate that did not hold: `driver`, `server` or `pool` (more connections may hold
-    /// more); empty if all rates held, or if none was late.
+    /// Why operations were late in the lowest rate that did not hold: `driver`, `server` or `pool` (more
+    /// connections may hold more). Empty if all rates held, or if no operation was late.
     #[serde(default)]
     pub bound_by: String,
     /// Every rate that was tried.

@@ -1,7 +1,7 @@
 //! Histograms of durations, in memory and in JSON.
 //!
-//! All have the same bounds and precision (1 µs to 1 h, three significant digits), so that adding counts is
-//! all there is to merging: the sum of two histograms is the histogram of all values.
+//! All have the same bounds and precision (1 µs to 1 h, three significant digits). So merging is adding counts: the
+//! sum of two histograms is the histogram of all values.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ impl Durations {
         buckets.filter(|(value, _)| *value > micros).map(|(_, count)| count).sum()
     }
 
-    /// The histogram of the crate `hdrhistogram`, in microseconds: for its own formats.
+    /// The histogram as the crate `hdrhistogram` has it, in microseconds, for that crate's formats.
     pub fn hdr(&self) -> &Histogram<u64> {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! A distribution in a few figures, beside its histogram.
+//! A distribution in a few figures, in addition to its histogram.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +13,11 @@ pub struct Percentiles {
     pub mean_us: f64,
     /// The median.
     pub p50_us: u64,
-    /// 90 % are no greater.
+    /// 90 % are at most this.
     pub p90_us: u64,
-    /// 99 % are no greater.
+    /// 99 % are at most this.
     pub p99_us: u64,
-    /// 99.9 % are no greater.
+    /// 99.9 % are at most this.
     pub p999_us: u64,
     /// The greatest.
     pub max_us: u64,

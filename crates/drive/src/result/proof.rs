@@ -1,11 +1,11 @@
-//! What was found of the rows that the run wrote.
+//! The result of looking for the rows that the run wrote.
 
 use sawmill_profile::format_grouped;
 use serde::{Deserialize, Serialize};
 
 use crate::work::target::TextRows;
 
-/// The most examples of what is wrong.
+/// Maximum number of examples of wrong rows.
 pub(crate) const EXAMPLES: usize = 10;
 
 /// The rows of one table after the run, compared with what the server acknowledged; or a check of the plan.
@@ -13,7 +13,7 @@ pub(crate) const EXAMPLES: usize = 10;
 pub struct Proof {
     /// The table, or the name of the check.
     pub table: String,
-    /// This is a check of the plan: a statement that returns what must not be there.
+    /// This is a check of the plan: a statement that should return no rows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub check: bool,
     /// Rows that the check returned.
@@ -23,19 +23,19 @@ pub struct Proof {
     pub written: u64,
     /// Rows whose write (and not later deletion) the server acknowledged.
     pub acknowledged: u64,
-    /// Of these, the ones that were found with the right values.
+    /// Acknowledged rows that were found with the right values.
     pub found: u64,
-    /// Of these, the ones that were not found: lost.
+    /// Acknowledged rows that were not found.
     pub lost: u64,
     /// Rows that were found with other values than the generator makes.
     pub different: u64,
     /// Rows whose write had no effect: the server refused it, its transaction was not committed, or it was not sent.
     pub failed: u64,
-    /// Of these, the ones that were found nevertheless.
+    /// Failed rows that were found nevertheless.
     pub failed_but_found: u64,
     /// Rows whose outcome is unknown: the connection was lost or the time ran out after the statement was sent.
     pub unknown: u64,
-    /// Of these, the ones that were found, with the right values.
+    /// Unknown rows that were found, with the right values.
     pub unknown_found: u64,
     /// Rows that were found and that the run never wrote.
     pub foreign: u64,
@@ -50,14 +50,14 @@ pub struct Proof {
     /// Updates that rows have and that were not sent.
     #[serde(default)]
     pub unsent_updates: u64,
-    /// Rows that were not checked, because statements of the plan's own may have written them.
+    /// Rows that were not checked, because custom statements may have written them.
     #[serde(default)]
     pub not_checked: u64,
     /// The first operation whose statement writes the table and does not say what (`writes`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undeclared: Option<String>,
-    /// Whether the table is another one than this run made or found: someone dropped it during the run, and made one
-    /// of its name. Only PostgreSQL tells.
+    /// Whether the table was replaced: someone dropped it during the run, and made another of the same name. Only
+    /// PostgreSQL shows that.
     #[serde(default)]
     pub replaced: bool,
     /// Why the rows could not be looked for, such as a server that is gone; every count of rows is then 0.
@@ -75,7 +75,7 @@ impl Proof {
         self.unchecked.is_none() && self.violations().is_empty()
     }
 
-    /// What it is about: `table orders`, `check "balances"`.
+    /// The subject: `table orders`, `check "balances"`.
     pub fn place(&self) -> String {
         match self.check {
             true => format!("check {:?}", self.table),
@@ -100,7 +100,7 @@ impl Proof {
         }
     }
 
-    /// What does not hold, in words: `3 acknowledged rows are lost`.
+    /// The violations in words: `3 acknowledged rows are lost`.
     pub fn violations(&self) -> Vec<String> {
         let all = [
             (self.broken, "rows break the check"),

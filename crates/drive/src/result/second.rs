@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::latency::Percentiles;
 
-/// What happened in one second. Operations count in the second in which they ended, `intended` in the second
-/// for which they were scheduled.
+/// The events of one second. Operations count in the second in which they ended, `intended` in the second for which
+/// they were scheduled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// The end of the second, in seconds from the start of the run; the first one may be longer.
@@ -18,13 +18,13 @@ pub struct Second {
     pub warm_up: bool,
     /// Scheduled operations a second; in a closed loop the same as `achieved`.
     pub intended: f64,
-    /// Operations a second that ended well.
+    /// Successful operations a second.
     pub achieved: f64,
     /// Operations that started more than a millisecond after their intended start.
     pub late: u64,
-    /// Of these, the ones that were late mostly because of the driver: it did not run, woke late, or was busy itself.
+    /// Late operations for which the driver was mostly responsible: it did not run, woke late, or was busy itself.
     pub late_by_driver: u64,
-    /// Of these, the ones that were late mostly because there were too few connections.
+    /// Late operations for which too few connections were mostly responsible.
     #[serde(default)]
     pub late_by_pool: u64,
     /// Operations that are being executed at the end of the second.
@@ -34,7 +34,7 @@ pub struct Second {
     pub backlog: u64,
     /// By name of the operation.
     pub operations: BTreeMap<String, OperationSecond>,
-    /// What the server reported of itself.
+    /// The server's own figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerSample>,
 }
@@ -42,7 +42,7 @@ pub struct Second {
 /// An operation in one second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationSecond {
-    /// How many ended well.
+    /// How many succeeded.
     pub ok: u64,
     /// How many rows those wrote or read.
     pub rows: u64,
@@ -58,7 +58,7 @@ pub struct OperationSecond {
     pub heat: Vec<(u64, u64)>,
 }
 
-/// What a server reports of itself, and what the system reports of its processes.
+/// The server's own figures, and the system's figures for its processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerSample {
     /// Processors that its processes used, on average over the second; only for a server on this machine.
@@ -88,7 +88,7 @@ pub struct ChaosEvent {
     pub at: f64,
     /// How long it took: for a kill, until the server accepted connections again.
     pub took: f64,
-    /// What was done: `kill server`, or the command.
+    /// The action: `kill server`, or the command.
     pub what: String,
     /// Why it failed; missing if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

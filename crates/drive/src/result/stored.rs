@@ -38,7 +38,7 @@ impl DriveResult {
         serde_json::from_str(text).map_err(none)
     }
 
-    /// Whether a text says of itself that it is the result of a load test. It may still be damaged.
+    /// Whether a text claims to be the result of a load test. It may still be damaged.
     pub fn is_in(text: &str) -> bool {
         #[derive(Deserialize)]
         struct Head {

@@ -1,4 +1,5 @@
-//! What the driver itself can do: the same operations, made and recorded as fast as possible, and sent nowhere.
+//! Measures the driver's own capacity: the same operations, made and recorded as fast as possible, and sent
+//! nowhere.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};

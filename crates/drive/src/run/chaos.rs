@@ -1,4 +1,4 @@
-//! What is done to the server while the test runs.
+//! Disturbs the server while the test runs.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(crate) fn wreak(
             what: chaos.action.to_string(),
             error: done.err(),
         };
-        // The receiver is there as long as the run.
+        // The receiver lives as long as the run.
         let _ = events.send(event);
         next = (next + chaos.every).max(began.elapsed());
     }

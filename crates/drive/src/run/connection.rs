@@ -25,8 +25,8 @@ use crate::work::target::Session;
 
 /// A wait that is shorter than this is spent looking at the clock: a system call takes as long.
 const SPIN: Duration = Duration::from_micros(4);
-/// Where intended starts of one connection are closer than this, it sleeps at least as long, and then starts those
-/// that have become due one after the other: waking up for each would cost more than carrying it out.
+/// If a connection's intended starts are closer than this, it sleeps at least this long, and then starts all due
+/// operations one after the other. Waking up for each would cost more than carrying it out.
 const DENSE: Duration = Duration::from_micros(30);
 
 /// A thread of a connection needs little.
@@ -35,18 +35,18 @@ const STACK: usize = 512 * 1024;
 /// Keeps the draws of clients apart.
 const STREAMS: u64 = 0xA24B_AED4_963E_E407;
 
-/// What all connections of a run share.
+/// The state that all connections of a run share.
 pub(crate) struct Shared<'a> {
     pub plan: &'a Plan,
-    /// That of the plan, or a closed loop where the driver itself is measured.
+    /// The plan's pace, or a closed loop to measure the driver itself.
     pub pace: Pace,
     pub queue: Mutex<Queue>,
     pub pulse: Pulse,
     pub weights: WeightedIndex<f64>,
     pub began: Instant,
-    /// Nanoseconds from the start: then a closed loop ends.
+    /// End of a closed loop, in nanoseconds from the start.
     pub end: u64,
-    /// Nanoseconds from the start: then operations that have not begun do not begin.
+    /// Nanoseconds from the start after which no operation begins.
     pub deadline: u64,
     pub cancel: &'a AtomicBool,
     /// A connection has failed in a way that ends the run.
@@ -126,7 +126,7 @@ pub(crate) fn wake_on_time() {
     }
 }
 
-/// Lets a thread run where no other one wants to: rows that are made ahead delay no operation.
+/// Lowers the priority of this thread, so that making rows ahead delays no operation.
 pub(crate) fn stand_back() {
     #[cfg(target_os = "linux")]
     // SAFETY: setpriority(2) takes numbers; for 0 Linux changes this thread alone.
@@ -135,7 +135,7 @@ pub(crate) fn stand_back() {
     }
 }
 
-/// What a connection did last.
+/// The last operation of a connection.
 #[derive(Clone, Copy, Default)]
 struct Before {
     /// When it became free.
@@ -165,7 +165,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// Notes what the outcome says of the rows, and leaves the sample.
+    /// Updates the states of rows after the outcome, and leaves the sample.
     fn record(self, session: &mut dyn Session, shared: &Shared<'_>, samples: &Samples, before: &mut Before) {
         let Self { claim: Claim { arrival, claimed, mut delay }, started, ended, attempts, outcome } = self;
         session.settle(&outcome);
@@ -204,7 +204,7 @@ pub(crate) fn client_schedule(shared: &Shared<'_>, stream: u64) -> Schedule {
     Schedule::closed(shared.weights.clone(), shared.plan.seed ^ (stream + 1).wrapping_mul(STREAMS))
 }
 
-/// Carries out operations until there are no more.
+/// Carries out operations until the schedule or the run ends.
 pub(crate) fn drive(
     session: &mut dyn Session,
     shared: &Shared<'_>,
@@ -295,7 +295,7 @@ impl Default for Age {
 }
 
 impl Age {
-    /// Closes the connection after an operation, if the plan says so, and opens another one; whether it did.
+    /// Closes the connection after an operation if the plan says so, and opens another one. Returns whether it did.
     fn renew(&mut self, session: &mut dyn Session, pooling: Pooling) -> bool {
         self.operations += 1;
         let old = match pooling {
@@ -337,7 +337,7 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
             return (Outcome::Failed(Failure::new("connect", error.to_string(), true)), attempts);
         }
         let outcome = session.execute();
-        // It was not sent: the server may come back in time.
+        // The operation was not sent: the server may return in time.
         let not_sent = matches!(&outcome, Outcome::Failed(failure)
             if failure.kind == "connect" && failure.without_effect);
         if not_sent && away.wait(&shared.plan.reconnect, &|| shared.is_over()) {

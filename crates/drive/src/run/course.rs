@@ -1,5 +1,4 @@
-//! The threads of a run: connections, what is done to the server, what it reports, rows that are made ahead, and
-//! the one that counts.
+//! The threads of a run: connections, chaos, the server's figures, rows made ahead, and the thread that counts.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -29,7 +28,7 @@ const SHORT_TICK: Duration = Duration::from_millis(10);
 const MANY: usize = 100;
 /// How often the server is asked for its own figures.
 const SECOND: Duration = Duration::from_secs(1);
-/// What the threads of a run share.
+/// The state that the threads of a run share.
 pub(crate) struct Course<'a> {
     pub plan: &'a Plan,
     pub target: &'a dyn Target,
@@ -41,7 +40,7 @@ pub(crate) struct Course<'a> {
     pub chaos: Option<&'a Chaos>,
 }
 
-/// What happened.
+/// The events of a run.
 #[derive(Default)]
 pub(crate) struct Happened {
     pub seconds: Vec<Second>,
@@ -165,7 +164,7 @@ impl Course<'_> {
         })
     }
 
-    /// Starts a thread that works beside the connections; if it panics, the run ends.
+    /// Starts a thread next to the connections; if it panics, the run ends.
     fn accompany<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -238,7 +237,7 @@ impl Drop for Supplies<'_> {
     }
 }
 
-/// Keeps the server's latest report of itself.
+/// Keeps the latest of the server's own figures.
 fn ask_each_second(
     mut ask: Box<dyn FnMut() -> Option<ServerSample> + Send + '_>,
     latest: &Mutex<Option<ServerSample>>,

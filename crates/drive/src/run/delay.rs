@@ -1,18 +1,18 @@
 //! Why operations start late: each nanosecond of a wait is the driver's, the server's or the pool's.
 //!
-//! All connections take operations from one queue, in the order of their intended starts. What keeps a connection from
-//! the queue for a while delays every operation behind by at most that time divided by the number of connections; a
-//! pause of the process keeps all of them. Such times add up while there is a queue, never to more than the wait
-//! of the operation that is next: as the queue drains, the shares of driver and server shrink alike. A cause is so
-//! inherited until the queue that it made has drained. What is left of a wait is the pool's: connections were busy,
-//! each as long as usual.
+//! All connections take operations from one queue, in the order of their intended starts. If a connection is kept
+//! from the queue for a while, each operation behind is delayed by at most that time, divided by the number of
+//! connections. A pause of the process stops all connections. Such times add up while there is a queue, but never
+//! exceed the wait of the next operation: as the queue drains, the shares of driver and server shrink alike. So a
+//! cause lasts until its queue has drained. The rest of a wait is the pool's: connections were busy, each as long
+//! as usual.
 
 /// Nanoseconds of a wait, by their cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delay {
     /// This process did not run, its threads woke late, or they were busy themselves.
     pub driver: u64,
-    /// Operations took longer than twice as long as is usual for them.
+    /// Operations took more than twice their usual time.
     pub server: u64,
     /// There were not enough connections.
     pub pool: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Spent {
     pub driver: u64,
 }
 
-/// What has made the present queue.
+/// The causes of the present queue.
 #[derive(Debug)]
 pub(crate) struct Causes {
     connections: u64,
@@ -66,8 +66,8 @@ impl Causes {
         Self { connections: connections.max(1) as u64, driver: 0, server: 0, paused: 0, usual: Vec::new() }
     }
 
-    /// A connection takes an operation that was due `wait` nanoseconds ago, or is not due yet (0). `paused` is how long
-    /// the process did not run so far.
+    /// Accounts for the wait of an operation that was due `wait` nanoseconds ago (0 if it is not due yet). `paused`
+    /// is how long the process did not run so far.
     pub(crate) fn take(&mut self, wait: u64, spent: Spent, paused: u64) -> Delay {
         let excess = spent.service.map_or(0, |(operation, took)| self.excess(operation, took));
         let pause = paused.saturating_sub(std::mem::replace(&mut self.paused, paused));

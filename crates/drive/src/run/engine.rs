@@ -31,21 +31,22 @@ use crate::run::watching::Watching;
 use crate::work::rows::{Rows, SharedTable};
 use crate::work::target::{Address, Session, Target};
 
-/// How often to look whether the time has come to start.
+/// How often to check whether it is time to start.
 const LOOK_AT_CLOCK: Duration = Duration::from_millis(50);
-/// Until threads have started and the first rows are made.
+/// Time for threads to start and for the first rows to be made.
 const START: Duration = Duration::from_millis(20);
-/// How long after its end a run goes on with operations that were due before: as long as it was, within these.
+/// How long a run continues after its end, for operations that were due before: as long as the run was, within
+/// these limits.
 const GRACE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
-/// What a run needs besides its plan.
+/// Everything that a run needs besides its plan.
 pub struct Driving<'a> {
-    /// Where operations go.
+    /// The target of operations.
     pub address: &'a Address,
     /// The server, if this process started it: for chaos.
     pub server: Option<&'a mut LocalPg>,
-    /// Raised, the run ends, and its result is marked as interrupted.
+    /// If set, the run ends, and its result is marked as interrupted.
     pub cancel: &'a AtomicBool,
-    /// Who watches.
+    /// The observer of the run.
     pub observer: &'a mut dyn Observer,
     /// The command line, for the result.
     pub command: String,
@@ -254,7 +255,7 @@ fn result_of(
     }
 }
 
-/// Opens all connections before the start: connecting is not what is measured.
+/// Opens all connections before the start, because connecting is not measured.
 fn open_sessions<'a>(
     plan: &'a Plan,
     target: &'a dyn Target,
@@ -263,7 +264,7 @@ fn open_sessions<'a>(
 ) -> Result<Vec<Box<dyn Session + 'a>>> {
     let open = |stream| {
         let mut session = target.session(plan, Rows::new(tables, plan.seed, stream), cancel)?;
-        // Without a pool each operation opens its own.
+        // Without a pool, each operation opens a connection.
         if plan.pooling != Pooling::None {
             session.open()?;
         }

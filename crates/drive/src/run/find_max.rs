@@ -20,16 +20,16 @@ use crate::work::target::Target;
 const CLOSE: f64 = 0.05;
 /// The share of the intended rate that has to be achieved.
 const ACHIEVED: f64 = 0.95;
-/// How often a trial is made that the driver spoils.
+/// How often a trial is made if the driver spoils it.
 const SPOILT: u32 = 3;
 /// The most trials of one search.
 const TRIALS: usize = 24;
 
-/// Searches the highest rate `repeats` times, from the plan's rate on: doubled until a limit does not hold, or
-/// halved until all do, then halving the distance. Each trial lasts as long as the plan says. The rate
-/// has to be achieved, too. A trial that the driver itself spoilt says nothing and is made again; if that goes on, it
-/// ends the search, and the result is invalid: the server may take more. The figures of the result are those of a
-/// trial at the rate that is reported.
+/// Searches the highest rate `repeats` times, starting at the plan's rate. Doubles the rate until a limit does not
+/// hold, or halves it until all do, then halves the distance. Each trial lasts as long as the plan says. The server
+/// also has to achieve the rate. A trial that the driver spoilt says nothing and is repeated. If the driver spoils
+/// it again and again, the search ends with an invalid result: the server may take more. The result has the figures
+/// of a trial at the reported rate.
 ///
 /// # Errors
 /// No limits, a closed loop, a trace; as [`run`](crate::run).
@@ -119,7 +119,7 @@ struct Search<'a, 'd> {
     held: Vec<(f64, DriveResult)>,
     /// The first run, for a search in which no rate holds.
     first: Option<DriveResult>,
-    /// What bound the searches, and how many each.
+    /// The causes that bound the searches, with the number of searches each.
     bound_by: Vec<(String, usize)>,
     /// How the driver ended a search.
     spoilt: Option<String>,
@@ -206,7 +206,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// What kept most of the operations that were late.
+/// The cause of most late operations.
 fn bound_by(result: &DriveResult) -> Option<&'static str> {
     let driver = &result.driver;
     let late =

@@ -1,4 +1,4 @@
-//! A run: connections that take operations from one schedule, and what is recorded of them.
+//! A run: connections that take operations from one schedule, and the recording of their outcomes.
 
 pub(crate) mod capacity;
 pub(crate) mod chaos;

@@ -17,13 +17,13 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// How much of it lies between two moments.
+    /// How much of the pause lies between two moments.
     pub(crate) fn between(&self, from: u64, to: u64) -> u64 {
         (self.at + self.length).min(to).saturating_sub(self.at.max(from))
     }
 }
 
-/// What the heartbeat has noted, for all threads of a run.
+/// The pauses that the heartbeat has noted, for all threads of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse(Mutex<Beats>);
 
@@ -66,7 +66,7 @@ impl Pulse {
         beats.paused + beats.pause(now).map_or(0, |pause| pause.length)
     }
 
-    /// How much of the time between two moments this process did not run.
+    /// How long this process was paused between two moments.
     pub(crate) fn between(&self, from: u64, to: u64) -> u64 {
         // Most operations are shorter, and the thread ran at both moments.
         if to.saturating_sub(from) <= LATE_BEAT {

@@ -8,17 +8,17 @@ use sawmill_source::Result;
 use crate::arrivals::schedule::{Arrival, Schedule};
 use crate::run::delay::{Causes, Delay, Spent};
 
-/// Where the connections of an open loop take operations.
+/// The queue from which the connections of an open loop take operations.
 pub(crate) struct Queue {
     schedule: Schedule,
-    /// Operations that were looked at to count the backlog.
+    /// Operations taken from the schedule to count the backlog.
     due: VecDeque<Arrival>,
     causes: Causes,
 }
 
-/// Operations that are looked at before connections may take one again.
+/// Maximum operations to check before connections may take one again.
 const LOOKED_AT: usize = 1000;
-/// The most operations that a backlog is counted to.
+/// Maximum number of operations up to which a backlog is counted.
 const MAX_BACKLOG: usize = 1_000_000;
 
 impl Queue {
@@ -26,8 +26,8 @@ impl Queue {
         Mutex::new(Self { schedule, due: VecDeque::new(), causes: Causes::new(connections) })
     }
 
-    /// The next operation. `claimed` tells, once it is known which, the time, how the connection has spent its time since
-    /// the last one, and how long the process did not run so far.
+    /// The next operation. Once the operation is known, `claimed` returns the time, how the connection has spent
+    /// its time since its last operation, and how long the process has been paused so far.
     pub(crate) fn next(&mut self, claimed: impl FnOnce() -> (u64, Spent, u64)) -> Result<Option<Claim>> {
         let next = self.due.pop_front().map_or_else(|| self.schedule.next(), |due| Ok(Some(due)));
         let Some(arrival) = next? else { return Ok(None) };
@@ -57,12 +57,12 @@ impl Queue {
 pub(crate) struct Claim {
     pub arrival: Arrival,
     pub claimed: u64,
-    /// Why it was not taken before it was due.
+    /// The causes of its wait after it was due.
     pub delay: Delay,
 }
 
 impl Claim {
-    /// That of a client of a closed loop, which waits for no connection.
+    /// A claim of a closed loop's client, which waits for no connection.
     pub(crate) fn at_once(arrival: Arrival, now: u64) -> Self {
         Self { arrival, claimed: now, delay: Delay::default() }
     }

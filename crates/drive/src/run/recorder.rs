@@ -1,4 +1,4 @@
-//! What is recorded: connections leave samples, and one thread counts them.
+//! Recording: connections leave samples, and one thread counts them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,9 +26,9 @@ pub(crate) struct Sample {
     pub outcome: Outcome,
     /// The connection was free at the intended start.
     pub was_free: bool,
-    /// What it waited for before it was started.
+    /// The causes of its wait before it was started.
     pub delay: Delay,
-    /// How long this process did not run between its start and its end.
+    /// How long this process was paused between its start and its end.
     pub paused: u64,
 }
 
@@ -48,26 +48,26 @@ impl Samples {
         self.lock().push(sample);
     }
 
-    /// Takes what has come; `into` is empty and gives its memory.
+    /// Takes the samples left so far; `into` is empty and gives its memory.
     pub(crate) fn take(&self, into: &mut Vec<Sample>) {
         std::mem::swap(&mut *self.lock(), into);
     }
 }
 
-/// What was counted so far.
+/// The counts so far.
 pub(crate) struct Recorder {
     names: Vec<String>,
-    /// Nanoseconds from the start: before, nothing counts in the totals.
+    /// End of the warm-up, in nanoseconds from the start: nothing before it counts in the totals.
     warm_up: u64,
     pub totals: Vec<IntervalHistograms>,
     pub operations: Vec<OperationResult>,
-    /// What was late, and by whom.
+    /// Late operations by cause, and the driver's pauses.
     driver: DriverReport,
-    /// How late connections were that waited for an intended start.
+    /// How late connections woke that waited for an intended start.
     lateness: Durations,
-    /// Those of the second that is under way.
+    /// Histograms of the current second.
     pub intervals: Vec<IntervalHistograms>,
-    /// Of these, what belongs to the warm-up.
+    /// Histograms of the current second's warm-up part.
     warming: Vec<IntervalHistograms>,
     second: Second,
     /// The second's operations, in the order of the plan.
@@ -111,7 +111,7 @@ impl Recorder {
         self.second.late += u64::from(late);
         self.second.late_by_driver += u64::from(late_by_driver);
         self.second.late_by_pool += u64::from(late_by_pool);
-        // Latency is of what ended well: an operation that is refused at once makes no server faster.
+        // Latency only counts successful operations: an immediate refusal does not make a server faster.
         match &sample.outcome {
             Outcome::Ok(rows) => {
                 here.ok += 1;
@@ -121,7 +121,7 @@ impl Recorder {
             }
             Outcome::Failed(failure) => {
                 *here.errors.entry(failure.kind.clone()).or_default() += 1;
-                // What was never sent took no time.
+                // Operations that were never sent took no time.
                 if ![UNSTARTED, NO_ROW].contains(&failure.kind.as_str()) {
                     interval.failures.record(latency);
                 }
@@ -179,7 +179,7 @@ impl Recorder {
         second
     }
 
-    /// Adds the histograms of the second to the totals, and what belongs to the warm-up to those of the second.
+    /// Adds the second's histograms to the totals, and then the warm-up part to the second's histograms.
     fn fold(&mut self) {
         let totals = self.totals.iter_mut().zip(&mut self.intervals).zip(&mut self.warming);
         for ((total, interval), warming) in totals {
@@ -193,7 +193,7 @@ impl Recorder {
         self.intervals.iter_mut().for_each(IntervalHistograms::clear);
     }
 
-    /// What the driver itself did to the operations.
+    /// The driver's own effect on the operations.
     pub(crate) fn driver(&self) -> DriverReport {
         DriverReport { lateness: self.lateness.clone().into(), ..self.driver.clone() }
     }

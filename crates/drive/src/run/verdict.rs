@@ -1,8 +1,8 @@
-//! The rule by which a result is invalid. `docs/drive.md`, "What the figures mean", has it in words.
+//! The rule that makes a result invalid. `docs/drive.md`, "What the figures mean", has it in words.
 //!
-//! An operation is spoilt if more than a millisecond and more than a tenth of its latency is the driver's. A result is
-//! invalid if more than 1 % of its operations are spoilt; in a closed loop, where a driver that does not run starts
-//! no operations that could be spoilt, also if it did not run for more than 1 % of the time.
+//! An operation is spoilt if more than a millisecond and more than a tenth of its latency is the driver's. A result
+//! is invalid if more than 1 % of its operations are spoilt. In a closed loop, a paused driver starts no operations
+//! that could be spoilt. There, a result is also invalid if the driver was paused for more than 1 % of the time.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ const SPOILT_SHARE: f64 = 0.01;
 const UNIMPORTANT: u64 = 1_000_000;
 /// The part of a latency that may be the driver's is one divided by this.
 const PART: u64 = 10;
-/// The share of the driver's capacity from which on the rate itself is what it cannot keep up with.
+/// From this share of the driver's capacity on, the rate itself is too much for the driver.
 const NEAR_CAPACITY: f64 = 0.3;
 
-/// Whether an operation of this latency, of which so many nanoseconds are the driver's, says too little of the server.
+/// Whether the driver's part of this latency, in nanoseconds, is too large for it to describe the server.
 pub(crate) fn is_spoilt(by_driver: u64, latency: Duration) -> bool {
     by_driver > UNIMPORTANT && u128::from(by_driver) * u128::from(PART) > latency.as_nanos()
 }

@@ -23,14 +23,14 @@ pub(crate) struct Watching<'a> {
     pub room: Vec<Sample>,
     /// The end of the last second.
     pub reached: f64,
-    /// What ends the run.
+    /// Conditions that end the run early.
     pub abort_when: &'a [Abort],
-    /// What has ended the run, and what was measured.
+    /// The condition that has ended the run, and the measured value.
     pub aborted: Option<String>,
 }
 
 impl Watching<'_> {
-    /// Counts what has come until `now`, and ends a second if it is time. Returns how many operations came.
+    /// Counts the samples left until `now`, and ends a second if it is time. Returns the number of samples.
     pub(crate) fn tick(
         &mut self,
         now: Duration,

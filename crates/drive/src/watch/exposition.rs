@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 use crate::observer::Snapshot;
 use crate::result::histogram::Durations;
 
-/// What is summed up over the seconds, because a snapshot has only the last of them.
+/// Sums over the seconds, because a snapshot has only the last second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) late_by_server: u64,
@@ -28,7 +28,7 @@ fn bounds() -> impl Iterator<Item = u64> {
 struct Metrics(String);
 
 impl Metrics {
-    /// Begins a family: its name, type and what it means.
+    /// Begins a family: its name, type and help text.
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(self.0, "# HELP sawmill_drive_{name} {help}\n# TYPE sawmill_drive_{name} {kind}");

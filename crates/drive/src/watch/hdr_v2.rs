@@ -1,6 +1,6 @@
 //! A histogram in HdrHistogram's format "V2", compressed and in Base64, as its interval logs have it.
 //!
-//! The crate's own writer comes with a second implementation of deflate; this one uses that which reads
+//! The crate's own writer brings a second implementation of deflate; this one uses the implementation that reads
 //! Parquet.
 
 use std::io::Write;
@@ -54,7 +54,7 @@ fn plain(histogram: &Histogram<u64>) -> Vec<u8> {
 
 /// The place of a value's count, for histograms whose least value is 1.
 fn index(value: u64, digits: u8) -> u64 {
-    // Values up to twice the precision have counts of their own; from there on the width of a bucket doubles.
+    // Each value up to twice the precision has a separate count; from there on, the width of a bucket doubles.
     let single = 2 * 10u64.pow(u32::from(digits));
     let half = single.next_power_of_two().trailing_zeros() - 1;
     let sub_buckets = 1u64 << (half + 1);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_place_of_a_value_is_that_of_the_format() {
-        // With three digits 2,048 values have counts of their own, the next 1,024 counts are two wide.
+        // With three digits, 2,048 values have separate counts; the next 1,024 counts are two wide.
         for (value, place) in
             [(0, 0), (1, 1), (2047, 2047), (2048, 2048), (2049, 2048), (2050, 2049), (4096, 3072)]
         {

@@ -50,7 +50,7 @@ impl Prometheus {
         let listener = match address.strip_prefix(':') {
             Some(port) => {
                 let port: u16 = port.parse().map_err(std::io::Error::other).map_err(failed)?;
-                // Where there is no IPv6, all interfaces are those of IPv4.
+                // Without IPv6, listen on all IPv4 interfaces.
                 TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)))
             }
             None => {

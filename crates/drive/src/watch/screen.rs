@@ -1,4 +1,4 @@
-//! The live screen on a terminal: a few lines that are drawn anew each second.
+//! The live screen on a terminal: a few lines, redrawn each second.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -26,7 +26,7 @@ pub struct LiveScreen {
 const RECENT: usize = 5;
 /// Seconds of a sparkline.
 const SPARK: usize = 60;
-/// Operations with a line of their own.
+/// Maximum number of operations with a separate line.
 const MAX_OPERATIONS: usize = 6;
 
 impl LiveScreen {

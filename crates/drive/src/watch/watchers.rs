@@ -45,7 +45,7 @@ impl Observer for Watchers {
     }
 }
 
-/// What went wrong in observers. Clones share it.
+/// Errors of observers. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles(Arc<Mutex<Vec<Error>>>);
 

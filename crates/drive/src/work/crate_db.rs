@@ -23,7 +23,7 @@ use crate::work::rows::{Rows, SharedTable};
 use crate::work::statements;
 use crate::work::target::{Session, Target, TextRows};
 
-/// How long a statement that is no operation may take.
+/// How long a statement outside of operations may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Rows that are read back at once.
 const PAGE: usize = 10_000;
@@ -63,7 +63,7 @@ impl CrateTarget {
         Ok(target)
     }
 
-    /// Runs a statement that is no operation; returns its rows.
+    /// Runs a statement outside of operations; returns its rows.
     fn ask(&self, sql: &str, arguments: &[Value], cancel: &AtomicBool) -> Result<Vec<Vec<Value>>> {
         let mut statements = CrateStatements::new(&self.server, PATIENCE)?;
         let body = serde_json::json!({ "stmt": sql, "args": arguments }).to_string();
@@ -80,7 +80,7 @@ impl CrateTarget {
         }
     }
 
-    /// Inserts the rows that are there before the run.
+    /// Inserts the rows that the tables have before the run.
     fn fill(
         &self,
         tables: &[Arc<SharedTable>],

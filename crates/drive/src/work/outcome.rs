@@ -1,6 +1,6 @@
-//! What became of an operation.
+//! The outcomes of operations.
 
-/// What became of an operation. Nothing that failed is an `Ok`.
+/// The outcome of an operation. No failed operation is an `Ok`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It ended well, and wrote or read this many rows.
@@ -16,7 +16,7 @@ pub(crate) const NO_ROW: &str = "no-row";
 
 /// The kind of an operation whose statement read nothing that its variables can have.
 const VARIABLE: &str = "variable";
-/// The kind of an operation whose answer is not what it has to be.
+/// The kind of an operation with a wrong answer.
 pub(crate) const CHECK: &str = "check";
 
 /// Why an operation failed.
@@ -24,7 +24,7 @@ pub(crate) const CHECK: &str = "check";
 pub(crate) struct Failure {
     /// An SQLSTATE, `crate-4000`, `timeout`, `lost`, `connect`, `check`, `variable` or `no-row`.
     pub kind: String,
-    /// What the server said.
+    /// The server's message.
     pub message: String,
     /// Whether the operation certainly had no effect.
     pub without_effect: bool,
@@ -40,7 +40,7 @@ impl Failure {
         Self::new(VARIABLE, message, false)
     }
 
-    /// Whether the connection can be used further: the server has answered, and the session goes on.
+    /// Whether the connection can be used further: the server has answered, and its session continues.
     pub(crate) fn keeps_connection(&self) -> bool {
         self.without_effect || [CHECK, VARIABLE].contains(&self.kind.as_str())
     }
@@ -71,10 +71,10 @@ pub(crate) enum Change {
     Insert,
     Update,
     Delete,
-    /// A statement of the user's own inserts it.
+    /// A custom statement inserts it.
     OwnInsert,
-    /// A statement of the user's own gives it other values.
+    /// A custom statement gives it other values.
     OwnUpdate,
-    /// A statement of the user's own that does not say what it does uses its number.
+    /// A custom statement uses its number without declaring what it writes.
     Outside,
 }

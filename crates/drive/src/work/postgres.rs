@@ -183,7 +183,7 @@ impl Target for PgTarget {
     }
 }
 
-/// The object identifier of a table: another one of the same name has another one.
+/// The object identifier of a table: a new table of the same name has another one.
 fn oid(
     connection: &mut BlockingConnection,
     table: &str,
@@ -198,7 +198,7 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Inserts the rows that are there before the run.
+/// Inserts the rows that the tables have before the run.
 fn fill(
     connection: &mut BlockingConnection,
     table: &SharedTable,

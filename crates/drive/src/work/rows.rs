@@ -1,4 +1,4 @@
-//! The rows of operations: new ones by their numbers, earlier ones by choice, and what becomes known of each.
+//! Rows for operations: new rows, previously written rows, and the state of each.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub(crate) struct SharedTable {
     pub states: RowStates,
     /// Updates that were acknowledged.
     pub updates: AtomicU64,
-    /// The first operation whose statement writes the table and does not say how: what differs may be its doing.
+    /// The first operation with a statement that writes the table without declaring how. It may cause differences.
     pub undeclared: Option<String>,
     /// Operations upsert rows of it.
     pub upserts: bool,
@@ -37,7 +37,7 @@ pub(crate) struct SharedTable {
     samplers: Mutex<Vec<(f64, Arc<ZipfSampler>)>>,
     /// Blocks that were given out.
     next: AtomicU64,
-    /// Which of how many processes this is: block `b` belongs to process `b % n`.
+    /// The number of this process, and how many there are: block `b` belongs to process `b % n`.
     pub part: (u64, u64),
 }
 
@@ -100,7 +100,7 @@ impl SharedTable {
         Ok(block)
     }
 
-    /// Whether the blocks of so many rows, each with its values before and after an update, are kept once made.
+    /// Whether the blocks of `rows` rows, each with its values before and after an update, are kept once made.
     pub(crate) fn keeps(&self, rows: u64) -> Result<bool> {
         let blocks = 2 * rows.div_ceil(BLOCK_ROWS);
         Ok(blocks * self.block_of(0, false)?.bytes() as u64 <= KEPT_BYTES as u64)
@@ -183,7 +183,8 @@ impl Rows {
         Ok(take(number, row))
     }
 
-    /// Chooses an earlier row: number, and what is known of it. `own`: also one with values of the user's own.
+    /// Chooses an earlier row: its number and known state. With `own`, also accepts rows with values from the
+    /// plan's statements.
     pub(crate) fn pick(&mut self, table: usize, pick: Pick, draw: u64, own: bool) -> Option<(u64, Known)> {
         let at = self.pickers.iter().position(|(of, its, _)| (*of, *its) == (pick, table));
         let at = at.unwrap_or_else(|| {
@@ -194,7 +195,7 @@ impl Rows {
         self.pickers[at].2.pick(&self.tables[table].states, draw, own)
     }
 
-    /// Chooses an earlier row to change it. Others may be changing it, too; an operation changes a row once.
+    /// Chooses an earlier row to change. Others may be changing it as well; an operation changes a row only once.
     pub(crate) fn claim(
         &mut self,
         table: usize,
@@ -203,9 +204,9 @@ impl Rows {
         change: Change,
     ) -> Option<(u64, Known)> {
         let shared = Arc::clone(&self.tables[table]);
-        // Versions that are set, and not counted, tell nothing of two updates at a time.
+        // A version that is set, not counted, cannot tell two simultaneous updates apart.
         let max_pending = if self.server_counts { MAX_PENDING } else { 1 };
-        // An upsert of a row that is deleted under it makes the row again.
+        // An upsert makes a row again that was deleted under it.
         let max_deleted = if shared.upserts { 0 } else { max_pending - 1 };
         let next = |was: Known| match (change, was.state) {
             (Change::Update, RowState::Acknowledged) => was.updating(max_pending),
@@ -213,7 +214,8 @@ impl Rows {
                 Some(was.with(RowState::MaybeDeleted))
             }
             (Change::OwnUpdate, RowState::Acknowledged) => Some(was.with(RowState::MaybeOwn)),
-            // Where two write values of their own at a time, one of them that fails leaves those of the other.
+            // If two statements write their values at the same time and one of them fails, the values of the other
+            // remain.
             (Change::OwnUpdate, RowState::MaybeOwn | RowState::Own) => Some(was.with(RowState::Own)),
             _ => None,
         };
@@ -264,21 +266,22 @@ impl Rows {
         out.field(self.tables[*table].maker.type_of(column), fields(row).nth(column).flatten());
     }
 
-    /// The bytes of an earlier row of which so much is known.
+    /// The bytes of an earlier row in its known state.
     pub(crate) fn old(&self, table: usize, number: u64, known: Known) -> Result<Vec<u8>> {
         let other = known.version % 2 == 1;
         let block = self.tables[table].block_of(number, other)?;
         Ok(with_version(block.row(number), known.version.into()))
     }
 
-    /// The bytes of an earlier row after its next update. Where the server counts, its version is what is added.
+    /// The bytes of an earlier row after its next update. If the server counts, the version field holds the
+    /// increment.
     pub(crate) fn next_version(&self, table: usize, number: u64, known: Known, add: i64) -> Result<Vec<u8>> {
         let version = known.version.wrapping_add(known.pending + 1);
         let row = self.old(table, number, Known { version, ..known })?;
         Ok(if self.server_counts { with_version(&row, add) } else { row })
     }
 
-    /// Notes what the outcome says of the rows that were touched.
+    /// Updates the states of the touched rows after the outcome.
     pub(crate) fn settle(&mut self, outcome: &Outcome) {
         for Touched { table, number, change } in self.touched.drain(..) {
             let table = &self.tables[table];
@@ -290,7 +293,7 @@ impl Rows {
     }
 }
 
-/// What is known of a row after a change of it that was under way.
+/// The state of a row after a change that was under way.
 fn settled(now: Known, change: Change, outcome: &Outcome) -> Known {
     use RowState::{Acknowledged, Deleted, Failed, MaybeOwn, Outside, Own, OwnUnknown, Unknown};
     let without_effect = matches!(outcome, Outcome::Failed(failure) if failure.without_effect);

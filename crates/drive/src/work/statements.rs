@@ -10,7 +10,7 @@ use crate::work::rows::SharedTable;
 /// The most parameters of a statement: their number is 16 bits wide.
 const PARAMETERS: u64 = 65_535;
 
-/// A name in double quotes, each part of `schema.table` by itself.
+/// A name in double quotes; each part of `schema.table` is quoted separately.
 pub(crate) fn quoted(name: &str) -> String {
     let parts: Vec<String> =
         name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
@@ -37,7 +37,7 @@ pub(crate) fn create(
     let types = table.maker.column_types();
     let columns: Vec<String> = types
         .map(|(name, pg_type)| {
-            // Statements of the user's own need not know the version.
+            // Custom statements need not know the version.
             let default = if name == VERSION && counts { " DEFAULT 0" } else { "" };
             format!("{} {}{default}", column(name), type_of(pg_type))
         })
@@ -48,8 +48,8 @@ pub(crate) fn create(
     format!("CREATE TABLE {unless}{} ({}){with}", quoted(&table.name), columns.join(", "))
 }
 
-/// Looks for a row of this process in a table that another part of the run may have made. Without `arithmetic`, as in
-/// CrateDB's stand-in, among those of its first block.
+/// Looks for a row of this process in a table that another part of the run may have made. Without `arithmetic`, as
+/// in CrateDB's stand-in, looks only among the rows of its first block.
 pub(crate) fn first_row(table: &SharedTable, arithmetic: bool) -> String {
     let (key, (part, parts)) = (column(NUMBER), table.part);
     let first = (part - 1) * BLOCK_ROWS;
@@ -67,8 +67,8 @@ pub(crate) fn used(table: &SharedTable) -> Error {
         .advise("drop it before the parts start, or choose another name")
 }
 
-/// `INSERT ... SELECT FROM UNNEST` with an array of each column. `array` is what stands behind a parameter,
-/// `cast` what stands behind a column: a cast, or nothing.
+/// `INSERT ... SELECT FROM UNNEST` with an array of each column. `array` gives the text after a parameter, `cast`
+/// the text after a column: a cast, or nothing.
 pub(crate) fn unnest(
     table: &SharedTable,
     array: &dyn Fn(PgType) -> String,
@@ -168,7 +168,7 @@ fn insert(table: &SharedTable, rows: u64, upsert: bool, counts: bool) -> Result<
     Ok(sql)
 }
 
-/// The object identifier of a type, for parameters of the user's own statements.
+/// The object identifier of a type, for parameters of custom statements.
 pub(crate) fn oid(pg_type: PgType) -> u32 {
     match pg_type {
         PgType::Bool => 16,

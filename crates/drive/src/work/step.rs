@@ -17,26 +17,26 @@ pub(crate) trait Arguments {
     fn key(&mut self, _number: u64) {}
     /// One field of a row.
     fn field(&mut self, _of: PgType, _field: Option<&[u8]>) {}
-    /// What an earlier statement has read.
+    /// The value that an earlier statement has read.
     fn variable(&mut self, _number: usize) {}
 }
 
-/// What a statement has to return.
+/// The expected answer of a statement.
 #[derive(Debug, Default)]
 pub(crate) enum Expect {
     #[default]
     Anything,
-    /// As many rows, returned or changed.
+    /// This many rows, returned or changed.
     Rows(u64),
     /// One row without NULLs: its fields are the values of variables.
     Variables,
     /// This row was changed, unless another operation has deleted it.
     Changed { table: usize, number: u64 },
-    /// This row, unless what is known of it has changed meanwhile.
+    /// This row, unless its known state has changed since.
     Row { table: usize, number: u64, known: Known, row: Vec<u8> },
 }
 
-/// Passes the arguments of a statement to `out`. `None` if there is no earlier row that it could take.
+/// Passes the arguments of a statement to `out`. `None` if no earlier row is suitable.
 pub(crate) fn arguments(
     rows: &mut Rows,
     work: &Work,
@@ -103,7 +103,7 @@ fn upsert(rows: &mut Rows, table: usize, draw: u64, out: &mut impl Arguments) ->
         false => None,
     };
     match earlier {
-        // The statement itself adds 1 where the row is there; if it is not, its updates are lost.
+        // The statement adds 1 to an existing row; if there is none, its updates are lost.
         Some((number, known)) => out.row(&rows.next_version(table, number, known, 0)?),
         None => rows.fresh(table, Change::Insert, |_, row| out.row(row))?,
     }

@@ -17,14 +17,14 @@ use crate::work::outcome::Outcome;
 use crate::work::postgres::PgTarget;
 use crate::work::rows::{Rows, SharedTable};
 
-/// Where operations go.
+/// The target of operations.
 #[derive(Clone, Debug)]
 pub enum Address {
     /// PostgreSQL.
     Postgres(Box<Server>),
     /// CrateDB.
     CrateDb(Box<CrateServer>),
-    /// Nowhere: what is measured is the driver.
+    /// Nowhere: this measures the driver.
     Null,
 }
 
@@ -33,7 +33,7 @@ pub(crate) type TextRows = Vec<Vec<Option<String>>>;
 
 /// A server.
 pub(crate) trait Target: Sync {
-    /// Makes the tables and inserts the rows that are there before the run.
+    /// Makes the tables and inserts the rows that they have before the run.
     fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()>;
     /// A connection, not yet open.
     fn session<'a>(
@@ -42,9 +42,9 @@ pub(crate) trait Target: Sync {
         rows: Rows,
         cancel: &'a AtomicBool,
     ) -> Result<Box<dyn Session + 'a>>;
-    /// What the server reports of itself, once a second.
+    /// The server's own figures, once a second.
     fn watch<'a>(&'a self, plan: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>>;
-    /// Compares the rows of a table with what is known of them.
+    /// Compares the rows of a table with their known states.
     fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof>;
     /// The rows that a statement returns, as text.
     fn query(&self, sql: &str, cancel: &AtomicBool) -> Result<TextRows>;
@@ -54,7 +54,7 @@ pub(crate) trait Target: Sync {
     fn versions(&self) -> BTreeMap<String, String>;
     /// The address without a password.
     fn name(&self) -> String;
-    /// Where it listens on this machine.
+    /// Its listening address, if it is on this machine.
     fn listener(&self) -> Option<sawmill_profile::Target>;
     /// Whether it keeps rows that can be looked for.
     fn keeps_rows(&self) -> bool {
@@ -68,12 +68,12 @@ pub(crate) trait Session: Send {
     fn open(&mut self) -> Result<()>;
     /// Closes it.
     fn close(&mut self);
-    /// Makes everything that the operation needs, before its intended start. An outcome is that of an
-    /// operation that cannot be made.
+    /// Makes everything that the operation needs, before its intended start. Returns an outcome if the operation
+    /// cannot be made.
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>>;
     /// Carries it out once.
     fn execute(&mut self) -> Outcome;
-    /// Notes what the outcome says of the rows.
+    /// Updates the states of rows after the outcome.
     fn settle(&mut self, outcome: &Outcome);
 }
 

@@ -12,7 +12,7 @@ fn killed(commit: &str) -> DriveResult {
     let mut server = LocalPg::builder()
         .setting("fsync", "on")
         .setting("synchronous_commit", commit)
-        // What is committed asynchronously waits this long to be written.
+        // Asynchronous commits wait this long to be written.
         .setting("wal_writer_delay", "10s")
         .start()
         .unwrap();
@@ -48,7 +48,7 @@ fn acknowledged_rows_survive_kills_when_commits_wait_for_the_log() {
     let proof = &result.proof[0];
     assert!(proof.holds(), "{proof:?}");
     assert!(proof.acknowledged > 500, "{proof:?}");
-    // The kills were noticed: connections were lost, and what was under way is unknown.
+    // The kills were noticed: connections were lost, and the outcome of operations under way is unknown.
     let lost: u64 = result.total.errors.values().sum();
     assert!(lost > 0 && proof.unknown > 0, "{:?} {proof:?}", result.total.errors);
     assert!(proof.unknown_found <= proof.unknown);

@@ -1,4 +1,4 @@
-//! Plans: mistakes are named with file, line, field and what is allowed.
+//! Plans: errors name file, line and field, and the allowed values.
 
 use std::path::Path;
 

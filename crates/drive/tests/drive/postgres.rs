@@ -136,7 +136,7 @@ fn every_kind_of_operation_ends_well_and_every_row_is_found() {
 fn the_proof_finds_rows_that_others_removed_changed_or_added() {
     let server = LocalPg::start().unwrap();
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
-    // A rule of the server loses what it acknowledges.
+    // A rule of the server loses rows that it acknowledges.
     let plan = plan(
         r#"
 rate = 100
@@ -332,7 +332,7 @@ fn the_driver_measures_what_it_can_do_itself() {
     let result = driven(&plan(text), &address(&server), None);
     let capacity = result.driver.capacity.unwrap();
     assert!(capacity > 1_000.0, "{capacity}");
-    // What was measured left no traces.
+    // The measurement left no traces.
     assert_eq!(result.proof[0].acknowledged, 500 + result.operations[0].ok);
     assert_eq!(result.proof[0].read_back, result.proof[0].found);
 }

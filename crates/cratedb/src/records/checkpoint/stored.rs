@@ -14,7 +14,7 @@ pub(super) fn stored(tally: &Tally) -> Value {
     json!([tally.rows, tally.content_sum.to_string(), tally.non_null])
 }
 
-/// The files' stamps; an empty text where there is none.
+/// The files' stamps; an empty text for a file without one.
 pub(super) fn stored_stamps(files: &RecordedFiles) -> Value {
     files.stamps.iter().map(|stamp| stamp.as_deref().unwrap_or_default()).collect()
 }

@@ -1,4 +1,4 @@
-//! The units of loads that are in the table, with what they came to.
+//! The units of loads that are in the table, with their sums.
 
 use std::collections::HashMap;
 
@@ -16,15 +16,14 @@ use crate::tags::Tagged;
 #[derive(Clone, Debug)]
 pub(crate) struct UnitRecord {
     pub unit: UnitKey,
-    /// What the table has of it.
+    /// The rows of the unit that the table has.
     pub tally: Tally,
     pub rejected: u64,
-    /// Those of the rejected rows that were sent; the others cannot be represented. None where none was
-    /// rejected.
+    /// Rejected rows that were sent; the others cannot be represented. `None` if no row was rejected.
     pub refused: Option<Tally>,
-    /// Rows that an earlier load had brought, where that is known.
+    /// Rows that an earlier load had inserted, if known.
     pub there_before: Option<Tally>,
-    /// The tags of the requests that brought its rows; none of loads without tags.
+    /// The tags of the requests that inserted its rows; empty for loads without tags.
     pub tags: Vec<Tagged>,
 }
 
@@ -61,7 +60,7 @@ impl Checkpoints {
         rows.into_iter().next().map(|row| Ok(row.read()?.1)).transpose()
     }
 
-    /// Removes the record of a unit that is sent once more.
+    /// Removes the record of a unit that will be sent again.
     pub(crate) fn delete_unit(
         &self,
         client: &mut Client,
@@ -134,8 +133,8 @@ fn read_tags(text: Option<String>) -> Result<Vec<Tagged>> {
     Ok(pairs.into_iter().map(|(tag, rows)| Tagged { tag, rows }).collect())
 }
 
-/// A unit's row: file, row group, first row, rows, rejected ones, content sum, values that are not null,
-/// refused rows, rows that were there before, and tags.
+/// A unit's row: file, row group, first row, rows, rejected rows, content sum, non-null values, refused rows, rows
+/// found in the table, and tags.
 #[derive(Deserialize)]
 struct UnitRow(u32, u32, u64, u64, u64, String, Vec<u64>, Option<String>, Option<String>, Option<String>);
 

@@ -1,4 +1,4 @@
-//! Who holds a lease: one load of one process, and whether it can still be there.
+//! The owner of a lease: one load of one process, and whether it may still be running.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A load of a process. Two owners are never equal: boot, process and the process's start make the process
-/// one of its kind, and its loads are numbered.
+/// A load of a process. Two owners are never equal: boot, process number and start time identify the process, and
+/// its loads are numbered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     host: String,
@@ -52,8 +52,8 @@ impl Owner {
             return false;
         }
         match state_of(self.process) {
-            // A number that is given again belongs to a process that started later; one that waits for its
-            // parent to take note of its end does nothing any more.
+            // If the number was reused, its process started later. A zombie, which waits for its parent, does
+            // nothing any more.
             Some((state, started)) if started == self.started && !matches!(state, 'Z' | 'X') => {
                 let loads = LOADS.lock().unwrap_or_else(PoisonError::into_inner);
                 self.process == std::process::id()
@@ -86,8 +86,8 @@ fn machine() -> Owner {
     }
 }
 
-/// State and start of a process (`/proc/PID/stat` of proc_pid_stat(5): the 3rd and the 22nd field, counted
-/// behind the name, which may have anything in it).
+/// State and start of a process, from `/proc/PID/stat` (proc_pid_stat(5)): the 3rd and the 22nd field. Counted
+/// after the name, because the name may contain anything.
 fn state_of(process: u32) -> Option<(char, String)> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(") ")?;
@@ -111,9 +111,9 @@ mod tests {
         let (_, started) = state_of(child.id()).unwrap();
         let of_child = Owner { process: child.id(), started, ..owner };
         assert!(!of_child.is_gone());
-        // Its number stands for it alone.
+        // Another process may get the same number later: the start time tells them apart.
         assert!(Owner { started: "1".into(), ..of_child.clone() }.is_gone());
-        // Nothing is known of another machine, or of another container.
+        // The processes of another machine or container cannot be seen.
         assert!(!Owner { boot: "another".into(), ..of_child.clone() }.is_gone());
         child.kill().unwrap();
         while !of_child.is_gone() {

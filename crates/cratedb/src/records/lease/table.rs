@@ -1,4 +1,4 @@
-//! The table `leases`, beside those of loads and units.
+//! The table `leases`, next to the tables of loads and units.
 
 use sawmill_source::{Control, Result};
 use serde_json::json;

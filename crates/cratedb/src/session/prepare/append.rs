@@ -42,12 +42,12 @@ impl Preparing<'_> {
         };
         let rows = self.count(self.table)?;
         if rows == 0 && self.options.again {
-            // What was recorded of the rows that are gone is gone, too.
+            // The rows are gone, and so their records must go.
             self.checkpoints.delete_others(self.client, &self.table.to_string(), self.id, self.control)?;
         }
         let record = LoadRecord { rows, ..self.record(before) };
         self.write_record(&record)?;
-        // Of two loads that begin at once with the same file each sees the other by now.
+        // If two loads start at once with the same file, each sees the other by now.
         if let Err(error) = self.refuse_twice(Kind::Busy) {
             self.checkpoints.delete(self.client, "load_id", self.id, self.control)?;
             return Err(error);
@@ -55,8 +55,8 @@ impl Preparing<'_> {
         Ok((record, LoadState::New))
     }
 
-    /// What the table holds of rows that cannot be distinguished from the load's own: by their row keys all
-    /// rows of other files can.
+    /// Sums up the table's rows that cannot be distinguished from the load's own. Row keys distinguish all rows of
+    /// other files.
     fn sum_up_before(&mut self) -> Result<Option<Tally>> {
         let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
         let shares = sharing_files(&loads, self.source, self.mapping, self.id).next().is_some();
@@ -69,8 +69,8 @@ impl Preparing<'_> {
         read.run(self.control).map(Some)
     }
 
-    /// Refuses to append a file without a key that another load into the table has brought, because that would
-    /// duplicate its rows. With a key the server finds existing rows.
+    /// Refuses to append a file without a key if another load into the table has inserted it, because its rows
+    /// would be duplicated. With a key the server finds existing rows.
     fn refuse_twice(&mut self, kind: Kind) -> Result<()> {
         if self.plan.key != Key::None || self.options.again {
             return Ok(());
@@ -113,11 +113,11 @@ impl Preparing<'_> {
         ))
     }
 
-    /// Refuses at the start what verification would find out at the end: that an earlier run of this append
-    /// has not summed up what the table held before, or that it has left rows that will be there twice.
+    /// Fails at the start instead of at verification if an earlier run of this append has not summed up the table,
+    /// or has left rows that will be duplicated.
     fn refuse_unverifiable(&mut self, record: &LoadRecord) -> Result<()> {
         if !self.options.verify || matches!(self.plan.key, Key::Row(_)) {
-            // Whether its rows can be distinguished from others is seen from the other loads.
+            // Other loads' records tell whether the rows can be distinguished.
             return Ok(());
         }
         let Some(before) = &record.before else {
@@ -150,7 +150,7 @@ pub(crate) fn loaded_with_other_options(differs: &str) -> Error {
     )
 }
 
-/// The error of an append whose rows cannot be distinguished from those that were there before.
+/// The error of an append whose rows cannot be distinguished from earlier ones.
 pub(crate) fn not_summed_up(place: &str) -> Error {
     let what = "cannot be verified: the first run of this append was without --verify, so what the table held before \
                 was not summed up";

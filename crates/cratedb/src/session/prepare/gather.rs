@@ -77,8 +77,8 @@ impl Preparing<'_> {
         }
     }
 
-    /// Waits until no statement of a killed run gives a table another name: the server goes on with it, and which
-    /// tables exist would be true for a moment only.
+    /// Waits until killed runs can rename no table any more. The server finishes their statements, so the tables
+    /// that exist now may soon have other names.
     fn wait_for_names(&mut self, staging: &CrateTable, sealed: &CrateTable) -> Result<()> {
         let (staging, sealed) = (staging.quoted(), sealed.quoted());
         let beginnings = [
@@ -108,7 +108,7 @@ impl Preparing<'_> {
         let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
         let begun =
             loads.into_iter().find(|into| !into.load.complete && into.load.mode != Mode::Append.name());
-        // Nobody resumes a statement.
+        // A statement is never resumed.
         let is_over = begun.as_ref().is_some_and(|into| is_statement(&into.load.files.names));
         if is_over {
             // Requests of a killed one may still run.

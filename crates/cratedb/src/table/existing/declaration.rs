@@ -1,7 +1,7 @@
 //! The types in the statement that would make a table (`SHOW CREATE TABLE`).
 //!
-//! It alone has all of them: `information_schema.columns` knows neither the scale of a NUMERIC nor the
-//! precision of one inside an array, nor the length of a VARCHAR there.
+//! Only this statement has all types: `information_schema.columns` lacks the scale of a NUMERIC, and inside arrays
+//! the precision of a NUMERIC and the length of a VARCHAR.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -11,7 +11,7 @@ use super::{Policy, StoredType};
 /// The names and types of a table's columns.
 ///
 /// # Errors
-/// What stands in a place where the statement's grammar has something else.
+/// The text found in a place where the statement's grammar expects something else.
 pub(crate) fn declared_types(ddl: &str) -> Result<Vec<(String, StoredType)>, String> {
     let mut parser = Parser { tokens: tokens(ddl)?, at: 0 };
     while !parser.sign('(') {
@@ -52,7 +52,7 @@ fn tokens(ddl: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// The text up to the closing mark; a doubled mark stands for itself.
+/// The text up to the closing mark; a doubled mark means the mark.
 fn enclosed(characters: &mut Peekable<Chars<'_>>, mark: char) -> Result<String, String> {
     let mut text = String::new();
     loop {
@@ -73,7 +73,7 @@ fn run(first: char, characters: &mut Peekable<Chars<'_>>, take: impl Fn(char) ->
     text
 }
 
-/// What may follow a column's type.
+/// Words that may follow a column's type.
 const AFTER_THE_TYPE: [&str; 9] =
     ["not", "null", "default", "generated", "index", "storage", "primary", "constraint", "check"];
 
@@ -180,7 +180,7 @@ impl Parser {
         Ok(StoredType::Object(policy, fields))
     }
 
-    /// The numbers in parentheses behind a type, if there are any.
+    /// The numbers in parentheses after a type, if there are any.
     fn bounds(&mut self) -> Result<Vec<u32>, String> {
         let mut bounds = Vec::new();
         if self.sign('(') {

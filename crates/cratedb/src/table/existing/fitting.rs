@@ -1,8 +1,8 @@
-//! How values are written for a column that exists, when its type takes every one of them without change.
+//! The form of values for an existing column whose type holds each of them unchanged.
 //!
-//! CrateDB silently changes values that go into another type: 1.5 becomes 1 in a BIGINT, the text '7' becomes
-//! 7, and so it is inside objects of any policy and in the items of arrays. Therefore types are compared down
-//! to the last field before the first row goes.
+//! CrateDB silently changes values that do not fit a type: 1.5 becomes 1 in a BIGINT, the text '7' becomes 7. It
+//! does the same inside objects of any policy and in the items of arrays. So types are compared down to the last
+//! field before the first row is sent.
 
 use arrow_schema::{DataType, Field};
 
@@ -15,7 +15,7 @@ use crate::table::crate_type::CrateType;
 pub(crate) struct Misfit {
     /// The place inside the column, such as `['a']['b']`.
     pub path: String,
-    /// What is there instead.
+    /// The table's type or property at this path.
     pub what: String,
 }
 
@@ -193,8 +193,8 @@ fn guess_of(arrow: &DataType) -> String {
     )
 }
 
-/// Whether the type that CrateDB guesses from any first value holds all others: BIGINT from integers,
-/// BOOLEAN, TEXT from strings. Of floats it may see `"NaN"` first, which makes TEXT of all of them.
+/// Whether the type that CrateDB guesses from any first value holds all others: BIGINT from integers, BOOLEAN, TEXT
+/// from strings. Among floats, it may see `"NaN"` first, and then make all of them TEXT.
 fn guessed_exactly(form: &Form) -> bool {
     match form {
         Form::Real | Form::Double => false,

@@ -4,12 +4,12 @@ use std::fmt::{Display, Formatter, Result};
 
 use crate::table::names::quote;
 
-/// A column's type, or that of a field of an object or of the items of an array.
+/// The type of a column, of a field of an object, or of the items of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoredType {
     /// By its name in `information_schema.columns.data_type`.
     Scalar(String),
-    /// Text of at most so many UTF-16 code units.
+    /// Text of at most this many UTF-16 code units.
     Varchar(u32),
     Numeric {
         precision: Option<u8>,
@@ -19,14 +19,14 @@ pub(crate) enum StoredType {
     Array(Box<StoredType>),
 }
 
-/// What an object does with a field that it does not declare.
+/// How an object treats a field that it does not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// Refuses the row.
     Strict,
     /// Adds the field, with a type guessed from its first value.
     Dynamic,
-    /// Keeps the value as it comes.
+    /// Stores the value as it is.
     Ignored,
 }
 

@@ -1,4 +1,4 @@
-//! The server's results, row by row: what is in, what is refused, and what the table had already.
+//! The server's results, row by row: inserted, refused, or already in the table.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl CrateWriter {
         control: &Control<'_>,
     ) -> Result<()> {
         let plan = Arc::clone(&self.plan);
-        // Among the rows of a load only those of its own primary key may have the same one.
+        // Rows of one load can only share a key if it is their own primary key.
         let gathers_own = plan.gathers && matches!(plan.plan.key, Key::Own(_));
         let Compared { mut different, again } = match &plan.plan.key {
             Key::Tags(_) | Key::None => return Ok(()),

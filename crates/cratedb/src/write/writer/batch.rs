@@ -53,7 +53,7 @@ impl Batch {
     /// The unit that a row is of.
     pub(super) fn unit_of(&self, row: usize) -> &Unit {
         let after = self.units.partition_point(|(first, _)| *first <= row);
-        // A batch is made of units, the first of which begins with its first row.
+        // A batch consists of units; the first unit starts at its first row.
         &self.units[after.saturating_sub(1)].1
     }
 
@@ -135,7 +135,7 @@ impl Together {
         }
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(&batch.bytes);
-        // A batch without columns has all of them go without.
+        // If one batch has no columns, all are sent without.
         if self.rows.is_empty() {
             self.columns.resize(batch.marks.columns.len(), Vec::new());
         } else if batch.marks.columns.is_empty() {
@@ -147,7 +147,7 @@ impl Together {
         columns.for_each(|(array, more)| unnest::append(array, more));
     }
 
-    /// What waited, as one batch.
+    /// Takes all waiting rows as one batch.
     pub(super) fn take(&mut self) -> Batch {
         let Self { bytes, rows, columns, units } = std::mem::take(self);
         let columns = columns.into_iter().map(Bytes::from).collect();

@@ -11,8 +11,8 @@ use crate::table::columns::Key;
 use crate::tags::Tags;
 
 impl CrateWriter {
-    /// Sends a block by column, and returns how many of its rows went in; the inner error is why that is not
-    /// known.
+    /// Sends a block by column, and returns how many of its rows were inserted. The inner error says why that is
+    /// not known.
     pub(super) fn send_columns(
         &mut self,
         marks: &Marks,
@@ -52,8 +52,8 @@ impl CrateWriter {
         }
     }
 
-    /// Has a connection of the PostgreSQL wire ready; the inner error is why there is none. Nothing was sent
-    /// then: without a key, too, the rows may go another way.
+    /// Makes sure that a connection of the PostgreSQL wire is open; the inner error says why there is none. Nothing
+    /// was sent then, so even rows without a key may be sent another way.
     fn connect_wire(&mut self, control: &Control<'_>) -> Result<std::result::Result<(), String>> {
         let plan = Arc::clone(&self.plan);
         let Some((statements, types)) = &plan.unnest else {
@@ -83,7 +83,7 @@ impl CrateWriter {
         }
     }
 
-    /// The connection is gone; the next one goes to another node.
+    /// Drops the connection; the next one goes to another node.
     fn wire_lost(&mut self) {
         self.pg = None;
         self.pg_failures += 1;

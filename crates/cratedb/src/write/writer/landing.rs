@@ -1,4 +1,4 @@
-//! Requests with tags: what they brought, and what became of one whose answer was lost.
+//! Requests with tags: the rows that they inserted, and the outcome of a request whose answer was lost.
 
 use sawmill_source::{Control, Result};
 
@@ -8,7 +8,7 @@ use crate::tags::audit::Audit;
 use crate::tags::{Tagged, jobs};
 
 impl CrateWriter {
-    /// These rows of a batch came with one request; they are recorded with their units. Nothing without tags.
+    /// Records which units the rows of one request belong to. Does nothing without tags.
     pub(super) fn came(&mut self, batch: &Batch, tag: Option<i64>, rows: impl Iterator<Item = usize>) {
         let Some(tag) = tag else { return };
         if batch.units().nth(1).is_none() {

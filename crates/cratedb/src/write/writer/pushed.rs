@@ -1,4 +1,4 @@
-//! Rows that are handed in block by block, instead of being taken from a channel: those of statements.
+//! Rows of statements, which are handed in block by block instead of being taken from a channel.
 
 use sawmill_loader::{Block, Tally};
 use sawmill_source::{Control, Result, Unit};
@@ -6,7 +6,7 @@ use sawmill_source::{Control, Result, Unit};
 use super::CrateWriter;
 
 impl CrateWriter {
-    /// A unit begins, of whose rows none has been sent before.
+    /// Begins a unit whose rows have not been sent before.
     pub(crate) fn begin_pushed(&mut self, unit: &Unit) {
         self.begin(unit);
     }

@@ -15,8 +15,8 @@ use crate::table::columns::Key;
 const MAX_UNITS: usize = 200;
 
 impl CrateWriter {
-    /// Has a small unit, whose rows are all in `batch`, wait for others. Returns those that were sent
-    /// meanwhile.
+    /// Holds a small unit back to send it with others; all its rows are in `batch`. Returns the units that were
+    /// sent to make room.
     pub(super) fn wait_for_others(
         &mut self,
         (unit, tally): (&Unit, Tally),
@@ -46,8 +46,9 @@ impl CrateWriter {
         self.record(waiting, control)
     }
 
-    /// Records a unit that was sent together with those before it, once they come to a whole one: the last units of a source
-    /// are cut small, and each record waits for the disk. Rows that would be there twice after a crash do not wait.
+    /// Records units together with earlier ones, once their rows add up to a whole unit. The last units of a source
+    /// are small, and each record waits for the disk. Rows without a key do not wait, because a crash would
+    /// duplicate them.
     pub(super) fn record_with_others(
         &mut self,
         unit: (Unit, Tally),

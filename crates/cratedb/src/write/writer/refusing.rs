@@ -29,7 +29,7 @@ impl CrateWriter {
                      command again to go on",
                 ));
         }
-        // Not the row's fault: its partition would be one too many.
+        // Not the row's fault: its partition would exceed the limit.
         if reason.contains("maximum shards open") {
             return Err(Error::new(Kind::Server, format!("the table takes no rows: {reason}"))
                 .at(format!("table {}, {}", self.plan.table, self.client.place()))

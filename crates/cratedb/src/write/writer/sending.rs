@@ -17,7 +17,7 @@ use crate::write::bulk;
 use crate::write::bulk::RowResult;
 
 impl CrateWriter {
-    /// Sends a batch, by column where that is asked for.
+    /// Sends a batch, by column if the PostgreSQL wire is used.
     pub(super) fn send_batch(&mut self, batch: &Batch, control: &Control<'_>) -> Result<()> {
         let plan = Arc::clone(&self.plan);
         plan.check_lease(&mut self.client, control)?;
@@ -40,13 +40,13 @@ impl CrateWriter {
                     }
                     return Ok(());
                 }
-                // What went in is removed in the end.
+                // The final audit removes the inserted rows.
                 Ok(inserted) if self.plan.tags.is_some() => {
                     self.plan
                         .carried
                         .turn(&format!("{inserted} of {} rows of a batch went in", marks.rows.len()));
                 }
-                // The others were there before. If none went in, this is still their first try.
+                // The others were there before. If no row was inserted, this still counts as their first try.
                 Ok(inserted) => {
                     let reason = format!("{inserted} of {} rows of a batch went in", marks.rows.len());
                     self.plan.carried.turn(&reason);
@@ -103,7 +103,7 @@ impl CrateWriter {
                         Error::new(Kind::Server, what).at(self.client.place())
                     })?;
                     match passing(&results) {
-                        // With a key or tags all of them may go again at once.
+                        // With a key or tags, all rows may be sent again at once.
                         Some((code, reason)) if !matches!(plan.plan.key, Key::None) => {
                             repeat = true;
                             plan.tags.iter().for_each(Tags::doubt);
@@ -145,7 +145,7 @@ impl CrateWriter {
         }
     }
 
-    /// Whether all rows of a request came that got no answer. Without tags it is not known.
+    /// Whether all rows of an unanswered request are in; `false` without tags, which cannot tell.
     fn came_unanswered(
         &mut self,
         batch: &Batch,
@@ -163,7 +163,7 @@ impl CrateWriter {
         Ok(came)
     }
 
-    /// Notes that so many rows may be in the table, of which the server has counted none.
+    /// Notes that this many rows may be in the table, though the server has counted none.
     fn doubt(&self, rows: usize) {
         match self.plan.plan.key {
             Key::None => drop(self.plan.unanswered.fetch_add(rows as u64, Relaxed)),
@@ -181,7 +181,7 @@ impl CrateWriter {
         let what = format!("it is unknown whether the rows of a batch are in the table: {what}");
         let error =
             Error::new(Kind::Server, what).at(format!("table {}, {}", self.plan.table, self.client.place()));
-        // What a statement leaves is said at its end.
+        // A statement reports its leftovers at its end.
         Err(match self.plan.of_statement {
             true => error,
             false => error.advise("rows have no key: the same command again sends the rows of unfinished units once more, and some may then be there twice"),

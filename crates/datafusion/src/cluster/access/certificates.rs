@@ -1,6 +1,6 @@
 //! The certificate of a process, its key and the CA of a cluster, checked before the first connection.
 //!
-//! What is wrong with them would otherwise show as a handshake that fails, often at the other side, without a file's name.
+//! Otherwise, a bad certificate shows up as a failed handshake, often on the other side and without a file name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::error::refused;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
-/// What a process is in a connection.
+/// The role of a process in a connection.
 pub(crate) enum Role<'a> {
     Client,
     /// One that others reach by this host.
@@ -191,7 +191,7 @@ impl Certificates {
     }
 }
 
-/// What is wrong with the dates of a certificate.
+/// The fault in the dates of a certificate; `None` for other errors.
 pub(crate) fn dates(error: &CertificateError) -> Option<&'static str> {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => Some("has expired"),

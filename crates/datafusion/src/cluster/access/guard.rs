@@ -1,8 +1,8 @@
-//! The token of a cluster, and what refuses calls without it.
+//! The token of a cluster, and the check that refuses calls without it.
 //!
-//! Ballista sets no header of the calls between executors, or of executors to the scheduler, but for all connections the
-//! name of the program that calls. So a call presents its proof there. The proof is a code made with the token, which
-//! stays in the process. Whoever reads a call can repeat its proof: TLS keeps calls unread.
+//! Ballista sets no header of the calls between executors, or of executors to the scheduler. It only sets the name
+//! of the calling program for all connections, so a call presents its proof there. The proof is a code made with
+//! the token, which stays in the process. Whoever reads a call can repeat its proof: TLS keeps calls unread.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::error::refused;
 /// A token that can be guessed protects nothing.
 const MIN_CHARACTERS: usize = 16;
 
-/// What is signed with the token to prove that it is known.
+/// The text that is signed with the token to prove that the caller knows it.
 const SIGNED: &[u8] = b"a call within a cluster of sawmill-cluster";
 
 /// Begins the word of `user-agent` that has the proof.

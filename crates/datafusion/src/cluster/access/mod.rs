@@ -35,7 +35,7 @@ pub(crate) use probe::Failure;
 /// The errors of functions that Ballista calls.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How a process of a cluster protects what it sends and serves.
+/// How a process of a cluster protects its calls and its services.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
     certificates: Option<Arc<Certificates>>,
@@ -119,7 +119,7 @@ impl Access {
         }
     }
 
-    /// What refuses calls without the token, in front of all services of a server.
+    /// The layer that refuses calls without the token, in front of all services of a server.
     pub(crate) fn guard(&self) -> InterceptorLayer<Guard> {
         InterceptorLayer::new(Guard::new(self.token.clone()))
     }

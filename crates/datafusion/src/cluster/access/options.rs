@@ -48,7 +48,7 @@ pub(crate) struct AccessArgs {
     /// The private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_ca"], help_heading = "Access")]
     pub tls_key: Option<PathBuf>,
-    /// The certificate of the CA that has signed those of all processes, in PEM.
+    /// The certificate of the CA that has signed the certificates of all processes, in PEM.
     #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"], help_heading = "Access")]
     pub tls_ca: Option<PathBuf>,
     /// A file with a token that all processes of the cluster share: a scheduler or an executor with one refuses calls

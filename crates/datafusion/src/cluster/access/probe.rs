@@ -1,4 +1,4 @@
-//! A first call to a scheduler, before Ballista makes its own: what it refuses is said here, at once and in words.
+//! A first call to a scheduler, before Ballista makes its own, so that a refusal is reported at once and in words.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -30,7 +30,7 @@ const ALERT: u8 = 21;
 
 /// Why a scheduler cannot be used.
 pub(crate) enum Failure {
-    /// Nothing answers, or not as a scheduler does. That passes if one is starting or ending.
+    /// Nothing answers, or the answer is not a scheduler's. This may pass if a scheduler is starting or ending.
     Passing { what: String, advice: &'static str },
     /// One of both sides refuses the other.
     Refused(DataFusionError),
@@ -83,7 +83,7 @@ impl Access {
         Ok(())
     }
 
-    /// What a call that failed means, and what to do.
+    /// Turns the error of a failed call into its cause and the advice.
     async fn explained(&self, url: &str, error: &(dyn Error + 'static), address: (&str, u16)) -> Failure {
         if let Some(status) =
             error.downcast_ref::<Status>().filter(|status| status.code() == Code::Unauthenticated)
@@ -135,7 +135,7 @@ fn distrusted(url: &str, error: &CertificateError) -> DataFusionError {
 /// The errors that an error has inside, from itself to the innermost.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| {
-        // An error of input hides the one that it was made of.
+        // An input error hides the error inside it.
         let hidden = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         hidden.map(|error| error as &(dyn Error + 'static)).or_else(|| error.source())
     })

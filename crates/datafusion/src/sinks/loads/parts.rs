@@ -34,7 +34,7 @@ impl PartedLoad {
     /// A load in `parts` parts.
     ///
     /// # Errors
-    /// The address has a password, which would travel in the plan; there cannot be so many parts.
+    /// The address has a password, which would travel in the plan; there are too many parts.
     pub(crate) fn new(source: LoadSource, to: &str, table: &str, parts: u32) -> Result<Self> {
         let user =
             to.split_once("://").and_then(|(_, rest)| rest.split_once('@')).map_or("", |(user, _)| user);
@@ -64,7 +64,7 @@ impl PartedLoad {
     }
 }
 
-/// What is said of each part.
+/// The schema of the result, which has a row for each part.
 pub(crate) static PARTS_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let field = |name: &str| Field::new(name, DataType::Int64, false);
     let names = ["part", "units", "rows", "units_there_before", "rows_loaded", "reconnections"];

@@ -1,4 +1,4 @@
-//! What a load reads: files, or rows of the generator.
+//! The source of a load: files, or rows of the generator.
 
 use std::path::Path;
 

@@ -44,7 +44,7 @@ pub(super) fn value(field: Option<&[u8]>, pg_type: PgType) -> Value {
     match pg_type {
         PgType::Bool => Value::Bool(field == [1]),
         PgType::Int2 | PgType::Int4 | PgType::Int8 => integer().into(),
-        // The shortest digits of the narrow number, not those of its wide form.
+        // The shortest digits of the narrow number, not of its wide form.
         PgType::Float4 => {
             let number = field.try_into().map_or(0.0, f32::from_be_bytes);
             number.to_string().parse::<f64>().map_or(Value::Null, Value::from)

@@ -28,7 +28,7 @@ pub(super) struct CrateSession<'a> {
     operation: usize,
     /// The requests of the operation's steps.
     requests: Vec<Request>,
-    /// What steps of the operation have read.
+    /// The values that steps of the operation have read.
     variables: Vec<Value>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> CrateSession<'a> {
         }
         match self.statements.send(self.requests[at].body.as_bytes(), self.cancel) {
             CrateReply::Done(body) => self.judge(at, &body),
-            // What CrateDB refuses for its own state may have reached some of the shards.
+            // A statement that CrateDB refuses for its own state may have reached some of the shards.
             CrateReply::Refused(code, message) => {
                 Err(Failure::new(format!("crate-{code}"), message, (4000..5000).contains(&code)))
             }
@@ -116,7 +116,7 @@ impl<'a> CrateSession<'a> {
         }
     }
 
-    /// Whether an answer is what it has to be; sets the variables that it has values for.
+    /// Checks an answer against its expectation, and sets the variables that it has values for.
     fn judge(&mut self, at: usize, body: &[u8]) -> std::result::Result<u64, Failure> {
         let operation = &self.plan.operations[self.operation];
         let (step, expect) = (&operation.steps[at], &self.requests[at].expect);

@@ -18,7 +18,7 @@ pub(super) struct Parameters<'a> {
 
 impl Arguments for Parameters<'_> {
     fn row(&mut self, row: &[u8]) {
-        // Behind the number of its fields a row is as parameters are.
+        // After its number of fields, a row has the form of parameters.
         self.out.extend_from_slice(row.get(2..).unwrap_or_default());
     }
 
@@ -58,7 +58,7 @@ struct ArrayColumn {
 }
 
 impl ArrayColumns {
-    /// Appends the arrays as parameters, and begins anew.
+    /// Appends the arrays as parameters, and empties them.
     pub(super) fn append_to(&mut self, out: &mut Vec<u8>, types: &[PgType]) {
         for (column, pg_type) in self.columns.iter_mut().zip(types) {
             out.extend_from_slice(&(20 + column.elements.len() as u32).to_be_bytes());

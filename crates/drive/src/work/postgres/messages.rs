@@ -35,8 +35,8 @@ pub(super) fn parse(out: &mut Vec<u8>, name: &str, sql: &str, oids: &[u32]) {
     });
 }
 
-/// Bind, Execute and Sync: `values` appends `count` parameters; they and all results are binary. `describe`: asks for
-/// the types of the results, too.
+/// Bind, Execute and Sync: `values` appends `count` parameters, which are binary, as are all results. With
+/// `describe`, also asks for the types of the results.
 pub(super) fn bind<T>(
     out: &mut Vec<u8>,
     name: &str,
@@ -121,7 +121,7 @@ pub(super) fn column_types(description: &[u8]) -> Vec<u32> {
     types
 }
 
-/// What a server has answered to a statement: the number of rows that its last command names, or its error.
+/// A server's answer to a statement: the number of rows that its last command names, or its error.
 pub(super) type Answered = Result<Option<u64>, ServerReport>;
 
 /// The answer to a statement as far as it was read.

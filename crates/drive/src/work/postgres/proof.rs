@@ -11,7 +11,7 @@ use crate::work::postgres::messages::query;
 use crate::work::rows::SharedTable;
 use crate::work::statements;
 
-/// Compares the rows of a table that were not read yet with what is known of them.
+/// Compares a table's rows that have not been read yet with their known states.
 pub(super) fn prove(
     connection: &mut BlockingConnection,
     table: &SharedTable,

@@ -21,7 +21,7 @@ use crate::work::statements;
 use crate::work::step::{Expect, arguments};
 use crate::work::target::Session;
 
-/// A prepared statement that the server does not know: a pooler has passed the connection to another one.
+/// The server does not know the prepared statement: a pooler has switched to another server connection.
 const UNKNOWN_STATEMENT: &str = "26000";
 
 /// A statement of the plan.
@@ -49,7 +49,7 @@ struct Ready {
     expect: Expect,
 }
 
-/// What was read of the answer to the statement that was sent last.
+/// The parts read so far of the answer to the last statement.
 #[derive(Default)]
 struct UnderWay {
     answer: Answer,
@@ -113,11 +113,11 @@ pub(super) struct PgSession<'a> {
     /// The types of each table's columns.
     types: Vec<Vec<PgType>>,
     connection: Option<BlockingConnection>,
-    /// The steps of the operation; what is behind `steps` keeps its memory for later ones.
+    /// The steps of the operation; elements beyond `steps` keep their memory for later ones.
     ready: Vec<Ready>,
     steps: usize,
     columns: ArrayColumns,
-    /// What statements of the operation have read.
+    /// The values that statements of the operation have read.
     variables: Vec<Vec<u8>>,
     transaction: bool,
     /// The step that was sent last.
@@ -300,7 +300,7 @@ impl<'a> PgSession<'a> {
                 if !failure.keeps_connection() || !matches!(self.simple("ROLLBACK"), Ok(Ok(()))) {
                     self.connection = None;
                 }
-                // What was not committed had no effect.
+                // Changes that were not committed had no effect.
                 return Outcome::Failed(Failure { without_effect: true, ..failure });
             }
             Err(error) => return lost(self, &error, true),
@@ -413,8 +413,8 @@ impl Statement {
     }
 }
 
-/// Whether to give up waiting for an answer. It is asked when the first one has not come at once: an operation that
-/// ends sooner needs no look at the clock.
+/// Decides whether to give up waiting for an answer. It is only asked if the answer does not arrive at once, so
+/// that quick operations need no look at the clock.
 fn patience(most: Duration, cancel: &AtomicBool) -> impl FnMut() -> bool {
     let mut first: Option<Instant> = None;
     move || cancel.load(Relaxed) || first.get_or_insert_with(Instant::now).elapsed() >= most

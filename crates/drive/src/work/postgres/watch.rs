@@ -1,4 +1,4 @@
-//! What the server reports of itself, once a second over a connection of its own.
+//! The server's own figures, read once a second over a separate connection.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Watch {
                 sample.waits.insert(event, count);
             }
         }
-        // A standby writes no log of its own, and a user may not be allowed to ask.
+        // A standby writes no WAL, and the user may not be allowed to ask.
         let mut one = |sql: &str| connection.simple(sql, PATIENCE).ok()?.pop()?.pop()?;
         let wal = one("SELECT pg_current_wal_lsn() - '0/0'").and_then(|text| text.parse::<f64>().ok());
         let done = one(checkpoints).and_then(|text| text.parse::<u64>().ok());
