@@ -58,6 +58,7 @@ mod nested;
 mod nights;
 mod one_connection;
 mod outputs;
+mod packaging;
 mod panics;
 mod parquet_files;
 mod partitions;
