@@ -22,7 +22,7 @@
 //! # Ok::<(), sawmill_source::Error>(())
 //! ```
 //!
-//! | room | what it does |
+//! | module | purpose |
 //! |---|---|
 //! | `target` | a table as a target: how it is created and filled |
 //! | `session` | a load, from the decision what to do to the table in its place; the rows of one statement |

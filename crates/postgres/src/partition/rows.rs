@@ -1,7 +1,7 @@
 //! A source partition by partition: the runs of its plan are the partitions of a table.
 //!
-//! Units count the rows of a row group as if ordered by partition: those of each partition are consecutive,
-//! and no two units overlap. A row group within one partition is read as it is. One with several partitions
+//! Units count the rows of a row group as if ordered by partition, so each partition's rows are consecutive
+//! and units do not overlap. A row group within one partition is read unchanged. One with several partitions
 //! is read once for each of them, skipping the rows of the others.
 
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Source for PartitionedRows<'_> {
         runs
     }
 
-    /// What is known of all rows of a row group is known of those of each partition.
+    /// Facts about a whole row group also hold for its rows in each partition.
     fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
         self.source.known(file, column)
     }

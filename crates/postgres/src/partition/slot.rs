@@ -64,7 +64,7 @@ enum ValueKind {
 
 /// Why a value has no partition.
 pub(crate) enum Unplaced {
-    /// What is wrong with the value of a row.
+    /// The row, and the fault of its value.
     Value(usize, String),
     /// There are more partitions than the book may have.
     TooMany,

@@ -55,7 +55,7 @@ pub struct Survey {
     pub row_groups: u64,
     /// Row groups that are within one partition according to their statistics: their rows were not read.
     pub row_groups_known: u64,
-    /// Rows that are read when each partition is read by itself: those of a row group once per partition.
+    /// Rows that partition-by-partition reading has to read: a row group's rows count once per partition.
     pub rows_by_partition: u64,
 }
 

@@ -12,13 +12,13 @@ use crate::table::columns::TableColumn;
 use crate::table::planned_columns::{PlannedColumns, RecordedColumn};
 use crate::table::{catalogue_type, columns};
 
-/// The columns of the table now, and those of the source by their names in the table.
+/// The table's columns now, and the source's columns by their names in the table.
 pub(super) struct FilledColumns {
     existing: Vec<TableColumn>,
     schema: Arc<Schema>,
 }
 
-/// Files that could not be compared with what was loaded of them.
+/// Files that could not be compared with their loaded rows.
 #[derive(Default)]
 pub(super) struct NotCompared {
     /// Some of their rows were rejected.

@@ -83,7 +83,7 @@ impl Checkpoints {
         if recorded == Some(of) {
             return Ok(());
         }
-        // Granted only if no other process is at work on a part.
+        // Granted only if no process works on a part.
         if !wait_for_lock(connection, LOCK, id, Instant::now() + PATIENCE, control)? {
             let parts = recorded.map_or("another number of".to_owned(), |parts| parts.to_string());
             let what = format!("the load is being loaded in {parts} parts, and this run is part {part}");

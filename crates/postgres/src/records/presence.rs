@@ -28,9 +28,9 @@ pub(crate) struct Presence {
 /// Whose rows are counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
-    /// Those of all loads into the table with this OID.
+    /// The rows of all loads into the table with this OID.
     Table(u32),
-    /// Those of one load, in the staging table and its part tables.
+    /// The rows of one load, in the staging table and its part tables.
     Load(&'a str),
 }
 
@@ -115,7 +115,7 @@ impl Presence {
         self.is_exact() && self.before == Some(0)
     }
 
-    /// A note on what was found, if it is not as expected.
+    /// A note on the row counts, if they are not as expected.
     pub(crate) fn finding(&self) -> Option<String> {
         let Some(rows) = self.rows else {
             return Some("the table's rows were not counted: this user may not read them all".to_owned());

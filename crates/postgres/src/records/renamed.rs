@@ -39,8 +39,9 @@ impl Checkpoints {
         value(connection, control, sql, &[&system, &self.table("loads")])
     }
 
-    /// Takes the OIDs from records of another database, which were restored from a dump: they are those of other tables
-    /// here. A table that has both the OID and the name of a record is the same one, after `pg_upgrade` for example.
+    /// Removes the OIDs from records that were restored from a dump of another database: here these OIDs
+    /// belong to other tables. A table with both the OID and the name of a record is the same one, after
+    /// `pg_upgrade` for example.
     pub(crate) fn drop_foreign_oids(
         &self,
         connection: &Connection,

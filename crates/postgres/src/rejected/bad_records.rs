@@ -1,7 +1,7 @@
 //! Rejected rows of a source, which are left out when a table is compared with it.
 //!
-//! They are kept in an unnamed temporary file, unit by unit. Memory holds only where those of each unit are,
-//! and those of one unit at a time.
+//! They are kept in an unnamed temporary file, unit by unit. Memory holds only their places in the file, and
+//! the rows of one unit at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(crate) struct BadRecords {
     directory: PathBuf,
     /// Bytes of the file.
     written: u64,
-    /// Where those of each unit are: position and length in the file, one for each time that some were found.
+    /// Where the file holds the rows of each unit: a position and a length for each batch of them.
     units: BTreeMap<UnitKey, Vec<(u64, usize)>>,
 }
 

@@ -1,4 +1,4 @@
-//! Samples what the server's processes of a load are doing, on a connection of its own.
+//! Samples on a separate connection what the server's processes do for a load.
 //!
 //! A process belongs to the load if it has been seen running a COPY into the load's table; then it still does
 //! when it commits. The wait events:
@@ -65,7 +65,7 @@ fn park(time: Duration, control: &Control<'_>) {
     }
 }
 
-/// The sampling connection, once open, and what it has seen.
+/// The sampling connection, once open, and the samples.
 #[derive(Default)]
 struct Looks {
     open: Option<(Connection, Statement)>,

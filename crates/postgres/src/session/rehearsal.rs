@@ -79,7 +79,7 @@ impl Postgres {
         let mut portions = unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty());
         let first = portions.next();
         let none_left = first.is_none();
-        // Without files left, the rehearsal reports what is known of the table.
+        // Without files left, the rehearsal reports only the table's state.
         let first = Portion::new(source, first.unwrap_or_default());
         let mut whole = self.rehearse_files(&first, &options, control)?;
         for files in portions {

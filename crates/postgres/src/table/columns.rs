@@ -266,7 +266,7 @@ pub(crate) fn lacking<'a>(
     existing.iter().filter(|theirs| schema.fields().iter().all(|field| *field.name() != theirs.name))
 }
 
-/// The schema with its columns renamed to those of the table by position, without columns that the server
+/// The schema with its columns renamed by position to the table's columns, except columns that the server
 /// computes.
 pub(crate) fn by_position(
     schema: &Schema,

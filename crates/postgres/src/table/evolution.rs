@@ -32,7 +32,7 @@ pub(crate) fn loaded(source: &Schema, files: &Schema, changes: &ColumnChanges) -
 }
 
 impl Evolution {
-    /// Compares the columns of a source's files with those of the table.
+    /// Compares the columns of a source's files with the table's.
     ///
     /// # Errors
     /// A column that cannot become one of the table.

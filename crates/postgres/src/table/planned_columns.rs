@@ -116,8 +116,8 @@ impl PlannedColumns {
         &self.table
     }
 
-    /// The condition that the columns are still those of the plan, and the table the one of that name. `part` is an
-    /// expression of the OID of the part table that has the rows, as a `bigint`; null without one.
+    /// The condition that the planned columns and the named table are unchanged. `part` is a `bigint`
+    /// expression, the OID of the part table with the rows, or null for none.
     pub(crate) fn are_there(&self, part: &str) -> String {
         if self.lacking.is_some() {
             return "false".to_owned();

@@ -3,7 +3,7 @@
 //! | Arrow / Parquet | `--nested native` |
 //! |---|---|
 //! | list of T | `T[]`, lists of lists as one array of several dimensions |
-//! | struct | a composite type of its own, `TABLE_COLUMN` |
+//! | struct | a new composite type, `TABLE_COLUMN` |
 //! | map | an array of a composite type with `key` and `value` |
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! Types of columns that have no encoder: the server turns text into their wire format, over a connection of its own.
+//! Types of columns without an encoder: the server turns text into their wire format, over a separate
+//! connection.
 //!
-//! The rows are then sent, summed and compared as those of any other type. A cast that would round or cut a value is
+//! The rows are then sent, summed and compared like all others. A cast that would round or cut a value is
 //! refused: the server's own output shows it.
 
 use std::sync::atomic::AtomicBool;

@@ -74,7 +74,7 @@ impl Fields {
 }
 
 impl Tuples {
-    /// Sums rows of this many columns; `canonical` decides what is hashed.
+    /// Sums rows of this many columns; `canonical` selects the hashed bytes.
     pub(crate) fn new(columns: usize, canonical: CanonicalRow, each_column: bool) -> Self {
         Self {
             columns,

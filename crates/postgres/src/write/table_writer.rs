@@ -72,10 +72,10 @@ enum Rows {
 /// server keeps 64 of a transaction in memory.
 const MAX_REJECTING_UNITS: usize = 50;
 
-/// What was sent of a unit.
+/// The rows of a unit that were sent.
 #[derive(Default)]
 struct Sent {
-    /// The rows that are in and their sum. None if the channel closed before the unit's end.
+    /// Number and sum of these rows. `None` if the channel closed before the unit's end.
     tally: Option<Tally>,
     bytes: u64,
     /// The unit's end was received.
@@ -179,8 +179,8 @@ impl<'s> TableWriter<'s> {
     }
 
     /// After the server refused something: a killed predecessor may have committed units after this run read
-    /// the records. Rolls back, and returns what is on record of the open units and of the one `under_way`;
-    /// the error if nothing is.
+    /// the records. Rolls back, and returns the records of the open units and of the one `under_way`. Without
+    /// records it returns the error.
     fn recorded_elsewhere(
         &mut self,
         under_way: Option<&Unit>,

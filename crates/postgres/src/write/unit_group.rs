@@ -52,7 +52,7 @@ impl UnitGroup {
     }
 
     /// Finds the unit of the n-th row that was sent, counted from 0, and the row's number in it. Rows after
-    /// those of the group belong to the unit `under_way`.
+    /// the group's belong to the unit `under_way`.
     pub(crate) fn unit_of<'u>(&'u self, row: u64, under_way: Option<&'u Unit>) -> Option<(&'u Unit, u64)> {
         let mut row = row;
         for Arrived { unit, tally } in &self.units {

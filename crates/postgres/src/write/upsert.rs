@@ -23,7 +23,7 @@ pub enum OnConflict {
     ReplaceFiles(String),
 }
 
-/// How rows are matched with those of the table.
+/// How rows are matched with the table's.
 #[derive(Clone, Copy)]
 pub(crate) struct Matching<'a> {
     pub key: &'a [String],
@@ -59,8 +59,8 @@ pub(crate) fn check_key(
         ))
         .advise("rename the source's column (--rename), or choose another one"));
     }
-    // Partial, deferrable and unfinished indexes, those on expressions and those of WITHOUT OVERLAPS (version 18) do not
-    // resolve conflicts.
+    // Partial, deferrable, unfinished and expression indexes do not resolve conflicts, nor does WITHOUT
+    // OVERLAPS (version 18).
     let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
                  WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
                  ORDER BY a.attname::text) \

@@ -1,10 +1,10 @@
 //! Makes the server write its write-ahead log while rows go in.
 //!
 //! A COPY cycles through 16 MiB of the server's buffers. Before it uses a buffer again, the log of its page
-//! must be on disk. If no other process has written the log by then, the process that copies writes it, and
-//! does nothing else meanwhile. The server's WAL writer wakes up five times a second, while hundreds of MiB
-//! pass per second. An asynchronous record wakes it sooner (`XLogSetAsyncXactLSN` in PostgreSQL's xlog.c),
-//! and it writes as soon as a MiB has accumulated (`wal_writer_flush_after`).
+//! must be on disk. If it is not there yet, the copying process writes the log and does nothing else until
+//! then. The server's WAL writer wakes up five times a second, while hundreds of MiB pass per second. An
+//! asynchronous record wakes it sooner (`XLogSetAsyncXactLSN` in PostgreSQL's xlog.c), and it writes as soon
+//! as a MiB has accumulated (`wal_writer_flush_after`).
 //!
 //! The record is a logical decoding message without a receiver (`pg_logical_emit_message`): it takes no
 //! transaction number and changes nothing. A logical decoder would see it, so servers with `wal_level =

@@ -12,7 +12,7 @@ pub struct Fault {
     pub connection: u32,
     /// To what comes from the server, or to what goes there.
     pub from_server: bool,
-    /// After so many bytes.
+    /// After this many bytes.
     pub after: usize,
     /// Nothing passes any more, and nothing is closed; otherwise both ends are closed.
     pub swallows: bool,

@@ -139,7 +139,7 @@ fn options() -> LoadOptions {
     LoadOptions { unit_rows: 300, verify: false, ..small() }
 }
 
-/// Partitions of some 900 rows, each of which a connection fills.
+/// Partitions of some 900 rows, each filled over one connection.
 fn in_partitions(target: Postgres, source: &ParquetFiles) -> Postgres {
     let by = format!("hash(id, {})", ROWS / 900).parse().unwrap();
     let target = target.strategy(Strategy::Staged);

@@ -339,7 +339,7 @@ fn an_upsert_replaces_rows_by_their_key_and_adds_the_others_in_one_step() {
     assert_eq!((first.state, first.rows_loaded), (LoadState::New, 1200));
     assert!(first.verified.unwrap().matches());
     assert_eq!(database.count("people"), 1201);
-    // The column that the file lacks keeps its values, the others get those of the file.
+    // The column that the file lacks keeps its values, the others get the file's.
     assert_eq!(
         database.count("people WHERE id = 5 AND name = 'name 5 ü' AND amount = 0.625 AND kept = 'old'"),
         1

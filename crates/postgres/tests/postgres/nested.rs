@@ -104,8 +104,8 @@ fn array(depth: u32, rows: usize) -> BoxedStrategy<ArrayRef> {
     array_with(depth, rows, any::<f32>().boxed())
 }
 
-/// The same with single-precision numbers of which there is but one shortest print: the server's, where it is
-/// halfway between two numbers, has a digit more than ours.
+/// The same with single-precision numbers that have only one shortest form. Halfway between two numbers the
+/// server prints one digit more than Sawmill.
 pub fn plain_array(depth: u32, rows: usize) -> BoxedStrategy<ArrayRef> {
     array_with(depth, rows, any::<i16>().prop_map(|n| f32::from(n) / 8.0).boxed())
 }

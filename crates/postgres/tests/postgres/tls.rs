@@ -1,4 +1,4 @@
-//! Encrypted connections: every `sslmode` against a server with certificates of its own.
+//! Encrypted connections: every `sslmode` against a server with generated certificates.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -64,7 +64,7 @@ impl Encrypted {
         make(&data, "server", name, vec![name.to_owned()]);
         fs::write(data.join("ca.crt"), authority.pem()).unwrap();
         make(files.path(), "client", "sawmill", Vec::new());
-        // Readable by the server's account, the key by no other.
+        // Readable by the server's account; the key by that account only.
         let owner = fs::metadata(&data).unwrap();
         for file in ["server.crt", "server.key", "ca.crt"] {
             chown(data.join(file), Some(owner.uid()), Some(owner.gid())).unwrap();

@@ -18,8 +18,8 @@ use sawmill_source::{
 
 use super::{FlatColumn, FlatTable, RecordNumbers};
 
-/// The rows of a flat table. Its units are those of the source, by the source's rows; how many rows of the
-/// table a unit has is known when it has been read.
+/// The rows of a flat table. It has the units of its source, which count the source's rows. How many rows of
+/// the table a unit has is known only after reading it.
 pub(crate) struct FlatRows<'a> {
     source: &'a dyn Source,
     table: &'a FlatTable,
