@@ -1,6 +1,6 @@
 //! Connection poolers that hand out the server's processes by transactions, such as pgbouncer with `pool_mode
-//! = transaction`. The lock of a load would stay with a process that others are given next, and statements
-//! that one process has prepared are asked of another: such a pool is refused before anything is done there.
+//! = transaction`. A load's lock would stay with a process that then serves others, and prepared statements
+//! would reach a process that does not have them. So a load refuses such a pool before it changes anything.
 
 use sawmill_source::{Control, Error, Kind, Result};
 use tokio_postgres::SimpleQueryMessage;

@@ -1,7 +1,7 @@
-//! An answer that does not come: does the server still work on it? Asked over another connection.
+//! Asks over another connection whether a silent server still works on a request.
 //!
-//! A packet that was lost for good, a firewall that has forgotten a connection, a machine without power: none of these
-//! closes a connection. What the other end of it says of itself is known to the server alone.
+//! Lost packets, a firewall that has forgotten a connection, and a machine without power close no connection.
+//! Only the server knows the state of the other end.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::server_error::is_full;
 pub(crate) enum Activity {
     /// It works, has answered within the patience, or cannot be asked although it answers: why to go on waiting.
     Working(String),
-    /// It does not: what it does instead.
+    /// The server does not work on the request, but does this instead.
     None(String),
 }
 

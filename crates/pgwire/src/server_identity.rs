@@ -43,7 +43,7 @@ impl Identity {
     }
 }
 
-/// The server that a load or a verification began with, and what was seen of others.
+/// The server that a load or a verification began with, and the changes noticed since.
 #[derive(Debug)]
 pub struct KnownServer {
     server: Server,
@@ -71,7 +71,7 @@ impl KnownServer {
         Ok(Self { server, seen, first, limit, changes: Mutex::default() })
     }
 
-    /// Whether the role may have no other connection beside the first one.
+    /// Whether the role may open only one connection.
     pub fn allows_one_connection(&self) -> bool {
         self.limit == Some(1)
     }
@@ -136,7 +136,7 @@ impl KnownServer {
         Ok(())
     }
 
-    /// What was seen of other servers.
+    /// Notes on servers that took the first one's place.
     pub fn changes(&self) -> Vec<String> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

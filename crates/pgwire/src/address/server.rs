@@ -122,8 +122,8 @@ impl FromStr for Server {
     type Err = Error;
 
     /// Parses `postgres://user:password@host:port/database?...` or `host=... port=... dbname=...`
-    /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>). What is not named
-    /// comes from the service (`service`, `PGSERVICE`), then from libpq's `PG*` variables, then from the
+    /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>). Missing parameters
+    /// come from the service (`service`, `PGSERVICE`), then from libpq's `PG*` variables, then from the
     /// password file (`PGPASSFILE`, `~/.pgpass`) and libpq's defaults: a local Unix socket if there is one,
     /// else localhost, port 5432, the name of the user.
     fn from_str(address: &str) -> Result<Self> {
@@ -247,7 +247,7 @@ impl Server {
         })
     }
 
-    /// What a connection to this endpoint begins with; its password may be that of the file.
+    /// The configuration of a connection to this endpoint, whose password may come from the password file.
     pub(crate) fn config_for(&self, endpoint: &Endpoint) -> Config {
         let mut config = self.config.clone();
         if let (None, Some(file), Some(database), Some(user)) =
@@ -272,7 +272,7 @@ fn timeout(parameters: &Parameters) -> Result<Duration> {
         .trim()
         .parse()
         .map_err(|_| refused(format!("connect_timeout is {seconds:?}, not a number of seconds")))?;
-    // As in libpq: 0 and less is no limit, and 1 is taken as 2.
+    // As in libpq: 0 and less means unlimited, and 1 means 2.
     Ok(Duration::from_secs(match seconds {
         ..=0 => 365 * 24 * 3600,
         seconds => seconds.unsigned_abs().clamp(2, 365 * 24 * 3600),

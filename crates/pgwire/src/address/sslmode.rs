@@ -63,7 +63,7 @@ pub(crate) fn of(given: &Parameters, variable: Variable<'_>) -> Result<(SslMode,
     Ok((mode, Some(configure(&files, check, &versions)?)))
 }
 
-/// The versions of TLS that are neither too old nor too new; what is older than 1.2 is never spoken.
+/// The allowed versions of TLS, never older than 1.2.
 fn versions(given: &Parameters) -> Result<Vec<&'static SupportedProtocolVersion>> {
     let number = |name: &str, default: usize| {
         let Some(version) = given.get(name) else { return Ok(default) };
@@ -102,7 +102,7 @@ impl Files {
         };
         let identity = match (named("sslcert"), named("sslkey")) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
-            // The key may stand in the certificate's file.
+            // The certificate's file may contain the key.
             (Some(certificate), None) => {
                 Some((certificate.clone(), usual("postgresql.key").unwrap_or(certificate)))
             }

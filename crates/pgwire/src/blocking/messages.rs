@@ -16,7 +16,7 @@ use crate::untrusted::{UntrustedLength, invalid};
 
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
-/// After so many reads a caller is asked whether to go on, even if each of them brought something.
+/// After this many reads a caller is asked whether to continue, even if each of them returned bytes.
 const READS: u32 = 16;
 /// Bytes that an answer of [`BlockingConnection::ask`] may have, all rows together.
 const MAX_ANSWER: usize = 64 << 20;
@@ -48,7 +48,7 @@ pub struct Message<'a> {
 }
 
 impl BlockingConnection {
-    /// Connects to the first endpoint that answers and is what is looked for, and logs in, unless `cancelled`.
+    /// Connects to the first endpoint that answers and suits, and logs in, unless `cancelled`.
     ///
     /// # Errors
     /// No endpoint answers or suits, or a server refuses the session.
@@ -153,7 +153,7 @@ impl BlockingConnection {
         &self.place
     }
 
-    /// Sends what is in `out`.
+    /// Sends the bytes in `out`.
     ///
     /// # Errors
     /// The connection is lost.

@@ -136,9 +136,9 @@ pub(super) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// Waits until there is something to read, or the other end has closed. A read that waits by itself is also woken when
-/// the other end takes what was sent before: on Linux that is one switch of threads more for every fifth to tenth
-/// request of a load test.
+/// Waits until there is something to read, or the other end has closed. A blocking read would also wake up
+/// when the other end takes the bytes sent before: on Linux that is an extra thread switch for every fifth to
+/// tenth request of a load test.
 #[cfg(unix)]
 fn readable(stream: &std::os::unix::net::UnixStream, look: Duration) -> io::Result<()> {
     use std::os::fd::AsRawFd;

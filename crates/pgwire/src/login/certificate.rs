@@ -4,7 +4,7 @@
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-/// The hash that a certificate in DER stands for; none if its signature has no hash function that is known.
+/// The hash of a certificate in DER. `None` if its signature uses an unknown hash function.
 pub(crate) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm SEQUENCE { algorithm, ... }, ... }
     let (inner, _) = value(certificate, 0x30)?;

@@ -44,7 +44,7 @@ const METHODS: [(&str, Method); 6] = [
 ];
 
 impl Requirements {
-    /// Those of the address.
+    /// The requirements of the address.
     ///
     /// # Errors
     /// An unknown value, or one that contradicts itself.

@@ -1,20 +1,20 @@
-//! What a server sends, on its way to the client: the rows of a `COPY TO STDOUT`, of which each comes as a
-//! message of its own, become fewer and larger messages.
+//! Bytes from a server on their way to the client. Merges the rows of a `COPY TO STDOUT`, which arrive in one
+//! message each, into fewer and larger messages.
 //!
 //! ```text
 //! d 4+17 row  d 4+17 row  d 4+17 r...   ─▶   d 4+35 row row r...      ...ow  c 4   ─▶   d 4+2 ow  c 4
 //! ```
 //!
-//! The client takes each message off by itself and hands it from task to task, which costs more than what is
-//! done with a row. How a `COPY` is cut into messages means nothing to those that read it
-//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY>). All other messages pass as
-//! they are, and so does what cannot be read because it is encrypted.
+//! The client handles each message separately and hands it from task to task, which costs more than using the
+//! row. The border of a message has no meaning to readers of a `COPY`
+//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY>). All other messages pass
+//! unchanged, and so do encrypted ones.
 
 use std::io;
 
 /// A message's kind, and its length without the kind.
 const HEAD: usize = 5;
-/// Rows are read in pieces of up to so many bytes.
+/// Rows are read in pieces of up to this many bytes.
 const BUFFER: usize = 64 * 1024;
 
 // Kinds of messages (https://www.postgresql.org/docs/current/protocol-message-formats.html).
@@ -30,7 +30,7 @@ pub(crate) struct Incoming {
     held: Vec<u8>,
     /// Bytes of a row's message that are still to come.
     data_left: usize,
-    /// What was read while rows come, made into fewer messages. There is room for a head before it.
+    /// Rows read and merged into fewer messages, after room for a head.
     buffer: Vec<u8>,
     /// The part of it that is still to be passed on.
     at: usize,
@@ -62,7 +62,7 @@ enum Follows {
     Other,
 }
 
-/// Kind of a message and length of its body; none where there cannot be such a message.
+/// Kind of a message and length of its body; `None` if no message can have this head.
 fn kind_and_length(head: [u8; HEAD]) -> Option<(u8, usize)> {
     let [kind, length @ ..] = head;
     let length = u32::from_be_bytes(length).checked_sub(4)?;
@@ -138,16 +138,16 @@ impl Incoming {
         &self.buffer[self.at..self.end]
     }
 
-    /// So many of them were.
+    /// Counts this many pending bytes as passed on.
     pub(crate) fn passed(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
-    /// Reads what can be had now, while nothing is pending; returns how much that was, 0 at the end of the
-    /// stream.
+    /// Reads the bytes available now. Call it while nothing is pending. Returns their number, 0 at the end of
+    /// the stream.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Errors of `read`.
     pub(crate) fn read(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
         self.buffer.resize(HEAD + BUFFER, 0);
         let start = HEAD + self.held.len();
@@ -163,7 +163,7 @@ impl Incoming {
     /// At the end of the stream nothing is held back.
     fn merge(&mut self, filled: usize, ended: bool) {
         let mut from = HEAD;
-        // What goes on with a row's bytes needs a head of its own.
+        // The rest of a row's bytes needs another head.
         let mut to = if self.data_left > 0 { 0 } else { HEAD };
         self.at = to;
         while from < filled {

@@ -43,7 +43,7 @@ pub(crate) struct Socket {
 struct Shared {
     stream: Stream,
     wire: WireCounters,
-    /// The connection has given bytes of which the stream has not taken all.
+    /// The stream has not taken all bytes of the connection.
     unsent: AtomicBool,
     /// Bytes that the stream took.
     sent: AtomicU64,
@@ -61,7 +61,7 @@ impl Progress {
         (self.0.sent.load(Relaxed), self.0.received.load(Relaxed))
     }
 
-    /// So many bytes of answers have come.
+    /// Sets how many bytes of answers have arrived.
     pub(crate) fn received(&self, bytes: u64) {
         self.0.received.store(bytes, Relaxed);
     }
@@ -187,8 +187,8 @@ impl Socket {
 /// Sends rows while the connection waits for the end of a COPY that it has begun: without the copy into its
 /// buffer and the change to its task that each block would cost, a twelfth of the processor time of a load.
 ///
-/// Between the server's answer to the COPY and `CopyDone` the connection sends nothing of its own accord, and
-/// what it had to send before was sent when the answer came.
+/// Between the server's answer to the COPY and `CopyDone` the connection sends nothing on its own, and it has
+/// sent all earlier bytes when the answer arrives.
 #[derive(Clone)]
 pub(crate) struct CopyStream {
     shared: Arc<Shared>,
