@@ -32,7 +32,7 @@ impl Part {
     /// The most parts of a load.
     pub const MAX: u32 = 10_000;
 
-    /// Part `number` of `of` parts, counted from 1; `None` if there is no such part, or there are more than
+    /// Part `number` of `of` parts, counted from 1. `None` if `number` is out of range, or `of` exceeds
     /// [`MAX`](Self::MAX).
     pub fn new(number: u32, of: u32) -> Option<Self> {
         ((1..=of).contains(&number) && of <= Self::MAX).then_some(Self { number, of })
@@ -48,7 +48,7 @@ impl Part {
         self.of
     }
 
-    /// The part that has the row with this number, of so many.
+    /// The part that has row number `row` of `rows`.
     fn holding(self, row: u64, rows: u64) -> u32 {
         let at = u128::from(row) * u128::from(self.of) / u128::from(rows.max(1));
         (at as u32).min(self.of - 1) + 1

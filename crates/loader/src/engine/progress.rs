@@ -87,8 +87,8 @@ impl Progress {
         control.phase().add_bytes(bytes);
     }
 
-    /// Asks the target which of the counted units it still holds. Returns the others, which are no longer
-    /// counted and have to be sent again, divided and ordered as in the plan.
+    /// Asks the target which of the counted units it still holds. Stops counting the others and returns them
+    /// to be sent again, divided and ordered as in the plan.
     ///
     /// # Errors
     /// A lost connection; a different server at the same address.

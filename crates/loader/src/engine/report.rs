@@ -21,7 +21,7 @@ pub struct LoadReport {
     pub files_loaded: u64,
     /// Files that earlier loads had completed.
     pub files_already: u64,
-    /// Rows of the source that are in the target now, those of earlier runs included.
+    /// Rows of the source that are in the target now, including rows of earlier runs.
     pub rows: u64,
     /// Rows in the table, counted in this run, rows of other writers included; `None` if this run did not
     /// count.
@@ -31,7 +31,7 @@ pub struct LoadReport {
     /// Rows that this run found in the target when it sent them first, under their keys and with their
     /// values: of an earlier load, or equal rows of this one; and rows that gave way to others with their keys.
     pub rows_there_before: u64,
-    /// Rows that the target refused and that went to the rejects file, those of earlier runs included.
+    /// Rows that the target refused and that went to the rejects file, including rows of earlier runs.
     pub rows_rejected: u64,
     /// Total length of the source's files in bytes.
     pub bytes_in: u64,
@@ -61,7 +61,7 @@ pub struct LoadReport {
     pub part: Option<PartReport>,
     /// This run put rows in place that others had loaded in parts.
     pub finished: bool,
-    /// What was done about columns by which the files and the table differ.
+    /// The changes made for columns by which the files and the table differ.
     pub columns: ColumnChanges,
     /// Further remarks for the user.
     pub notes: Vec<Note>,

@@ -57,7 +57,7 @@ impl ServerWaits {
 }
 
 impl fmt::Display for ServerWaits {
-    /// What was seen in one sample of a hundred or more.
+    /// Names shares of at least 0.5 % of the samples.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shares = [
             (self.working, "worked"),

@@ -81,7 +81,7 @@ pub trait Session: Sync {
     /// The state in which the load found the target.
     fn state(&self) -> LoadState;
 
-    /// Maximum rows of a unit: that of an earlier run, so that units stay the same.
+    /// Maximum rows of a unit. A resumed load keeps its earlier value, so that units stay the same.
     fn unit_rows(&self) -> u64;
 
     /// The source in the order in which the target takes it, if that differs from the source's own order.
@@ -100,8 +100,8 @@ pub trait Session: Sync {
         Ok(None)
     }
 
-    /// Units of which only the whole load shows that their rows have to be accounted for once more. They are
-    /// on record no longer and will be sent again. `total` is the sum of all units.
+    /// Units whose rows have to be accounted for again, as only the whole load shows. They have left the
+    /// records and will be sent again. `total` is the sum of all units.
     ///
     /// # Errors
     /// A lost connection; rows that cannot be in the target, with their places.
@@ -151,7 +151,7 @@ pub trait Session: Sync {
     /// Creates an encoder for one thread.
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>>;
 
-    /// Creates a writer with its own connection, or with the session's if there can be no other.
+    /// Creates a writer with its own connection, or with the session's if only one is allowed.
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter + '_>>;
 
     /// Compares the target's content with `expected`, the sum of all units.
@@ -191,7 +191,7 @@ pub trait Session: Sync {
         None
     }
 
-    /// What was done about columns by which the files and the table differ.
+    /// The changes made for columns by which the files and the table differ.
     fn column_changes(&self) -> ColumnChanges {
         ColumnChanges::default()
     }
@@ -274,7 +274,7 @@ pub enum Refusal {
         row: usize,
         /// Name of the column.
         column: String,
-        /// The value, and what is wrong with it.
+        /// The value, and its fault.
         what: String,
     },
     /// The blocks could not be handed out.
@@ -302,7 +302,7 @@ pub trait UnitWriter {
     /// What the target recorded of a unit whose commit may have been lost.
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>>;
 
-    /// Takes the parcels of one unit up to its `End`. Returns the units that it committed meanwhile, each
+    /// Takes the parcels of one unit up to its `End`. Returns the units that it has committed by then, each
     /// with its record: usually this one, or none while the writer collects several for one commit.
     ///
     /// Returns `Ok(None)` if the channel closed before the end: nothing of the unit was committed.

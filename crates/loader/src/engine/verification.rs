@@ -1,4 +1,4 @@
-//! Compares what was loaded with what is in the target.
+//! Compares the loaded rows with the target's content.
 
 use sawmill_source::{Error, Kind, Result};
 use serde::Serialize;

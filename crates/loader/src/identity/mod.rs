@@ -1,4 +1,4 @@
-//! Recognises a load's source: which files it has, and whether they still hold what was loaded.
+//! Recognises a load's source: its files, and whether they still hold the loaded rows.
 //!
 //! ```text
 //! name ─▶ fingerprint (length, footer) ─▶ stamp (what the file system says) ─▶ content (sums of its units)

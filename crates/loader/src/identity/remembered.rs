@@ -31,7 +31,7 @@ impl Remembered {
         loaded
     }
 
-    /// Verifies the files by a comparison of all that was loaded into the table with what it holds.
+    /// Verifies the files by a comparison of all loaded rows with the whole table.
     ///
     /// # Errors
     /// The two differ.
@@ -42,7 +42,7 @@ impl Remembered {
         Ok(())
     }
 
-    /// Notes that the table was not compared, because its columns are not those of all loads.
+    /// Notes that the table was not compared, because its columns have changed between loads.
     pub fn note_other_columns(&mut self) {
         let what = "the files were compared with the records of their loads, but not with the table, whose columns have changed \
                     since (sawmill verify compares whole tables)";
@@ -62,7 +62,7 @@ impl Remembered {
 pub struct AlreadyLoaded {
     /// Its position in the source.
     pub file: u32,
-    /// Totals of what was loaded of it.
+    /// Totals of its loaded rows.
     pub tally: Tally,
     /// Its rejected rows.
     pub rejected: u64,

@@ -1,4 +1,4 @@
-//! The mode of a load: what it does to its table.
+//! The mode of a load: how it changes its table.
 
 use serde::Serialize;
 

@@ -75,7 +75,7 @@ impl TableName {
         self.with_suffix(&format!("{PART}{number}"))
     }
 
-    /// Whether `name` is that of a [`part`](Self::part).
+    /// Whether `name` belongs to a [`part`](Self::part).
     pub fn has_part(&self, name: &str) -> bool {
         let number = name.rsplit_once(PART).and_then(|(_, digits)| digits.parse().ok());
         number.is_some_and(|number| self.part(number).name == name)

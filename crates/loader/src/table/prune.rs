@@ -41,7 +41,7 @@ pub enum Kept {
     Unfinished,
     /// It came into use while records were pruned.
     Changed,
-    /// It belongs to a load of several tables, of which another part is kept.
+    /// It belongs to a load of several tables that keeps another part.
     OfSeveral,
 }
 
@@ -81,7 +81,7 @@ impl Pruned {
         pruned
     }
 
-    /// Those of the tables with these names alone. The decision needs the loads into all tables.
+    /// Restricts the decision to the tables with these names. Deciding still needs the loads into all tables.
     pub fn of_table(mut self, is_meant: impl Fn(&str) -> bool) -> Self {
         self.removed.retain(|load| is_meant(&load.table));
         self.kept.retain(|kept| is_meant(&kept.load.table));

@@ -23,7 +23,7 @@ pub struct LoadFacts {
 }
 
 impl LoadFacts {
-    /// The facts of a load that begins or goes on.
+    /// The facts of a new or resumed load.
     pub fn new(command: Option<&str>, columns: ColumnChanges) -> Self {
         let version = Some(env!("CARGO_PKG_VERSION").to_owned());
         Self { version, command: command.map(str::to_owned), seconds: None, columns, filled: Vec::new() }
@@ -86,7 +86,7 @@ pub struct FileStatus {
     pub name: String,
     /// Its length; `None` for generated rows.
     pub bytes: Option<u64>,
-    /// Identifies its content: of text the hash of its bytes, of Parquet that of its footer.
+    /// Identifies its content: the hash of a text file's bytes, or of a Parquet file's footer.
     pub hash: String,
     /// Its committed rows.
     pub rows: u64,

@@ -1,4 +1,4 @@
-//! Columns by which the files of a load and its table differ: what the load may do about them, and what it did.
+//! Columns by which the files of a load and its table differ: the changes a load may make, and those it made.
 
 use sawmill_source::Source;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! A loader's process: what is to happen to it, and its connections.
+//! A loader's process: its planned faults, and its connections.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Files that earlier loads brought, as `sawmill-postgres` recognises them.
+//! Files of earlier loads, as `sawmill-postgres` recognises them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -31,7 +31,7 @@ pub struct Outcome {
     pub steps: u64,
 }
 
-/// Runs what this seed stands for.
+/// Runs the simulation that this seed determines.
 pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
     let mut draw = Draw::new(seed);
     let setting = drawn_setting(&mut draw);
@@ -227,7 +227,7 @@ impl Run {
         process
     }
 
-    /// Runs the command while nothing else happens, and compares what it says with what it did.
+    /// Runs the command while nothing else happens, and compares its report with its effects.
     fn load_alone(&self, process: &Arc<Process>) -> Result<LoadReport> {
         let before = self.world.state().server.data.clone();
         let ended = self.load(process, self.options());
@@ -247,7 +247,7 @@ impl Run {
         ended
     }
 
-    /// Runs the command, and looks at what it says.
+    /// Runs the command, and checks its report.
     fn load(&self, process: &Arc<Process>, options: LoadOptions) -> Result<LoadReport> {
         let ended = caught("loader", || {
             let source = SimulatedSource::open(process)?;
@@ -309,7 +309,7 @@ impl Run {
         }
     }
 
-    /// Nothing happens any more, what was changed is restored, and time passes.
+    /// Stops all faults, restores changed files, and lets time pass.
     fn quiet(&self) {
         self.world.scheduler.advance(Duration::from_secs(120));
         let now = self.world.scheduler.elapsed();

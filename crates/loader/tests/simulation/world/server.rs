@@ -233,7 +233,7 @@ impl Server {
         self.oids
     }
 
-    /// Does what is due.
+    /// Runs the events that are due.
     pub fn run_until(&mut self, now: Duration) {
         while let Some(next) = (0..self.events.len()).min_by_key(|at| (self.events[*at].0, *at)) {
             if self.events[next].0 > now {
@@ -264,7 +264,7 @@ impl Server {
         }
     }
 
-    /// The client is gone, and the server commits what it was asked to commit later.
+    /// The client is gone, and the server commits its transaction later.
     pub fn commit_later(&mut self, connection: u64, durable: bool, now: Duration) {
         let delay = self.draw.of(&[1, 100, 150, 1_000, 4_000]);
         self.events.push((now + Duration::from_millis(delay), Event::Commit(connection, durable)));
@@ -317,7 +317,7 @@ impl Server {
         Ok(())
     }
 
-    /// Commits a change in a transaction of its own.
+    /// Commits a change in a separate transaction.
     pub fn commit_alone(&mut self, change: Change) -> Result<()> {
         let mut data = self.data.clone();
         data.apply(change, self.mistake)?;
