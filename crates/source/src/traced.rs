@@ -72,7 +72,7 @@ impl<'a> Traced<'a> {
         Ok(Self { schema: with(source.schema()), files: files.collect(), source, columns, before })
     }
 
-    /// The added columns of `rows` rows, of which the first has this place.
+    /// The added columns of `rows` rows, beginning with row `first` of the row group.
     fn arrays(&self, key: UnitKey, first: u64, rows: usize) -> Vec<ArrayRef> {
         let name = self.files.get(key.file as usize).map_or("", |file| file.name.as_str());
         let from = self.before.get(&(key.file, key.row_group)).copied().unwrap_or_default() + first;

@@ -321,7 +321,7 @@ fn the_error_of_a_text_that_does_not_fit_names_the_options_that_would() {
     let read = opened(b"a,b\nZo\xeb,1\n", &DelimitedOptions::default(), 64);
     let error = read.err().unwrap().to_string();
     assert!(error.contains("fits --text-encoding windows-1252"), "{error}");
-    // The text fits the options that are in effect: no other ones are proposed.
+    // The text fits the options in effect, so the error proposes nothing else.
     let error = refused("a,b\n1,2\n3,4\n5\n", &DelimitedOptions::default());
     assert!(!error.contains("fits"), "{error}");
 }

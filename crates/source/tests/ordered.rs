@@ -12,7 +12,7 @@ use sawmill_source::{
     Addressed, ByRow, Control, DelimitedFiles, DelimitedOptions, IndexPlace, Order, OrderedRows, Slot, Source,
 };
 
-/// A row of a test: when it is, and what it says.
+/// A row of a test: its time and its text.
 type Row = (Option<i64>, String);
 
 fn text_of(row: &Row) -> String {

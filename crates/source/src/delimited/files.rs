@@ -350,8 +350,8 @@ impl DelimitedFiles {
     }
 }
 
-/// Finds each common column in each file, whatever their order. Returns the columns: those of the first file, and of
-/// united files also those that others have.
+/// Finds each common column in each file, in any order. Returns the first file's columns and, if the files
+/// are united, the other files' columns after them.
 fn place_columns(opened: &mut [TextFile], unlike: UnlikeFiles) -> Result<Vec<String>> {
     let first = opened.first().map(|file| file.name.clone()).unwrap_or_default();
     let mut names = opened.first().map(|file| file.columns.clone()).unwrap_or_default();

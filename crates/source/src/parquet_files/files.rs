@@ -41,7 +41,7 @@ const OBJECTS: usize = 32;
 /// Bytes that are there as long as a reader holds them.
 pub(crate) type WeakBytes = Weak<dyn RangeReader + Send + Sync>;
 
-/// Parquet files, all with the same columns or with those of all of them: in the file system, or objects in stores.
+/// Parquet files in the file system or in object stores, with the same columns or with united ones.
 pub struct ParquetFiles {
     schema: SchemaRef,
     files: Vec<SourceFile>,

@@ -35,11 +35,12 @@ pub struct ProposedOption {
 /// A way to divide the start of a text.
 struct Division {
     delimiter: u8,
-    /// The delimiter of several characters that [`UNIT_SEPARATOR`] stands for.
+    /// The long delimiter, if [`UNIT_SEPARATOR`] replaces it.
     long: Option<&'static str>,
     quote: Option<u8>,
     escape: Option<u8>,
-    /// The fields of most records, how many records have as many, and how many there are from the first of these on.
+    /// The field count of most records, the number of records with it, and the number of records from the
+    /// first of these on.
     fields: usize,
     records: usize,
     of: usize,
