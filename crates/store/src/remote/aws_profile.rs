@@ -45,7 +45,7 @@ pub(super) fn settings() -> Result<Vec<(&'static str, String)>, Error> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     settings: Vec<(&'static str, String)>,
-    /// How it gets its credentials, if it contains none.
+    /// The setting for credentials from elsewhere, if the profile contains none.
     elsewhere: Option<&'static str>,
 }
 
