@@ -22,7 +22,7 @@ pub(crate) enum Element {
     Null,
     Fixed(FixedWidth),
     Bytes,
-    /// Text of at most so many characters, inside an array or a composite value.
+    /// Text with this maximum number of characters, inside an array or a composite value.
     Varchar(u32),
     /// The scale of the values (0 for integers), and the display scale of the target.
     Numeric {
