@@ -16,7 +16,7 @@ pub(super) enum End {
 
 /// The response to a rejected request.
 pub(super) fn refused(error: &Error) -> (u16, String) {
-    // Like the real server, repeats what it was sent.
+    // Like the real server, repeats the request's text.
     let body = format!("{{\"error\":{{\"message\":{},\"code\":{}}}}}", quoted(&error.message), error.code);
     (error.status, body)
 }

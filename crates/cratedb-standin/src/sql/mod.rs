@@ -108,7 +108,7 @@ pub(crate) enum OnConflict {
     Refuse,
     /// `DO NOTHING`
     Ignore,
-    /// `(key) DO UPDATE SET`: these columns of the existing row get its values.
+    /// `(key) DO UPDATE SET`: these columns of the existing row take the new row's values.
     Update { key: Vec<String>, set: Vec<String> },
 }
 
