@@ -1,5 +1,4 @@
-//! The bytes of a row that are hashed: its binary COPY form without what depends on the server and not on the
-//! row.
+//! The bytes of a row that are hashed: its binary COPY form, except for the parts that depend on the server.
 //!
 //! Two things in that form are not part of the row's values, and are hashed as zeros:
 //!

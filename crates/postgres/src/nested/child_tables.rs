@@ -36,7 +36,7 @@ pub struct PostgresTables<'a> {
     records: Arc<RecordNumbers>,
 }
 
-/// What the load of one of several tables knows about the whole.
+/// The facts about the whole that the load of one table needs.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOfSeveral {
     /// Its ID.

@@ -28,7 +28,7 @@ pub(crate) struct PartitionedRows<'a> {
 }
 
 impl<'a> PartitionedRows<'a> {
-    /// None if the partitions of rows are unknown.
+    /// `None` if the partitions of rows are unknown.
     pub(crate) fn new(source: &'a dyn Source, partitions: &Arc<Partitions>) -> Option<Self> {
         let rule = partitions.rule.clone()?;
         Some(Self { source, partitions: Arc::clone(partitions), rule })
@@ -166,7 +166,7 @@ struct OpenShare {
 }
 
 impl OpenShare {
-    /// Whether the whole row group is in this partition, and is read as it is.
+    /// Whether the whole row group is in this partition, and is read unchanged.
     fn is_whole(&self) -> bool {
         self.share.rows == self.share.of
     }
@@ -231,7 +231,7 @@ impl UnitReader for PartitionedReader<'_> {
 }
 
 impl PartitionedReader<'_> {
-    /// The next rows of the share, at most `most`, with their numbers in the row group; none at its end.
+    /// The next rows of the share, at most `most`, with their numbers in the row group; `None` at its end.
     fn take(&mut self, most: u64) -> Result<Option<(RecordBatch, Vec<u64>)>> {
         loop {
             let Some(open) = &mut self.open else { return Ok(None) };

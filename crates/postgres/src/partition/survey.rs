@@ -35,7 +35,7 @@ pub struct Partitions {
     pub(crate) by: PartitionBy,
     /// The column's position in the source.
     pub(crate) column: usize,
-    /// How its values are assigned to partitions; none if only the server does that.
+    /// How its values are assigned to partitions; `None` if only the server does that.
     pub(crate) rule: Option<Rule>,
     /// In the order of their values.
     pub(crate) slots: Vec<Slot>,
@@ -120,7 +120,7 @@ impl Partitions {
             source,
             column,
             rule: &rule,
-            // A hash has partitions without rows, too.
+            // A hash also has partitions without rows.
             counts: Mutex::new(Counts {
                 book: Book::beginning_with(remainders, MAX),
                 groups: HashMap::new(),

@@ -112,8 +112,8 @@ impl Partitions {
         self.slots.get(partition as usize) == Some(&Slot::Null) && self.bound(partition as usize) == "DEFAULT"
     }
 
-    /// Makes sure, before a row is sent, that the names which partitions will have in the end are free, or
-    /// will be when `replaced` and what belongs to it is dropped.
+    /// Makes sure, before a row is sent, that the partitions' final names are free, or will be after
+    /// `replaced` and its partitions and types are dropped.
     pub(crate) fn check_names(
         &self,
         connection: &Connection,

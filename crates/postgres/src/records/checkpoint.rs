@@ -44,7 +44,7 @@ pub(crate) struct LoadRecord {
     pub unit_rows: u64,
     pub files: RecordedFiles,
     pub complete: bool,
-    /// What the table held before, if rows are appended and will be verified.
+    /// The sum of the table's earlier rows, if rows are appended and will be verified.
     pub before: Option<Tally>,
     /// Identifies which rows and columns of a file are loaded. Empty if files are not remembered one by one.
     pub mapping: String,
@@ -225,7 +225,7 @@ impl Checkpoints {
         self.set(connection, id, "columns", &columns, control)
     }
 
-    /// The columns of its table that a load fills; none before they are known.
+    /// The columns of its table that a load fills; `None` before they are known.
     pub(crate) fn columns(
         &self,
         connection: &Connection,

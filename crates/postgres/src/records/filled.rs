@@ -37,7 +37,7 @@ impl FilledColumns {
         Ok(Self { existing, schema })
     }
 
-    /// Those that a load has filled, with the types that they had; none if they cannot be encoded any more.
+    /// The columns that a load has filled, with their types then. `None` if they can no longer be encoded.
     pub(super) fn by(&self, load: &EarlierLoad, of: &Remembering<'_>) -> Result<Option<Arc<Vec<Column>>>> {
         let values = &of.postgres.values;
         let Some(lines) = of.checkpoints.columns(of.connection, &load.id, of.control)? else {
@@ -58,7 +58,7 @@ impl FilledColumns {
         Ok(Some(Arc::new(filled)))
     }
 
-    /// Those that a load of the source would fill now, and the same as a load records them.
+    /// The columns that a load of the source would fill now, also in the form of a load's record.
     pub(super) fn now(&self, of: &Remembering<'_>) -> Result<(Arc<Vec<Column>>, Vec<String>)> {
         let is_there = |name: &&String| self.existing.iter().any(|column| column.name == **name);
         let names = self.schema.fields().iter().map(|field| field.name());

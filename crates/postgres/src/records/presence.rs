@@ -11,11 +11,11 @@ use crate::table::part_tables;
 /// The number of a table's rows and of those that its loads have recorded, in one snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Presence {
-    /// None if this user may not read all rows.
+    /// `None` if this user may not read all rows.
     pub rows: Option<u64>,
     /// Rows of all recorded units.
     pub recorded: u64,
-    /// Rows that the table had before the first of these loads; none if they were not counted.
+    /// Rows that the table had before the first of these loads; `None` if they were not counted.
     pub before: Option<u64>,
     /// The table's rows are in another file than when the last of these loads began: the table was truncated,
     /// or rewritten by `VACUUM FULL`, `CLUSTER` or `ALTER TABLE`.

@@ -21,7 +21,7 @@ use crate::verify::read_back::ReadBack;
 use crate::write::upsert::OnConflict;
 
 impl Postgres {
-    /// What the records say about the source's files, if they are appended.
+    /// Looks up the source's files in the records, if they are appended.
     pub(crate) fn remember(
         &self,
         source: &dyn Source,
@@ -64,8 +64,8 @@ impl Postgres {
         remembering.run(&loads)
     }
 
-    /// Whether loads of the same rows and columns have made the table and hold some of the source's files, so that its
-    /// other files are to be appended.
+    /// Whether loads of the same rows and columns have made the table and hold some of the source's files. If
+    /// so, the other files must be appended.
     ///
     /// # Errors
     /// No connection, or no permission.

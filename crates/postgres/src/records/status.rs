@@ -1,4 +1,4 @@
-//! The loads recorded on a server: how far they are, and whether they run.
+//! The loads recorded on a server: their progress, and whether they run.
 
 use std::collections::HashSet;
 

@@ -134,7 +134,7 @@ impl<'a> Places<'a> {
         Ok(self.known)
     }
 
-    /// The records as the source counts its rows; none if it lacks some of them.
+    /// The records, numbered like the source's rows; `None` if it lacks some of them.
     pub(crate) fn into_records(mut self) -> Result<Option<BadRecords>> {
         self.close()?;
         Ok(self.known.then_some(self.records))

@@ -28,7 +28,7 @@ const LOOK: &str = "SELECT pid, wait_event_type, wait_event, left(query, length(
                     AND backend_type = 'client backend'";
 
 /// Samples until `done` is set and the thread unparked, and wakes the server's WAL writer in between. Returns
-/// none if the server cannot be asked or nothing was seen; the load does not depend on it. `copy` is the
+/// `None` if the server cannot be asked or nothing was seen; the load does not depend on it. `copy` is the
 /// beginning of the load's COPY statements.
 pub(crate) fn watch(
     server: &Server,

@@ -74,7 +74,7 @@ impl PostgresSession<'_> {
         Ok(others)
     }
 
-    /// Locates missing rows. Of the table's rows, `rows` are to be the load's and `others` are not.
+    /// Locates missing rows. The table must have `rows` rows of this load, and `others` rows of other loads.
     fn locate(
         &self,
         refused: Option<&BadRecords>,

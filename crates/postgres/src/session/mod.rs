@@ -72,7 +72,7 @@ pub(crate) struct PostgresSession<'a> {
     rejects: Option<Arc<RejectCounter>>,
     /// Columns of the table that the source lacks, and how the server fills them.
     not_filled: Vec<String>,
-    /// For each column that is narrower in the table, what would let all values in.
+    /// For each column that is narrower in the table, the option that would let all values in.
     hints: Arc<BTreeMap<String, String>>,
     /// The changes made for columns by which the files and the table differ.
     changes: ColumnChanges,
@@ -251,7 +251,7 @@ impl Session for PostgresSession<'_> {
         if self.server.allows_one_connection() {
             return None;
         }
-        // Without the closing quote, to match staging and part tables, too: their names are longer.
+        // Without the closing quote, so that it also matches staging and part tables, whose names are longer.
         let copy = format!("COPY {}", self.table.quoted().trim_end_matches('"'));
         let logged = !self.plan.checkpoints.of_unlogged_table();
         let write_ahead = logged.then(|| WriteAhead::on(&self.control_connection));

@@ -183,15 +183,15 @@ pub(super) struct Opening<'p, 'a> {
 /// How the source's columns fit the table.
 pub(super) struct Matched {
     pub columns: Arc<Vec<Column>>,
-    /// Columns of the table that the source lacks, and what they get.
+    /// Columns of the table that the source lacks, and their default values.
     pub not_filled: Vec<String>,
     /// The changes made for columns that differ.
     pub changes: ColumnChanges,
-    /// For each column that is narrower in the table, what would let all values in.
+    /// For each column that is narrower in the table, the option that would let all values in.
     pub hints: BTreeMap<String, String>,
 }
 
-/// What earlier runs of the load have done.
+/// The results of the load's earlier runs.
 struct Earlier {
     done: HashMap<UnitKey, Tally>,
     /// Rows that they have rejected.
@@ -201,7 +201,7 @@ struct Earlier {
 }
 
 impl<'a> Opening<'_, 'a> {
-    /// The table with its schema, and what the server has of it.
+    /// The table with its schema, and its state on the server.
     fn find_table(&self) -> Result<(TableName, Option<FoundTable>)> {
         let Self { postgres, connection, control, .. } = self;
         let found = find(connection, &postgres.table, control)?;

@@ -85,7 +85,7 @@ pub(crate) struct Hinting {
     hints: Arc<BTreeMap<String, String>>,
 }
 
-/// For each column that is narrower in the table, what would let all values in.
+/// For each column that is narrower in the table, the option that would let all values in.
 pub(crate) fn hints(
     source: &dyn Source,
     schema: &Schema,

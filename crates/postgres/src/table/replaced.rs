@@ -1,5 +1,5 @@
-//! What a table has when it is replaced by a new one: grants and comments move to the new one, and a note
-//! names everything else that the new one lacks.
+//! The properties of a replaced table: grants and comments move to the new table, and a note names all others
+//! that the new one lacks.
 
 use std::collections::HashSet;
 

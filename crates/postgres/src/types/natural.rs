@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field};
 use sawmill_loader::{TableName, check_name, quote};
 use sawmill_pgcopy::{Attribute, ColumnType, Composite, MAX_DIMENSIONS, Part, PgType, item_of};
 
-/// What lists, structs and maps become in a new table.
+/// The form of lists, structs and maps in a new table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nested {
     /// One `jsonb` value a column.

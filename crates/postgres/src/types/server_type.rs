@@ -47,7 +47,7 @@ impl std::fmt::Debug for Asker {
 }
 
 impl Asker {
-    /// Of a server, to which it does not connect yet.
+    /// Prepares questions to a server; connects with the first one.
     pub(crate) fn new(server: &Server) -> Arc<Self> {
         Arc::new(Self { server: server.clone(), connection: Mutex::new(None) })
     }

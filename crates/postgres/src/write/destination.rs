@@ -43,7 +43,7 @@ pub(crate) enum Destination {
     Parts(Arc<PartPlan>),
 }
 
-/// What a transaction copies into.
+/// The table that a transaction copies into.
 pub(crate) struct OpenTable {
     pub copy: Statement,
     /// The part table that the transaction has created, if any.
@@ -131,7 +131,7 @@ impl OpenTable {
         self.part.as_ref().map(|part| part.partition)
     }
 
-    /// Whether the transaction is to be committed.
+    /// Whether it is time to commit the transaction.
     pub(crate) fn is_full(&self, group: &UnitGroup, plan: &WriterPlan) -> bool {
         match &self.part {
             Some(part) => group.planned_rows() >= part.complete,

@@ -132,8 +132,8 @@ impl<'a> RejectingUnit<'a> {
         self.rejected.len() as u64
     }
 
-    /// Sends the unit's rows in the open transaction. Returns the tally of those that were not rejected, or
-    /// none if the channel closed before the unit's end.
+    /// Sends the unit's rows in the open transaction. Returns the tally of the rows that were not rejected,
+    /// or `None` if the channel closed before the unit's end.
     pub(crate) async fn rows(&mut self, parcels: &mut Parcels) -> Result<Option<Tally>, WireError> {
         let tally = loop {
             match self.connection.aside(next(parcels)).await? {
@@ -212,7 +212,7 @@ impl<'a> RejectingUnit<'a> {
             }
             Err(WireError::Server(error)) if is_about_one(&error) => {
                 self.roll_back().await?;
-                // More refused rows may follow: the next block goes alone.
+                // More refused rows may follow: sends the next block alone.
                 self.together = 0;
                 match blocks.as_slice() {
                     [block] => self.block(block, Some(error)).await?,
@@ -328,7 +328,7 @@ impl<'a> RejectingUnit<'a> {
         Ok(())
     }
 
-    /// Rejects a row of the unit. None if it was rejected before.
+    /// Rejects a row of the unit. `None` if it was rejected before.
     fn reject(&mut self, row: u32, reason: String) -> Result<Option<Reject>> {
         let row = self.unit.key.first_row + u64::from(row);
         if !self.rejected.insert(row) {

@@ -20,7 +20,7 @@ pub(crate) struct ReplacedFiles<'r> {
     pub names: &'r [String],
     pub checkpoints: &'r Checkpoints,
     pub record: &'r LoadRecord,
-    /// What makes later appends recognise the load.
+    /// The mapping by which later appends recognise the load.
     pub mapping: &'r str,
 }
 

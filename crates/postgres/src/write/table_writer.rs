@@ -1,8 +1,7 @@
 //! Copies units and commits them together with their records.
 //!
-//! Loads differ in two things: where rows go ([`Destination`]), and what a row that the server refuses does:
-//! it ends the load, or it is rejected and recorded ([`RejectingUnit`]). In each case a transaction takes
-//! units until it is full.
+//! Loads differ in two things: where rows go ([`Destination`]), and whether a refused row ends the load or is
+//! rejected and recorded ([`RejectingUnit`]). In each case a transaction takes units until it is full.
 
 use std::ops::Deref;
 use std::sync::{Arc, MutexGuard};
@@ -113,7 +112,7 @@ impl<'s> TableWriter<'s> {
         Ok(OpenTransaction { table, rows, group: UnitGroup::default(), rejected: 0 })
     }
 
-    /// Sends the rows of a unit into the open transaction. `sent` says how far it came, even if it fails.
+    /// Sends the rows of a unit into the open transaction. `sent` records the progress, even if it fails.
     fn send(
         &mut self,
         unit: &Unit,

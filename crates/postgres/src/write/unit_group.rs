@@ -26,10 +26,10 @@ impl UnitGroup {
         self.units.push(unit);
     }
 
-    /// Whether the units are to be committed. No unit has more than `unit_rows` rows.
+    /// Whether it is time to commit the units. No unit has more than `unit_rows` rows.
     pub(crate) fn is_full(&self, unit_rows: u64) -> bool {
         let most = MAX_ROWS.min(unit_rows);
-        // Planned rows count, too: a unit of another table's rows may come to none.
+        // Planned rows also count, since a unit may have no rows in a flat table.
         self.rows.max(self.planned_rows()) >= most || self.bytes >= MAX_BYTES || self.units.len() >= MAX_UNITS
     }
 

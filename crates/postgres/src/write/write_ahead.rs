@@ -34,8 +34,8 @@ impl<'a> WriteAhead<'a> {
         Self { connection, record: None }
     }
 
-    /// Wakes the server's WAL writer. Returns none if the server has no such function, does not permit it, or
-    /// allows logical decoding; the load does not depend on it.
+    /// Wakes the server's WAL writer. Returns `None` if the server has no such function, does not permit it,
+    /// or allows logical decoding; the load does not depend on it.
     pub(crate) fn wake(mut self, control: &Control<'_>) -> Option<Self> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let record = match self.record.take() {

@@ -159,7 +159,7 @@ fn silent(database: &Database, fault: Fault, table: &str) -> (Result<LoadReport>
 fn a_load_goes_on_when_a_connection_swallows_what_is_sent_or_answered() {
     let database = Database::new();
     let (next, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    // Of some connections less is heard.
+    // Some connections receive less.
     let faults: Vec<(u32, bool, usize)> = [(0, 200), (0, 2000), (1, 300), (2, 700), (2, 20_000), (3, 1000)]
         .into_iter()
         .flat_map(|(connection, after)| [true, false].map(|from_server| (connection, from_server, after)))

@@ -1,4 +1,4 @@
-//! Connections, servers and loaders that die during a load: every row arrives once, or none is visible.
+//! Connections, servers and loaders die during a load: every row arrives once, or none is visible.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

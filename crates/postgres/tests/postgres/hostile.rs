@@ -122,6 +122,6 @@ fn serve(mut client: TcpStream, way: &str) -> Result<()> {
             }
         }
     }
-    // The rest of what the client says has no answer.
+    // The server does not answer the client's other messages.
     std::io::copy(&mut client, &mut std::io::sink()).map(drop)
 }

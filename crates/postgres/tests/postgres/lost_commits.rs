@@ -21,7 +21,7 @@ use crate::slowed::{Slowed, halt};
 
 const ROWS: usize = 40_000;
 
-/// A server with nothing on disk but what a commit waited for.
+/// A server whose disk has only the commits that waited for it.
 struct Forgetful {
     server: LocalPg,
     directory: tempfile::TempDir,

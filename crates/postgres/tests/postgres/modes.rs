@@ -1,4 +1,4 @@
-//! What happens to tables: created, found complete, appended to, refused, forgotten.
+//! Tables: created, found complete, appended to, refused, forgotten.
 
 use std::sync::Arc;
 
@@ -270,7 +270,7 @@ fn a_table_is_emptied_once_and_then_loaded_and_again_only_if_it_was_changed() {
     database.client().batch_execute("DELETE FROM people WHERE id < 10").unwrap();
     assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::New);
     assert_eq!(database.count("people"), 1200);
-    // Foreign keys refer to its rows: none is removed, none loaded.
+    // Foreign keys refer to its rows, so the load neither removes nor adds rows.
     let referring =
         "CREATE TABLE visits (person bigint REFERENCES people (id)); INSERT INTO visits VALUES (7)";
     database.client().batch_execute(referring).unwrap();

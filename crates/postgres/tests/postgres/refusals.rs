@@ -1,4 +1,4 @@
-//! What a server or its tables do not allow is an error with advice, if possible before a row is sent.
+//! If a server or its tables do not allow a load, the error has advice, if possible before a row is sent.
 
 use std::sync::Arc;
 

@@ -156,7 +156,7 @@ fn a_client_authenticates_with_its_certificate() {
     assert_eq!(load(&encrypted.url("127.0.0.1", &identity), "a", &source), Ok(ROWS));
 }
 
-/// What the server says of a connection that blocks its thread: whether it is encrypted, and the certificate's name.
+/// The server's view of a blocking connection: whether it is encrypted, and the certificate's name.
 fn blocking(url: &str) -> Result<(String, String), String> {
     let server: Server = url.parse().map_err(|error: sawmill_source::Error| error.to_string())?;
     let mut connection = BlockingConnection::open(&server, &|| false).map_err(|error| error.to_string())?;

@@ -346,7 +346,8 @@ impl Preparing<'_, '_> {
         Ok((record, LoadState::New))
     }
 
-    /// COPY fills no table whose policies hold for the user: none is emptied for it, and no load recorded.
+    /// Refuses a table whose policies hold for the user, before the load empties it or records anything: COPY
+    /// would fail.
     fn refuse_policies(&self, oid: u32) -> Result<()> {
         let sql = "SELECT pg_catalog.row_security_active($1::oid)";
         match value::<bool>(self.connection, self.control, sql, &[&oid])? {
