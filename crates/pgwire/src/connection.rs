@@ -49,7 +49,7 @@ pub struct Connection {
     aside: AtomicBool,
     /// The server was given up.
     given_up: AtomicBool,
-    /// What CrateDB reports as its version when a connection begins.
+    /// The version that CrateDB reports when a connection begins.
     crate_version: Option<String>,
     /// The path of rows past the client, without TLS.
     copy_stream: Option<CopyStream>,
@@ -159,8 +159,8 @@ impl Connection {
         })
     }
 
-    /// The same connection, with the process of the server that serves it. The greeting names one, too, but through a
-    /// pool that is not the server's.
+    /// The same connection, with the server process that serves it. The greeting also names one, but through
+    /// a pool that is not the server's.
     fn known_to_the_server(mut self, control: &Control<'_>) -> Result<Self> {
         if self.server.product == Product::PostgreSql {
             self.process = Some(crate::pooler::process(&self, control)?).flatten();
@@ -217,7 +217,7 @@ impl Connection {
     ) -> Result<(), WireError> {
         let Some(stream) = &self.copy_stream else { return Ok(copy.feed(rows).await?) };
         let Err(lost) = stream.send(&rows).await else { return Ok(()) };
-        // The reason is what the client has read.
+        // The client has read the reason.
         match tokio::time::timeout(LOOK, copy.as_mut().finish()).await {
             Ok(Err(reason)) => Err(reason.into()),
             _ => Err(Error::new(Kind::Connection, format!("the connection was lost: {lost}"))
@@ -392,9 +392,9 @@ impl Drop for Connection {
 
 /// A failure on the wire, or one of our own.
 pub enum WireError {
-    /// What the server or the connection to it reported.
+    /// An error of the server or of the connection to it.
     Server(tokio_postgres::Error),
-    /// What the caller found.
+    /// An error of the caller.
     Own(Error),
 }
 
@@ -413,7 +413,7 @@ impl From<Error> for WireError {
 /// How a wait has ended.
 enum Waited<T> {
     Done(T),
-    /// Nothing was sent and no answer came for as long as the patience lasts.
+    /// Nothing was sent and no answer arrived for as long as the patience lasts.
     Silent,
 }
 

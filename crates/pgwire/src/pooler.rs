@@ -17,10 +17,10 @@ const ROUNDS: usize = 3;
 /// transaction.
 pub fn refuse_pooler(connection: &Connection, server: &Server, control: &Control<'_>) -> Result<()> {
     let Ok(other) = Connection::open(server, control) else {
-        // Two connections are not to be had: what one can do is left to be seen.
+        // Two connections are not to be had, so the load finds out whether one suffices.
         return control.check();
     };
-    // Of several servers, two may have processes of the same number.
+    // Processes on two servers may have the same number.
     let same_server = connection.place() == other.place();
     let first = (process(connection, control)?, process(&other, control)?);
     for _ in 1..ROUNDS {

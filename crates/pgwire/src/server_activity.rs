@@ -12,7 +12,7 @@ use crate::address::server::{Endpoint, Product, Server};
 use crate::blocking::BlockingConnection;
 use crate::server_error::is_full;
 
-/// What a server says of one of its processes.
+/// A server's statement about one of its processes.
 pub(crate) enum Activity {
     /// It works, has answered within the patience, or cannot be asked although it answers: why to go on waiting.
     Working(String),

@@ -10,7 +10,7 @@ use sawmill_source::{Control, Error, Kind, Result};
 use crate::address::server::Server;
 use crate::connection::Connection;
 
-/// What a server says of itself, as far as this user may ask.
+/// A server's identity, as far as this user may ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Identity {
     system: Option<String>,
@@ -55,8 +55,7 @@ pub struct KnownServer {
 }
 
 impl KnownServer {
-    /// The server at this address as it is at the other end of this connection, on which no transaction is
-    /// open.
+    /// The server at the other end of this connection, on which no transaction may be open.
     pub fn new(server: &Server, connection: &Connection, control: &Control<'_>) -> Result<Self> {
         let first = match connection.is_rehearsing() {
             true => Identity::default(),

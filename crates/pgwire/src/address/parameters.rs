@@ -65,7 +65,7 @@ const KNOWN: [(&str, &str); 47] = [
     ("tty", ""),
 ];
 
-/// What asks for something that these connections cannot do; the values that do not ask for it.
+/// Parameters that ask for unsupported features, except with these values.
 const REFUSED: [(&str, &[&str]); 7] = [
     ("gssencmode", &["disable", "prefer"]),
     ("replication", &["false", "off", "no", "0"]),
@@ -76,7 +76,7 @@ const REFUSED: [(&str, &[&str]); 7] = [
     ("sslnegotiation", &["postgres"]),
 ];
 
-/// The parameters of a connection, by their names; none is empty.
+/// The parameters of a connection, by their names; no value is empty.
 #[derive(Clone, Default)]
 pub(crate) struct Parameters {
     values: BTreeMap<&'static str, String>,
@@ -208,8 +208,8 @@ fn decoded(text: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| refused("the percent-encoded text is not UTF-8"))
 }
 
-/// `key = value` pairs with blanks between; a value in single quotes may have blanks, and a backslash takes
-/// the next character as it is.
+/// `key = value` pairs with blanks between. A value in single quotes may have blanks, and a backslash escapes
+/// the next character.
 fn of_keywords(address: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let mut rest = address.trim_start();

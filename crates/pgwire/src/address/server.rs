@@ -36,9 +36,9 @@ pub struct Server {
     pub(crate) timeout: Duration,
     /// How long to wait for an answer before the server is asked whether it still works on it.
     pub(crate) patience: Duration,
-    /// What of it the system watches.
+    /// The system's probes of idle connections.
     pub(crate) keep_alive: KeepAlive,
-    /// What a login has to be.
+    /// The user's requirements on a login.
     pub(crate) requirements: Requirements,
     /// A server at this address has answered, in its protocol.
     reached: Arc<AtomicBool>,

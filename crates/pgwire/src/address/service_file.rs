@@ -14,8 +14,8 @@ use crate::address::parameters::{Variable, known};
 /// by the distributions.
 const SYSTEM: [&str; 4] = ["/etc/postgresql-common", "/etc/sysconfig/pgsql", "/etc", "/usr/local/pgsql/etc"];
 
-/// The parameters of a service; the first value of one that is given twice. `file` goes before the user's
-/// own.
+/// The parameters of a service. If it gives a parameter twice, the first value counts. `file` is read instead
+/// of the user's own.
 ///
 /// # Errors
 /// A service that no file knows, a file that was named and is not there, lines that cannot be read.

@@ -7,7 +7,7 @@ use sawmill_source::{Error, Result};
 
 use crate::address::parameters::refused;
 
-/// What a connection must be.
+/// The kind of server that a connection needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SessionKind {
     #[default]

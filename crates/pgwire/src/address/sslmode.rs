@@ -1,5 +1,5 @@
-//! Whether connections are encrypted, and what the server's certificate is held against: `sslmode` and its
-//! companions, as libpq has them
+//! Whether connections are encrypted, and how the server's certificate is checked: `sslmode` and its
+//! companions, as in libpq
 //! (<https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION>).
 
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ struct Files {
 }
 
 impl Files {
-    /// Those that are named, else those that exist in `~/.postgresql`.
+    /// The named files, or the existing ones in `~/.postgresql`.
     fn new(given: &Parameters, variable: Variable<'_>) -> Self {
         let folder = variable("HOME").map(|home| PathBuf::from(home).join(".postgresql"));
         let usual = |name: &str| folder.as_ref().map(|folder| folder.join(name)).filter(|path| path.exists());

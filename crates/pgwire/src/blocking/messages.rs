@@ -24,11 +24,11 @@ const MAX_ANSWER: usize = 64 << 20;
 /// A connection that blocks its thread.
 pub struct BlockingConnection {
     stream: Stream,
-    /// Bytes that came and were not used yet: `input[at..filled]`.
+    /// Received bytes that were not used yet: `input[at..filled]`.
     input: Vec<u8>,
     at: usize,
     filled: usize,
-    /// What [`send`](Self::send) sends: whole messages.
+    /// The whole messages that [`send`](Self::send) sends.
     pub out: Vec<u8>,
     /// Parameters that the server reported, such as `server_version`.
     pub parameters: Vec<(String, String)>,
@@ -43,7 +43,7 @@ pub struct BlockingConnection {
 pub struct Message<'a> {
     /// Its type, such as `D` for a row.
     pub tag: u8,
-    /// What follows its length.
+    /// The rest of the message after its length.
     pub body: &'a [u8],
 }
 
@@ -205,7 +205,7 @@ impl BlockingConnection {
         }
         self.filled -= self.at;
         self.at = 0;
-        // A head is part of what has come.
+        // The received bytes include a head.
         if self.filled + PIECE / 2 > self.input.len() {
             length.make_room(&mut self.input, self.filled)?;
         }
@@ -229,7 +229,7 @@ impl BlockingConnection {
         }
     }
 
-    /// Reads once. Returns whether anything came before the stream's own timeout.
+    /// Reads once. Returns whether any bytes arrived before the stream's own timeout.
     fn read_once(&mut self) -> io::Result<bool> {
         if self.at == self.filled {
             (self.at, self.filled) = (0, 0);

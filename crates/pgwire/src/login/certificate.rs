@@ -1,6 +1,6 @@
-//! What binds a password exchange to the encrypted channel: `tls-server-end-point`
-//! (<https://www.rfc-editor.org/rfc/rfc5929#section-4>), the hash of the server's certificate by the hash function of
-//! its signature.
+//! Binds a password exchange to the encrypted channel: `tls-server-end-point`
+//! (<https://www.rfc-editor.org/rfc/rfc5929#section-4>), the hash of the server's certificate by the hash
+//! function of its signature.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 

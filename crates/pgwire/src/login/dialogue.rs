@@ -30,7 +30,7 @@ pub(crate) struct Dialogue<'a> {
     pub greeting: Vec<u8>,
 }
 
-/// What to do next.
+/// The caller's next step.
 pub(crate) enum Step {
     /// Send these bytes, if there are any, and read.
     Read(Vec<u8>),
@@ -137,7 +137,7 @@ impl<'a> Dialogue<'a> {
         parameters
     }
 
-    /// What has come after the greeting.
+    /// The bytes received after the greeting.
     pub(crate) fn rest(&self) -> &[u8] {
         self.input.get(self.at..).unwrap_or_default()
     }

@@ -23,12 +23,12 @@ const COPY_DATA: u8 = b'd';
 const COPY_DONE: u8 = b'c';
 const ERROR_RESPONSE: u8 = b'E';
 
-/// What comes over a connection.
+/// The bytes of a connection on their way to the client.
 pub(crate) struct Incoming {
     passing: Passing,
     /// The beginning of a head that has been read and not passed on.
     held: Vec<u8>,
-    /// Bytes of a row's message that are still to come.
+    /// Bytes of a row's message that have not arrived yet.
     data_left: usize,
     /// Rows read and merged into fewer messages, after room for a head.
     buffer: Vec<u8>,
@@ -39,7 +39,7 @@ pub(crate) struct Incoming {
     drained: bool,
 }
 
-/// How far what has passed as it is was followed.
+/// The position in the bytes that pass unchanged.
 struct Passing {
     follows: Follows,
     /// The part of a message's head that has passed.
@@ -51,7 +51,7 @@ struct Passing {
     copying: bool,
 }
 
-/// What comes next.
+/// The next part of the stream.
 enum Follows {
     /// The answer to the question whether there is TLS: one byte.
     TlsAnswer,
@@ -104,7 +104,7 @@ impl Passing {
 }
 
 impl Incoming {
-    /// What comes over a connection from its beginning on, which may be the answer to the question for TLS.
+    /// The state at the beginning of a connection, whose first byte may answer the question for TLS.
     pub(crate) fn new(tls_is_asked_for: bool) -> Self {
         let follows = if tls_is_asked_for { Follows::TlsAnswer } else { Follows::Messages };
         Self {
@@ -118,12 +118,12 @@ impl Incoming {
         }
     }
 
-    /// These bytes pass as they are.
+    /// Follows bytes that pass unchanged.
     pub(crate) fn pass(&mut self, bytes: &[u8]) {
         self.passing.pass(bytes);
     }
 
-    /// Whether rows come, or have come: then bytes are to be read by [`read`](Self::read).
+    /// Whether rows arrive, or have arrived. Then read bytes by [`read`](Self::read).
     pub(crate) fn has_rows(&self) -> bool {
         matches!(self.passing.follows, Follows::Rows)
     }
@@ -133,7 +133,7 @@ impl Incoming {
         self.passing.copying && self.drained
     }
 
-    /// Bytes that are to be passed on.
+    /// The bytes to pass on.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.buffer[self.at..self.end]
     }
@@ -237,7 +237,7 @@ mod tests {
         [&[kind], (body.len() as u32 + 4).to_be_bytes().as_slice(), body].concat()
     }
 
-    /// What comes through when bytes come in such pieces, at most.
+    /// The bytes that the client gets if they arrive in pieces of at most these lengths.
     fn through(bytes: &[u8], pieces: &[usize], tls_is_asked_for: bool) -> Vec<u8> {
         let mut incoming = Incoming::new(tls_is_asked_for);
         let (mut rest, mut out) = (bytes, Vec::new());

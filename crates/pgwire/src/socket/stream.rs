@@ -6,7 +6,7 @@
 //! rows ──▶ CopyStream ───────┘   while a COPY takes rows, and only without TLS
 //! ```
 //!
-//! What the server sends passes [`Incoming`] on its way to tokio-postgres.
+//! The server's bytes pass [`Incoming`] on their way to tokio-postgres.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -25,8 +25,8 @@ use crate::address::keep_alive::KeepAlive;
 use crate::address::server::Endpoint;
 use crate::socket::incoming::Incoming;
 
-/// What a Unix socket is to hold that the server has not read yet; TCP sees to that itself. In the system's
-/// default, of 208 KiB, a block of rows does not fit: each makes the sender wait three times.
+/// Bytes that a Unix socket holds until the server reads them; TCP adapts its buffer. The system's default of
+/// 208 KiB is too small for a block of rows: each makes the sender wait three times.
 const SEND_BUFFER: usize = 1 << 20;
 
 /// How long the server may go on sending rows after all that there were have been read. It sends 8 KiB at a
@@ -39,7 +39,7 @@ pub(crate) struct Socket {
     incoming: Incoming,
 }
 
-/// What a connection and its [`CopyStream`] have in common.
+/// The shared state of a connection and its [`CopyStream`].
 struct Shared {
     stream: Stream,
     wire: WireCounters,
@@ -47,7 +47,7 @@ struct Shared {
     unsent: AtomicBool,
     /// Bytes that the stream took.
     sent: AtomicU64,
-    /// Bytes of answers that came.
+    /// Bytes of answers that arrived.
     received: AtomicU64,
 }
 
