@@ -62,7 +62,7 @@ pub struct LoadOptions {
     /// Rows of the table to hold in memory at once to find them, 12 bytes each; a larger table is read
     /// several times.
     pub locate_rows: u64,
-    /// What of the load this run does.
+    /// The share of the load that this run does.
     pub share: Share,
     /// The command for the record of the load, without addresses and passwords.
     pub command: Option<String>,
@@ -239,7 +239,7 @@ struct UnderWay<'l> {
     control: &'l Control<'l>,
 }
 
-/// What a run did.
+/// The results of a run.
 struct Loaded {
     progress: Progress,
     bytes_read: u64,
@@ -289,7 +289,7 @@ impl UnderWay<'_> {
         Ok(Loaded { progress, bytes_read, server_waits, verified: None })
     }
 
-    /// What the target has on record of all parts now.
+    /// The recorded units of all parts at this moment.
     fn report_part(&self, part: Part, units: u64) -> Result<PartReport> {
         let recorded =
             retry_lost(self.options.retries, self.control, || self.session.recorded(self.control))?;

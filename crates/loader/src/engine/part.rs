@@ -8,7 +8,7 @@ use std::fmt;
 use sawmill_source::Unit;
 use serde::Serialize;
 
-/// What of a load a run does.
+/// The share of a load that a run does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Share {
     /// All of it.
@@ -16,8 +16,7 @@ pub enum Share {
     Whole,
     /// One part; the load is not finished.
     Part(Part),
-    /// What comes after the last unit, if all units are loaded: it verifies, if requested, and puts the table in
-    /// its place.
+    /// The end of the load, if all units are loaded: verifies if requested, and puts the table in its place.
     Finish,
 }
 
@@ -82,14 +81,14 @@ impl fmt::Display for Part {
     }
 }
 
-/// What the target has on record of all parts of a load.
+/// The records of all parts of a load.
 #[derive(Clone, Debug, Serialize)]
 pub struct PartReport {
     /// The part that this run loaded.
     pub part: Part,
     /// Units of all parts.
     pub units: u64,
-    /// Those on record when this part had ended.
+    /// Units on record when this part had ended.
     pub units_recorded: u64,
     /// Their rows.
     pub rows_recorded: u64,

@@ -55,9 +55,9 @@ pub struct LoadReport {
     pub verified: Option<Verification>,
     /// The comparison was one of keys: rows of the table, or newer ones, went before rows of the source.
     pub verified_by_key: bool,
-    /// What the server spent the connections' time on, if that could be sampled.
+    /// How the server spent the connections' time, if that could be sampled.
     pub server_waits: Option<ServerWaits>,
-    /// What the target has on record of all parts, if this run loaded one of several.
+    /// The target's records of all parts, if this run loaded one of several.
     pub part: Option<PartReport>,
     /// This run put rows in place that others had loaded in parts.
     pub finished: bool,
@@ -144,8 +144,8 @@ impl LoadReport {
         self.notes.extend(other.notes);
     }
 
-    /// Adds what a later load of the same source, in the same run, found and sent again because the target
-    /// had lost it.
+    /// Adds the results of a later load of the same source in the same run, which found and resent units that
+    /// the target had lost.
     pub fn sent_again(&mut self, again: Self) {
         let Self { rows, content, verified, rows_rejected, mut notes, .. } = again;
         let lost = again.units.saturating_sub(again.units_resumed);

@@ -1,4 +1,4 @@
-//! What the server spent a load's connections on, according to samples.
+//! How the server spent a load's connections, according to samples.
 
 use std::fmt;
 

@@ -26,8 +26,8 @@ use crate::table::schema_change::ColumnChanges;
 
 /// A table in a database at an address.
 pub trait Target: Sync {
-    /// What the target knows about each file of the source when rows are appended; `None` if the whole source
-    /// is to be loaded.
+    /// The target's knowledge of each file of the source when rows are appended; `None` if the whole source
+    /// has to be loaded.
     ///
     /// # Errors
     /// No connection; a loaded file whose content has changed since; a target that has lost rows; an
@@ -41,8 +41,8 @@ pub trait Target: Sync {
         Ok(None)
     }
 
-    /// The same target for one file whose content has changed: its rows take the place of those that it had. `None` if the
-    /// target cannot replace the rows of a file.
+    /// The same target for one file with changed content: the file's rows replace its earlier ones. `None` if
+    /// the target cannot replace the rows of a file.
     fn replacing(&self) -> Option<Box<dyn Target + '_>> {
         None
     }
@@ -50,7 +50,7 @@ pub trait Target: Sync {
     /// Whether the target has answered since it was named: a connection that is lost then is opened again.
     fn has_answered(&self) -> bool;
 
-    /// Prepares the target for the source, or finds out how far an earlier run got.
+    /// Prepares the target for the source, or finds out how far an earlier run progressed.
     ///
     /// # Errors
     /// Everything that can be detected before a row is sent: no connection, no permission, a table
@@ -185,8 +185,8 @@ pub trait Session: Sync {
         false
     }
 
-    /// Samples what the server spends the load's connections on, until `done` is set and the calling thread
-    /// is unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
+    /// Samples how the server spends the load's connections, until `done` is set and the calling thread is
+    /// unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
     fn watch(&self, _done: &AtomicBool, _control: &Control<'_>) -> Option<ServerWaits> {
         None
     }
@@ -281,7 +281,7 @@ pub enum Refusal {
     Stopped(Error),
 }
 
-/// What a decoding thread hands to a sending thread.
+/// A message from a decoding thread to a sending thread.
 #[derive(Debug)]
 pub enum Parcel {
     /// The beginning of a unit.
@@ -299,7 +299,7 @@ pub type Parcels = tokio::sync::mpsc::Receiver<Parcel>;
 
 /// Sends units and commits them.
 pub trait UnitWriter {
-    /// What the target recorded of a unit whose commit may have been lost.
+    /// The record of a unit whose commit may have been lost.
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>>;
 
     /// Takes the parcels of one unit up to its `End`. Returns the units that it has committed by then, each

@@ -14,7 +14,7 @@ use crate::engine::progress::Progress;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{Arrived, Parcel, Parcels, Refusal, Session, UnitWriter};
 
-/// What a worker needs.
+/// The shared parts of a load that a worker needs.
 pub(crate) struct Worker<'a> {
     /// The worker's number, from 1; the names of its threads end in it.
     pub number: usize,

@@ -42,7 +42,8 @@ pub struct Found<'l> {
     pub place: u32,
 }
 
-/// What two loads must share to be loads of the same rows and columns of a file.
+/// Identifies the rows and columns that a load takes from its files. Loads with the same mapping agree on
+/// them.
 pub fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
     let by_position = if by_position { " by position" } else { "" };
     format!("files {}{by_position}", source.facts().mapping)
@@ -237,7 +238,7 @@ pub fn of_another_content(
     }
 }
 
-/// What a load recorded of some files.
+/// A load's records of some files.
 pub struct Recorded<'a> {
     /// The load.
     pub load: &'a EarlierLoad,

@@ -1,4 +1,4 @@
-//! Files that the target already holds, recognised one by one rather than by the list that they came in.
+//! Recognises files that the target already holds, one by one, not by the list that names them.
 
 use sawmill_source::Result;
 
@@ -6,14 +6,14 @@ use crate::engine::content_sum::Tally;
 use crate::engine::note::Note;
 use crate::engine::verification::Verification;
 
-/// What a target knows about the files of an appended source; files are identified by position.
+/// The target's knowledge of an appended source's files; files are identified by position.
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
     /// Files that earlier loads completed and that are unchanged.
     pub already: Vec<AlreadyLoaded>,
     /// The files of each interrupted earlier load, in its order; these loads are finished first.
     pub unfinished: Vec<Vec<u32>>,
-    /// Files whose rows are to be replaced, since they have other content now.
+    /// Files with changed content, whose rows are to be replaced.
     pub replaced: Vec<u32>,
     /// The other files.
     pub new: Vec<u32>,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a load does to its table.
+/// How a load treats its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {

@@ -130,7 +130,7 @@ pub fn fitted(name: &str, suffix: &str) -> String {
     format!("{}{hash}{suffix}", &name[..keep])
 }
 
-/// Refuses a name that PostgreSQL would not keep as it is.
+/// Refuses a name that PostgreSQL would not keep unchanged.
 pub fn check_name(name: &str) -> Result<(), String> {
     check_length(name, MAX_LENGTH)
 }

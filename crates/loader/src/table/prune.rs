@@ -1,4 +1,4 @@
-//! Which records of loads can go: those that no later load needs to know what a table holds.
+//! Which records of loads can go: those that later loads do not need to know a table's content.
 
 use std::collections::BTreeSet;
 
@@ -116,7 +116,7 @@ fn is_merge(load: &LoadStatus) -> bool {
     load.mode == "upsert"
 }
 
-/// What the loads of several tables that belong together share.
+/// The common identity of loads of several tables that belong together.
 fn group(load: &LoadStatus) -> &str {
     load.load_id.split('/').next().unwrap_or_default()
 }

@@ -14,7 +14,7 @@ pub struct LoadFacts {
     pub command: Option<String>,
     /// Duration of the run that completed the load.
     pub seconds: Option<f64>,
-    /// What the load did about columns by which its files and the table differed.
+    /// The load's changes for columns by which its files and the table differed.
     #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
     pub columns: ColumnChanges,
     /// The columns of the table that the load fills, if they are not recorded elsewhere.
@@ -39,7 +39,7 @@ impl LoadFacts {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what the records hold; what cannot be read is unknown.
+    /// Reads a record's facts; unreadable ones are unknown.
     pub fn from_text(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
@@ -107,7 +107,7 @@ impl FileStatus {
     }
 }
 
-/// What forgetting a load removed.
+/// The records and tables that forgetting a load removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forgotten {
     /// Records of loads into the table.

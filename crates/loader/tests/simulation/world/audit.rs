@@ -4,7 +4,7 @@ use super::server::{Data, TABLE};
 use super::source::FileState;
 use sawmill_loader::Mode;
 
-/// What has happened, as far as promises depend on it.
+/// The events that promises depend on.
 pub struct Audit {
     pub mode: Mode,
     /// The rows that the table had before the first load; `None` if there was no table.

@@ -1,4 +1,4 @@
-//! What happens in a run, and at which steps of a loader.
+//! The faults of a run, and the steps of a loader at which they happen.
 
 use std::fmt;
 

@@ -41,7 +41,7 @@ pub fn clear() {
 /// Adds a thread that runs `work` when it is resumed first. `number` counts up from 1.
 ///
 /// # Safety
-/// What `work` borrows outlives it.
+/// The values that `work` borrows outlive it.
 pub unsafe fn add(number: usize, work: Box<dyn FnOnce() + Send + '_>) {
     // SAFETY: the two types differ in the lifetime alone, which the caller guarantees.
     let work: Box<dyn FnOnce() + Send> = unsafe { std::mem::transmute(work) };

@@ -25,7 +25,7 @@ pub enum Mistake {
     DropFirst,
     /// The staging table is copied and stays.
     LeaveStaging,
-    /// The end of a load is not compared with what the server has on record.
+    /// The end of a load is not compared with the server's records.
     TrustTotal,
     /// After a reconnect the end of a load is not looked for.
     FinishTwice,

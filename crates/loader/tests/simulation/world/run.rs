@@ -21,7 +21,7 @@ use super::target::SimulatedTarget;
 use super::writer::sum_of;
 use super::{MODES, Setting, State, World};
 
-/// What came of a run.
+/// The result of a run.
 pub struct Outcome {
     pub violation: Option<String>,
     pub coverage: Coverage,
@@ -69,7 +69,7 @@ struct Run {
     draw: Draw,
     /// The files as they were first.
     files: Vec<FileState>,
-    /// What happened that may make a command fail until its user has done something.
+    /// An event may make a command fail until its user has done something.
     needs_user: bool,
 }
 
@@ -269,7 +269,7 @@ impl Run {
         ended
     }
 
-    /// Checks what a loader says at its end.
+    /// Checks a loader's report at its end.
     fn look_at_report(&self, process: &Process, report: &LoadReport) {
         let mut state = self.world.state();
         let State { server, .. } = &mut *state;

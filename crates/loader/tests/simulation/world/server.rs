@@ -14,7 +14,7 @@ use super::mistake::Mistake;
 pub const TABLE: &str = "rows";
 pub const STAGING: &str = "rows (staging)";
 
-/// What the server has committed.
+/// The server's committed state.
 #[derive(Clone, Debug, Default)]
 pub struct Data {
     pub tables: BTreeMap<u32, Table>,
@@ -43,7 +43,7 @@ pub struct LoadRow {
     pub begun: u64,
 }
 
-/// What a transaction changes.
+/// A change by a transaction.
 #[derive(Clone, Debug)]
 pub enum Change {
     CreateTable(u32, &'static str, Vec<u64>),
@@ -346,7 +346,7 @@ impl Server {
         self.unsynced.clear();
     }
 
-    /// What an ended load must not leave behind, apart from tables and records.
+    /// A leftover that an ended load must not leave, apart from tables and records.
     pub fn left_behind(&self) -> Option<String> {
         let open = self.backends.len() + self.locks.len() + self.events.len();
         (open > 0).then(|| format!("{:?} {:?} {:?}", self.backends, self.locks, self.events))
