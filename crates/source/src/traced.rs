@@ -33,7 +33,7 @@ impl<'a> Traced<'a> {
     /// Returns the rows of `source` with these columns.
     ///
     /// # Errors
-    /// A column of the source has one of the names; rows are to be numbered, and the source has not all of them.
+    /// A column of the source has one of the names; rows are to be numbered, but the source leaves some out.
     pub fn new(source: &'a dyn Source, columns: LineageColumns) -> Result<Self> {
         let added = columns.fields();
         let taken = added.iter().find(|field| source.schema().index_of(field.name()).is_ok());

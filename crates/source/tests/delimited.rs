@@ -375,7 +375,7 @@ fn a_dialect_or_a_type_is_part_of_the_identity_and_content_of_the_fingerprint() 
 fn lines_may_end_with_carriage_returns_alone() {
     let mut options = DelimitedOptions { types: all_text(2), ..DelimitedOptions::default() };
     for text in ["c0,c1\r1,\"x\ry\"\r\r2,z\r", "c0,c1\r1,\"x\ry\"\r\n2,z"] {
-        // The second has a newline, too, so that its carriage returns are characters.
+        // The second also has a newline, so that its carriage returns are characters.
         if text.contains('\n') {
             continue;
         }

@@ -48,7 +48,7 @@ pub struct DelimitedOptions {
     pub most_rejected: Option<u64>,
     /// Whether folders such as `year=2020` are columns.
     pub hive: Hive,
-    /// What to do with files whose headers differ. Lines of JSON are always united.
+    /// How to treat files whose headers differ. Lines of JSON are always united.
     pub unlike: UnlikeFiles,
 }
 
@@ -69,7 +69,7 @@ pub struct DelimitedFiles {
     rejected: Vec<RejectedRecord>,
 }
 
-/// The common columns, in the order of the first file, and what the sample says of them.
+/// The common columns, in the order of the first file, and the findings of the sample.
 pub(super) enum Columns {
     Delimited { types: Vec<ColumnType>, candidates: Vec<Candidates>, given: Vec<bool> },
     Json { columns: Vec<JsonColumn>, shape: Box<Shape>, given: Vec<String> },

@@ -92,8 +92,9 @@ impl ParquetFiles {
         Self::open_located(&places, &none, hive, max_footer, &[], UnlikeFiles::default())
     }
 
-    /// Opens files and objects as [`open_within`](Self::open_within), to read these columns; all if none is named.
-    /// Other columns that cannot be read are left out. `unlike` says what happens to files whose columns differ.
+    /// Opens files and objects as [`open_within`](Self::open_within), to read these columns, or all if
+    /// `columns` is empty. Other columns that cannot be read are left out. `unlike` says how to treat files
+    /// whose columns differ.
     ///
     /// # Errors
     /// Errors of [`open_within`](Self::open_within) and of `objects`; one of the columns cannot be read.

@@ -36,7 +36,7 @@ pub struct TableFile {
 pub struct DeletedRows {
     /// Their positions in the file, in ascending order.
     pub rows: Vec<Range<u64>>,
-    /// What tells them from other rows of the file; a part of its identity.
+    /// Identifies them; a part of the file's identity.
     pub name: String,
 }
 

@@ -15,7 +15,7 @@ use crate::parquet_files::opened_file::{ColumnPlace, OpenedFile};
 use crate::parquet_files::schema::{differences, same};
 use crate::units::SourceFile;
 
-/// What to do with files whose columns differ.
+/// How to treat files whose columns differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnlikeFiles {
     /// They are an error, with this advice.

@@ -33,7 +33,7 @@ pub struct RejectedRecord {
     pub reason: String,
     /// Its text, with what ended its line. Bytes that are not UTF-8 are replaced.
     pub record: String,
-    /// Its bytes as they are in the file, or in its text if the file is compressed or in another encoding.
+    /// Its bytes from the file, or from its text if the file is compressed or in another encoding.
     #[serde(skip)]
     pub bytes: Vec<u8>,
 }
@@ -141,7 +141,7 @@ fn check(
     }
 }
 
-/// What records become.
+/// Finds the records that cannot be read.
 struct Checks<'a> {
     source: &'a DelimitedFiles,
     file: &'a TextFile,

@@ -19,7 +19,7 @@ pub(crate) struct FilteredGroup {
     pub reading: Reading,
 }
 
-/// What of a row group has to be read.
+/// The part of a row group to read.
 pub(crate) enum Reading {
     None,
     All,
