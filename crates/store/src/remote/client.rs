@@ -132,7 +132,7 @@ impl Client {
         .await
     }
 
-    /// Reads what the options name.
+    /// Reads the object, or the range that the options name.
     async fn get(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
         whole(|| self.get_once(path, options.clone())).await
     }

@@ -1,4 +1,4 @@
-//! A second request for what the store is unusually late to answer: of the two, the first answer counts.
+//! Sends a second request when the store is unusually late; the first of both answers counts.
 
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
