@@ -152,7 +152,7 @@ pub(crate) fn refused(mut fault: Fault, arrow: &DataType) -> Fault {
     fault
 }
 
-/// What the command advises about text with 0x00. Callers without its options leave it out.
+/// The command's advice about text with 0x00. Callers without its options leave it out.
 pub const NUL_ADVICE: &str = " (--nul strip removes it)";
 
 /// Rejects text of more than `most` characters. PostgreSQL would cut trailing blanks silently.
