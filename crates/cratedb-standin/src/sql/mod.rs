@@ -101,7 +101,7 @@ pub(crate) struct Select {
     pub(crate) limit: Option<usize>,
 }
 
-/// What becomes of a row whose key exists.
+/// The effect on a row whose key exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OnConflict {
     /// It is refused.
