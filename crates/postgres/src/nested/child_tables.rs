@@ -249,8 +249,8 @@ impl<'a> PostgresTables<'a> {
             .collect()
     }
 
-    /// The tables as targets of loads of their own, after all checks. From then on the connection holds the
-    /// lock of the whole load.
+    /// The tables as targets of separate loads, after all checks. Afterwards the connection holds the lock of
+    /// the whole load.
     fn begin(
         &self,
         connection: &Connection,

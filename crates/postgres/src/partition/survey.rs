@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::partition::by::{PartitionBy, Scheme};
 use crate::partition::slot::{Book, Rule, Slot, Unplaced};
 
-/// The most partitions of a table: each is a table, open in the server as long as rows go to all of them.
+/// Maximum partitions of a table. Each is a table, which the server keeps open while rows go to all of them.
 const MAX: usize = 1000;
 
 /// Rows of a row group that one thread reads at a time.

@@ -3,7 +3,7 @@
 //!
 //! A unit's record is written in the transaction that copies the unit's rows, so either both exist or
 //! neither. A load's record holds what its units refer to: the files, the table and the size of units. While
-//! a load runs it holds an advisory lock, so that it does not run twice at once. Should that fail, the
+//! a load runs it holds an advisory lock, so that it does not run twice at once. If the lock fails, the
 //! primary key of `units` still lets only one of two transactions commit a unit.
 //!
 //! A crash of the server empties unlogged tables. So `units_unlogged`, which the same crash empties, records

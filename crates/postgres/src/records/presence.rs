@@ -8,7 +8,7 @@ use crate::records::checkpoint::{Checkpoints, read_count};
 use crate::table::catalogue::value;
 use crate::table::part_tables;
 
-/// The number of a table's rows and of those that its loads have recorded, in one snapshot.
+/// The number of a table's rows, and of the rows that its loads have recorded, in one snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Presence {
     /// `None` if this user may not read all rows.
@@ -20,8 +20,7 @@ pub(crate) struct Presence {
     /// The table's rows are in another file than when the last of these loads began: the table was truncated,
     /// or rewritten by `VACUUM FULL`, `CLUSTER` or `ALTER TABLE`.
     pub rewritten: bool,
-    /// When all rows of the load were in, they did not allow a key or an index, and the user was asked to correct
-    /// them.
+    /// The load's complete rows did not allow a key or an index, and the user was asked to correct them.
     pub keys_refused: bool,
 }
 
@@ -95,7 +94,7 @@ impl Presence {
         self.rows.is_some_and(|rows| rows < self.least())
     }
 
-    /// Whether all rows are missing, or unknown ones: the table was truncated, or is another one.
+    /// Whether all rows are missing, or some are and the table was rewritten: it was truncated, or is another one.
     pub(crate) fn was_emptied(&self) -> bool {
         self.lacks_rows() && (self.rewritten || self.rows == Some(0))
     }

@@ -291,8 +291,7 @@ impl Remembering<'_> {
         }
     }
 
-    /// Checks that the files' rows are in the table, as far as that is known, and that the files still hold
-    /// them.
+    /// Checks that the table, as far as known, and the files still hold the files' rows.
     fn look_at(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
         let presence = self.presence()?;
         let nothing_to_do =

@@ -148,8 +148,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Converts rows of a row group, given by their numbers in it, to the numbers that its unit gives them. Rows
-/// that the source lacks are left out.
+/// Converts numbers of rows in a row group to their numbers in its unit. Leaves out rows that the source
+/// lacks.
 fn counted(source: &dyn Source, unit: &Unit, rows: &BTreeSet<u64>) -> Result<Vec<u64>> {
     if source.facts().counts_all_rows {
         return Ok(rows.iter().copied().filter(|row| *row < unit.rows).collect());

@@ -73,7 +73,7 @@ struct Looks {
 }
 
 impl Looks {
-    /// Takes a sample. Returns whether sampling can go on; earlier samples count in any case.
+    /// Takes a sample. Returns whether sampling can continue; earlier samples always count.
     fn look(&mut self, server: &Server, copy: &str, control: &Control<'_>) -> bool {
         if self.open.is_none() {
             self.open = Self::open(server, control).ok();

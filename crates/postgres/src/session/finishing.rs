@@ -136,7 +136,7 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Puts the gathered rows of corrected files in the place of those that the files had.
+    /// Replaces the earlier rows of corrected files with the gathered ones.
     fn replace_files(
         &self,
         column: &str,

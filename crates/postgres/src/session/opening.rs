@@ -284,8 +284,8 @@ impl<'a> Opening<'_, 'a> {
         Ok(matched)
     }
 
-    /// Refuses files with values that the narrower columns of the table do not hold, as far as that is known before, and
-    /// returns what to say of others.
+    /// Refuses files whose statistics show values that exceed narrower columns of the table. Returns a hint for
+    /// each narrower column.
     fn refuse_narrower(
         &self,
         schema: &Schema,
@@ -385,7 +385,7 @@ impl<'a> Opening<'_, 'a> {
         self.postgres.mode != Mode::Upsert && (self.options.verify || self.postgres.evolves())
     }
 
-    /// Whether a load was recorded with other columns, or with other types of them.
+    /// Whether a load was recorded with other columns or types.
     fn has_other_columns(
         &self,
         planned: &PlannedColumns,

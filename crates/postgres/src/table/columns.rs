@@ -96,7 +96,7 @@ impl Postgres {
         Ok(columns.map(|column| (column.name, column.type_name)).collect())
     }
 
-    /// The table, which has to be there.
+    /// The table, which must exist.
     pub(crate) fn find(&self, connection: &Connection, control: &Control<'_>) -> Result<FoundTable> {
         let found = catalogue::find(connection, &self.table, control)?.ok_or_else(|| {
             Error::new(Kind::Schema, "the table does not exist")

@@ -49,8 +49,8 @@ impl WriterPlan {
 }
 
 impl WriterPlan {
-    /// Adds to an error about a row of the source which row it is. Constraints that are checked when all rows
-    /// of a transaction are in, such as foreign keys, name all of these.
+    /// Adds the row to an error about a row of the source. For constraints that the server checks at the end,
+    /// such as foreign keys, it names all rows of the transaction.
     pub(crate) fn locate(&self, error: WireError, group: &UnitGroup, under_way: Option<&Unit>) -> WireError {
         let error = match error {
             WireError::Server(error) if is_about_rows(&error) && !is_of_partition(&error) => error,

@@ -1,4 +1,4 @@
-//! The rows of corrected files take the place of those that the files had, in one transaction.
+//! The rows of corrected files replace the files' earlier rows, in one transaction.
 
 use sawmill_loader::{Mode, TableName, Tally, quote};
 use sawmill_pgcopy::Column;

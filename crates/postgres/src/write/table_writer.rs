@@ -220,7 +220,7 @@ impl<'s> TableWriter<'s> {
         let Self { plan, connection, .. } = self;
         let rolled_back = connection.batch(control, "ROLLBACK");
         let changed = rolled_back.and_then(|()| plan.planned.change(connection, control)).or_else(|_| {
-            // After a COPY that did not begin, the client does not understand the server any more.
+            // After a COPY that did not begin, the client no longer understands the server.
             plan.planned.change(&Connection::open(&plan.server, control)?, control)
         });
         changed.ok().flatten().unwrap_or(error)
