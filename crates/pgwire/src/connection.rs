@@ -45,7 +45,7 @@ pub struct Connection {
     /// Says whether the server still works, where its processes cannot be asked about.
     asks: Option<Box<Asks>>,
     progress: Progress,
-    /// The caller waits for something else than the server.
+    /// The caller waits for something other than the server.
     aside: AtomicBool,
     /// The server was given up.
     given_up: AtomicBool,
@@ -85,8 +85,8 @@ impl Connection {
         Err(last)
     }
 
-    /// Why this server does not suit, where not any will do. Another product than the expected one is an
-    /// error: going on to the next endpoint would hide a mistake.
+    /// The reason why this server does not suit, if any. Another product than the expected one is an error:
+    /// trying the next endpoint would hide a mistake.
     fn objection(
         &self,
         product: Product,

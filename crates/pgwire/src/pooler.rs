@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::server_error::NOT_THROUGH_A_POOL;
 
 /// How often each of two connections is asked for its process. A pooler gives the process that was used last
-/// to whoever comes next, or each in turn.
+/// to the next client, or each in turn.
 const ROUNDS: usize = 3;
 
 /// Refuses a connection that does not keep a process of the server to itself. It must not be in a

@@ -28,8 +28,8 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Asks the server. A process that waits for its client, while the client waits for it, is ended, with the locks
-    /// that it holds. One that has answered within the patience is left alone: the answer may be on its way.
+    /// Asks the server. If a process waits for its client while the client waits for it, ends the process, which
+    /// frees its locks. Leaves a process alone that has answered within the patience: the answer may be on its way.
     pub(crate) fn ask(&self, cancelled: &dyn Fn() -> bool) -> Activity {
         let (Product::PostgreSql, Some(process)) = (self.server.product, self.process) else {
             return Activity::None("it cannot be asked whether it works on it".to_owned());
@@ -132,10 +132,10 @@ impl<'a> Patience<'a> {
         self.asked = None;
     }
 
-    /// Whether to give up waiting: the caller cancels, or nothing has come for too long and the server does not work
-    /// on it.
+    /// Whether to give up waiting: the caller cancels, or nothing has arrived for too long and the server no longer
+    /// works on the request.
     pub fn given_up(&mut self) -> bool {
-        // Whoever waits asks all the time: after a pause another wait has begun.
+        // A wait asks all the time, so a pause means that another wait has begun.
         if self.asked.is_none_or(|asked| asked.elapsed() > LOOK * 5) {
             self.since = Instant::now();
         }

@@ -1,4 +1,4 @@
-//! Which server a connection has led to: an address may lead to another one after a fail-over.
+//! Identifies the server at the end of a connection: an address may lead to another one after a fail-over.
 //!
 //! A cluster has a system identifier from its `initdb` on, which its replicas share; a replica that becomes
 //! the primary begins a new timeline.

@@ -7,7 +7,7 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UntrustedLength(usize);
 
-/// The least room that is made at once.
+/// The least room to make at a time.
 const PIECE: usize = 16 * 1024;
 
 impl UntrustedLength {

@@ -29,12 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub struct Server {
     pub(crate) config: Config,
     pub(crate) endpoints: Vec<Endpoint>,
-    /// Which of them will do.
+    /// The kind of server that suits.
     pub(crate) session: SessionKind,
     /// Where passwords are looked up if `config` has none.
     pub(crate) password_file: Option<PathBuf>,
     pub(crate) timeout: Duration,
-    /// How long to wait for an answer before the server is asked whether it still works on it.
+    /// How long to wait for an answer before asking the server whether it still works on the request.
     pub(crate) patience: Duration,
     /// The system's probes of idle connections.
     pub(crate) keep_alive: KeepAlive,
@@ -42,12 +42,12 @@ pub struct Server {
     pub(crate) requirements: Requirements,
     /// A server at this address has answered, in its protocol.
     reached: Arc<AtomicBool>,
-    /// How connections are encrypted; whether a server that cannot do that is refused is `ssl_mode` of
-    /// `config`. Unix sockets are never encrypted.
+    /// How connections are encrypted. `ssl_mode` of `config` decides whether to refuse a server without TLS.
+    /// Unix sockets are never encrypted.
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// Parameters of the server that are set on each connection.
     pub(crate) settings: Vec<(String, String)>,
-    /// The database that has to be there.
+    /// The database product to expect.
     pub(crate) product: Product,
 }
 
@@ -82,7 +82,7 @@ impl Product {
 pub(crate) enum Endpoint {
     Tcp {
         host: String,
-        /// Where it is, if its name is not to be looked up.
+        /// Its address, to skip the look-up of its name.
         address: Option<IpAddr>,
         port: u16,
     },

@@ -10,8 +10,7 @@ use sawmill_source::{Error, Kind, Result};
 
 use crate::address::parameters::{Variable, known};
 
-/// Where the system's file is, if `PGSYSCONFDIR` does not say so: as libpq is built by the project itself and
-/// by the distributions.
+/// Directories of the system's file without `PGSYSCONFDIR`, as the project and the distributions build libpq.
 const SYSTEM: [&str; 4] = ["/etc/postgresql-common", "/etc/sysconfig/pgsql", "/etc", "/usr/local/pgsql/etc"];
 
 /// The parameters of a service. If it gives a parameter twice, the first value counts. `file` is read instead

@@ -115,7 +115,7 @@ impl BlockingConnection {
         Ok(Self { stream, input, at, filled, out, parameters, endpoint, place, reads: 0 })
     }
 
-    /// Why this server does not suit, where not any will do. Another product than the expected one is an error.
+    /// The reason why this server does not suit, if any. Another product than the expected one is an error.
     fn objection(
         &mut self,
         server: &Server,

@@ -112,7 +112,7 @@ impl Stream {
     }
 }
 
-/// One step of the handshake: a server that sends byte by byte does not keep it from being given up.
+/// One step of the handshake, so that the caller can give up on a server that sends byte by byte.
 fn shake_hands(connection: &mut ClientConnection, stream: &mut TcpStream) -> io::Result<()> {
     while connection.wants_write() {
         connection.write_tls(stream)?;
@@ -130,7 +130,7 @@ fn shake_hands(connection: &mut ClientConnection, stream: &mut TcpStream) -> io:
     Ok(())
 }
 
-/// Whether nothing has come before the stream's own timeout.
+/// Whether the stream's own timeout passed without bytes.
 pub(super) fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)

@@ -30,7 +30,7 @@ pub(crate) enum Binding {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requirements {
     pub binding: Binding,
-    /// The methods that are allowed, and how the user said so; all, if it said nothing.
+    /// The allowed methods, and the user's text for them; `None` allows all.
     methods: Option<(String, Vec<Method>)>,
 }
 

@@ -159,8 +159,8 @@ impl Incoming {
         Ok(bytes)
     }
 
-    /// Makes fewer messages of those in the buffer, in their place: from a head's length on up to `filled`.
-    /// At the end of the stream nothing is held back.
+    /// Merges messages in place, from a head's length up to `filled`. At the end of the stream it holds nothing
+    /// back.
     fn merge(&mut self, filled: usize, ended: bool) {
         let mut from = HEAD;
         // The rest of a row's bytes needs another head.
@@ -199,8 +199,7 @@ impl Incoming {
         self.end = to;
     }
 
-    /// Makes one message of the rows from a place of the buffer on, with its head at `to`; where both come
-    /// to.
+    /// Merges the rows from `from` on into one message with its head at `to`. Returns both ends.
     fn merge_rows(&mut self, mut from: usize, filled: usize, to: usize) -> (usize, usize) {
         let mut end = to + HEAD;
         while self.data_left > 0 && from < filled {

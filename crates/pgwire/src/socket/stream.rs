@@ -29,8 +29,8 @@ use crate::socket::incoming::Incoming;
 /// 208 KiB is too small for a block of rows: each makes the sender wait three times.
 const SEND_BUFFER: usize = 1 << 20;
 
-/// How long the server may go on sending rows after all that there were have been read. It sends 8 KiB at a
-/// time; woken for each of these, the reader and the server would spend a tenth of their time on that.
+/// Pause for more rows once all received ones are read. The server sends 8 KiB at a time; waking up for each
+/// piece would cost the reader and the server a tenth of their time.
 const PAUSE: Duration = Duration::from_micros(400);
 
 /// A connected stream.
@@ -123,8 +123,8 @@ impl Stream {
 }
 
 impl Socket {
-    /// Connects; a name with several addresses is tried address by address. Its bytes, protocol and all, are
-    /// counted on `wire`. Whether the server is asked for TLS first has to be known.
+    /// Connects, trying each address of a name in turn. Counts all bytes, including the protocol's, on `wire`.
+    /// The caller must know whether it asks for TLS first.
     pub(crate) async fn connect(
         endpoint: &Endpoint,
         keep_alive: &KeepAlive,
