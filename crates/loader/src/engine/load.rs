@@ -45,8 +45,8 @@ pub struct LoadOptions {
     pub unit_rows: u64,
     /// How often to reconnect in a row without committing a unit in between.
     pub retries: u32,
-    /// Minimum time to wait for a CrateDB cluster that becomes unavailable during the load, and for its answer before it
-    /// is asked whether it works on it. For PostgreSQL its `Server` says the latter.
+    /// Minimum time to wait for a CrateDB cluster that becomes unavailable during the load, and for its answer
+    /// before asking whether it still works on it. PostgreSQL's `Server` has its own limit for answers.
     pub patience: Duration,
     /// Compare the content of source and target before the load counts as complete.
     pub verify: bool,

@@ -53,8 +53,8 @@ impl Part {
         (at as u32).min(self.of - 1) + 1
     }
 
-    /// The units of this part: neighbours, and in all parts about as many rows. With `whole` each of the runs is in
-    /// one part.
+    /// The units of this part: neighbours, with about as many rows as each other part. With `whole` no run is
+    /// divided between parts.
     pub(crate) fn of_runs(self, runs: Vec<Vec<Unit>>, whole: bool) -> Vec<Vec<Unit>> {
         // A source that does not know its rows has units of at least one.
         let weight = |unit: &Unit| unit.rows.max(1);

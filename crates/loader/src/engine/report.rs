@@ -28,8 +28,8 @@ pub struct LoadReport {
     pub rows_in_table: Option<u64>,
     /// Rows that this run committed.
     pub rows_loaded: u64,
-    /// Rows that this run found in the target when it sent them first, under their keys and with their
-    /// values: of an earlier load, or equal rows of this one; and rows that gave way to others with their keys.
+    /// Rows that the target already had with equal keys and values when this run first sent them, from an earlier
+    /// load or this one. Also counts rows that gave way to others with their keys.
     pub rows_there_before: u64,
     /// Rows that the target refused and that went to the rejects file, including rows of earlier runs.
     pub rows_rejected: u64,

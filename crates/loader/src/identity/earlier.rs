@@ -101,9 +101,9 @@ pub fn is_known_list(source: &dyn Source, here: &[&EarlierLoad], own: &str) -> b
     here.iter().any(|load| load.id == own && as_before(load))
 }
 
-/// Whether the source has to be appended to its table: a load made the table, and one of some of the source's files
-/// has filled it. The source of the load that made it is that load, repeated; with
-/// [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while its files are unchanged.
+/// Whether to append the source to its table: a load made the table, and one with some of the source's files
+/// filled it. The same files as in the load that made it repeat that load instead; with
+/// [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
 pub fn adds_files(source: &dyn Source, loads: &[&EarlierLoad], options: &LoadOptions) -> bool {
     let names: Vec<&String> = source.files().iter().map(|file| &file.name).collect();
     let complete: Vec<&EarlierLoad> = loads.iter().copied().filter(|load| load.complete).collect();

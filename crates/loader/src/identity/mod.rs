@@ -78,7 +78,7 @@ impl RecordedFiles {
         Self { stamps: stamps.collect(), ..self.clone() }
     }
 
-    /// Positions in `files` of those whose stamp differs from the recorded one: their content may have
+    /// Positions in `files` of files whose stamp differs from the recorded one, so their content may have
     /// changed.
     pub fn untrusted(&self, files: &[SourceFile]) -> BTreeSet<u32> {
         let recorded: HashMap<&str, &Option<String>> =
