@@ -1,4 +1,4 @@
-//! A source whose rows say where they come from: columns with the name of the file, and with the row's number in it.
+//! A source whose rows name their origin: columns with the file's name, and with the row's number in it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -144,7 +144,7 @@ impl Facts {
 pub struct RowPlace {
     /// Its number in its row group, where all rows count, from 0.
     pub row: u64,
-    /// Where it is, if people know it by something else than that number, such as a line.
+    /// Its place, if people know it by something other than that number, such as a line.
     pub name: Option<String>,
 }
 

@@ -315,7 +315,7 @@ impl DelimitedFiles {
         Ok(self)
     }
 
-    /// Says of each file which columns it has itself, if they are not all of them.
+    /// Sets each file's own columns, if it lacks some.
     fn name_own_columns(&mut self) {
         let Self { schema, chosen, opened, files, .. } = self;
         let own = |file: &TextFile| {

@@ -30,7 +30,7 @@ pub struct TableFile {
     pub deleted: Option<DeletedRows>,
 }
 
-/// Rows of a file that do not belong to the table any more. Only [`without_deleted`](ParquetFiles::without_deleted) and
+/// Rows of a file that no longer belong to the table. Only [`without_deleted`](ParquetFiles::without_deleted) and
 /// [`filtered`](ParquetFiles::filtered) read a file that has some.
 #[derive(Clone, Debug)]
 pub struct DeletedRows {

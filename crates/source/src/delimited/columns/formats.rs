@@ -7,7 +7,7 @@ use chrono::{Datelike, NaiveDate, Timelike};
 
 use crate::error::{Error, Kind, Result};
 
-/// How values are written, where it is not the way of PostgreSQL.
+/// How values are written, if not as in PostgreSQL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Formats {
     /// Numbers have a comma before their fraction, as in `12,50`.
@@ -395,7 +395,7 @@ impl Formats {
         !self.true_words.is_empty() || !self.false_words.is_empty()
     }
 
-    /// Returns what one of the given words says.
+    /// Returns the truth value of one of the given words.
     pub(crate) fn word(&self, text: &str) -> Option<bool> {
         let is = |words: &[String]| words.iter().any(|word| word.to_lowercase() == text.to_lowercase());
         if is(&self.true_words) { Some(true) } else { is(&self.false_words).then_some(false) }
