@@ -120,7 +120,7 @@ impl WholeFile {
         loop {
             let partial = partial_name(path);
             let file = how.write(true).create_new(true).open(&partial)?;
-            // Without locks nothing is lost: then nothing is taken for abandoned either.
+            // Without locks nothing is lost, because no file counts as abandoned.
             let _ = file.lock();
             // Another process may have taken it for abandoned between the two calls.
             if partial.exists() {
@@ -181,7 +181,7 @@ impl WholeFile {
 
     /// Closes the file until the next write: there are more files under way than may be open.
     pub fn park(&mut self) {
-        // Whoever reads a pipe would take that for its end.
+        // A reader of a pipe would take that for its end.
         if !self.is_stream {
             self.file = None;
         }
@@ -237,7 +237,7 @@ impl WholeFile {
     /// Puts the file and its name on disk.
     ///
     /// # Errors
-    /// When the disk fails; then it does not have its name, or has it perhaps not after a crash.
+    /// The disk fails. The file then lacks its name, or may lose it in a crash.
     pub fn finish(self) -> io::Result<()> {
         let directory = directory_of(&self.path).to_owned();
         let is_stream = self.is_stream;

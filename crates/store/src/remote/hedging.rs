@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 
 /// How many of the last answers decide the usual time.
 const ANSWERS: usize = 256;
-/// Answers that have to be known before any request is sent twice.
+/// Answers to collect before any request is sent twice.
 const ENOUGH: usize = 64;
 /// After how many answers the usual time is computed again.
 const EVERY: usize = 16;
