@@ -10,7 +10,7 @@ use crate::store::{Answer, Error, RowResult};
 pub(super) enum End {
     /// The connection has ended.
     Cut,
-    /// It stays open, and nothing comes any more.
+    /// It stays open and silent.
     Silent,
 }
 
