@@ -61,7 +61,7 @@ impl Faults {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).pop_front().flatten()
     }
 
-    /// The number of faults still to come.
+    /// The number of remaining faults.
     pub fn left(&self) -> usize {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

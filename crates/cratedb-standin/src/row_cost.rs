@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Loop iterations per row. Iterations rather than time: a thread that waits for a processor does not make
-/// progress meanwhile.
+/// Loop iterations per row. Iterations rather than time, since a thread makes no progress while it waits for
+/// a processor.
 #[derive(Debug, Default)]
 pub(crate) struct RowCost {
     iterations: AtomicU64,

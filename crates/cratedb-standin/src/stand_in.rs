@@ -133,7 +133,7 @@ impl StandIn {
     /// Starts a node again on its port.
     ///
     /// # Panics
-    /// If another process has taken the port: a test without its node has nothing left to show.
+    /// If another process has taken the port: a test cannot run without its node.
     pub fn restart(&self, node: usize) {
         self.shared.listen(node, bind(self.port(node)));
     }

@@ -7,9 +7,9 @@
 //!
 //! A [`Source`](sawmill_source::Source) plans units of rows. [`load`] decodes, encodes and sends them on a
 //! pair of threads per connection. A [`Target`] commits each unit together with its record, so that after any
-//! failure the same call loads exactly what is missing. The engine computes an order-independent sum over the
-//! rows' bytes ([`ContentSum`]) on the way, and again from the target, to prove that both hold the same rows.
-//! The targets are separate crates: `sawmill-postgres` and `sawmill-cratedb`.
+//! failure the same call loads exactly the missing units. The engine computes an order-independent sum over
+//! the rows' bytes ([`ContentSum`]) on the way, and again from the target, to prove that both hold the same
+//! rows. The targets are separate crates: `sawmill-postgres` and `sawmill-cratedb`.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -28,10 +28,10 @@
 //! }
 //! ```
 //!
-//! | room | what it does |
+//! | module | purpose |
 //! |---|---|
 //! | `engine` | plans units, hands them to workers, counts, verifies |
-//! | `identity` | recognises files by their content, and finds the loads that brought them |
+//! | `identity` | recognises files by their content, and finds the loads that contain them |
 //! | `table` | the table's name, the mode of the load, and the records of loads |
 
 mod engine;

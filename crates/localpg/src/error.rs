@@ -1,4 +1,4 @@
-//! The error of this crate: what was wrong, where, and what to do about it.
+//! The error of this crate: the fault, its place, and advice.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// What was wrong, in one sentence; if a server failed, followed by the end of its log.
+    /// The fault in one sentence. If a server failed, the end of its log follows.
     pub fn what(&self) -> String {
         self.what.clone()
     }

@@ -14,8 +14,8 @@
 //!
 //! # Guarantees
 //!
-//! * **Everything is removed afterwards.** A failed start removes what it created. The next start ends and
-//!   removes what a killed process left behind ([`sweep_abandoned`]).
+//! * **Everything is removed afterwards.** A failed start removes its directory. The next start ends and
+//!   removes the leftovers of a killed process ([`sweep_abandoned`]).
 //! * **Private.** The directory has mode 0700; both addresses require a password, generated for each server
 //!   and included in its URLs.
 //! * **Not as root.** Root's server runs as `postgres` if that account exists, otherwise as `nobody`, without

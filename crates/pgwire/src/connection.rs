@@ -1,8 +1,8 @@
 //! A connection that blocks its thread, but never beyond a cancel.
 //!
-//! Each connection carries a runtime of its own that lives on the thread that uses it. Whatever is
-//! waited for, the cancel flag is looked at every 100 ms: a server that stopped reading or a lock that is
-//! not granted cannot hold the load. On the way out the server is asked to cancel what it is at.
+//! Each connection has its own runtime, on the thread that uses it. Every wait checks the cancel flag every
+//! 100 ms, so a server that stopped reading or a lock that is not granted cannot hold the load. On the way
+//! out the connection asks the server to cancel its work.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -45,11 +45,11 @@ pub struct Connection {
     /// Says whether the server still works, where its processes cannot be asked about.
     asks: Option<Box<Asks>>,
     progress: Progress,
-    /// The caller waits for something else than the server.
+    /// The caller waits for something other than the server.
     aside: AtomicBool,
     /// The server was given up.
     given_up: AtomicBool,
-    /// What CrateDB reports as its version when a connection begins.
+    /// The version that CrateDB reports when a connection begins.
     crate_version: Option<String>,
     /// The path of rows past the client, without TLS.
     copy_stream: Option<CopyStream>,
@@ -60,7 +60,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the first endpoint that answers and is what is looked for.
+    /// Connects to the first endpoint that answers and suits.
     pub fn open(server: &Server, control: &Control<'_>) -> Result<Self> {
         let mut last = Error::new(Kind::Config, "the address names no host").at(server.place());
         for wanted in server.session.rounds() {
@@ -85,8 +85,8 @@ impl Connection {
         Err(last)
     }
 
-    /// Why this server does not suit, where not any will do. Another product than the expected one is an
-    /// error: going on to the next endpoint would hide a mistake.
+    /// The reason why this server does not suit, if any. Another product than the expected one is an error:
+    /// trying the next endpoint would hide a mistake.
     fn objection(
         &self,
         product: Product,
@@ -159,8 +159,8 @@ impl Connection {
         })
     }
 
-    /// The same connection, with the process of the server that serves it. The greeting names one, too, but through a
-    /// pool that is not the server's.
+    /// The same connection, with the server process that serves it. The greeting also names one, but through
+    /// a pool that is not the server's.
     fn known_to_the_server(mut self, control: &Control<'_>) -> Result<Self> {
         if self.server.product == Product::PostgreSql {
             self.process = Some(crate::pooler::process(&self, control)?).flatten();
@@ -217,7 +217,7 @@ impl Connection {
     ) -> Result<(), WireError> {
         let Some(stream) = &self.copy_stream else { return Ok(copy.feed(rows).await?) };
         let Err(lost) = stream.send(&rows).await else { return Ok(()) };
-        // The reason is what the client has read.
+        // The client has read the reason.
         match tokio::time::timeout(LOOK, copy.as_mut().finish()).await {
             Ok(Err(reason)) => Err(reason.into()),
             _ => Err(Error::new(Kind::Connection, format!("the connection was lost: {lost}"))
@@ -237,7 +237,7 @@ impl Connection {
         &self.place
     }
 
-    /// Waits for something else than the server, within a future that [`wait_for`](Self::wait_for) waits for.
+    /// Waits for something other than the server, inside a future passed to [`wait_for`](Self::wait_for).
     pub async fn aside<T>(&self, other: impl Future<Output = T>) -> T {
         self.aside.store(true, Relaxed);
         let value = other.await;
@@ -245,17 +245,18 @@ impl Connection {
         value
     }
 
-    /// Waits for what is asked of the server, which counts as a wait for the network.
+    /// Waits for an answer of the server. Counts as a wait for the network.
     pub fn wait<T>(&self, control: &Control<'_>, asked: impl Future<Output = ServerResult<T>>) -> Result<T> {
         let _asking = wait(WaitKind::Network);
         self.wait_for(control, async { asked.await.map_err(WireError::Server) })
     }
 
-    /// The same for futures that have failures of their own. While nothing is sent and no answer comes, the server is
-    /// asked over another connection, each time that its patience ends, whether it still works on it.
+    /// The same for futures that have failures of their own. While the connection sends and receives nothing,
+    /// it asks the server, over another connection and after each patience, whether it still works on the
+    /// request.
     ///
     /// # Errors
-    /// Those of the future; the connection is lost, or the server does not work on what it was asked.
+    /// Errors of the future; the connection is lost, or the server no longer works on the request.
     pub fn wait_for<T>(
         &self,
         control: &Control<'_>,
@@ -294,7 +295,7 @@ impl Connection {
         }
     }
 
-    /// From now on `asks` says, each time that the patience ends, why not to wait for an answer any longer.
+    /// From now on `asks` decides, each time that the patience ends, whether to wait longer. Its error says why not.
     pub fn asks_by(
         &mut self,
         asks: impl Fn(&Control<'_>) -> std::result::Result<(), String> + Send + Sync + 'static,
@@ -302,7 +303,7 @@ impl Connection {
         self.asks = Some(Box::new(asks));
     }
 
-    /// Asks over another connection whether the server still works on what it was asked.
+    /// Asks over another connection whether the server still works on the request.
     fn ask_for_activity(&self, control: &Control<'_>) -> Result<()> {
         let Self { server, endpoint, process, place, .. } = self;
         let asked = Asked { server, endpoint, process: process.as_deref() };
@@ -376,7 +377,7 @@ impl Connection {
 impl Connection {
     /// Closes the connection; the server then ends its process.
     pub fn close(&mut self) {
-        // A name look-up may still be under way on a thread of its own: do not wait for it.
+        // Does not wait for a name look-up, which may still run on another thread.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -391,9 +392,9 @@ impl Drop for Connection {
 
 /// A failure on the wire, or one of our own.
 pub enum WireError {
-    /// What the server or the connection to it reported.
+    /// An error of the server or of the connection to it.
     Server(tokio_postgres::Error),
-    /// What the caller found.
+    /// An error of the caller.
     Own(Error),
 }
 
@@ -412,11 +413,11 @@ impl From<Error> for WireError {
 /// How a wait has ended.
 enum Waited<T> {
     Done(T),
-    /// Nothing was sent and no answer came for as long as the patience lasts.
+    /// Nothing was sent and no answer arrived for as long as the patience lasts.
     Silent,
 }
 
-/// Awaits a future, checking the cancel flag, and whether the exchange over the connection goes on.
+/// Awaits a future. Checks the cancel flag, and whether bytes still pass over the connection.
 async fn watched<T>(
     control: &Control<'_>,
     connection: Option<&Connection>,

@@ -13,17 +13,17 @@
 //! # Ok::<(), sawmill_source::Error>(())
 //! ```
 //!
-//! | room | what it does |
+//! | module | purpose |
 //! |---|---|
 //! | `address` | connection strings, service and password files, TLS modes |
-//! | `socket` | what is read ahead and sent, TLS, and the certificates that it trusts |
+//! | `socket` | reading ahead and sending, TLS, and the certificates that it trusts |
 //! | `blocking` | a connection that hands out the protocol's messages, for load tests |
 //! | `connection` | connects, and waits for answers, but not through a cancel |
-//! | `login` | TLS, authentication and what is required of both, for all connections |
-//! | `messages`, `untrusted` | what a server may send, and how much of it |
+//! | `login` | TLS, authentication and the requirements on both, for all connections |
+//! | `messages`, `untrusted` | the messages that a server may send, and limits on their length |
 //! | `server_activity` | whether the server still works on a statement that it has not answered |
 //! | `server_identity` | whether a server is still the one that a load began with |
-//! | `server_report`, `server_error` | what a server reported, and what to do about it |
+//! | `server_report`, `server_error` | a server's report, and advice on it |
 //! | `pooler` | finds out whether a pool of connections is in between |
 
 mod address;

@@ -1,4 +1,4 @@
-//! What the heads of a server's messages may say
+//! Limits on the messages of a server, by their heads
 //! (<https://www.postgresql.org/docs/current/protocol-message-formats.html>).
 
 use std::io;
@@ -16,12 +16,11 @@ const MAX_REPORT: usize = 16 << 20;
 const MAX_DESCRIPTION: usize = 1 << 20;
 /// Everything else, and every message of a login, as libpq has it.
 const MAX_OTHER: usize = 30_000;
-/// What comes as the answer to one request, without the rows of a COPY, which are not kept.
+/// The answer to one request, without the rows of a COPY, which are not kept.
 const MAX_ANSWER: u64 = 256 << 20;
-/// What a message costs the client beside its bytes.
+/// The cost of a message for the client beside its bytes.
 pub(crate) const OVERHEAD: usize = 200;
-/// What may come without having been asked for while the connection lasts: changed parameters and notifications,
-/// which the client keeps.
+/// Unasked messages while the connection lasts: changed parameters and notifications, which the client keeps.
 const MAX_UNASKED: u64 = 4 << 20;
 
 /// The kind of a message and the length of its body.
@@ -59,17 +58,17 @@ fn within(length: [u8; 4], most: usize) -> io::Result<UntrustedLength> {
     UntrustedLength::new(length.into(), most, "a message")
 }
 
-/// Follows what a server sends after the login, and holds it against its limits.
+/// Follows a server's messages after the login, and checks them against their limits.
 #[derive(Default)]
 pub(crate) struct Limits {
     head: [u8; HEAD],
     head_length: usize,
-    /// Bytes of a message that are still to come.
+    /// The remaining bytes of a message.
     left: usize,
     /// Bytes of the answer to the present request.
     answer: u64,
     unasked: u64,
-    /// What comes belongs to an answer.
+    /// The present messages belong to an answer.
     answering: bool,
     /// Bytes of answers.
     moved: u64,

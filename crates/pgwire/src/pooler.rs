@@ -1,6 +1,6 @@
 //! Connection poolers that hand out the server's processes by transactions, such as pgbouncer with `pool_mode
-//! = transaction`. The lock of a load would stay with a process that others are given next, and statements
-//! that one process has prepared are asked of another: such a pool is refused before anything is done there.
+//! = transaction`. A load's lock would stay with a process that then serves others, and prepared statements
+//! would reach a process that does not have them. So a load refuses such a pool before it changes anything.
 
 use sawmill_source::{Control, Error, Kind, Result};
 use tokio_postgres::SimpleQueryMessage;
@@ -10,17 +10,17 @@ use crate::connection::Connection;
 use crate::server_error::NOT_THROUGH_A_POOL;
 
 /// How often each of two connections is asked for its process. A pooler gives the process that was used last
-/// to whoever comes next, or each in turn.
+/// to the next client, or each in turn.
 const ROUNDS: usize = 3;
 
 /// Refuses a connection that does not keep a process of the server to itself. It must not be in a
 /// transaction.
 pub fn refuse_pooler(connection: &Connection, server: &Server, control: &Control<'_>) -> Result<()> {
     let Ok(other) = Connection::open(server, control) else {
-        // Two connections are not to be had: what one can do is left to be seen.
+        // Two connections are not to be had, so the load finds out whether one suffices.
         return control.check();
     };
-    // Of several servers, two may have processes of the same number.
+    // Processes on two servers may have the same number.
     let same_server = connection.place() == other.place();
     let first = (process(connection, control)?, process(&other, control)?);
     for _ in 1..ROUNDS {

@@ -1,7 +1,7 @@
-//! An answer that does not come: does the server still work on it? Asked over another connection.
+//! Asks over another connection whether a silent server still works on a request.
 //!
-//! A packet that was lost for good, a firewall that has forgotten a connection, a machine without power: none of these
-//! closes a connection. What the other end of it says of itself is known to the server alone.
+//! Lost packets, a firewall that has forgotten a connection, and a machine without power close no connection.
+//! Only the server knows the state of the other end.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -12,11 +12,11 @@ use crate::address::server::{Endpoint, Product, Server};
 use crate::blocking::BlockingConnection;
 use crate::server_error::is_full;
 
-/// What a server says of one of its processes.
+/// A server's statement about one of its processes.
 pub(crate) enum Activity {
     /// It works, has answered within the patience, or cannot be asked although it answers: why to go on waiting.
     Working(String),
-    /// It does not: what it does instead.
+    /// The server does not work on the request, but does this instead.
     None(String),
 }
 
@@ -28,8 +28,8 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Asks the server. A process that waits for its client, while the client waits for it, is ended, with the locks
-    /// that it holds. One that has answered within the patience is left alone: the answer may be on its way.
+    /// Asks the server. If a process waits for its client while the client waits for it, ends the process, which
+    /// frees its locks. Leaves a process alone that has answered within the patience: the answer may be on its way.
     pub(crate) fn ask(&self, cancelled: &dyn Fn() -> bool) -> Activity {
         let (Product::PostgreSql, Some(process)) = (self.server.product, self.process) else {
             return Activity::None("it cannot be asked whether it works on it".to_owned());
@@ -132,10 +132,10 @@ impl<'a> Patience<'a> {
         self.asked = None;
     }
 
-    /// Whether to give up waiting: the caller cancels, or nothing has come for too long and the server does not work
-    /// on it.
+    /// Whether to give up waiting: the caller cancels, or nothing has arrived for too long and the server no longer
+    /// works on the request.
     pub fn given_up(&mut self) -> bool {
-        // Whoever waits asks all the time: after a pause another wait has begun.
+        // A wait asks all the time, so a pause means that another wait has begun.
         if self.asked.is_none_or(|asked| asked.elapsed() > LOOK * 5) {
             self.since = Instant::now();
         }

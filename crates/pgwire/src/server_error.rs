@@ -62,7 +62,7 @@ pub(crate) fn is_full(error: &Error) -> bool {
     error.what().ends_with(&format!("[{}]", SqlState::TOO_MANY_CONNECTIONS.code()))
 }
 
-/// What to do after a lost connection.
+/// Advice after a lost connection.
 const RUN_AGAIN: &str = "run the same command again: what was committed stays and is not loaded twice";
 
 /// An error that is not an answer of the server: of the wire, or of the client before it sends.
@@ -70,8 +70,8 @@ fn without_answer(error: &tokio_postgres::Error, place: &str) -> Error {
     use std::error::Error as _;
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     let text = error.to_string();
-    // The login is over: what cannot be read now is a connection that was cut, or a server that crashes. The rest is
-    // what the client itself refuses before it sends.
+    // After the login, unreadable bytes mean that the connection was cut or the server crashed. The other
+    // errors are the client's refusals before it sends.
     let ours = ["configuration", "serializing", "deserializing", "expected"];
     let is_refused = error.source().and_then(|cause| cause.downcast_ref()).is_some_and(is_refusal);
     let is_lost = text.contains("unexpected message");
@@ -102,7 +102,7 @@ fn kind_of(code: &SqlState) -> Kind {
     }
 }
 
-/// What to do about an error, by its code.
+/// The advice on an error, by its code.
 fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &'a str {
     match code {
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
@@ -150,15 +150,15 @@ fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &
     }
 }
 
-/// What to do where the policies of a table hold for the user.
+/// The advice where the policies of a table hold for the user.
 pub const POLICIES: &str = "use a role that the policies of the table do not bind: one with BYPASSRLS, a superuser, or \
      the owner, unless the table forces them on the owner, too";
 
-/// What to do where a pooler hands out the server's processes by transactions.
+/// The advice where a pooler hands out the server's processes by transactions.
 pub(crate) const NOT_THROUGH_A_POOL: &str = "a load holds a lock and prepared statements of its session: name the \
      server itself in the address, or a pool in session mode (pgbouncer: pool_mode = session)";
 
-/// What to do when a disk is full. The file's name says which one it was.
+/// The advice for a full disk. The file's name says which one it was.
 fn disk_full(message: &str) -> &'static str {
     match message.contains("pg_tblspc/") {
         true => {
@@ -169,8 +169,8 @@ fn disk_full(message: &str) -> &'static str {
     }
 }
 
-/// Whether the server refuses a row and not the whole: data exceptions, violated constraints, what a trigger
-/// raises, and rows or index entries that do not fit into a page
+/// Whether the server refuses only a row: data exceptions, violated constraints, exceptions of triggers, and
+/// rows or index entries that do not fit into a page
 /// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 pub fn is_about_rows(error: &tokio_postgres::Error) -> bool {
     let class = error.code().and_then(|code| code.code().get(..2));

@@ -1,4 +1,4 @@
-//! Which server a connection has led to: an address may lead to another one after a fail-over.
+//! Identifies the server at the end of a connection: an address may lead to another one after a fail-over.
 //!
 //! A cluster has a system identifier from its `initdb` on, which its replicas share; a replica that becomes
 //! the primary begins a new timeline.
@@ -10,7 +10,7 @@ use sawmill_source::{Control, Error, Kind, Result};
 use crate::address::server::Server;
 use crate::connection::Connection;
 
-/// What a server says of itself, as far as this user may ask.
+/// A server's identity, as far as this user may ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Identity {
     system: Option<String>,
@@ -43,7 +43,7 @@ impl Identity {
     }
 }
 
-/// The server that a load or a verification began with, and what was seen of others.
+/// The server that a load or a verification began with, and the changes noticed since.
 #[derive(Debug)]
 pub struct KnownServer {
     server: Server,
@@ -55,8 +55,7 @@ pub struct KnownServer {
 }
 
 impl KnownServer {
-    /// The server at this address as it is at the other end of this connection, on which no transaction is
-    /// open.
+    /// The server at the other end of this connection, on which no transaction may be open.
     pub fn new(server: &Server, connection: &Connection, control: &Control<'_>) -> Result<Self> {
         let first = match connection.is_rehearsing() {
             true => Identity::default(),
@@ -71,7 +70,7 @@ impl KnownServer {
         Ok(Self { server, seen, first, limit, changes: Mutex::default() })
     }
 
-    /// Whether the role may have no other connection beside the first one.
+    /// Whether the role may open only one connection.
     pub fn allows_one_connection(&self) -> bool {
         self.limit == Some(1)
     }
@@ -136,7 +135,7 @@ impl KnownServer {
         Ok(())
     }
 
-    /// What was seen of other servers.
+    /// Notes on servers that took the first one's place.
     pub fn changes(&self) -> Vec<String> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -10,7 +10,7 @@ pub struct ServerReport {
     pub message: String,
     /// More about it, if the server says more.
     pub detail: String,
-    /// What the server proposes to do.
+    /// The server's advice.
     pub hint: String,
     /// The session has ended.
     pub fatal: bool,

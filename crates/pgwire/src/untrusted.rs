@@ -1,5 +1,5 @@
-//! Lengths that the other side of a connection names. They are held against a limit before anything is done with
-//! them, and no memory is taken for what has not come.
+//! Lengths that the other side of a connection names. They are checked against a limit before any use, and
+//! memory is taken only for bytes that have arrived.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UntrustedLength(usize);
 
-/// The least room that is made at once.
+/// The least room to make at a time.
 const PIECE: usize = 16 * 1024;
 
 impl UntrustedLength {
@@ -29,8 +29,8 @@ impl UntrustedLength {
         self.0
     }
 
-    /// Makes room behind the bytes of a buffer that are filled, on the way to this length: as much as has come, so
-    /// that the room is never more than twice what the server has sent.
+    /// Makes room behind the filled bytes of a buffer, on the way to this length: as much as has arrived, so
+    /// that the room is never more than twice the bytes that the server has sent.
     ///
     /// # Errors
     /// The allocator refused the memory.
@@ -44,7 +44,7 @@ impl UntrustedLength {
     }
 }
 
-/// Appends bytes that came, if there is memory for them.
+/// Appends received bytes, if there is memory for them.
 ///
 /// # Errors
 /// The allocator refused the memory.
@@ -61,7 +61,7 @@ fn no_memory(bytes: usize) -> io::Error {
     )
 }
 
-/// What a server sends and no client can read, however often it is asked.
+/// An answer that no client can read, however often it asks.
 #[derive(Debug)]
 struct Refusal(String);
 
@@ -73,12 +73,12 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// An error about what a server has sent; a retry would not help.
+/// An error about the server's answer; a retry would not help.
 pub fn invalid(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, Refusal(what.into()))
 }
 
-/// Whether an error is about what a server has sent.
+/// Whether an error is about the server's answer.
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Refusal>())
 }

@@ -22,12 +22,12 @@
 //! # Ok::<(), sawmill_source::Error>(())
 //! ```
 //!
-//! | room | what it does |
+//! | module | purpose |
 //! |---|---|
 //! | `target` | a table as a target: how it is created and filled |
-//! | `session` | a load, from the decision what to do to the table in its place; the rows of one statement |
+//! | `session` | a load: how it begins, how its table takes its place; the rows of one statement |
 //! | `table` | the catalogue, how columns of source and table fit together, how tables are created and replaced |
-//! | `types` | what a column becomes; composite types and enumerations |
+//! | `types` | the types of new columns; composite types and enumerations |
 //! | `encode` | batches into blocks of rows: with their sums, and without refused rows |
 //! | `write` | COPY and the units' records in one transaction, directly or through part tables |
 //! | `records` | the records of loads on the server, and whether the tables still hold their rows |

@@ -30,8 +30,8 @@ pub enum Strategy {
     Auto,
     /// All connections copy into one table.
     Direct,
-    /// Each connection copies into tables of its own, which become the table's partitions. For new
-    /// partitioned tables only.
+    /// Each connection copies into its own tables, which become the table's partitions. For new partitioned
+    /// tables only.
     Staged,
 }
 

@@ -36,8 +36,8 @@ impl<'a> Control<'a> {
         Self { cancel, stop: None, phase, notices: None }
     }
 
-    /// Sets the function that receives notices of one line that a person should see at once, such as what the
-    /// load waits for.
+    /// Sets the function that receives one-line notices that a person should see at once, such as the
+    /// sessions that block the load.
     #[must_use]
     pub fn with_notices(self, show: &'a (dyn Fn(&str) + Sync)) -> Self {
         Self { notices: Some(Notices(show)), ..self }

@@ -31,7 +31,7 @@ pub enum Kind {
     Exists,
     /// The same load is under way elsewhere.
     Busy,
-    /// The target does not hold what the source holds.
+    /// Target and source differ.
     Mismatch,
     /// An output file that cannot be written, such as the file of rejected rows.
     Output,

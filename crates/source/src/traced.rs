@@ -1,4 +1,4 @@
-//! A source whose rows say where they come from: columns with the name of the file, and with the row's number in it.
+//! A source whose rows name their origin: columns with the file's name, and with the row's number in it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl<'a> Traced<'a> {
     /// Returns the rows of `source` with these columns.
     ///
     /// # Errors
-    /// A column of the source has one of the names; rows are to be numbered, and the source has not all of them.
+    /// A column of the source has one of the names; rows are to be numbered, but the source leaves some out.
     pub fn new(source: &'a dyn Source, columns: LineageColumns) -> Result<Self> {
         let added = columns.fields();
         let taken = added.iter().find(|field| source.schema().index_of(field.name()).is_ok());
@@ -72,7 +72,7 @@ impl<'a> Traced<'a> {
         Ok(Self { schema: with(source.schema()), files: files.collect(), source, columns, before })
     }
 
-    /// The added columns of `rows` rows, of which the first has this place.
+    /// The added columns of `rows` rows, beginning with row `first` of the row group.
     fn arrays(&self, key: UnitKey, first: u64, rows: usize) -> Vec<ArrayRef> {
         let name = self.files.get(key.file as usize).map_or("", |file| file.name.as_str());
         let from = self.before.get(&(key.file, key.row_group)).copied().unwrap_or_default() + first;

@@ -111,8 +111,8 @@ pub struct SourceFile {
 pub struct Facts {
     /// The number of rows.
     pub rows: u64,
-    /// Whether the number of a unit's rows is known before it is read. If not, [`Unit::rows`] counts what the
-    /// rows are made from.
+    /// Whether the number of a unit's rows is known before it is read. If not, [`Unit::rows`] counts the
+    /// source rows that they are made from.
     pub knows_rows: bool,
     /// How columns were selected and renamed, a part of a load's identity; empty if they were not.
     pub mapping: String,
@@ -126,7 +126,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Of a source that has all rows of its files, in any order of units.
+    /// The facts of a source that has all rows of its files, in any order of units.
     pub fn of_files(files: &[SourceFile], mapping: impl Into<String>) -> Self {
         Self {
             rows: files.iter().map(|file| file.rows).sum(),
@@ -144,11 +144,11 @@ impl Facts {
 pub struct RowPlace {
     /// Its number in its row group, where all rows count, from 0.
     pub row: u64,
-    /// Where it is, if people know it by something else than that number, such as a line.
+    /// Its place, if people know it by something other than that number, such as a line.
     pub name: Option<String>,
 }
 
-/// What a reader reads. A source over another one passes it on, and changes it.
+/// The columns and rows that a reader reads. A source over another one passes it on, and changes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Read<'c> {
     /// These columns, given by their positions in the schema; `None` for all.
@@ -269,7 +269,7 @@ impl UnitReader for Projected<'_> {
 }
 
 impl Read<'_> {
-    /// What `reader` reads, for a source that has no way to number rows and to read fewer columns.
+    /// Restricts `reader`, for a source that cannot number rows or read fewer columns.
     pub fn of<'a>(self, reader: Box<dyn UnitReader + 'a>) -> Box<dyn UnitReader + 'a> {
         match self.columns {
             _ if self.numbered => Box::new(NotNumbered),
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn the_units_loaded_last_are_smaller() {
         const K: u64 = 1024;
-        // Of two equal row groups the later is loaded last; a smaller one is loaded after both.
+        // Between two equal row groups the later is loaded last; a smaller one is loaded after both.
         assert_eq!(plan(&[256 * K, 256 * K], 128 * K), [vec![128 * K; 2], vec![32 * K; 8]]);
         assert_eq!(plan(&[100 * K, 300 * K], 128 * K)[0], [32 * K, 32 * K, 32 * K, 4 * K]);
         assert_eq!(plan(&[100 * K, 300 * K], 128 * K)[1][..2], [128 * K, 32 * K]);

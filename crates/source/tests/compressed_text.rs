@@ -1,4 +1,4 @@
-//! Compressed text, and text in other encodings: the same records as those of the plain file.
+//! Compressed text, and text in other encodings, has the same records as the plain file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -462,7 +462,7 @@ fn statistics_skip_row_groups_and_page_indexes_skip_pages() {
     with_filtered(&files, "n >= 950 and n < 3010", |filtered| {
         let pruned = filtered.pruned().unwrap();
         assert_eq!((pruned.row_groups, pruned.row_groups_pruned, pruned.row_groups_whole), (5, 1, 2));
-        // Of the first and the fourth row group one page of ten is read.
+        // The first and the fourth row group each need one page of ten.
         assert_eq!((pruned.pages, pruned.pages_pruned), (20, 18));
         assert_eq!(rows_of(filtered, 700, 64, false), (950..3010).collect::<Vec<_>>());
     });

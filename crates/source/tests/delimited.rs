@@ -321,7 +321,7 @@ fn the_error_of_a_text_that_does_not_fit_names_the_options_that_would() {
     let read = opened(b"a,b\nZo\xeb,1\n", &DelimitedOptions::default(), 64);
     let error = read.err().unwrap().to_string();
     assert!(error.contains("fits --text-encoding windows-1252"), "{error}");
-    // The text fits the options that are in effect: no other ones are proposed.
+    // The text fits the options in effect, so the error proposes nothing else.
     let error = refused("a,b\n1,2\n3,4\n5\n", &DelimitedOptions::default());
     assert!(!error.contains("fits"), "{error}");
 }
@@ -375,7 +375,7 @@ fn a_dialect_or_a_type_is_part_of_the_identity_and_content_of_the_fingerprint() 
 fn lines_may_end_with_carriage_returns_alone() {
     let mut options = DelimitedOptions { types: all_text(2), ..DelimitedOptions::default() };
     for text in ["c0,c1\r1,\"x\ry\"\r\r2,z\r", "c0,c1\r1,\"x\ry\"\r\n2,z"] {
-        // The second has a newline, too, so that its carriage returns are characters.
+        // The second also has a newline, so that its carriage returns are characters.
         if text.contains('\n') {
             continue;
         }

@@ -19,7 +19,7 @@ type Column<'a> = (&'a str, i32, Option<i32>, Option<(i32, Option<i32>)>, i32);
 const DECIMAL: i32 = 5;
 
 const GOOD: Column<'_> = ("good", 2, None, None, 0);
-/// What Sawmill cannot read, each for another reason.
+/// Columns that Sawmill cannot read, each for another reason.
 const BAD: [Column<'_>; 4] = [
     ("of an unknown type", 42, None, None, 0),
     ("with too many digits", 7, Some(40), Some((DECIMAL, Some(80))), 0),

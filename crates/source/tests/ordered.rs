@@ -12,7 +12,7 @@ use sawmill_source::{
     Addressed, ByRow, Control, DelimitedFiles, DelimitedOptions, IndexPlace, Order, OrderedRows, Slot, Source,
 };
 
-/// A row of a test: when it is, and what it says.
+/// A row of a test: its time and its text.
 type Row = (Option<i64>, String);
 
 fn text_of(row: &Row) -> String {
@@ -202,7 +202,7 @@ fn a_left_index_is_used_again_if_it_is_whole_and_its_copies_are_too() {
             let found: Vec<Vec<Row>> = read(&ordered, 7_000, 512).into_iter().map(|(_, rows)| rows).collect();
             assert!(found == wanted);
         };
-        // What a killed process leaves.
+        // The leftovers of a killed process.
         let kept = directory.path().join("kept");
         let ordered = open();
         let left = std::fs::read_dir(&place.directory).unwrap().next().unwrap().unwrap().path();

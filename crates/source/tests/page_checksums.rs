@@ -1,5 +1,4 @@
-//! Pages whose bytes do not match their checksums are rejected, whichever decoder reads the column, unless
-//! the check is off.
+//! Every decoder rejects pages whose bytes do not match their checksums, unless the check is off.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

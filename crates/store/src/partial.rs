@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What follows the name and the run.
+/// The suffix after the name and the run.
 const SUFFIX: &str = ".partial";
 
 /// A name for the file at `path` while it is not whole. Each call gives another.

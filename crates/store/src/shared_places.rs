@@ -27,7 +27,7 @@ pub fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(in_the_way()) }
 }
 
-/// Makes a folder for its owner alone. One that exists stays as it is.
+/// Makes a folder for its owner alone. An existing one is not changed.
 ///
 /// # Errors
 /// The folder cannot be made.

@@ -1,4 +1,4 @@
-//! A file that is whole or not there at all. Devices, pipes and terminals are written to as they are.
+//! A file that is whole or not there at all. Devices, pipes and terminals are written to directly.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
@@ -13,10 +13,10 @@ use crate::shared_places;
 const MAX_LINKS: usize = 40;
 
 /// A file that takes its name only when every byte is on disk. Until then it has a unique name, in all
-/// processes, with `.partial` at its end. It is removed when it is dropped before.
+/// processes, with `.partial` at its end. Dropping it earlier removes it.
 ///
-/// What has the name already decides what happens to it: a regular file is replaced; through a link, the file
-/// that it leads to is; a device, a pipe or a terminal gets the bytes at once.
+/// An existing file of that name decides: a regular file is replaced; a link leads to the file to replace; a
+/// device, a pipe or a terminal gets the bytes at once.
 ///
 /// ```
 /// use std::io::Write;
@@ -120,7 +120,7 @@ impl WholeFile {
         loop {
             let partial = partial_name(path);
             let file = how.write(true).create_new(true).open(&partial)?;
-            // Without locks nothing is lost: then nothing is taken for abandoned either.
+            // Without locks nothing is lost, because no file counts as abandoned.
             let _ = file.lock();
             // Another process may have taken it for abandoned between the two calls.
             if partial.exists() {
@@ -181,7 +181,7 @@ impl WholeFile {
 
     /// Closes the file until the next write: there are more files under way than may be open.
     pub fn park(&mut self) {
-        // Whoever reads a pipe would take that for its end.
+        // A reader of a pipe would take that for its end.
         if !self.is_stream {
             self.file = None;
         }
@@ -216,8 +216,8 @@ impl WholeFile {
         Ok(identity)
     }
 
-    /// Puts the file and its name on disk, unless a file has the name. Returns whether it got it. Of several
-    /// files that are given a name at the same time, one gets it.
+    /// Puts the file and its name on disk, unless a file has the name. Returns whether it got it. If several
+    /// files compete for a name, one gets it.
     ///
     /// # Errors
     /// When the disk fails, or its file system has no links.
@@ -237,7 +237,7 @@ impl WholeFile {
     /// Puts the file and its name on disk.
     ///
     /// # Errors
-    /// When the disk fails; then it does not have its name, or has it perhaps not after a crash.
+    /// The disk fails. The file then lacks its name, or may lose it in a crash.
     pub fn finish(self) -> io::Result<()> {
         let directory = directory_of(&self.path).to_owned();
         let is_stream = self.is_stream;
@@ -283,7 +283,7 @@ impl Drop for WholeFile {
     }
 }
 
-/// What tells a file from another one of the same name.
+/// Identifies a file among others of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     file: (u64, u64),

@@ -1,4 +1,4 @@
-//! A server that restarts, and what it answers until it has recovered.
+//! A restarting server, and its answers until it has recovered.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};

@@ -60,7 +60,7 @@ pub(super) fn respond(
         Some(Fault::Echo(time)) => {
             run_on(shared, statement.to_owned(), request.schema.clone(), rows.to_vec(), time);
         }
-        // Of the two answers the client gets the second.
+        // The client gets the second of both answers.
         Some(Fault::Twice) => drop(shared.engine.bulk(statement, &request.schema, rows, usize::MAX)),
         Some(Fault::LostShard) => return Ok(every_row(5002, "One or more shards are not available")),
         Some(Fault::Blocked) => {

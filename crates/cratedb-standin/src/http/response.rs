@@ -10,13 +10,13 @@ use crate::store::{Answer, Error, RowResult};
 pub(super) enum End {
     /// The connection has ended.
     Cut,
-    /// It stays open, and nothing comes any more.
+    /// It stays open and silent.
     Silent,
 }
 
 /// The response to a rejected request.
 pub(super) fn refused(error: &Error) -> (u16, String) {
-    // Like the real server, repeats what it was sent.
+    // Like the real server, repeats the request's text.
     let body = format!("{{\"error\":{{\"message\":{},\"code\":{}}}}}", quoted(&error.message), error.code);
     (error.status, body)
 }

@@ -52,7 +52,7 @@ impl Connection<'_> {
             Some(Fault::Echo(time)) => {
                 self.run_on(sql, (columns.clone(), rows.clone(), conflict.clone()), time);
             }
-            // Of the two answers the client gets the second.
+            // The client gets the second of both answers.
             Some(Fault::Twice) => {
                 drop(self.shared.engine.insert(&name, &columns, &rows, &conflict, usize::MAX));
             }

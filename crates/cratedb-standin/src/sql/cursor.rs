@@ -3,7 +3,7 @@
 use super::Name;
 use super::tokens::{Token, tokens};
 
-/// The tokens of a statement and how far they have been consumed.
+/// The tokens of a statement, and the position of the next one.
 pub(super) struct Cursor {
     tokens: Vec<Token>,
     at: usize,

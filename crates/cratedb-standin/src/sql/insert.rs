@@ -5,7 +5,7 @@ use super::tokens::Token;
 use super::{Cast, Expression, OnConflict, Statement};
 use crate::types::{Policy, Type};
 
-/// What a column is selected from.
+/// The source of a selected column.
 enum Selected {
     Column(String),
     Parameter(usize),

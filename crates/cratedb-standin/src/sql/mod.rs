@@ -101,14 +101,14 @@ pub(crate) struct Select {
     pub(crate) limit: Option<usize>,
 }
 
-/// What becomes of a row whose key exists.
+/// The effect on a row whose key exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OnConflict {
     /// It is refused.
     Refuse,
     /// `DO NOTHING`
     Ignore,
-    /// `(key) DO UPDATE SET`: these columns of the existing row get its values.
+    /// `(key) DO UPDATE SET`: these columns of the existing row take the new row's values.
     Update { key: Vec<String>, set: Vec<String> },
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, String> {
     Ok(out)
 }
 
-/// The text from one mark to the next, where a doubled mark stands for itself.
+/// The text up to the closing mark. A doubled mark is one mark of the text.
 fn enclosed(characters: &[char], at: &mut usize, mark: char) -> Result<String, String> {
     let mut text = String::new();
     *at += 1;

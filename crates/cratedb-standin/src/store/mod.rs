@@ -28,11 +28,11 @@ pub(crate) const VERSION: &str = "6.4.3";
 pub struct Engine {
     tables: Mutex<BTreeMap<Name, Table>>,
     jobs: jobs::Jobs,
-    /// The version that it names, where it is not [`VERSION`].
+    /// The version to report, if not [`VERSION`].
     version: Mutex<Option<String>>,
     /// The user may not read the schema `sys`.
     denies_sys: AtomicBool,
-    /// A rename leaves the shards open: what was planned before it goes on into the renamed table.
+    /// A rename leaves the shards open: statements planned before it write to the renamed table.
     keeps_shards_open: AtomicBool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Error {
     pub(crate) status: u16,
     /// CrateDB's code.
     pub(crate) code: u32,
-    /// What is wrong.
+    /// The error in words.
     pub(crate) message: String,
 }
 

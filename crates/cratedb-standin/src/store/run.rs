@@ -116,7 +116,7 @@ impl Engine {
     }
 }
 
-/// A table of `sys` with one row, of which only these columns are known. Values are JSON.
+/// A table of `sys` with one row and only these known columns. Values are JSON.
 fn one_row(select: Select, known: &[(&str, String)]) -> Result<Answer, Error> {
     let value =
         |column: &String| known.iter().find(|(name, _)| name == column).map(|(_, value)| value.clone());

@@ -37,7 +37,7 @@ pub(super) struct Table {
     pub(super) number: u64,
 }
 
-/// What happens to a row whose key a new row has.
+/// The effect of a new row on an existing row with its key.
 pub(super) enum Existing {
     /// The new row is an error.
     Refuses,
@@ -195,7 +195,7 @@ impl Table {
         format!("CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{lines}\n)", name.0, name.1)
     }
 
-    /// What a statement says of rows whose key exists.
+    /// The effect of a statement on rows whose key exists.
     pub(super) fn existing(&self, conflict: &OnConflict) -> Result<Existing, Error> {
         let OnConflict::Update { key, set } = conflict else {
             return Ok(if *conflict == OnConflict::Ignore { Existing::Stays } else { Existing::Refuses });
@@ -279,7 +279,7 @@ impl Table {
         }
     }
 
-    /// Stores a row; one whose key exists becomes of that row what the statement says.
+    /// Stores a row. If its key exists, `existing` decides.
     fn place(&mut self, values: Vec<Value>, existing: &Existing) -> Result<(), Stop> {
         self.next += 1;
         let id = match self.key.as_slice() {

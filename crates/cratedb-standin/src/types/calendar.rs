@@ -1,6 +1,6 @@
 //! Dates and times.
 //!
-//! Its own, because CrateDB's timestamps span 292 million years, and those of `chrono` and `jiff` 262,000 and
+//! Hand-written, because CrateDB's timestamps span 292 million years, but `chrono`'s 262,000 and `jiff`'s
 //! 9,999.
 
 /// Milliseconds of `YYYY-MM-DD[THH:MM:SS[.f]][Z]`; truncates finer fractions.

@@ -1,4 +1,4 @@
-//! What the real server does to values, silently or not.
+//! The real server's changes to values, silent or not.
 
 use super::calendar::days;
 use super::*;

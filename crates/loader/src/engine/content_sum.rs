@@ -7,8 +7,8 @@
 //! one function sums both sides. Arrays and composite values contain type OIDs, which differ from server to
 //! server; they are hashed as zeros, so that the same rows have the same sum in every table. Each row is
 //! hashed with XXH3-128, and the hashes are added modulo 2^128. Row order therefore does not matter, a
-//! duplicate row counts twice, and sums of parts add up to the sum of the whole: units are summed where they
-//! are encoded, and what was added to a table is the difference of two sums.
+//! duplicate row counts twice, and sums of parts add up to the sum of the whole. So each unit is summed where
+//! it is encoded, and the sum of added rows is the difference of two sums.
 
 use std::fmt;
 use std::str::FromStr;

@@ -45,24 +45,24 @@ pub struct LoadOptions {
     pub unit_rows: u64,
     /// How often to reconnect in a row without committing a unit in between.
     pub retries: u32,
-    /// Minimum time to wait for a CrateDB cluster that becomes unavailable during the load, and for its answer before it
-    /// is asked whether it works on it. For PostgreSQL its `Server` says the latter.
+    /// Minimum time to wait for a CrateDB cluster that becomes unavailable during the load, and for its answer
+    /// before asking whether it still works on it. PostgreSQL's `Server` has its own limit for answers.
     pub patience: Duration,
-    /// Compare the content of the target with that of the source before the load counts as complete.
+    /// Compare the content of source and target before the load counts as complete.
     pub verify: bool,
     /// If the contents differ, find the units whose rows are missing.
     pub locate: bool,
     /// Load files again that earlier loads have completed.
     pub again: bool,
-    /// Append a file whose name is on record with other content. Otherwise such a file is an error, since its
-    /// earlier rows stay in the table.
+    /// Append a file whose name is on record with other content. Without this such a file is an error, since
+    /// its earlier rows stay in the table.
     pub append_changed: bool,
-    /// Replace the rows of such a file. The target says whether it can ([`Target::replacing`]).
+    /// Replace the rows of such a file. Not every target can ([`Target::replacing`]).
     pub replace_changed: bool,
     /// Rows of the table to hold in memory at once to find them, 12 bytes each; a larger table is read
     /// several times.
     pub locate_rows: u64,
-    /// What of the load this run does.
+    /// The share of the load that this run does.
     pub share: Share,
     /// The command for the record of the load, without addresses and passwords.
     pub command: Option<String>,
@@ -148,7 +148,7 @@ fn load_the_rest(
     Ok(report)
 }
 
-/// Loads the whole source, without looking for files that earlier loads brought.
+/// Loads the whole source, without looking for files of earlier loads.
 fn load_files(
     source: &dyn Source,
     target: &dyn Target,
@@ -239,7 +239,7 @@ struct UnderWay<'l> {
     control: &'l Control<'l>,
 }
 
-/// What a run did.
+/// The results of a run.
 struct Loaded {
     progress: Progress,
     bytes_read: u64,
@@ -271,7 +271,8 @@ impl UnderWay<'_> {
         progress
     }
 
-    /// Sends what is missing of one part. Confirmed units that the target loses meanwhile are sent again.
+    /// Sends the missing units of one part. If the target loses confirmed units during this, sends them
+    /// again.
     fn of_part(&self, mut runs: Vec<Vec<Unit>>) -> Result<Loaded> {
         let progress = self.resumed(&mut runs);
         let (mut bytes_read, mut waits, mut retries) = (0, Vec::new(), 0);
@@ -288,7 +289,7 @@ impl UnderWay<'_> {
         Ok(Loaded { progress, bytes_read, server_waits, verified: None })
     }
 
-    /// What the target has on record of all parts now.
+    /// The recorded units of all parts at this moment.
     fn report_part(&self, part: Part, units: u64) -> Result<PartReport> {
         let recorded =
             retry_lost(self.options.retries, self.control, || self.session.recorded(self.control))?;
@@ -315,8 +316,8 @@ impl UnderWay<'_> {
             .advise("run the parts that have not ended (--part K/N), then finish; or load without --part"))
     }
 
-    /// Sends what is missing, verifies, and lets the session finish. Confirmed units that the target loses
-    /// before that are sent again.
+    /// Sends the missing units, verifies, and lets the session finish. If the target loses confirmed units
+    /// before that, sends them again.
     fn to_the_end(&self, mut runs: Vec<Vec<Unit>>) -> Result<Loaded> {
         let options = self.options;
         let progress = self.resumed(&mut runs);
@@ -387,7 +388,7 @@ impl UnderWay<'_> {
         Ok(verified)
     }
 
-    /// Compares what is on record with the plan, and with the target's content if verification is requested.
+    /// Compares the recorded rows with the plan, and with the target's content if verification is requested.
     fn verify(&self, total: &Tally) -> Result<Option<Verification>> {
         let (planned, recorded) = (self.source.rows(), total.rows + self.session.rejected());
         if self.source.facts().knows_rows && recorded != planned {
@@ -410,7 +411,7 @@ impl UnderWay<'_> {
 
 /// A session whose source was compared with the target's records of it.
 enum Opened<'a> {
-    /// The source holds what was loaded, as far as the notes say.
+    /// The source still holds the loaded rows, as far as the notes say.
     Same(Box<dyn Session + 'a>, Vec<Note>),
     /// The source has changed, and the load starts over.
     Changed(Error),

@@ -1,4 +1,4 @@
-//! Runs a load: workers and their schedule, the interface of a target, and the proof of what it holds.
+//! Runs a load: workers and their schedule, the interface of a target, and the proof of its content.
 
 pub(crate) mod content_sum;
 pub(crate) mod load;

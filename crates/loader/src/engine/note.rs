@@ -5,10 +5,10 @@ use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 
-/// A remark on a load for the user, by what it is about. It reads, and is serialized, as its text.
+/// A remark on a load for the user. It displays and serializes as its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Rows were rejected: where they are, or what was not compared because of them.
+    /// Rows were rejected: where they are, or which comparison was skipped because of them.
     Rejected(String),
     /// The route that rows take into a partitioned table, and why.
     Route(String),

@@ -8,7 +8,7 @@ use std::fmt;
 use sawmill_source::Unit;
 use serde::Serialize;
 
-/// What of a load a run does.
+/// The share of a load that a run does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Share {
     /// All of it.
@@ -16,8 +16,7 @@ pub enum Share {
     Whole,
     /// One part; the load is not finished.
     Part(Part),
-    /// What comes after the last unit, if all units are loaded: it verifies, if requested, and puts the table in
-    /// its place.
+    /// The end of the load, if all units are loaded: verifies if requested, and puts the table in its place.
     Finish,
 }
 
@@ -32,7 +31,7 @@ impl Part {
     /// The most parts of a load.
     pub const MAX: u32 = 10_000;
 
-    /// Part `number` of `of` parts, counted from 1; `None` if there is no such part, or there are more than
+    /// Part `number` of `of` parts, counted from 1. `None` if `number` is out of range, or `of` exceeds
     /// [`MAX`](Self::MAX).
     pub fn new(number: u32, of: u32) -> Option<Self> {
         ((1..=of).contains(&number) && of <= Self::MAX).then_some(Self { number, of })
@@ -48,14 +47,14 @@ impl Part {
         self.of
     }
 
-    /// The part that has the row with this number, of so many.
+    /// The part that has row number `row` of `rows`.
     fn holding(self, row: u64, rows: u64) -> u32 {
         let at = u128::from(row) * u128::from(self.of) / u128::from(rows.max(1));
         (at as u32).min(self.of - 1) + 1
     }
 
-    /// The units of this part: neighbours, and in all parts about as many rows. With `whole` each of the runs is in
-    /// one part.
+    /// The units of this part: neighbours, with about as many rows as each other part. With `whole` no run is
+    /// divided between parts.
     pub(crate) fn of_runs(self, runs: Vec<Vec<Unit>>, whole: bool) -> Vec<Vec<Unit>> {
         // A source that does not know its rows has units of at least one.
         let weight = |unit: &Unit| unit.rows.max(1);
@@ -82,14 +81,14 @@ impl fmt::Display for Part {
     }
 }
 
-/// What the target has on record of all parts of a load.
+/// The records of all parts of a load.
 #[derive(Clone, Debug, Serialize)]
 pub struct PartReport {
     /// The part that this run loaded.
     pub part: Part,
     /// Units of all parts.
     pub units: u64,
-    /// Those on record when this part had ended.
+    /// Units on record when this part had ended.
     pub units_recorded: u64,
     /// Their rows.
     pub rows_recorded: u64,

@@ -1,4 +1,4 @@
-//! Counts what a load has done: the units whose commit the target confirmed, and their content sum.
+//! Counts a load's progress: the units whose commit the target confirmed, and their content sum.
 //!
 //! A confirmed commit may be lost. A server that does not flush its log (`synchronous_commit = off`), or a
 //! lagging replica that was promoted, comes back without the last commits. The loader therefore keeps a list
@@ -14,7 +14,7 @@ use sawmill_source::{Control, Result, Source, Unit, UnitKey};
 use crate::engine::content_sum::Tally;
 use crate::engine::target::{Arrived, Session};
 
-/// What the workers have committed so far.
+/// The units that the workers have committed so far.
 pub(crate) struct Progress {
     pub bytes_sent: AtomicU64,
     pub retries: AtomicU64,
@@ -87,8 +87,8 @@ impl Progress {
         control.phase().add_bytes(bytes);
     }
 
-    /// Asks the target which of the counted units it still holds. Returns the others, which are no longer
-    /// counted and have to be sent again, divided and ordered as in the plan.
+    /// Asks the target which of the counted units it still holds. Stops counting the others and returns them
+    /// to be sent again, divided and ordered as in the plan.
     ///
     /// # Errors
     /// A lost connection; a different server at the same address.

@@ -21,17 +21,17 @@ pub struct LoadReport {
     pub files_loaded: u64,
     /// Files that earlier loads had completed.
     pub files_already: u64,
-    /// Rows of the source that are in the target now, those of earlier runs included.
+    /// Rows of the source that are in the target now, including rows of earlier runs.
     pub rows: u64,
     /// Rows in the table, counted in this run, rows of other writers included; `None` if this run did not
     /// count.
     pub rows_in_table: Option<u64>,
     /// Rows that this run committed.
     pub rows_loaded: u64,
-    /// Rows that this run found in the target when it sent them first, under their keys and with their
-    /// values: of an earlier load, or equal rows of this one; and rows that gave way to others with their keys.
+    /// Rows that the target already had with equal keys and values when this run first sent them, from an earlier
+    /// load or this one. Also counts rows that gave way to others with their keys.
     pub rows_there_before: u64,
-    /// Rows that the target refused and that went to the rejects file, those of earlier runs included.
+    /// Rows that the target refused and that went to the rejects file, including rows of earlier runs.
     pub rows_rejected: u64,
     /// Total length of the source's files in bytes.
     pub bytes_in: u64,
@@ -55,13 +55,13 @@ pub struct LoadReport {
     pub verified: Option<Verification>,
     /// The comparison was one of keys: rows of the table, or newer ones, went before rows of the source.
     pub verified_by_key: bool,
-    /// What the server spent the connections' time on, if that could be sampled.
+    /// How the server spent the connections' time, if that could be sampled.
     pub server_waits: Option<ServerWaits>,
-    /// What the target has on record of all parts, if this run loaded one of several.
+    /// The target's records of all parts, if this run loaded one of several.
     pub part: Option<PartReport>,
     /// This run put rows in place that others had loaded in parts.
     pub finished: bool,
-    /// What was done about columns by which the files and the table differ.
+    /// The changes made for columns by which the files and the table differ.
     pub columns: ColumnChanges,
     /// Further remarks for the user.
     pub notes: Vec<Note>,
@@ -144,8 +144,8 @@ impl LoadReport {
         self.notes.extend(other.notes);
     }
 
-    /// Adds what a later load of the same source, in the same run, found and sent again because the target
-    /// had lost it.
+    /// Adds the results of a later load of the same source in the same run, which found and resent units that
+    /// the target had lost.
     pub fn sent_again(&mut self, again: Self) {
         let Self { rows, content, verified, rows_rejected, mut notes, .. } = again;
         let lost = again.units.saturating_sub(again.units_resumed);

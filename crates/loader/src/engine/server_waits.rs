@@ -1,4 +1,4 @@
-//! What the server spent a load's connections on, according to samples.
+//! How the server spent a load's connections, according to samples.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl ServerWaits {
 }
 
 impl fmt::Display for ServerWaits {
-    /// What was seen in one sample of a hundred or more.
+    /// Names shares of at least 0.5 % of the samples.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shares = [
             (self.working, "worked"),

@@ -26,8 +26,8 @@ use crate::table::schema_change::ColumnChanges;
 
 /// A table in a database at an address.
 pub trait Target: Sync {
-    /// What the target knows about each file of the source when rows are appended; `None` if the whole source
-    /// is to be loaded.
+    /// The target's knowledge of each file of the source when rows are appended; `None` if the whole source
+    /// has to be loaded.
     ///
     /// # Errors
     /// No connection; a loaded file whose content has changed since; a target that has lost rows; an
@@ -41,8 +41,8 @@ pub trait Target: Sync {
         Ok(None)
     }
 
-    /// The same target for one file whose content has changed: its rows take the place of those that it had. `None` if the
-    /// target cannot replace the rows of a file.
+    /// The same target for one file with changed content: the file's rows replace its earlier ones. `None` if
+    /// the target cannot replace the rows of a file.
     fn replacing(&self) -> Option<Box<dyn Target + '_>> {
         None
     }
@@ -50,7 +50,7 @@ pub trait Target: Sync {
     /// Whether the target has answered since it was named: a connection that is lost then is opened again.
     fn has_answered(&self) -> bool;
 
-    /// Prepares the target for the source, or finds out how far an earlier run got.
+    /// Prepares the target for the source, or finds out how far an earlier run progressed.
     ///
     /// # Errors
     /// Everything that can be detected before a row is sent: no connection, no permission, a table
@@ -81,7 +81,7 @@ pub trait Session: Sync {
     /// The state in which the load found the target.
     fn state(&self) -> LoadState;
 
-    /// Maximum rows of a unit: that of an earlier run, so that units stay the same.
+    /// Maximum rows of a unit. A resumed load keeps its earlier value, so that units stay the same.
     fn unit_rows(&self) -> u64;
 
     /// The source in the order in which the target takes it, if that differs from the source's own order.
@@ -100,8 +100,8 @@ pub trait Session: Sync {
         Ok(None)
     }
 
-    /// Units of which only the whole load shows that their rows have to be accounted for once more. They are
-    /// on record no longer and will be sent again. `total` is the sum of all units.
+    /// Units whose rows have to be accounted for again, as only the whole load shows. They have left the
+    /// records and will be sent again. `total` is the sum of all units.
     ///
     /// # Errors
     /// A lost connection; rows that cannot be in the target, with their places.
@@ -151,7 +151,7 @@ pub trait Session: Sync {
     /// Creates an encoder for one thread.
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>>;
 
-    /// Creates a writer with its own connection, or with the session's if there can be no other.
+    /// Creates a writer with its own connection, or with the session's if only one is allowed.
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter + '_>>;
 
     /// Compares the target's content with `expected`, the sum of all units.
@@ -185,13 +185,13 @@ pub trait Session: Sync {
         false
     }
 
-    /// Samples what the server spends the load's connections on, until `done` is set and the calling thread
-    /// is unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
+    /// Samples how the server spends the load's connections, until `done` is set and the calling thread is
+    /// unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
     fn watch(&self, _done: &AtomicBool, _control: &Control<'_>) -> Option<ServerWaits> {
         None
     }
 
-    /// What was done about columns by which the files and the table differ.
+    /// The changes made for columns by which the files and the table differ.
     fn column_changes(&self) -> ColumnChanges {
         ColumnChanges::default()
     }
@@ -274,14 +274,14 @@ pub enum Refusal {
         row: usize,
         /// Name of the column.
         column: String,
-        /// The value, and what is wrong with it.
+        /// The value, and its fault.
         what: String,
     },
     /// The blocks could not be handed out.
     Stopped(Error),
 }
 
-/// What a decoding thread hands to a sending thread.
+/// A message from a decoding thread to a sending thread.
 #[derive(Debug)]
 pub enum Parcel {
     /// The beginning of a unit.
@@ -299,10 +299,10 @@ pub type Parcels = tokio::sync::mpsc::Receiver<Parcel>;
 
 /// Sends units and commits them.
 pub trait UnitWriter {
-    /// What the target recorded of a unit whose commit may have been lost.
+    /// The record of a unit whose commit may have been lost.
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>>;
 
-    /// Takes the parcels of one unit up to its `End`. Returns the units that it committed meanwhile, each
+    /// Takes the parcels of one unit up to its `End`. Returns the units that it has committed by then, each
     /// with its record: usually this one, or none while the writer collects several for one commit.
     ///
     /// Returns `Ok(None)` if the channel closed before the end: nothing of the unit was committed.

@@ -1,4 +1,4 @@
-//! Compares what was loaded with what is in the target.
+//! Compares the loaded rows with the target's content.
 
 use sawmill_source::{Error, Kind, Result};
 use serde::Serialize;
@@ -49,9 +49,9 @@ impl std::fmt::Display for LocatedUnit {
 pub struct Verification {
     /// Names of the compared columns, in the order of the totals' counts.
     pub columns: Vec<String>,
-    /// What the source holds, without rejected rows.
+    /// The source's rows, without rejected ones.
     pub source: Tally,
-    /// What the target holds.
+    /// The target's rows.
     pub target: Tally,
     /// Rejected rows of the source, if the comparison leaves them out.
     #[serde(rename = "put_aside", skip_serializing_if = "is_zero")]

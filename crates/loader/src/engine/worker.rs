@@ -14,7 +14,7 @@ use crate::engine::progress::Progress;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{Arrived, Parcel, Parcels, Refusal, Session, UnitWriter};
 
-/// What a worker needs.
+/// The shared parts of a load that a worker needs.
 pub(crate) struct Worker<'a> {
     /// The worker's number, from 1; the names of its threads end in it.
     pub number: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Worker<'a> {
 pub(crate) struct InFlight {
     /// Units that the decoder took from the schedule and that are not confirmed as committed.
     units: Mutex<VecDeque<Unit>>,
-    /// Those of them whose rows the progress already counts.
+    /// The units in flight whose rows the progress already counts.
     counted: Mutex<HashSet<UnitKey>>,
     /// The worker's place in the schedule.
     place: Mutex<Option<usize>>,
@@ -165,7 +165,7 @@ fn send(parcels: &mpsc::Sender<Parcel>, parcel: Parcel) -> Result<()> {
     turns::wait_for(attempt, blocking)
 }
 
-/// Decodes and encodes the units in flight, then those of the schedule.
+/// Decodes and encodes the units in flight, then units from the schedule.
 fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Sender<Parcel>) -> Result<()> {
     let read = Read { numbered: worker.session.numbers_rows(), broken_text: true, ..Read::default() };
     let mut reader = worker.source.open(read, worker.options.batch_rows);

@@ -32,7 +32,7 @@ pub struct EarlierLoad {
     pub mapping: String,
 }
 
-/// A file of the source that a load brought.
+/// A file of the source that an earlier load contains.
 pub struct Found<'l> {
     /// Its position in the source.
     pub file: u32,
@@ -42,7 +42,8 @@ pub struct Found<'l> {
     pub place: u32,
 }
 
-/// What two loads must share to be loads of the same rows and columns of a file.
+/// Identifies the rows and columns that a load takes from its files. Loads with the same mapping agree on
+/// them.
 pub fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
     let by_position = if by_position { " by position" } else { "" };
     format!("files {}{by_position}", source.facts().mapping)
@@ -57,8 +58,8 @@ impl Remembered {
     }
 }
 
-/// What is known of a source whose files are all loaded again: the interrupted loads, which are finished
-/// first. `None` if there are none, or if one of them is the load of ID `own`, which resumes by itself.
+/// The rest of the work if all files of a source are loaded again: interrupted loads are finished first.
+/// `None` if there are none, or if one of them is the load of ID `own`, which resumes anyway.
 pub fn loaded_again(
     source: &dyn Source,
     here: &[&EarlierLoad],
@@ -70,11 +71,12 @@ pub fn loaded_again(
         .then(|| Remembered::with_the_rest(source, unfinished, BTreeSet::new()))
 }
 
-/// The loads without the load of ID `own` if that was begun for other content of its files and has committed nothing:
-/// it says nothing of the files as they are now, which another load may have brought.
+/// The loads, except the load of ID `own` if it began for other content of its files and has committed
+/// nothing. Such a record says nothing about the files as they are now, and another load may have loaded
+/// them.
 ///
 /// # Errors
-/// Those of `holds_nothing`.
+/// Errors of `holds_nothing`.
 pub fn without_void<'l>(
     source: &dyn Source,
     mut here: Vec<&'l EarlierLoad>,
@@ -99,9 +101,9 @@ pub fn is_known_list(source: &dyn Source, here: &[&EarlierLoad], own: &str) -> b
     here.iter().any(|load| load.id == own && as_before(load))
 }
 
-/// Whether the source has to be appended to its table: a load made the table, and one of some of the source's files
-/// has filled it. The source of the load that made it is that load, repeated; with
-/// [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while its files are unchanged.
+/// Whether to append the source to its table: a load made the table, and one with some of the source's files
+/// filled it. The same files as in the load that made it repeat that load instead; with
+/// [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
 pub fn adds_files(source: &dyn Source, loads: &[&EarlierLoad], options: &LoadOptions) -> bool {
     let names: Vec<&String> = source.files().iter().map(|file| &file.name).collect();
     let complete: Vec<&EarlierLoad> = loads.iter().copied().filter(|load| load.complete).collect();
@@ -118,7 +120,7 @@ pub fn adds_files(source: &dyn Source, loads: &[&EarlierLoad], options: &LoadOpt
         && names.iter().any(|name| known.contains(name))
 }
 
-/// The files that complete loads brought; of several loads of a file, the last one.
+/// The source's files that complete loads contain. If several loads contain a file, the last one counts.
 pub fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
     let mut known: HashMap<(&str, &str), (&'l EarlierLoad, u32)> = HashMap::new();
     for load in loads.iter().filter(|load| load.complete) {
@@ -182,7 +184,7 @@ pub fn broken_off(
     Ok(unfinished)
 }
 
-/// Those of the new files whose earlier content was loaded before.
+/// The new files that were loaded before with other content.
 fn changed_files(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<u32> {
     let recorded = loads.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
     let known: BTreeSet<(&String, &String)> = recorded.collect();
@@ -195,11 +197,12 @@ fn changed_files(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Ve
     new.iter().filter(is_changed).copied().collect()
 }
 
-/// Takes the files whose earlier content was loaded before out of the new ones, if their rows are to be replaced;
-/// otherwise remarks about them.
+/// If their rows are to be replaced, moves the files that were loaded before with other content out of the
+/// new ones. Otherwise adds remarks about them.
 ///
 /// # Errors
-/// Such a file, unless [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] allows it.
+/// There is such a file, and neither [`LoadOptions::append_changed`] nor [`LoadOptions::replace_changed`] is
+/// set.
 pub fn of_another_content(
     source: &dyn Source,
     loads: &[&EarlierLoad],
@@ -235,7 +238,7 @@ pub fn of_another_content(
     }
 }
 
-/// What a load recorded of some files.
+/// A load's records of some files.
 pub struct Recorded<'a> {
     /// The load.
     pub load: &'a EarlierLoad,
@@ -248,10 +251,10 @@ pub struct Recorded<'a> {
 }
 
 impl Recorded<'_> {
-    /// Compares the files with what was recorded of them.
+    /// Compares the files with their recorded sums.
     ///
     /// # Errors
-    /// A file whose content is no longer what was loaded; a file that cannot be read.
+    /// A file whose content has changed since it was loaded; a file that cannot be read.
     pub fn compare(
         &self,
         portion: &Portion<'_>,

@@ -1,4 +1,4 @@
-//! Recognises a load's source: which files it has, and whether they still hold what was loaded.
+//! Recognises a load's source: its files, and whether they still hold the loaded rows.
 //!
 //! ```text
 //! name ─▶ fingerprint (length, footer) ─▶ stamp (what the file system says) ─▶ content (sums of its units)
@@ -78,7 +78,7 @@ impl RecordedFiles {
         Self { stamps: stamps.collect(), ..self.clone() }
     }
 
-    /// Positions in `files` of those whose stamp differs from the recorded one: their content may have
+    /// Positions in `files` of files whose stamp differs from the recorded one, so their content may have
     /// changed.
     pub fn untrusted(&self, files: &[SourceFile]) -> BTreeSet<u32> {
         let recorded: HashMap<&str, &Option<String>> =

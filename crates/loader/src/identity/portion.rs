@@ -8,7 +8,7 @@ use sawmill_source::{
     Facts, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, recut,
 };
 
-/// Some files of a source, renumbered in the given order. The plan is that of a source with these files
+/// Some files of a source, renumbered in the given order. The plan is the same as for a source of these files
 /// alone.
 pub struct Portion<'a> {
     source: &'a dyn Source,

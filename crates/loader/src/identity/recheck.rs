@@ -1,4 +1,4 @@
-//! Checks that the source still holds what was loaded, by computing the sums of its units again.
+//! Checks that the source still holds the loaded rows, by computing the sums of its units again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -16,13 +16,13 @@ use crate::engine::worker::refusal_error;
 /// Creates the encoder of a thread.
 pub type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
 
-/// Compares the content of the committed units with what the source holds now, and records the stamps of
-/// files that are unchanged. A load that will be verified compares all of these units, another load only
-/// those of untrusted files ([`RecordedFiles::untrusted`](super::RecordedFiles::untrusted)). Returns whether
+/// Compares the content of the committed units with the source's present content, and records the stamps of
+/// files that are unchanged. A load that will be verified compares all of these units, other loads only the
+/// units of untrusted files ([`RecordedFiles::untrusted`](super::RecordedFiles::untrusted)). Returns whether
 /// every such unit could be compared.
 ///
 /// # Errors
-/// A file whose content is no longer what was loaded, with its row group; a file that cannot be read.
+/// A file whose content has changed since it was loaded, with its row group; a file that cannot be read.
 pub(crate) fn recheck(
     source: &dyn Source,
     session: &dyn Session,
@@ -115,7 +115,7 @@ pub(crate) fn by_row_group<'t>(
     groups
 }
 
-/// The error for a file whose content is no longer what was loaded.
+/// The error for a file whose content has changed since it was loaded.
 pub(crate) fn changed(
     source: &dyn Source,
     (file, row_group): (u32, u32),

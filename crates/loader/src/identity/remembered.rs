@@ -1,4 +1,4 @@
-//! Files that the target already holds, recognised one by one rather than by the list that they came in.
+//! Recognises files that the target already holds, one by one, not by the list that names them.
 
 use sawmill_source::Result;
 
@@ -6,14 +6,14 @@ use crate::engine::content_sum::Tally;
 use crate::engine::note::Note;
 use crate::engine::verification::Verification;
 
-/// What a target knows about the files of an appended source; files are identified by position.
+/// The target's knowledge of an appended source's files; files are identified by position.
 #[derive(Clone, Debug, Default)]
 pub struct Remembered {
     /// Files that earlier loads completed and that are unchanged.
     pub already: Vec<AlreadyLoaded>,
     /// The files of each interrupted earlier load, in its order; these loads are finished first.
     pub unfinished: Vec<Vec<u32>>,
-    /// Files whose rows are to be replaced, since they have other content now.
+    /// Files with changed content, whose rows are to be replaced.
     pub replaced: Vec<u32>,
     /// The other files.
     pub new: Vec<u32>,
@@ -31,7 +31,7 @@ impl Remembered {
         loaded
     }
 
-    /// Verifies the files by a comparison of all that was loaded into the table with what it holds.
+    /// Verifies the files by a comparison of all loaded rows with the whole table.
     ///
     /// # Errors
     /// The two differ.
@@ -42,7 +42,7 @@ impl Remembered {
         Ok(())
     }
 
-    /// Notes that the table was not compared, because its columns are not those of all loads.
+    /// Notes that the table was not compared, because its columns have changed between loads.
     pub fn note_other_columns(&mut self) {
         let what = "the files were compared with the records of their loads, but not with the table, whose columns have changed \
                     since (sawmill verify compares whole tables)";
@@ -62,7 +62,7 @@ impl Remembered {
 pub struct AlreadyLoaded {
     /// Its position in the source.
     pub file: u32,
-    /// Totals of what was loaded of it.
+    /// Totals of its loaded rows.
     pub tally: Tally,
     /// Its rejected rows.
     pub rejected: u64,

@@ -1,8 +1,8 @@
-//! The mode of a load: what it does to its table.
+//! The mode of a load: how it changes its table.
 
 use serde::Serialize;
 
-/// What a load does to its table.
+/// How a load treats its table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {

@@ -75,7 +75,7 @@ impl TableName {
         self.with_suffix(&format!("{PART}{number}"))
     }
 
-    /// Whether `name` is that of a [`part`](Self::part).
+    /// Whether `name` belongs to a [`part`](Self::part).
     pub fn has_part(&self, name: &str) -> bool {
         let number = name.rsplit_once(PART).and_then(|(_, digits)| digits.parse().ok());
         number.is_some_and(|number| self.part(number).name == name)
@@ -130,7 +130,7 @@ pub fn fitted(name: &str, suffix: &str) -> String {
     format!("{}{hash}{suffix}", &name[..keep])
 }
 
-/// Refuses a name that PostgreSQL would not keep as it is.
+/// Refuses a name that PostgreSQL would not keep unchanged.
 pub fn check_name(name: &str) -> Result<(), String> {
     check_length(name, MAX_LENGTH)
 }

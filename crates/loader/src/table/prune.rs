@@ -1,4 +1,4 @@
-//! Which records of loads can go: those that no later load needs to know what a table holds.
+//! Which records of loads can go: those that later loads do not need to know a table's content.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ pub enum Kept {
     Unfinished,
     /// It came into use while records were pruned.
     Changed,
-    /// It belongs to a load of several tables, of which another part is kept.
+    /// It belongs to a load of several tables that keeps another part.
     OfSeveral,
 }
 
@@ -81,7 +81,7 @@ impl Pruned {
         pruned
     }
 
-    /// Those of the tables with these names alone. The decision needs the loads into all tables.
+    /// Restricts the decision to the tables with these names. Deciding still needs the loads into all tables.
     pub fn of_table(mut self, is_meant: impl Fn(&str) -> bool) -> Self {
         self.removed.retain(|load| is_meant(&load.table));
         self.kept.retain(|kept| is_meant(&kept.load.table));
@@ -116,7 +116,7 @@ fn is_merge(load: &LoadStatus) -> bool {
     load.mode == "upsert"
 }
 
-/// What the loads of several tables that belong together share.
+/// The common identity of loads of several tables that belong together.
 fn group(load: &LoadStatus) -> &str {
     load.load_id.split('/').next().unwrap_or_default()
 }

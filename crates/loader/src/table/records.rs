@@ -14,7 +14,7 @@ pub struct LoadFacts {
     pub command: Option<String>,
     /// Duration of the run that completed the load.
     pub seconds: Option<f64>,
-    /// What the load did about columns by which its files and the table differed.
+    /// The load's changes for columns by which its files and the table differed.
     #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
     pub columns: ColumnChanges,
     /// The columns of the table that the load fills, if they are not recorded elsewhere.
@@ -23,7 +23,7 @@ pub struct LoadFacts {
 }
 
 impl LoadFacts {
-    /// The facts of a load that begins or goes on.
+    /// The facts of a new or resumed load.
     pub fn new(command: Option<&str>, columns: ColumnChanges) -> Self {
         let version = Some(env!("CARGO_PKG_VERSION").to_owned());
         Self { version, command: command.map(str::to_owned), seconds: None, columns, filled: Vec::new() }
@@ -39,7 +39,7 @@ impl LoadFacts {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what the records hold; what cannot be read is unknown.
+    /// Reads a record's facts; unreadable ones are unknown.
     pub fn from_text(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
@@ -86,7 +86,7 @@ pub struct FileStatus {
     pub name: String,
     /// Its length; `None` for generated rows.
     pub bytes: Option<u64>,
-    /// Identifies its content: of text the hash of its bytes, of Parquet that of its footer.
+    /// Identifies its content: the hash of a text file's bytes, or of a Parquet file's footer.
     pub hash: String,
     /// Its committed rows.
     pub rows: u64,
@@ -107,7 +107,7 @@ impl FileStatus {
     }
 }
 
-/// What forgetting a load removed.
+/// The records and tables that forgetting a load removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forgotten {
     /// Records of loads into the table.

@@ -1,10 +1,10 @@
-//! Columns by which the files of a load and its table differ: what the load may do about them, and what it did.
+//! Columns by which the files of a load and its table differ: the changes a load may make, and those it made.
 
 use sawmill_source::Source;
 use serde::{Deserialize, Serialize};
 
-/// What a load into an existing table may do if its files have other columns. By default nothing: such files are an
-/// error.
+/// The changes that a load may make to an existing table if its files have other columns. By default such
+/// files are an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchemaChange {
     /// Columns of the files that the table lacks.
@@ -13,7 +13,7 @@ pub struct SchemaChange {
     pub widen: Widen,
 }
 
-/// What happens to a column of the files that the table lacks.
+/// How to treat a column of the files that the table lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NewColumns {
     /// It is an error.
@@ -31,9 +31,9 @@ pub enum Widen {
     /// They keep their types.
     #[default]
     No,
-    /// Those that the server widens without rewriting the table; others are an error.
+    /// They get wider if the server need not rewrite the table; otherwise it is an error.
     InPlace,
-    /// Also those for which the server rewrites the table.
+    /// They also get wider if the server has to rewrite the table.
     Rewrite,
 }
 
@@ -44,7 +44,7 @@ impl SchemaChange {
     }
 }
 
-/// What a load did about columns by which its files and the table differed.
+/// The load's changes for columns by which its files and the table differed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ColumnChanges {
@@ -109,7 +109,7 @@ impl ColumnChanges {
         Self { null: names.filter_map(lacking).collect(), ..Self::default() }
     }
 
-    /// Adds what a load of other files of the same source did.
+    /// Adds the changes of a load of other files of the same source.
     pub fn add(&mut self, other: Self) {
         let Self { added, widened, left_out, null } = other;
         self.added.extend(added);

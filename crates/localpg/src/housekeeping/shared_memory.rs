@@ -1,8 +1,8 @@
 //! The shared memory segment of a killed server.
 //!
-//! A postmaster holds one small System V segment, which ensures that no other postmaster runs on its data,
-//! and records its id in the seventh line of `postmaster.pid` (`LOCK_FILE_LINE_SHMEM_KEY` in miscadmin.h). A
-//! killed postmaster leaves both behind; the segment would stay until the machine restarts.
+//! A postmaster holds one small System V segment, which keeps other postmasters off its data, and records the
+//! segment's id in the seventh line of `postmaster.pid` (`LOCK_FILE_LINE_SHMEM_KEY` in miscadmin.h). A killed
+//! postmaster leaves both behind; the segment would stay until the machine restarts.
 
 use std::fs;
 use std::path::Path;

@@ -29,8 +29,8 @@ pub struct Swept {
 /// Ends servers and removes directories that killed processes left behind. Searches the temporary directory,
 /// `/tmp` and `/var/tmp`. [`start`] calls this.
 ///
-/// Leaves alone servers whose owner is alive, servers to be [kept](crate::LocalPg::keep), and those of other
-/// users. Ends a process only if it is a PostgreSQL process of the directory's own user that works in the
+/// Leaves alone servers whose owner is alive, servers to be [kept](crate::LocalPg::keep), and other users'
+/// servers. Ends a process only if it is a PostgreSQL process of the directory's own user that works in the
 /// directory.
 ///
 /// # Errors
@@ -99,7 +99,7 @@ fn claim_abandoned(directory: &Path, account: &Account) -> Option<File> {
                 }
                 Err(_) => None,
             };
-            // Removes only an empty directory; that of a kept server has files.
+            // Removes only an empty directory; a kept server's has files.
             let _ = fs::remove_dir(directory);
             None
         }

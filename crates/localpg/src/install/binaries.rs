@@ -36,8 +36,8 @@ impl Binaries {
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find); or no installation was found and the download failed or is unavailable
-    /// because the cargo feature `download` is off.
+    /// Errors of [`find`](Self::find); or no installation was found, and the download failed or is
+    /// unavailable because the cargo feature `download` is off.
     pub fn find_or_download(progress: &mut dyn FnMut(DownloadProgress)) -> Result<Self, Error> {
         Search::from_env().find_or_download(progress)
     }

@@ -101,8 +101,8 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find); or no installation was found and the download failed or is unavailable
-    /// because the cargo feature `download` is off.
+    /// Errors of [`find`](Self::find); or no installation was found, and the download failed or is
+    /// unavailable because the cargo feature `download` is off.
     pub fn find_or_download(&self, progress: &mut dyn FnMut(DownloadProgress)) -> Result<Binaries, Error> {
         match self.find()? {
             Some(found) => Ok(found),

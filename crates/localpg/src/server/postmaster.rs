@@ -14,8 +14,8 @@ use crate::housekeeping::process::{Shutdown, signal};
 
 /// How often to poll while waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(3);
-/// How long a shutdown may take before a stronger one follows. An immediate shutdown gives child processes
-/// five seconds by itself (postmaster.c, `SIGKILL_CHILDREN_AFTER_SECS`).
+/// How long a shutdown may take before a stronger one follows. An immediate shutdown already gives child
+/// processes five seconds (postmaster.c, `SIGKILL_CHILDREN_AFTER_SECS`).
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How many lines of the log an error includes.
 const LOG_TAIL_LINES: usize = 20;
@@ -39,8 +39,8 @@ impl Postmaster {
     /// Starts `postgres` and waits until it accepts connections.
     ///
     /// It runs in its own process group, so that the terminal's Ctrl-C reaches only us and we can end the
-    /// server once it is no longer used. (On Linux, `PR_SET_PDEATHSIG` could end it with us, but that signal
-    /// is sent when the *thread* that started it ends.)
+    /// server after its last use. (On Linux, `PR_SET_PDEATHSIG` could end it with us, but that signal is sent
+    /// when the *thread* that started it ends.)
     pub(crate) fn launch(mut command: Command, home: &Home, timeout: Duration) -> Result<Self, Failure> {
         let log_start = fs::metadata(home.log()).map_or(0, |log| log.len());
         let child = open_log(home)

@@ -1,6 +1,6 @@
 //! The error for a value that cannot be encoded: its row in the batch, and the reason.
 
-/// A rejected value. The row counts from the start of what the encoder was called with; each caller adds its
+/// A rejected value. The row counts from the start of the batch given to the encoder; each caller adds its
 /// own offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -20,7 +20,7 @@ impl Fault {
         Self { row, path: String::new(), what: what.into(), unanswered: false }
     }
 
-    /// Returns what a server that did not answer leaves unknown.
+    /// Returns the fault for a value that a silent server did not judge.
     pub(crate) fn unanswered(what: String) -> Self {
         Self { unanswered: true, ..Self::new(0, what) }
     }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A conversion loses nothing unless an option allows it: a value that cannot be stored exactly is a fault.
-//! Of a dictionary it converts the entries, and reports a faulty entry only if a row refers to it.
+//! In a dictionary it converts the entries, and reports a faulty entry only if a row refers to it.
 
 mod moments;
 mod numbers;

@@ -38,7 +38,7 @@ pub(crate) enum TextForm {
     Numeric(Option<(u16, u16)>),
     Bool,
     Bytea,
-    /// Text of at most so many characters.
+    /// Text with this maximum number of characters.
     Varchar(u32),
     /// Text of a fixed number of characters, padded with blanks.
     Char(u32),

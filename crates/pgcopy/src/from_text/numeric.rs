@@ -66,8 +66,8 @@ fn read_exponent(text: &[u8]) -> Option<i64> {
     Some(text.parse::<i64>().unwrap_or(beyond).clamp(-1_000_000_000, 1_000_000_000))
 }
 
-/// Parses `text` and appends it as a numeric of the bounds `(precision, scale)`. Rejects what the scale would
-/// round.
+/// Parses `text` and appends it as a numeric of the bounds `(precision, scale)`. Rejects values that the
+/// scale would round.
 pub(crate) fn write(text: &[u8], bounds: Option<(u16, u16)>, out: &mut Vec<u8>) -> Result<(), String> {
     let text = trimmed(text);
     if let Some(special) = special(text) {

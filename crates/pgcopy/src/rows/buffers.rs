@@ -24,8 +24,8 @@ pub(crate) struct Buffer {
 }
 
 impl Buffers {
-    /// Returns a pool of buffers of `size` bytes, at least 4,096. It allocates a buffer when one is taken and
-    /// none is free.
+    /// Returns a pool of buffers of `size` bytes, at least 4,096. Taking a buffer allocates one if the pool
+    /// is empty.
     pub fn new(size: usize) -> Arc<Self> {
         Arc::new(Self { size: size.max(4096), free: Mutex::default() })
     }

@@ -11,7 +11,7 @@ pub trait ReadsText: fmt::Debug + Send + Sync {
     /// Returns the wire format of each text, or the reason why the type does not hold it.
     ///
     /// # Errors
-    /// The server did not answer, which says nothing of the values.
+    /// The server did not answer, so the values are unknown.
     fn wire(&self, texts: &[&str]) -> Result<Vec<Result<Vec<u8>, String>>, String>;
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Element {
     Null,
     Fixed(FixedWidth),
     Bytes,
-    /// Text of at most so many characters, inside an array or a composite value.
+    /// Text with this maximum number of characters, inside an array or a composite value.
     Varchar(u32),
     /// The scale of the values (0 for integers), and the display scale of the target.
     Numeric {
@@ -152,7 +152,7 @@ pub(crate) fn refused(mut fault: Fault, arrow: &DataType) -> Fault {
     fault
 }
 
-/// What the command advises about text with 0x00. Callers without its options leave it out.
+/// The command's advice about text with 0x00. Callers without its options leave it out.
 pub const NUL_ADVICE: &str = " (--nul strip removes it)";
 
 /// Rejects text of more than `most` characters. PostgreSQL would cut trailing blanks silently.

@@ -9,7 +9,7 @@ use socket2::{SockRef, TcpKeepalive};
 
 use crate::address::parameters::{Parameters, refused};
 
-/// What is set on each TCP connection; by default the system sends probes, after the times that it has for that.
+/// TCP keep-alive settings of each connection. By default the system sends probes at its own intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     on: bool,
@@ -26,7 +26,7 @@ impl Default for KeepAlive {
 }
 
 impl KeepAlive {
-    /// That of the address.
+    /// The settings of the address.
     ///
     /// # Errors
     /// A value that is not a whole number.
@@ -71,7 +71,7 @@ impl KeepAlive {
     }
 }
 
-/// A parameter's number. As in libpq, what is less than 0 is taken as 0, the system's default.
+/// A parameter's number. As in libpq, a number below 0 means 0, the system's default.
 fn number(given: &Parameters, name: &str) -> Result<Option<u32>> {
     let Some(text) = given.get(name) else { return Ok(None) };
     let number: i32 =

@@ -1,5 +1,5 @@
-//! The parameters of a connection: those of the address, be it a URL or libpq's keywords, then those of the
-//! service that is named, then those of the environment
+//! The parameters of a connection: first from the address (a URL or libpq's keywords), then from the named
+//! service, then from the environment
 //! (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>).
 //!
 //! No message shows a value: it may be a password.
@@ -13,7 +13,7 @@ use crate::address::service_file;
 /// The value of a variable of the environment.
 pub(crate) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What libpq knows, each with the variable that stands in for it, if any.
+/// The parameters that libpq knows, each with its environment variable, if any.
 const KNOWN: [(&str, &str); 47] = [
     ("service", "PGSERVICE"),
     ("servicefile", "PGSERVICEFILE"),
@@ -65,7 +65,7 @@ const KNOWN: [(&str, &str); 47] = [
     ("tty", ""),
 ];
 
-/// What asks for something that these connections cannot do; the values that do not ask for it.
+/// Parameters that ask for unsupported features, except with these values.
 const REFUSED: [(&str, &[&str]); 7] = [
     ("gssencmode", &["disable", "prefer"]),
     ("replication", &["false", "off", "no", "0"]),
@@ -76,15 +76,15 @@ const REFUSED: [(&str, &[&str]); 7] = [
     ("sslnegotiation", &["postgres"]),
 ];
 
-/// The parameters of a connection, by their names; none is empty.
+/// The parameters of a connection, by their names; no value is empty.
 #[derive(Clone, Default)]
 pub(crate) struct Parameters {
     values: BTreeMap<&'static str, String>,
 }
 
 impl Parameters {
-    /// All that is known of a server by its address: of each parameter the address' own value, else the
-    /// service's, else that of the environment.
+    /// Collects the parameters for an address. The address' own value of a parameter precedes the service's,
+    /// and that precedes the environment's.
     ///
     /// # Errors
     /// An address that cannot be read, a parameter that does not exist or cannot be obeyed, a service that is
@@ -114,7 +114,7 @@ impl Parameters {
                 parameters.values.insert(name, value);
             }
         }
-        // Empty values stand for "as if it were not given", but not "as the environment has it".
+        // An empty value means that the parameter is not set, and hides the environment's value.
         parameters.values.retain(|_, value| !value.is_empty());
         for (name, harmless) in REFUSED {
             if parameters.get(name).is_some_and(|value| !harmless.contains(&value)) {
@@ -146,8 +146,7 @@ pub(crate) fn refused(what: impl std::fmt::Display) -> Error {
         .advise("give postgres://user@host:port/database or host=... port=... dbname=... user=...")
 }
 
-/// `user:password@host:port,host:port/database?name=value&...`, each part percent-encoded and none of them
-/// needed.
+/// `user:password@host:port,host:port/database?name=value&...`, each part percent-encoded and optional.
 fn of_url(url: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let (before, query) = url.split_once('?').unwrap_or((url, ""));
@@ -182,7 +181,7 @@ fn of_url(url: &str) -> Result<Vec<(String, String)>> {
         pairs.push(("port".to_owned(), ports.join(",")));
     }
     pairs.push(("dbname".to_owned(), decoded(database)?));
-    // What is not there at all may come from elsewhere.
+    // Missing parts may come from elsewhere.
     pairs.retain(|(_, value)| !value.trim_matches(',').is_empty());
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').ok_or_else(|| refused(format!("{pair:?} has no value")))?;
@@ -209,8 +208,8 @@ fn decoded(text: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| refused("the percent-encoded text is not UTF-8"))
 }
 
-/// `key = value` pairs with blanks between; a value in single quotes may have blanks, and a backslash takes
-/// the next character as it is.
+/// `key = value` pairs with blanks between. A value in single quotes may have blanks, and a backslash escapes
+/// the next character.
 fn of_keywords(address: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let mut rest = address.trim_start();
@@ -351,7 +350,7 @@ mod tests {
         assert_eq!(parse("postgres://address?service=prod", &environment).unwrap(), expected("address"));
         let named = [environment.as_slice(), &[("PGSERVICE", "prod")]].concat();
         assert_eq!(parse("host=address", &named).unwrap(), expected("address"));
-        // What is given as empty is not looked for in the environment.
+        // A parameter given as empty is not looked for in the environment.
         let given = parse("user='' password=''", &[("PGUSER", "env"), ("PGPASSWORD", "env")]).unwrap();
         assert_eq!(given, []);
     }

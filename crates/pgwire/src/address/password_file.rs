@@ -34,7 +34,7 @@ pub(crate) fn find(file: &Path, endpoint: &Endpoint, database: &str, user: &str)
     })
 }
 
-/// Splits at colons; a backslash takes the next character as it is.
+/// Splits at colons; a backslash escapes the next character.
 fn split(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

@@ -29,25 +29,25 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub struct Server {
     pub(crate) config: Config,
     pub(crate) endpoints: Vec<Endpoint>,
-    /// Which of them will do.
+    /// The kind of server that suits.
     pub(crate) session: SessionKind,
     /// Where passwords are looked up if `config` has none.
     pub(crate) password_file: Option<PathBuf>,
     pub(crate) timeout: Duration,
-    /// How long to wait for an answer before the server is asked whether it still works on it.
+    /// How long to wait for an answer before asking the server whether it still works on the request.
     pub(crate) patience: Duration,
-    /// What of it the system watches.
+    /// The system's probes of idle connections.
     pub(crate) keep_alive: KeepAlive,
-    /// What a login has to be.
+    /// The user's requirements on a login.
     pub(crate) requirements: Requirements,
     /// A server at this address has answered, in its protocol.
     reached: Arc<AtomicBool>,
-    /// How connections are encrypted; whether a server that cannot do that is refused is `ssl_mode` of
-    /// `config`. Unix sockets are never encrypted.
+    /// How connections are encrypted. `ssl_mode` of `config` decides whether to refuse a server without TLS.
+    /// Unix sockets are never encrypted.
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// Parameters of the server that are set on each connection.
     pub(crate) settings: Vec<(String, String)>,
-    /// The database that has to be there.
+    /// The database product to expect.
     pub(crate) product: Product,
 }
 
@@ -82,7 +82,7 @@ impl Product {
 pub(crate) enum Endpoint {
     Tcp {
         host: String,
-        /// Where it is, if its name is not to be looked up.
+        /// Its address, to skip the look-up of its name.
         address: Option<IpAddr>,
         port: u16,
     },
@@ -122,8 +122,8 @@ impl FromStr for Server {
     type Err = Error;
 
     /// Parses `postgres://user:password@host:port/database?...` or `host=... port=... dbname=...`
-    /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>). What is not named
-    /// comes from the service (`service`, `PGSERVICE`), then from libpq's `PG*` variables, then from the
+    /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>). Missing parameters
+    /// come from the service (`service`, `PGSERVICE`), then from libpq's `PG*` variables, then from the
     /// password file (`PGPASSFILE`, `~/.pgpass`) and libpq's defaults: a local Unix socket if there is one,
     /// else localhost, port 5432, the name of the user.
     fn from_str(address: &str) -> Result<Self> {
@@ -247,7 +247,7 @@ impl Server {
         })
     }
 
-    /// What a connection to this endpoint begins with; its password may be that of the file.
+    /// The configuration of a connection to this endpoint, whose password may come from the password file.
     pub(crate) fn config_for(&self, endpoint: &Endpoint) -> Config {
         let mut config = self.config.clone();
         if let (None, Some(file), Some(database), Some(user)) =
@@ -272,7 +272,7 @@ fn timeout(parameters: &Parameters) -> Result<Duration> {
         .trim()
         .parse()
         .map_err(|_| refused(format!("connect_timeout is {seconds:?}, not a number of seconds")))?;
-    // As in libpq: 0 and less is no limit, and 1 is taken as 2.
+    // As in libpq: 0 and less means unlimited, and 1 means 2.
     Ok(Duration::from_secs(match seconds {
         ..=0 => 365 * 24 * 3600,
         seconds => seconds.unsigned_abs().clamp(2, 365 * 24 * 3600),

@@ -10,12 +10,11 @@ use sawmill_source::{Error, Kind, Result};
 
 use crate::address::parameters::{Variable, known};
 
-/// Where the system's file is, if `PGSYSCONFDIR` does not say so: as libpq is built by the project itself and
-/// by the distributions.
+/// Directories of the system's file without `PGSYSCONFDIR`, as the project and the distributions build libpq.
 const SYSTEM: [&str; 4] = ["/etc/postgresql-common", "/etc/sysconfig/pgsql", "/etc", "/usr/local/pgsql/etc"];
 
-/// The parameters of a service; the first value of one that is given twice. `file` goes before the user's
-/// own.
+/// The parameters of a service. If it gives a parameter twice, the first value counts. `file` is read instead
+/// of the user's own.
 ///
 /// # Errors
 /// A service that no file knows, a file that was named and is not there, lines that cannot be read.

@@ -7,7 +7,7 @@ use sawmill_source::{Error, Result};
 
 use crate::address::parameters::refused;
 
-/// What a connection must be.
+/// The kind of server that a connection needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SessionKind {
     #[default]
@@ -40,7 +40,7 @@ impl FromStr for SessionKind {
 }
 
 impl SessionKind {
-    /// What is looked for among all servers, and what then, if there is none.
+    /// The kinds to look for, one after the other: each round asks all servers.
     pub(crate) fn rounds(self) -> &'static [Self] {
         match self {
             Self::Any => &[Self::Any],

@@ -1,5 +1,5 @@
-//! Whether connections are encrypted, and what the server's certificate is held against: `sslmode` and its
-//! companions, as libpq has them
+//! Whether connections are encrypted, and how the server's certificate is checked: `sslmode` and its
+//! companions, as in libpq
 //! (<https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION>).
 
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ pub(crate) fn of(given: &Parameters, variable: Variable<'_>) -> Result<(SslMode,
     Ok((mode, Some(configure(&files, check, &versions)?)))
 }
 
-/// The versions of TLS that are neither too old nor too new; what is older than 1.2 is never spoken.
+/// The allowed versions of TLS, never older than 1.2.
 fn versions(given: &Parameters) -> Result<Vec<&'static SupportedProtocolVersion>> {
     let number = |name: &str, default: usize| {
         let Some(version) = given.get(name) else { return Ok(default) };
@@ -90,7 +90,7 @@ struct Files {
 }
 
 impl Files {
-    /// Those that are named, else those that exist in `~/.postgresql`.
+    /// The named files, or the existing ones in `~/.postgresql`.
     fn new(given: &Parameters, variable: Variable<'_>) -> Self {
         let folder = variable("HOME").map(|home| PathBuf::from(home).join(".postgresql"));
         let usual = |name: &str| folder.as_ref().map(|folder| folder.join(name)).filter(|path| path.exists());
@@ -102,7 +102,7 @@ impl Files {
         };
         let identity = match (named("sslcert"), named("sslkey")) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
-            // The key may stand in the certificate's file.
+            // The certificate's file may contain the key.
             (Some(certificate), None) => {
                 Some((certificate.clone(), usual("postgresql.key").unwrap_or(certificate)))
             }

@@ -16,7 +16,7 @@ use crate::untrusted::{UntrustedLength, invalid};
 
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
-/// After so many reads a caller is asked whether to go on, even if each of them brought something.
+/// After this many reads a caller is asked whether to continue, even if each of them returned bytes.
 const READS: u32 = 16;
 /// Bytes that an answer of [`BlockingConnection::ask`] may have, all rows together.
 const MAX_ANSWER: usize = 64 << 20;
@@ -24,11 +24,11 @@ const MAX_ANSWER: usize = 64 << 20;
 /// A connection that blocks its thread.
 pub struct BlockingConnection {
     stream: Stream,
-    /// Bytes that came and were not used yet: `input[at..filled]`.
+    /// Received bytes that were not used yet: `input[at..filled]`.
     input: Vec<u8>,
     at: usize,
     filled: usize,
-    /// What [`send`](Self::send) sends: whole messages.
+    /// The whole messages that [`send`](Self::send) sends.
     pub out: Vec<u8>,
     /// Parameters that the server reported, such as `server_version`.
     pub parameters: Vec<(String, String)>,
@@ -43,12 +43,12 @@ pub struct BlockingConnection {
 pub struct Message<'a> {
     /// Its type, such as `D` for a row.
     pub tag: u8,
-    /// What follows its length.
+    /// The rest of the message after its length.
     pub body: &'a [u8],
 }
 
 impl BlockingConnection {
-    /// Connects to the first endpoint that answers and is what is looked for, and logs in, unless `cancelled`.
+    /// Connects to the first endpoint that answers and suits, and logs in, unless `cancelled`.
     ///
     /// # Errors
     /// No endpoint answers or suits, or a server refuses the session.
@@ -115,7 +115,7 @@ impl BlockingConnection {
         Ok(Self { stream, input, at, filled, out, parameters, endpoint, place, reads: 0 })
     }
 
-    /// Why this server does not suit, where not any will do. Another product than the expected one is an error.
+    /// The reason why this server does not suit, if any. Another product than the expected one is an error.
     fn objection(
         &mut self,
         server: &Server,
@@ -153,7 +153,7 @@ impl BlockingConnection {
         &self.place
     }
 
-    /// Sends what is in `out`.
+    /// Sends the bytes in `out`.
     ///
     /// # Errors
     /// The connection is lost.
@@ -205,7 +205,7 @@ impl BlockingConnection {
         }
         self.filled -= self.at;
         self.at = 0;
-        // A head is part of what has come.
+        // The received bytes include a head.
         if self.filled + PIECE / 2 > self.input.len() {
             length.make_room(&mut self.input, self.filled)?;
         }
@@ -229,7 +229,7 @@ impl BlockingConnection {
         }
     }
 
-    /// Reads once. Returns whether anything came before the stream's own timeout.
+    /// Reads once. Returns whether any bytes arrived before the stream's own timeout.
     fn read_once(&mut self) -> io::Result<bool> {
         if self.at == self.filled {
             (self.at, self.filled) = (0, 0);

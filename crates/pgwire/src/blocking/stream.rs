@@ -112,7 +112,7 @@ impl Stream {
     }
 }
 
-/// One step of the handshake: a server that sends byte by byte does not keep it from being given up.
+/// One step of the handshake, so that the caller can give up on a server that sends byte by byte.
 fn shake_hands(connection: &mut ClientConnection, stream: &mut TcpStream) -> io::Result<()> {
     while connection.wants_write() {
         connection.write_tls(stream)?;
@@ -130,15 +130,15 @@ fn shake_hands(connection: &mut ClientConnection, stream: &mut TcpStream) -> io:
     Ok(())
 }
 
-/// Whether nothing has come before the stream's own timeout.
+/// Whether the stream's own timeout passed without bytes.
 pub(super) fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// Waits until there is something to read, or the other end has closed. A read that waits by itself is also woken when
-/// the other end takes what was sent before: on Linux that is one switch of threads more for every fifth to tenth
-/// request of a load test.
+/// Waits until there is something to read, or the other end has closed. A blocking read would also wake up
+/// when the other end takes the bytes sent before: on Linux that is an extra thread switch for every fifth to
+/// tenth request of a load test.
 #[cfg(unix)]
 fn readable(stream: &std::os::unix::net::UnixStream, look: Duration) -> io::Result<()> {
     use std::os::fd::AsRawFd;

@@ -1,10 +1,10 @@
-//! What binds a password exchange to the encrypted channel: `tls-server-end-point`
-//! (<https://www.rfc-editor.org/rfc/rfc5929#section-4>), the hash of the server's certificate by the hash function of
-//! its signature.
+//! Binds a password exchange to the encrypted channel: `tls-server-end-point`
+//! (<https://www.rfc-editor.org/rfc/rfc5929#section-4>), the hash of the server's certificate by the hash
+//! function of its signature.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-/// The hash that a certificate in DER stands for; none if its signature has no hash function that is known.
+/// The hash of a certificate in DER. `None` if its signature uses an unknown hash function.
 pub(crate) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm SEQUENCE { algorithm, ... }, ... }
     let (inner, _) = value(certificate, 0x30)?;

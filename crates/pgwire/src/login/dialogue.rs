@@ -30,7 +30,7 @@ pub(crate) struct Dialogue<'a> {
     pub greeting: Vec<u8>,
 }
 
-/// What to do next.
+/// The caller's next step.
 pub(crate) enum Step {
     /// Send these bytes, if there are any, and read.
     Read(Vec<u8>),
@@ -58,11 +58,11 @@ impl<'a> Dialogue<'a> {
         self.login.start()
     }
 
-    /// Takes bytes of the server; none are the end of what it sends.
+    /// Takes bytes of the server. Empty `bytes` mean that the server has closed the connection.
     ///
     /// # Errors
-    /// The connection is lost, the server is not PostgreSQL, or it refuses the session, or does not do what is
-    /// required of it.
+    /// The connection is lost, the server is not PostgreSQL, refuses the session, or does not meet a
+    /// requirement.
     pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<Step> {
         if bytes.is_empty() {
             return Err(self.lost(io::ErrorKind::UnexpectedEof.into()));
@@ -96,7 +96,7 @@ impl<'a> Dialogue<'a> {
     /// The next message, if all of it has come.
     fn next(&mut self) -> Result<Option<(u8, Vec<u8>)>> {
         let there = self.input.get(self.at..).unwrap_or_default();
-        // The rest of a head that is not whole is taken for that of a short message.
+        // An incomplete head is completed as for a short message.
         let mut head = [0, 0, 0, 0, 8];
         let known = there.len().min(HEAD);
         head[..known].copy_from_slice(&there[..known]);
@@ -137,7 +137,7 @@ impl<'a> Dialogue<'a> {
         parameters
     }
 
-    /// What has come after the greeting.
+    /// The bytes received after the greeting.
     pub(crate) fn rest(&self) -> &[u8] {
         self.input.get(self.at..).unwrap_or_default()
     }
@@ -155,7 +155,7 @@ impl<'a> Dialogue<'a> {
 /// Whether TLS begins after this answer to the question for it.
 ///
 /// # Errors
-/// The server has none where it is required, or is not PostgreSQL.
+/// The server has no TLS although it is required, or is not PostgreSQL.
 pub(crate) fn begins_tls(answer: u8, server: &Server, place: &str) -> Result<bool> {
     match (answer, server.config.get_ssl_mode()) {
         (b'S', _) => {

@@ -1,4 +1,4 @@
-//! What the user asks of a login: `require_auth` and `channel_binding`, as libpq 16 has them
+//! The user's requirements on a login: `require_auth` and `channel_binding`, as in libpq 16
 //! (<https://www.postgresql.org/docs/16/libpq-connect.html#LIBPQ-CONNECT-REQUIRE-AUTH>).
 
 use sawmill_source::{Error, Kind, Result};
@@ -26,11 +26,11 @@ pub(crate) enum Binding {
     Require,
 }
 
-/// What a login has to be.
+/// The user's requirements on a login.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requirements {
     pub binding: Binding,
-    /// The methods that are allowed, and how the user said so; all, if it said nothing.
+    /// The allowed methods, and the user's text for them; `None` allows all.
     methods: Option<(String, Vec<Method>)>,
 }
 
@@ -44,7 +44,7 @@ const METHODS: [(&str, Method); 6] = [
 ];
 
 impl Requirements {
-    /// Those of the address.
+    /// The requirements of the address.
     ///
     /// # Errors
     /// An unknown value, or one that contradicts itself.
@@ -84,7 +84,7 @@ impl Requirements {
     }
 }
 
-/// A server that does not do what the user asks of it.
+/// A server that does not meet a requirement.
 pub(super) fn unmet(what: impl Into<String>) -> Error {
     Error::new(Kind::Server, what).advise(
         "make sure that this is the right server; then change its pg_hba.conf, or require_auth and channel_binding in the \

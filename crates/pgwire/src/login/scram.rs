@@ -23,7 +23,7 @@ pub(super) struct Scram {
 enum State {
     Begun,
     Answered,
-    /// The server has proved that it knows the password, too.
+    /// The server has also proved that it knows the password.
     Proved,
 }
 
@@ -57,7 +57,7 @@ impl Scram {
         Ok(Self { client: ScramSha256::new(password, channel), mechanism, state: State::Begun })
     }
 
-    /// What to send next.
+    /// The next message to send.
     pub(super) fn message(&self) -> &[u8] {
         self.client.message()
     }

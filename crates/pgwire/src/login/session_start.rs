@@ -135,7 +135,7 @@ impl Login<'_> {
     }
 }
 
-/// What a server refuses a login with.
+/// The error for a server's refusal of a login.
 pub(super) fn refused(body: &[u8]) -> Error {
     from_report(&ServerReport::new(body), "")
 }

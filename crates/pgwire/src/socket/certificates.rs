@@ -7,7 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sawmill_source::{Error, Kind, Result};
 
-/// The authorities in a file or, without one, those of the system. `advice` says how to name a file.
+/// The authorities in a file, or the system's if `file` is `None`. `advice` says how to name a file.
 pub fn authorities(file: Option<&Path>, advice: &str) -> Result<RootCertStore> {
     let failed = |what: String| Error::new(Kind::Config, what);
     let mut roots = RootCertStore::empty();

@@ -1,20 +1,20 @@
-//! What a server sends, on its way to the client: the rows of a `COPY TO STDOUT`, of which each comes as a
-//! message of its own, become fewer and larger messages.
+//! Bytes from a server on their way to the client. Merges the rows of a `COPY TO STDOUT`, which arrive in one
+//! message each, into fewer and larger messages.
 //!
 //! ```text
 //! d 4+17 row  d 4+17 row  d 4+17 r...   ─▶   d 4+35 row row r...      ...ow  c 4   ─▶   d 4+2 ow  c 4
 //! ```
 //!
-//! The client takes each message off by itself and hands it from task to task, which costs more than what is
-//! done with a row. How a `COPY` is cut into messages means nothing to those that read it
-//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY>). All other messages pass as
-//! they are, and so does what cannot be read because it is encrypted.
+//! The client handles each message separately and hands it from task to task, which costs more than using the
+//! row. The border of a message has no meaning to readers of a `COPY`
+//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY>). All other messages pass
+//! unchanged, and so do encrypted ones.
 
 use std::io;
 
 /// A message's kind, and its length without the kind.
 const HEAD: usize = 5;
-/// Rows are read in pieces of up to so many bytes.
+/// Rows are read in pieces of up to this many bytes.
 const BUFFER: usize = 64 * 1024;
 
 // Kinds of messages (https://www.postgresql.org/docs/current/protocol-message-formats.html).
@@ -23,14 +23,14 @@ const COPY_DATA: u8 = b'd';
 const COPY_DONE: u8 = b'c';
 const ERROR_RESPONSE: u8 = b'E';
 
-/// What comes over a connection.
+/// The bytes of a connection on their way to the client.
 pub(crate) struct Incoming {
     passing: Passing,
     /// The beginning of a head that has been read and not passed on.
     held: Vec<u8>,
-    /// Bytes of a row's message that are still to come.
+    /// Bytes of a row's message that have not arrived yet.
     data_left: usize,
-    /// What was read while rows come, made into fewer messages. There is room for a head before it.
+    /// Rows read and merged into fewer messages, after room for a head.
     buffer: Vec<u8>,
     /// The part of it that is still to be passed on.
     at: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Incoming {
     drained: bool,
 }
 
-/// How far what has passed as it is was followed.
+/// The position in the bytes that pass unchanged.
 struct Passing {
     follows: Follows,
     /// The part of a message's head that has passed.
@@ -51,7 +51,7 @@ struct Passing {
     copying: bool,
 }
 
-/// What comes next.
+/// The next part of the stream.
 enum Follows {
     /// The answer to the question whether there is TLS: one byte.
     TlsAnswer,
@@ -62,7 +62,7 @@ enum Follows {
     Other,
 }
 
-/// Kind of a message and length of its body; none where there cannot be such a message.
+/// Kind of a message and length of its body; `None` if no message can have this head.
 fn kind_and_length(head: [u8; HEAD]) -> Option<(u8, usize)> {
     let [kind, length @ ..] = head;
     let length = u32::from_be_bytes(length).checked_sub(4)?;
@@ -104,7 +104,7 @@ impl Passing {
 }
 
 impl Incoming {
-    /// What comes over a connection from its beginning on, which may be the answer to the question for TLS.
+    /// The state at the beginning of a connection, whose first byte may answer the question for TLS.
     pub(crate) fn new(tls_is_asked_for: bool) -> Self {
         let follows = if tls_is_asked_for { Follows::TlsAnswer } else { Follows::Messages };
         Self {
@@ -118,12 +118,12 @@ impl Incoming {
         }
     }
 
-    /// These bytes pass as they are.
+    /// Follows bytes that pass unchanged.
     pub(crate) fn pass(&mut self, bytes: &[u8]) {
         self.passing.pass(bytes);
     }
 
-    /// Whether rows come, or have come: then bytes are to be read by [`read`](Self::read).
+    /// Whether rows arrive, or have arrived. Then read bytes by [`read`](Self::read).
     pub(crate) fn has_rows(&self) -> bool {
         matches!(self.passing.follows, Follows::Rows)
     }
@@ -133,21 +133,21 @@ impl Incoming {
         self.passing.copying && self.drained
     }
 
-    /// Bytes that are to be passed on.
+    /// The bytes to pass on.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.buffer[self.at..self.end]
     }
 
-    /// So many of them were.
+    /// Counts this many pending bytes as passed on.
     pub(crate) fn passed(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
-    /// Reads what can be had now, while nothing is pending; returns how much that was, 0 at the end of the
-    /// stream.
+    /// Reads the bytes available now. Call it while nothing is pending. Returns their number, 0 at the end of
+    /// the stream.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Errors of `read`.
     pub(crate) fn read(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
         self.buffer.resize(HEAD + BUFFER, 0);
         let start = HEAD + self.held.len();
@@ -159,11 +159,11 @@ impl Incoming {
         Ok(bytes)
     }
 
-    /// Makes fewer messages of those in the buffer, in their place: from a head's length on up to `filled`.
-    /// At the end of the stream nothing is held back.
+    /// Merges messages in place, from a head's length up to `filled`. At the end of the stream it holds nothing
+    /// back.
     fn merge(&mut self, filled: usize, ended: bool) {
         let mut from = HEAD;
-        // What goes on with a row's bytes needs a head of its own.
+        // The rest of a row's bytes needs another head.
         let mut to = if self.data_left > 0 { 0 } else { HEAD };
         self.at = to;
         while from < filled {
@@ -199,8 +199,7 @@ impl Incoming {
         self.end = to;
     }
 
-    /// Makes one message of the rows from a place of the buffer on, with its head at `to`; where both come
-    /// to.
+    /// Merges the rows from `from` on into one message with its head at `to`. Returns both ends.
     fn merge_rows(&mut self, mut from: usize, filled: usize, to: usize) -> (usize, usize) {
         let mut end = to + HEAD;
         while self.data_left > 0 && from < filled {
@@ -237,7 +236,7 @@ mod tests {
         [&[kind], (body.len() as u32 + 4).to_be_bytes().as_slice(), body].concat()
     }
 
-    /// What comes through when bytes come in such pieces, at most.
+    /// The bytes that the client gets if they arrive in pieces of at most these lengths.
     fn through(bytes: &[u8], pieces: &[usize], tls_is_asked_for: bool) -> Vec<u8> {
         let mut incoming = Incoming::new(tls_is_asked_for);
         let (mut rest, mut out) = (bytes, Vec::new());

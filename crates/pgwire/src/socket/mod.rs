@@ -1,4 +1,4 @@
-//! Sockets: what is read ahead and sent, TLS, and the certificates it takes.
+//! Sockets: reading ahead and sending, TLS, and the certificates that it trusts.
 
 pub mod certificates;
 pub(crate) mod incoming;

@@ -1,6 +1,6 @@
 //! A connection from its first byte to the greeting: TLS, if the server has it
-//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL>), and the login. What is checked
-//! of the server's certificate is the configuration's to say.
+//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL>), and the login. The
+//! configuration says how to check the server's certificate.
 //!
 //! tokio-postgres gets a session that has begun: [`LoggedIn`] answers its login with the greeting of the server.
 

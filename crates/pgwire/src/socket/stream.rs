@@ -6,7 +6,7 @@
 //! rows ──▶ CopyStream ───────┘   while a COPY takes rows, and only without TLS
 //! ```
 //!
-//! What the server sends passes [`Incoming`] on its way to tokio-postgres.
+//! The server's bytes pass [`Incoming`] on their way to tokio-postgres.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -25,12 +25,12 @@ use crate::address::keep_alive::KeepAlive;
 use crate::address::server::Endpoint;
 use crate::socket::incoming::Incoming;
 
-/// What a Unix socket is to hold that the server has not read yet; TCP sees to that itself. In the system's
-/// default, of 208 KiB, a block of rows does not fit: each makes the sender wait three times.
+/// Bytes that a Unix socket holds until the server reads them; TCP adapts its buffer. The system's default of
+/// 208 KiB is too small for a block of rows: each makes the sender wait three times.
 const SEND_BUFFER: usize = 1 << 20;
 
-/// How long the server may go on sending rows after all that there were have been read. It sends 8 KiB at a
-/// time; woken for each of these, the reader and the server would spend a tenth of their time on that.
+/// Pause for more rows once all received ones are read. The server sends 8 KiB at a time; waking up for each
+/// piece would cost the reader and the server a tenth of their time.
 const PAUSE: Duration = Duration::from_micros(400);
 
 /// A connected stream.
@@ -39,15 +39,15 @@ pub(crate) struct Socket {
     incoming: Incoming,
 }
 
-/// What a connection and its [`CopyStream`] have in common.
+/// The shared state of a connection and its [`CopyStream`].
 struct Shared {
     stream: Stream,
     wire: WireCounters,
-    /// The connection has given bytes of which the stream has not taken all.
+    /// The stream has not taken all bytes of the connection.
     unsent: AtomicBool,
     /// Bytes that the stream took.
     sent: AtomicU64,
-    /// Bytes of answers that came.
+    /// Bytes of answers that arrived.
     received: AtomicU64,
 }
 
@@ -61,7 +61,7 @@ impl Progress {
         (self.0.sent.load(Relaxed), self.0.received.load(Relaxed))
     }
 
-    /// So many bytes of answers have come.
+    /// Sets how many bytes of answers have arrived.
     pub(crate) fn received(&self, bytes: u64) {
         self.0.received.store(bytes, Relaxed);
     }
@@ -123,8 +123,8 @@ impl Stream {
 }
 
 impl Socket {
-    /// Connects; a name with several addresses is tried address by address. Its bytes, protocol and all, are
-    /// counted on `wire`. Whether the server is asked for TLS first has to be known.
+    /// Connects, trying each address of a name in turn. Counts all bytes, including the protocol's, on `wire`.
+    /// The caller must know whether it asks for TLS first.
     pub(crate) async fn connect(
         endpoint: &Endpoint,
         keep_alive: &KeepAlive,
@@ -187,8 +187,8 @@ impl Socket {
 /// Sends rows while the connection waits for the end of a COPY that it has begun: without the copy into its
 /// buffer and the change to its task that each block would cost, a twelfth of the processor time of a load.
 ///
-/// Between the server's answer to the COPY and `CopyDone` the connection sends nothing of its own accord, and
-/// what it had to send before was sent when the answer came.
+/// Between the server's answer to the COPY and `CopyDone` the connection sends nothing on its own, and it has
+/// sent all earlier bytes when the answer arrives.
 #[derive(Clone)]
 pub(crate) struct CopyStream {
     shared: Arc<Shared>,

@@ -1,5 +1,4 @@
-//! The bytes of a row that are hashed: its binary COPY form without what depends on the server and not on the
-//! row.
+//! The bytes of a row that are hashed: its binary COPY form, except for the parts that depend on the server.
 //!
 //! Two things in that form are not part of the row's values, and are hashed as zeros:
 //!
@@ -18,21 +17,21 @@ use sawmill_pgcopy::{Column, ColumnType, PgType};
 /// Turns rows in binary COPY form into the bytes that are hashed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CanonicalRow {
-    /// The columns of which something is left out, in order.
+    /// The columns that are hashed only in part, in order.
     columns: Vec<(usize, Form)>,
     row: Vec<u8>,
 }
 
-/// What is left out of a value.
+/// The parts of a value that the hash leaves out.
 #[derive(Clone, Debug)]
 enum Form {
     /// Nothing.
     Bytes,
     /// The display scale.
     Numeric,
-    /// The type of the elements, and what is left out of each.
+    /// The elements' form.
     Array(Box<Form>),
-    /// The types of the attributes, and what is left out of each.
+    /// The attributes' forms.
     Composite(Vec<Form>),
 }
 
@@ -64,8 +63,8 @@ impl Form {
         }
     }
 
-    /// Overwrites with zeros what is left out. In bytes that are not a value of this form, it stops where
-    /// that shows.
+    /// Overwrites the parts that the hash leaves out with zeros. If the bytes are not a value of this form,
+    /// it stops at the first one that shows it.
     fn apply(&self, value: &mut [u8]) -> Option<()> {
         match self {
             Self::Bytes => {}
@@ -162,7 +161,7 @@ mod tests {
         numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
     }
 
-    /// 1.5, shown with so many digits.
+    /// 1.5 with `scale` digits after the point.
     fn numeric(scale: u8) -> Vec<u8> {
         vec![0, 2, 0, 0, 0, 0, 0, scale, 0, 1, 0x13, 0x88]
     }

@@ -42,7 +42,7 @@ impl Numbering {
         self.first_record = self.records.as_ref().map_or(0, |records| records.of_unit(unit.key));
     }
 
-    /// The number of a batch's row, or that of its record.
+    /// The number of a batch's row, or the number of its record.
     fn of(&self, batch: &RecordBatch, row: usize) -> u32 {
         let records = self.records.as_ref().and_then(|_| batch.columns().first());
         match records.and_then(|numbers| numbers.as_primitive_opt::<Int64Type>()) {
@@ -95,7 +95,7 @@ impl RejectingEncoder {
         Self { inner, numbering: Numbering::default(), passed: Passed::default() }
     }
 
-    /// Numbers each row by its record: the rows are those of a flat table, whose first column numbers the
+    /// Numbers each row by its record. The rows must belong to a flat table, whose first column numbers the
     /// records.
     pub(crate) fn of_records(mut self, records: &Arc<RecordNumbers>) -> Self {
         self.numbering.records = Some(Arc::clone(records));

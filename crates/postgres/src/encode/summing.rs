@@ -52,7 +52,7 @@ impl SummingEncoder {
         self.encoder.observed_batch(batch, &mut self.sum, emit)
     }
 
-    /// Emits what is in the buffer.
+    /// Emits the rest of the buffer.
     pub(crate) fn flush<E>(&mut self, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
         self.encoder.flush(emit)
     }
@@ -62,7 +62,7 @@ impl SummingEncoder {
         self.sum.tally.rows
     }
 
-    /// The sum of what was encoded since the last call. Call [`flush`](Self::flush) before.
+    /// The sum of the rows encoded since the last call. Call [`flush`](Self::flush) first.
     pub(crate) fn take_tally(&mut self) -> Tally {
         let empty = Tally::empty(self.sum.tally.non_null.len());
         std::mem::replace(&mut self.sum.tally, empty)

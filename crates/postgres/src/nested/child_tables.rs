@@ -1,10 +1,10 @@
 //! A nested source as several tables that refer to each other: loaded one after the other into staging
 //! tables, and put in place together.
 //!
-//! Each table is a load of its own over the same source ([`FlatRows`]), with units, records and a staging
-//! table of its own, as in mode create. When all are complete, one transaction creates their keys, if these
-//! are wanted, and gives all of them their names. So the same call after any failure loads what is missing,
-//! and the tables become visible together.
+//! Each table is a separate load of the same source ([`FlatRows`]), with its own units, records and staging
+//! table, as in mode create. When all are complete, one transaction creates the requested keys and gives all
+//! tables their names. So the same call after any failure loads the missing rows, and the tables become
+//! visible together.
 
 mod in_place;
 
@@ -36,7 +36,7 @@ pub struct PostgresTables<'a> {
     records: Arc<RecordNumbers>,
 }
 
-/// What the load of one of several tables knows about the whole.
+/// The facts about the whole that the load of one table needs.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOfSeveral {
     /// Its ID.
@@ -57,9 +57,9 @@ pub struct OfTable<T> {
 }
 
 impl<'a> PostgresTables<'a> {
-    /// The tables of `source`. `postgres` names the table of the rows themselves; those of lists are named
-    /// after it and the fields that lead to them. With `foreign_keys` each table gets a primary key, and
-    /// those of lists a foreign key.
+    /// The tables of `source`. `postgres` names the table of the rows themselves. Tables of lists are named
+    /// after it and the fields that lead to them. With `foreign_keys` each table gets a primary key, and each
+    /// table of lists also a foreign key.
     ///
     /// # Errors
     /// A mode other than create and replace; a file of rejected rows; fields that would become tables or columns
@@ -103,7 +103,7 @@ impl<'a> PostgresTables<'a> {
         Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables, records })
     }
 
-    /// The tables' names, beginning with that of the rows themselves.
+    /// The tables' names. The first one holds the rows themselves.
     pub fn names(&self) -> Vec<TableName> {
         self.names_of(&self.postgres.table)
     }
@@ -169,7 +169,7 @@ impl<'a> PostgresTables<'a> {
         control: &Control<'_>,
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<OfTable<LoadReport>>> {
-        // The connection holds the lock until all tables are in place, so that no other run finishes this
+        // The connection holds the lock until all tables are in place, so a second run cannot finish this
         // load.
         let (connection, (server, targets)) = self.postgres.retried(options.retries, control, || {
             let connection = Connection::open(&self.postgres.server, control)?;
@@ -249,8 +249,8 @@ impl<'a> PostgresTables<'a> {
             .collect()
     }
 
-    /// The tables as targets of loads of their own, after all checks. From then on the connection holds the
-    /// lock of the whole load.
+    /// The tables as targets of separate loads, after all checks. Afterwards the connection holds the lock of
+    /// the whole load.
     fn begin(
         &self,
         connection: &Connection,
@@ -300,7 +300,7 @@ impl<'a> PostgresTables<'a> {
         FlatRows::new(self.source, table, &self.records)
     }
 
-    /// One of the tables as the target of a load of its own, which belongs to the load `id`.
+    /// One of the tables as a target, for a load that belongs to the load `id`.
     fn target(&self, table: &FlatTable, name: &TableName, id: &str, server: &Arc<KnownServer>) -> Postgres {
         let several = OneOfSeveral {
             id: table_load_id(id, table),
@@ -310,8 +310,8 @@ impl<'a> PostgresTables<'a> {
         Postgres { table: name.clone(), several: Some(several), ..self.postgres.clone() }
     }
 
-    /// In mode create an existing table must be one that this load has finished; in mode replace no other
-    /// object may depend on it.
+    /// In mode create, refuses an existing table that this load has not finished. In mode replace, refuses a
+    /// table that another object depends on.
     fn refuse_existing(
         &self,
         connection: &Connection,

@@ -3,10 +3,10 @@
 //! | field | becomes |
 //! |---|---|
 //! | scalar | a column; inside structs the names are joined: `address_city` |
-//! | struct | its fields; `address_present boolean`, too, if it can be NULL |
+//! | struct | its fields, and `address_present boolean` if it can be NULL |
 //! | list, map | `phones_count integer`, NULL if the list is NULL; its items are rows of the table `phones` |
 //! | an item that is a scalar | the column `value` |
-//! | an item that is a struct | its fields; `_present`, too, if it can be NULL |
+//! | an item that is a struct | its fields, and `_present` if it can be NULL |
 //! | an item that is a list | `_count`; its items are rows of the table `..._item` |
 //!
 //! Every table begins with its key: `_row`, the number of the row in the source, from 0, and for each level
@@ -47,7 +47,7 @@ pub(crate) struct FlatTable {
 /// The positions of fields from a struct downwards; empty for the starting point itself.
 type FieldPath = Vec<usize>;
 
-/// What a column holds.
+/// The content of a column.
 enum FlatColumn {
     /// The values of a field.
     Value(FieldPath),

@@ -29,7 +29,7 @@ fn month_of(day: i64) -> i64 {
     year * 12 + month - 1
 }
 
-/// The period of an hour since 1970-01-01; none outside of [`YEARS`], and for schemes without periods.
+/// The period of an hour since 1970-01-01. `None` outside of [`YEARS`], and for schemes without periods.
 pub(crate) fn period_of(scheme: Scheme, hour: i64) -> Option<Period> {
     let day = hour.div_euclid(24);
     let (first, end) = (first_of(YEARS.start() * 12), first_of((YEARS.end() + 1) * 12));

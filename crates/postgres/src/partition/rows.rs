@@ -1,7 +1,7 @@
 //! A source partition by partition: the runs of its plan are the partitions of a table.
 //!
-//! Units count the rows of a row group as if ordered by partition: those of each partition are consecutive,
-//! and no two units overlap. A row group within one partition is read as it is. One with several partitions
+//! Units count the rows of a row group as if ordered by partition, so each partition's rows are consecutive
+//! and units do not overlap. A row group within one partition is read unchanged. One with several partitions
 //! is read once for each of them, skipping the rows of the others.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct PartitionedRows<'a> {
 }
 
 impl<'a> PartitionedRows<'a> {
-    /// None if the partitions of rows are unknown.
+    /// `None` if the partitions of rows are unknown.
     pub(crate) fn new(source: &'a dyn Source, partitions: &Arc<Partitions>) -> Option<Self> {
         let rule = partitions.rule.clone()?;
         Some(Self { source, partitions: Arc::clone(partitions), rule })
@@ -70,7 +70,7 @@ impl Source for PartitionedRows<'_> {
         runs
     }
 
-    /// What is known of all rows of a row group is known of those of each partition.
+    /// Facts about a whole row group also hold for its rows in each partition.
     fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
         self.source.known(file, column)
     }
@@ -166,7 +166,7 @@ struct OpenShare {
 }
 
 impl OpenShare {
-    /// Whether the whole row group is in this partition, and is read as it is.
+    /// Whether the whole row group is in this partition, and is read unchanged.
     fn is_whole(&self) -> bool {
         self.share.rows == self.share.of
     }
@@ -231,7 +231,7 @@ impl UnitReader for PartitionedReader<'_> {
 }
 
 impl PartitionedReader<'_> {
-    /// The next rows of the share, at most `most`, with their numbers in the row group; none at its end.
+    /// The next rows of the share, at most `most`, with their numbers in the row group; `None` at its end.
     fn take(&mut self, most: u64) -> Result<Option<(RecordBatch, Vec<u64>)>> {
         loop {
             let Some(open) = &mut self.open else { return Ok(None) };

@@ -21,7 +21,7 @@ use crate::partition::period::{YEARS, date, period, period_of};
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i64 = 10_957;
 
-/// What the values of a partition have in common.
+/// The common property of a partition's values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Slot {
     /// A period's number, a value, or the remainder of a hash.
@@ -64,7 +64,7 @@ enum ValueKind {
 
 /// Why a value has no partition.
 pub(crate) enum Unplaced {
-    /// What is wrong with the value of a row.
+    /// The row, and the fault of its value.
     Value(usize, String),
     /// There are more partitions than the book may have.
     TooMany,
@@ -149,8 +149,8 @@ impl Rule {
     fn span(&self, value: i64) -> Result<(i128, i64, i64), String> {
         if let Scheme::Hash(modulus) = self.scheme {
             let hash = match self.values {
-                // The server counts days and microseconds from 2000-01-01. A value outside of its range has a
-                // hash, too; its row is refused when it is encoded.
+                // The server counts days and microseconds from 2000-01-01. A value outside of its range also
+                // has a hash; the encoder refuses its row.
                 ValueKind::Days => hash::of_number(value - EPOCH_DAYS),
                 ValueKind::Instants { unit } => {
                     let micros = match unit {

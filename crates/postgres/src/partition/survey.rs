@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::partition::by::{PartitionBy, Scheme};
 use crate::partition::slot::{Book, Rule, Slot, Unplaced};
 
-/// The most partitions of a table: each is a table, open in the server as long as rows go to all of them.
+/// Maximum partitions of a table. Each is a table, which the server keeps open while rows go to all of them.
 const MAX: usize = 1000;
 
 /// Rows of a row group that one thread reads at a time.
@@ -35,7 +35,7 @@ pub struct Partitions {
     pub(crate) by: PartitionBy,
     /// The column's position in the source.
     pub(crate) column: usize,
-    /// How its values are assigned to partitions; none if only the server does that.
+    /// How its values are assigned to partitions; `None` if only the server does that.
     pub(crate) rule: Option<Rule>,
     /// In the order of their values.
     pub(crate) slots: Vec<Slot>,
@@ -55,7 +55,7 @@ pub struct Survey {
     pub row_groups: u64,
     /// Row groups that are within one partition according to their statistics: their rows were not read.
     pub row_groups_known: u64,
-    /// Rows that are read when each partition is read by itself: those of a row group once per partition.
+    /// Rows that partition-by-partition reading has to read: a row group's rows count once per partition.
     pub rows_by_partition: u64,
 }
 
@@ -120,7 +120,7 @@ impl Partitions {
             source,
             column,
             rule: &rule,
-            // A hash has partitions without rows, too.
+            // A hash also has partitions without rows.
             counts: Mutex::new(Counts {
                 book: Book::beginning_with(remainders, MAX),
                 groups: HashMap::new(),

@@ -60,8 +60,7 @@ impl Partitions {
         }
     }
 
-    /// The statements that create `table` and those of its partitions for which `made` is true, with these
-    /// `names`.
+    /// The statements that create `table` and each partition for which `made` is true, with these `names`.
     pub(crate) fn create(
         &self,
         kind: &TableKind,
@@ -108,13 +107,13 @@ impl Partitions {
         )
     }
 
-    /// The one partition that takes what no other does.
+    /// Whether this is the default partition, which takes all other rows.
     fn is_default(&self, partition: u32) -> bool {
         self.slots.get(partition as usize) == Some(&Slot::Null) && self.bound(partition as usize) == "DEFAULT"
     }
 
-    /// Makes sure, before a row is sent, that the names which partitions will have in the end are free, or
-    /// will be when `replaced` and what belongs to it is dropped.
+    /// Makes sure, before a row is sent, that the partitions' final names are free, or will be after
+    /// `replaced` and its partitions and types are dropped.
     pub(crate) fn check_names(
         &self,
         connection: &Connection,

@@ -3,11 +3,11 @@
 //!
 //! A unit's record is written in the transaction that copies the unit's rows, so either both exist or
 //! neither. A load's record holds what its units refer to: the files, the table and the size of units. While
-//! a load runs it holds an advisory lock, so that it does not run twice at once. Should that fail, the
+//! a load runs it holds an advisory lock, so that it does not run twice at once. If the lock fails, the
 //! primary key of `units` still lets only one of two transactions commit a unit.
 //!
-//! A crash of the server empties unlogged tables. Units of a load into such a table are therefore recorded in
-//! `units_unlogged`, which the same crash empties: records and rows exist together, or neither does.
+//! A crash of the server empties unlogged tables. So `units_unlogged`, which the same crash empties, records
+//! the units of loads into such tables: records and rows exist together, or neither does.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use crate::table::catalogue::value;
 /// How long a new run waits until the server notices that a killed predecessor is gone.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The table of units, and that of units in unlogged tables.
+/// The table of units, and the one of units in unlogged tables.
 pub(crate) const UNITS: &str = "units";
 pub(crate) const UNITS_UNLOGGED: &str = "units_unlogged";
 
@@ -44,7 +44,7 @@ pub(crate) struct LoadRecord {
     pub unit_rows: u64,
     pub files: RecordedFiles,
     pub complete: bool,
-    /// What the table held before, if rows are appended and will be verified.
+    /// The sum of the table's earlier rows, if rows are appended and will be verified.
     pub before: Option<Tally>,
     /// Identifies which rows and columns of a file are loaded. Empty if files are not remembered one by one.
     pub mapping: String,
@@ -56,7 +56,7 @@ impl Checkpoints {
     /// The tables in a schema.
     ///
     /// # Errors
-    /// An invalid name, or that of a schema reserved by the server.
+    /// An invalid name, or the name of a schema that the server reserves.
     pub(crate) fn new(schema: &str) -> Result<Self> {
         let own = schema.starts_with("pg_") || schema == "information_schema";
         let checked = check_name(schema);
@@ -106,7 +106,7 @@ impl Checkpoints {
     }
 
     /// Holds the locks of all loads into a table, by its name, until the transaction ends. A load that ran
-    /// meanwhile would load rows whose records are gone again.
+    /// during the transaction would load rows and then lose their records.
     pub(crate) fn lock_target(
         &self,
         connection: &Connection,
@@ -225,7 +225,7 @@ impl Checkpoints {
         self.set(connection, id, "columns", &columns, control)
     }
 
-    /// The columns of its table that a load fills; none before they are known.
+    /// The columns of its table that a load fills; `None` before they are known.
     pub(crate) fn columns(
         &self,
         connection: &Connection,
@@ -419,8 +419,7 @@ impl Checkpoints {
         )
     }
 
-    /// Removes the records of all loads into a table, by its name, and those of the tables that belong to
-    /// them.
+    /// Removes the records of all loads into a table, by its name, and into the tables that belong to it.
     pub(crate) fn delete_target(
         &self,
         connection: &Connection,
@@ -511,7 +510,7 @@ pub(crate) fn read_files(connection: &Connection, row: &Row, at: [usize; 3]) -> 
         fingerprints: connection.get(row, at[1])?,
         stamps: connection.get(row, at[2])?,
     };
-    // Units name their file by its place: without one of the names its rows would pass for those of no file.
+    // Units name their file by its index: if a name were missing, its rows would seem to have no file.
     let (names, fingerprints) = (files.names.len(), files.fingerprints.len());
     match names == fingerprints {
         true => Ok(files),

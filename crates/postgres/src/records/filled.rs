@@ -12,13 +12,13 @@ use crate::table::columns::TableColumn;
 use crate::table::planned_columns::{PlannedColumns, RecordedColumn};
 use crate::table::{catalogue_type, columns};
 
-/// The columns of the table now, and those of the source by their names in the table.
+/// The table's columns now, and the source's columns by their names in the table.
 pub(super) struct FilledColumns {
     existing: Vec<TableColumn>,
     schema: Arc<Schema>,
 }
 
-/// Files that could not be compared with what was loaded of them.
+/// Files that could not be compared with their loaded rows.
 #[derive(Default)]
 pub(super) struct NotCompared {
     /// Some of their rows were rejected.
@@ -37,7 +37,7 @@ impl FilledColumns {
         Ok(Self { existing, schema })
     }
 
-    /// Those that a load has filled, with the types that they had; none if they cannot be encoded any more.
+    /// The columns that a load has filled, with their types then. `None` if they can no longer be encoded.
     pub(super) fn by(&self, load: &EarlierLoad, of: &Remembering<'_>) -> Result<Option<Arc<Vec<Column>>>> {
         let values = &of.postgres.values;
         let Some(lines) = of.checkpoints.columns(of.connection, &load.id, of.control)? else {
@@ -58,7 +58,7 @@ impl FilledColumns {
         Ok(Some(Arc::new(filled)))
     }
 
-    /// Those that a load of the source would fill now, and the same as a load records them.
+    /// The columns that a load of the source would fill now, also in the form of a load's record.
     pub(super) fn now(&self, of: &Remembering<'_>) -> Result<(Arc<Vec<Column>>, Vec<String>)> {
         let is_there = |name: &&String| self.existing.iter().any(|column| column.name == **name);
         let names = self.schema.fields().iter().map(|field| field.name());

@@ -1,4 +1,4 @@
-//! What the server knows of loads: their units, files and rows, and whether the tables still hold them.
+//! The server's records of loads: their units, files and rows, and whether the tables still hold them.
 
 pub(crate) mod checkpoint;
 mod filled;

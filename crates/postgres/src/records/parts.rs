@@ -56,7 +56,7 @@ impl Checkpoints {
         lock_shared(connection, id, control)
     }
 
-    /// Records in how many parts an unfinished load is loaded, and lets other parts begin. Processes that divide a
+    /// Records the number of parts of an unfinished load, and lets other parts begin. Processes that divide a
     /// load differently would load some units twice, and only one of each two could commit.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Checkpoints {
         if recorded == Some(of) {
             return Ok(());
         }
-        // Granted only if no other process is at work on a part.
+        // Granted only if no process works on a part.
         if !wait_for_lock(connection, LOCK, id, Instant::now() + PATIENCE, control)? {
             let parts = recorded.map_or("another number of".to_owned(), |parts| parts.to_string());
             let what = format!("the load is being loaded in {parts} parts, and this run is part {part}");
@@ -107,7 +107,7 @@ fn lock_shared(connection: &Connection, id: &str, control: &Control<'_>) -> Resu
     }
 }
 
-/// Waits for a lock, and says so when it takes long.
+/// Waits for a lock, with a notice if it takes long.
 fn wait(connection: &Connection, lock: &str, of: &str, control: &Control<'_>) -> Result<()> {
     if wait_for_lock(connection, LOCK, lock, Instant::now() + SILENT, control)? {
         return Ok(());

@@ -8,29 +8,28 @@ use crate::records::checkpoint::{Checkpoints, read_count};
 use crate::table::catalogue::value;
 use crate::table::part_tables;
 
-/// The number of a table's rows and of those that its loads have recorded, in one snapshot.
+/// The number of a table's rows, and of the rows that its loads have recorded, in one snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Presence {
-    /// None if this user may not read all rows.
+    /// `None` if this user may not read all rows.
     pub rows: Option<u64>,
     /// Rows of all recorded units.
     pub recorded: u64,
-    /// Rows that the table had before the first of these loads; none if they were not counted.
+    /// Rows that the table had before the first of these loads; `None` if they were not counted.
     pub before: Option<u64>,
     /// The table's rows are in another file than when the last of these loads began: the table was truncated,
     /// or rewritten by `VACUUM FULL`, `CLUSTER` or `ALTER TABLE`.
     pub rewritten: bool,
-    /// When all rows of the load were in, they did not allow a key or an index, and the user was asked to correct
-    /// them.
+    /// The load's complete rows did not allow a key or an index, and the user was asked to correct them.
     pub keys_refused: bool,
 }
 
 /// Whose rows are counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
-    /// Those of all loads into the table with this OID.
+    /// The rows of all loads into the table with this OID.
     Table(u32),
-    /// Those of one load, in the staging table and its part tables.
+    /// The rows of one load, in the staging table and its part tables.
     Load(&'a str),
 }
 
@@ -95,7 +94,7 @@ impl Presence {
         self.rows.is_some_and(|rows| rows < self.least())
     }
 
-    /// Whether all rows are missing, or unknown ones: the table was truncated, or is another one.
+    /// Whether all rows are missing, or some are and the table was rewritten: it was truncated, or is another one.
     pub(crate) fn was_emptied(&self) -> bool {
         self.lacks_rows() && (self.rewritten || self.rows == Some(0))
     }
@@ -115,7 +114,7 @@ impl Presence {
         self.is_exact() && self.before == Some(0)
     }
 
-    /// A note on what was found, if it is not as expected.
+    /// A note on the row counts, if they are not as expected.
     pub(crate) fn finding(&self) -> Option<String> {
         let Some(rows) = self.rows else {
             return Some("the table's rows were not counted: this user may not read them all".to_owned());

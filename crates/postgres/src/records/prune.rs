@@ -10,8 +10,8 @@ use crate::records::checkpoint::{Checkpoints, advisory_key};
 use crate::records::status::{TABLE_EXISTS, read};
 use crate::table::catalogue::value;
 
-/// Removes the records of loads, of all or of those into one table, that ended longer ago than `older_than` and that
-/// no later load needs. With `dry_run` only says which these are.
+/// Removes records that no later load needs, of loads that ended longer ago than `older_than`, into any table
+/// or one. With `dry_run` it only lists them.
 ///
 /// # Errors
 /// No connection, or no permission.

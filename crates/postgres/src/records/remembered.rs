@@ -1,5 +1,4 @@
-//! Files that earlier loads brought into a table, each by itself: those that an append skips, and those that
-//! it finishes first.
+//! Files that earlier loads added to a table: an append skips complete ones, and finishes the others first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::verify::read_back::ReadBack;
 use crate::write::upsert::OnConflict;
 
 impl Postgres {
-    /// What the records say about the source's files, if they are appended.
+    /// Looks up the source's files in the records, if they are appended.
     pub(crate) fn remember(
         &self,
         source: &dyn Source,
@@ -65,8 +64,8 @@ impl Postgres {
         remembering.run(&loads)
     }
 
-    /// Whether loads of the same rows and columns have made the table and hold some of the source's files, so that its
-    /// other files are to be appended.
+    /// Whether loads of the same rows and columns have made the table and hold some of the source's files. If
+    /// so, the other files must be appended.
     ///
     /// # Errors
     /// No connection, or no permission.
@@ -97,8 +96,8 @@ impl Postgres {
         })
     }
 
-    /// Brings the records of renamed tables to the names that the tables have, as far as loads of this source would
-    /// look for them: those of the table with this OID, and those that have the ID of this load.
+    /// Updates the table names in records of renamed tables, as far as loads of this source would look for
+    /// them: records of the table with this OID, and records with the ID of this load.
     #[allow(clippy::too_many_arguments, reason = "what both callers have at hand")]
     pub(crate) fn follow_renamed(
         &self,
@@ -203,13 +202,13 @@ pub(super) struct Remembering<'r> {
     pub oid: u32,
 }
 
-/// What loads have brought into a table.
+/// The recorded rows of all loads into a table.
 enum AllOfTable {
     /// The sum of all rows.
     Rows(Tally),
-    /// Some of them brought other rows or columns of their files.
+    /// Some loads added other rows or columns of their files.
     OtherRows,
-    /// Some of them filled other columns of the table, or columns of other types.
+    /// Some loads filled other columns of the table, or columns of other types.
     OtherColumns,
 }
 
@@ -292,8 +291,7 @@ impl Remembering<'_> {
         }
     }
 
-    /// Checks that the files' rows are in the table, as far as that is known, and that the files still hold
-    /// them.
+    /// Checks that the table, as far as known, and the files still hold the files' rows.
     fn look_at(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
         let presence = self.presence()?;
         let nothing_to_do =
@@ -321,8 +319,8 @@ impl Remembering<'_> {
         Ok(())
     }
 
-    /// What a load has brought from these files, which still hold it. Adds to `not_compared` the names of
-    /// files that had to be compared and could not be, since some of their rows were rejected.
+    /// The rows that a load added from these files, which are unchanged. Adds to `not_compared` the names of
+    /// files that had to be compared but could not be, since some of their rows were rejected.
     fn of_load(
         &self,
         found: &[&Found<'_>],
@@ -465,8 +463,8 @@ impl Checkpoints {
         rows.iter().map(read).collect()
     }
 
-    /// The sum of the rows that later loads have brought into the table; none if some of them brought other
-    /// columns, or merged rows.
+    /// The sum of the rows that later loads added to the table. `None` if some of them added other columns,
+    /// or merged rows.
     pub(crate) fn since(
         &self,
         connection: &Connection,
@@ -491,7 +489,7 @@ impl Checkpoints {
         Ok(Some(since))
     }
 
-    /// The sum of the rows that all loads have brought into a table.
+    /// The sum of the rows that all loads have added to a table.
     fn all_of_table(
         &self,
         connection: &Connection,

@@ -1,8 +1,8 @@
-//! Records of tables that were renamed or moved to another schema since: a table keeps its OID, and its records
-//! follow it.
+//! Records of tables that were renamed or moved to another schema since: a table keeps its OID, and its
+//! records follow it.
 //!
-//! An OID says which table it is within one database alone: a restored dump may give it to another table. So a load
-//! records its database, too, and only there its records follow the OID ([`Checkpoints::database`]).
+//! An OID identifies a table only within one database: a restored dump may give it to another table. So a
+//! load also records its database, and only there its records follow the OID ([`Checkpoints::database`]).
 
 use std::time::Instant;
 
@@ -25,8 +25,8 @@ pub(crate) struct RenamedLoad {
 }
 
 impl Checkpoints {
-    /// Identifies the database with its tables of records; none if this user may not ask the server who it is. A
-    /// restored dump, here or elsewhere, is another one.
+    /// Identifies the database by its tables of records; `None` if this user may not ask the server for its
+    /// identity. A restored dump, here or elsewhere, has another identity.
     pub(crate) fn database(
         &self,
         server: &KnownServer,
@@ -39,8 +39,9 @@ impl Checkpoints {
         value(connection, control, sql, &[&system, &self.table("loads")])
     }
 
-    /// Takes the OIDs from records of another database, which were restored from a dump: they are those of other tables
-    /// here. A table that has both the OID and the name of a record is the same one, after `pg_upgrade` for example.
+    /// Removes the OIDs from records that were restored from a dump of another database: here these OIDs
+    /// belong to other tables. A table with both the OID and the name of a record is the same one, after
+    /// `pg_upgrade` for example.
     pub(crate) fn drop_foreign_oids(
         &self,
         connection: &Connection,
@@ -79,7 +80,7 @@ impl Checkpoints {
         for row in connection.query(control, &sql, &[&database, &i64::from(oid), &id])? {
             let (was, schema, name): (String, String, String) =
                 (connection.get(&row, 1)?, connection.get(&row, 2)?, connection.get(&row, 3)?);
-            // The record has the name as it is shown.
+            // The record has the name in displayed form.
             let (was_schema, was_name) = was.split_once('.').unwrap_or(("", &was));
             loads.push(RenamedLoad {
                 id: connection.get(&row, 0)?,

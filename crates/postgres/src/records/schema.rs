@@ -1,7 +1,7 @@
 //! The schema of the checkpoint tables: created with the first load, dropped with the last record.
 //!
-//! An existing schema, with the permissions of its owner, is used as it is and never dropped. A comment marks
-//! schemas that were created here.
+//! An existing schema, with the permissions of its owner, is used unchanged and never dropped. A comment
+//! marks schemas that were created here.
 
 use sawmill_loader::quote;
 use sawmill_pgwire::Connection;
@@ -83,7 +83,7 @@ impl Checkpoints {
             .advise("keep the records in another schema: --checkpoint-schema NAME"))
     }
 
-    /// Creates the schema if it is missing. An existing one is used as it is, which needs fewer permissions.
+    /// Creates the schema if it is missing. An existing one is used unchanged, which needs fewer permissions.
     fn create_schema(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let found = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1), \
                      pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')";

@@ -1,4 +1,4 @@
-//! The loads recorded on a server: how far they are, and whether they run.
+//! The loads recorded on a server: their progress, and whether they run.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ pub(super) const TABLE_EXISTS: &str = "EXISTS (SELECT FROM pg_catalog.pg_class c
      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
      WHERE c.oid = l.table_oid::oid OR n.nspname || '.' || c.relname = l.target)";
 
-/// All loads recorded on the server, or those into one table, latest first. `checkpoint_schema` is that of
-/// the checkpoint tables; without these there are no loads.
+/// All loads recorded on the server, or all into one table, latest first. `checkpoint_schema` is the schema
+/// of the checkpoint tables. Without these tables the list is empty.
 ///
 /// # Errors
 /// No connection, or no permission.

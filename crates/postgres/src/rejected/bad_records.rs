@@ -1,7 +1,7 @@
 //! Rejected rows of a source, which are left out when a table is compared with it.
 //!
-//! They are kept in an unnamed temporary file, unit by unit. Memory holds only where those of each unit are,
-//! and those of one unit at a time.
+//! They are kept in an unnamed temporary file, unit by unit. Memory holds only their places in the file, and
+//! the rows of one unit at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(crate) struct BadRecords {
     directory: PathBuf,
     /// Bytes of the file.
     written: u64,
-    /// Where those of each unit are: position and length in the file, one for each time that some were found.
+    /// Where the file holds the rows of each unit: a position and a length for each batch of them.
     units: BTreeMap<UnitKey, Vec<(u64, usize)>>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Places<'a> {
         Ok(self.known)
     }
 
-    /// The records as the source counts its rows; none if it lacks some of them.
+    /// The records, numbered like the source's rows; `None` if it lacks some of them.
     pub(crate) fn into_records(mut self) -> Result<Option<BadRecords>> {
         self.close()?;
         Ok(self.known.then_some(self.records))
@@ -148,8 +148,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Converts rows of a row group, given by their numbers in it, to the numbers that its unit gives them. Rows
-/// that the source lacks are left out.
+/// Converts numbers of rows in a row group to their numbers in its unit. Leaves out rows that the source
+/// lacks.
 fn counted(source: &dyn Source, unit: &Unit, rows: &BTreeSet<u64>) -> Result<Vec<u64>> {
     if source.facts().counts_all_rows {
         return Ok(rows.iter().copied().filter(|row| *row < unit.rows).collect());

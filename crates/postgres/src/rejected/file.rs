@@ -1,7 +1,7 @@
 //! The Parquet file of rejected rows: the columns of the source, where each row was, and why it was refused.
 //!
-//! Several loads that append to one table may share it, as for a directory that grows: each replaces the rows
-//! of its own source's files, and keeps those of others.
+//! Several loads that append to one table may share it, as for a growing directory: each replaces the rows of
+//! its own source's files and keeps all others.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -46,7 +46,7 @@ const TABLE: &str = "sawmill.table";
 pub(crate) struct RejectsOf<'a> {
     pub source: &'a dyn Source,
     pub table: &'a TableName,
-    /// The table keeps its rows, so the file keeps those of other loads.
+    /// The table keeps its rows, so the file keeps the rows of other loads.
     pub adds: bool,
 }
 
@@ -57,7 +57,7 @@ impl RejectsOf<'_> {
     }
 }
 
-/// A file being written; it gets its name when it is complete.
+/// A file being written, under a temporary name until it is complete.
 pub(crate) struct RejectsFile<'a> {
     path: PathBuf,
     of: RejectsOf<'a>,

@@ -16,7 +16,7 @@ use crate::records::checkpoint::{Checkpoints, advisory_key, key_columns, read_ke
 use crate::table::catalogue::value;
 use crate::write::durable;
 
-/// The table of rejected rows, and that of rows rejected by unlogged tables.
+/// The table of rejected rows, and the one of rows rejected by unlogged tables.
 pub(crate) const REJECTS: &str = "rejects";
 pub(crate) const REJECTS_UNLOGGED: &str = "rejects_unlogged";
 

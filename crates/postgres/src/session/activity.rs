@@ -1,4 +1,4 @@
-//! Samples what the server's processes of a load are doing, on a connection of its own.
+//! Samples on a separate connection what the server's processes do for a load.
 //!
 //! A process belongs to the load if it has been seen running a COPY into the load's table; then it still does
 //! when it commits. The wait events:
@@ -28,7 +28,7 @@ const LOOK: &str = "SELECT pid, wait_event_type, wait_event, left(query, length(
                     AND backend_type = 'client backend'";
 
 /// Samples until `done` is set and the thread unparked, and wakes the server's WAL writer in between. Returns
-/// none if the server cannot be asked or nothing was seen; the load does not depend on it. `copy` is the
+/// `None` if the server cannot be asked or nothing was seen; the load does not depend on it. `copy` is the
 /// beginning of the load's COPY statements.
 pub(crate) fn watch(
     server: &Server,
@@ -65,7 +65,7 @@ fn park(time: Duration, control: &Control<'_>) {
     }
 }
 
-/// The sampling connection, once open, and what it has seen.
+/// The sampling connection, once open, and the samples.
 #[derive(Default)]
 struct Looks {
     open: Option<(Connection, Statement)>,
@@ -73,7 +73,7 @@ struct Looks {
 }
 
 impl Looks {
-    /// Takes a sample. Returns whether sampling can go on; earlier samples count in any case.
+    /// Takes a sample. Returns whether sampling can continue; earlier samples always count.
     fn look(&mut self, server: &Server, copy: &str, control: &Control<'_>) -> bool {
         if self.open.is_none() {
             self.open = Self::open(server, control).ok();

@@ -1,4 +1,4 @@
-//! The comparison of what the table holds with what was sent.
+//! Compares the table's rows with the sent ones.
 
 use sawmill_loader::{Located, Tally, Verification, retry_lost};
 use sawmill_source::{Control, Error, Kind, Result};
@@ -10,7 +10,7 @@ use crate::verify::read_back::{ReadBack, Sums};
 use crate::verify::source_sums::SourceSums;
 
 impl PostgresSession<'_> {
-    /// Reads the table back and compares it with what was loaded.
+    /// Reads the table back and compares it with the sum of the loaded rows.
     pub(super) fn compare(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
         self.assemble(control)?;
         let sums = self.read_back(false, control)?;
@@ -50,8 +50,7 @@ impl PostgresSession<'_> {
         }
     }
 
-    /// The sum of the table's rows that the load has not brought: those from before, and those of later
-    /// loads.
+    /// The sum of the table's rows that earlier and later loads added.
     fn rows_of_others(&self, control: &Control<'_>) -> Result<Tally> {
         let since = match self.written == self.table {
             true => self.with_connection(control, |connection| {
@@ -75,7 +74,7 @@ impl PostgresSession<'_> {
         Ok(others)
     }
 
-    /// Locates missing rows. Of the table's rows, `rows` are to be the load's and `others` are not.
+    /// Locates missing rows. The table must have `rows` rows of this load, and `others` rows of other loads.
     fn locate(
         &self,
         refused: Option<&BadRecords>,

@@ -1,9 +1,9 @@
 //! How a load begins that may change its table: columns that the files have and the table lacks, and types that are
 //! wider in the files.
 //!
-//! The change is a transaction before the load's record. What it has to do is read from the catalogue while it holds a
-//! lock, so that a load that was killed behind it finds nothing left to change, and of two loads at once the second
-//! one, too. A load that goes on keeps the columns that it began with.
+//! The change is a transaction before the load's record. It compares table and files while it holds a lock.
+//! So after a killed load, or a concurrent one, nothing is left to change. A resumed load keeps the columns
+//! that it began with.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::table::planned_columns::RecordedColumn;
 use crate::write::durable;
 
 impl Opening<'_, '_> {
-    /// Matches the columns of the source with those of the table, which is changed before if that is needed.
+    /// Matches the columns of the source with the table's, after changing the table if needed.
     pub(super) fn match_evolving(
         &self,
         found: Option<&FoundTable>,
@@ -86,7 +86,7 @@ impl Opening<'_, '_> {
         Ok(recorded.map(|lines| lines.iter().filter_map(name).collect()))
     }
 
-    /// Whether a load has brought or rejected rows.
+    /// Whether a load has added or rejected rows.
     pub(super) fn has_rows(&self, checkpoints: &Checkpoints, id: &str) -> Result<bool> {
         let Self { connection, control, .. } = self;
         Ok(!checkpoints.units(connection, id, control)?.is_empty()

@@ -1,4 +1,4 @@
-//! How a load ends: its part tables become one table, the table gets its name and place, and the record is
+//! The end of a load: its part tables become one table, the table takes its name and place, and the record is
 //! marked complete.
 
 use std::collections::HashMap;
@@ -136,7 +136,7 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Puts the gathered rows of corrected files in the place of those that the files had.
+    /// Replaces the earlier rows of corrected files with the gathered ones.
     fn replace_files(
         &self,
         column: &str,
@@ -189,8 +189,8 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Builds the keys and indexes of partitions that were filled by themselves, several at a time: those of
-    /// the whole table then only bring them together.
+    /// Builds the keys and indexes of separately filled partitions, several at a time. The key or index of
+    /// the whole table then only attaches them.
     fn index_partitions(&self, control: &Control<'_>) -> Result<()> {
         let Some(partitions) = self.parts.as_ref().map(|parts| &parts.partitions) else { return Ok(()) };
         let kind = self.postgres.kind_for(self.route.staged);
@@ -207,7 +207,7 @@ impl PostgresSession<'_> {
                 let name = names.get(*number as usize).unwrap_or(part);
                 connection.begin(control)?;
                 let sql = "SELECT count(*) FROM pg_catalog.pg_index WHERE indrelid = to_regclass($1)";
-                // Those of an interrupted run are committed with one another.
+                // An interrupted run has committed all indexes of a part or none.
                 if value::<i64>(connection, control, sql, &[&part.quoted()])? == 0 {
                     for statement in kind.complete_partition(part, name, connection, control)? {
                         connection

@@ -48,7 +48,7 @@ pub(crate) struct PostgresSession<'a> {
     route: Route,
     /// The source in the order of the table's partitions, where workers fill these.
     by_partition: Option<PartitionedRows<'a>>,
-    /// Holds the load's lock, and does everything that is not copying; copies, too, if the role may have no other.
+    /// Holds the load's lock, and does everything but copy. It also copies if the role may open only one.
     control_connection: Mutex<Connection>,
     /// The server on which the load began.
     server: KnownServer,
@@ -72,9 +72,9 @@ pub(crate) struct PostgresSession<'a> {
     rejects: Option<Arc<RejectCounter>>,
     /// Columns of the table that the source lacks, and how the server fills them.
     not_filled: Vec<String>,
-    /// For each column that is narrower in the table, what would let all values in.
+    /// For each column that is narrower in the table, the option that would let all values in.
     hints: Arc<BTreeMap<String, String>>,
-    /// What was done about columns by which the files and the table differ.
+    /// The changes made for columns by which the files and the table differ.
     changes: ColumnChanges,
     /// Notes about the end of the load: about the replaced table, or rows that were not merged as others.
     at_the_end: Mutex<Vec<String>>,
@@ -84,9 +84,9 @@ pub(crate) struct PostgresSession<'a> {
     keys_refused: AtomicBool,
     /// Notes on how the table was found.
     found_notes: Vec<String>,
-    /// The table's columns were others when the load began, or had other types: the sums of earlier units belong to those.
+    /// The table had other columns or types when the load began, and sums of earlier units are over these.
     retyped: bool,
-    /// Since the load began, other loads have brought rows into the table whose sums over these columns are
+    /// Since the load began, other loads have added rows to the table whose sums over these columns are
     /// unknown.
     overlaid: bool,
 }
@@ -149,8 +149,8 @@ impl PostgresSession<'_> {
         Ok(())
     }
 
-    /// A connection for a writer: one of its own, or the one that holds the load's lock if there can be no other. A
-    /// writer that failed may have left a transaction open on that.
+    /// A connection for a writer: a new one, or the one that holds the load's lock if the role may open only
+    /// one. A failed writer may have left a transaction open on that one.
     fn connection(&self, control: &Control<'_>) -> Result<Held<'_>> {
         if !self.server.allows_one_connection() {
             return Ok(Held::Own(Box::new(self.server.connect(control)?)));
@@ -251,7 +251,7 @@ impl Session for PostgresSession<'_> {
         if self.server.allows_one_connection() {
             return None;
         }
-        // Without the closing quote, to match staging and part tables, too: their names are longer.
+        // Without the closing quote, so that it also matches staging and part tables, whose names are longer.
         let copy = format!("COPY {}", self.table.quoted().trim_end_matches('"'));
         let logged = !self.plan.checkpoints.of_unlogged_table();
         let write_ahead = logged.then(|| WriteAhead::on(&self.control_connection));

@@ -183,25 +183,25 @@ pub(super) struct Opening<'p, 'a> {
 /// How the source's columns fit the table.
 pub(super) struct Matched {
     pub columns: Arc<Vec<Column>>,
-    /// Columns of the table that the source lacks, and what they get.
+    /// Columns of the table that the source lacks, and their default values.
     pub not_filled: Vec<String>,
-    /// What was done about columns that differ.
+    /// The changes made for columns that differ.
     pub changes: ColumnChanges,
-    /// For each column that is narrower in the table, what would let all values in.
+    /// For each column that is narrower in the table, the option that would let all values in.
     pub hints: BTreeMap<String, String>,
 }
 
-/// What earlier runs of the load have done.
+/// The results of the load's earlier runs.
 struct Earlier {
     done: HashMap<UnitKey, Tally>,
     /// Rows that they have rejected.
     rejected: u64,
-    /// Other loads have brought rows into the table whose sums over these columns are not known.
+    /// Other loads have added rows to the table whose sums over these columns are unknown.
     overlaid: bool,
 }
 
 impl<'a> Opening<'_, 'a> {
-    /// The table with its schema, and what the server has of it.
+    /// The table with its schema, and its state on the server.
     fn find_table(&self) -> Result<(TableName, Option<FoundTable>)> {
         let Self { postgres, connection, control, .. } = self;
         let found = find(connection, &postgres.table, control)?;
@@ -234,7 +234,7 @@ impl<'a> Opening<'_, 'a> {
         PartitionedRows::new(self.source, partitions)
     }
 
-    /// Matches the columns of the source with those of the table.
+    /// Matches the columns of the source with the table's.
     pub(super) fn match_columns(
         &self,
         new_table: Option<NewTable>,
@@ -284,8 +284,8 @@ impl<'a> Opening<'_, 'a> {
         Ok(matched)
     }
 
-    /// Refuses files with values that the narrower columns of the table do not hold, as far as that is known before, and
-    /// returns what to say of others.
+    /// Refuses files whose statistics show values that exceed narrower columns of the table. Returns a hint for
+    /// each narrower column.
     fn refuse_narrower(
         &self,
         schema: &Schema,
@@ -338,7 +338,7 @@ impl<'a> Opening<'_, 'a> {
         Some(Arc::new(RejectCounter::new(options, rejected_before)))
     }
 
-    /// The table that rows are written to: the staging table until it gets its place.
+    /// The table that rows are written to: the staging table until it takes its final place.
     fn written_table(&self, table: &TableName, state: LoadState) -> Result<TableName> {
         let Self { postgres, connection, control, .. } = self;
         let staged = match (postgres.mode.gathers(), state) {
@@ -385,7 +385,7 @@ impl<'a> Opening<'_, 'a> {
         self.postgres.mode != Mode::Upsert && (self.options.verify || self.postgres.evolves())
     }
 
-    /// Whether a load was recorded with other columns, or with other types of them.
+    /// Whether a load was recorded with other columns or types.
     fn has_other_columns(
         &self,
         planned: &PlannedColumns,
@@ -397,8 +397,8 @@ impl<'a> Opening<'_, 'a> {
         Ok(recorded.is_some_and(|recorded| recorded != planned.recorded(columns)))
     }
 
-    /// Records the columns of a load that begins. One that goes on must not put values of a column into another one.
-    /// Returns whether a column has had another type.
+    /// Records the columns of a new load. A resumed load must not put a column's values into another one.
+    /// Returns whether a column had another type.
     fn keep_columns(
         &self,
         planned: &PlannedColumns,

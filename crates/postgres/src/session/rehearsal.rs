@@ -1,5 +1,5 @@
-//! A load up to its first row, in a transaction that is never committed: what would be done, checked by the
-//! server.
+//! A load up to its first row, in a transaction that is never committed: a report of its effects, checked by
+//! the server.
 
 use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note, Portion, Remembered, Session};
 use sawmill_pgwire::Connection;
@@ -11,7 +11,7 @@ use crate::table::columns;
 use crate::table::evolution::Evolution;
 use crate::target::Postgres;
 
-/// What a load would do.
+/// The effects that a load would have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rehearsal {
     /// How the target was found.
@@ -37,7 +37,7 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// Adds what would be done for other files.
+    /// Adds the effects for other files.
     fn add(&mut self, other: Self) {
         if other.state == LoadState::Resumed {
             self.state = LoadState::Resumed;
@@ -79,7 +79,7 @@ impl Postgres {
         let mut portions = unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty());
         let first = portions.next();
         let none_left = first.is_none();
-        // Without files left, the rehearsal reports what is known of the table.
+        // Without files left, the rehearsal reports only the table's state.
         let first = Portion::new(source, first.unwrap_or_default());
         let mut whole = self.rehearse_files(&first, &options, control)?;
         for files in portions {
@@ -92,8 +92,8 @@ impl Postgres {
         Ok(Rehearsal { notes, ..whole })
     }
 
-    /// What a load would do about columns by which its new files and the table differ, and the statement that it would
-    /// run; none if it may do nothing.
+    /// The changes a load would make for columns by which its new files and the table differ, and its
+    /// statement. `None` if it may change nothing.
     ///
     /// # Errors
     /// Columns that may not be changed as the files need it; no connection.

@@ -1,4 +1,4 @@
-//! What a session's source holds now, encoded for the table, to be compared with what was loaded.
+//! The source's current rows, encoded for the table, to be compared with the loaded ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The table that a session's rows went into, as it is when the load ends.
+//! The state of a session's table when the load ends.
 
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Result};

@@ -12,13 +12,13 @@ use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue::value;
 
-/// Time before the server is first asked what a statement waits for, and between later queries.
+/// Time before the first query for the blockers of a statement, and between later queries.
 const FIRST: Duration = Duration::from_millis(150);
 const AGAIN: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(10);
 
 /// Runs `work` on a connection, and reports the sessions that it waits for. If a time limit of the server
-/// ends the wait, the error names them, too.
+/// ends the wait, the error also names them.
 pub(crate) fn named<T>(
     server: &Server,
     waiting: &Connection,

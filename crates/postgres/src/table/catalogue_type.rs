@@ -62,7 +62,7 @@ fn read_below(
     }
     let (element, relation): (u32, u32) = (connection.get(row, 0)?, connection.get(row, 1)?);
     if element != 0 {
-        // The modifier of an array is that of its elements.
+        // An array's modifier is its elements' modifier.
         let part = read_below(connection, element, modifier, control, depth - 1)?;
         return Ok(part.map(|column_type| ColumnType::Array(Arc::new(Part { column_type, oid: element }))));
     }

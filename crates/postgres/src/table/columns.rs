@@ -96,7 +96,7 @@ impl Postgres {
         Ok(columns.map(|column| (column.name, column.type_name)).collect())
     }
 
-    /// The table, which has to be there.
+    /// The table, which must exist.
     pub(crate) fn find(&self, connection: &Connection, control: &Control<'_>) -> Result<FoundTable> {
         let found = catalogue::find(connection, &self.table, control)?.ok_or_else(|| {
             Error::new(Kind::Schema, "the table does not exist")
@@ -266,7 +266,7 @@ pub(crate) fn lacking<'a>(
     existing.iter().filter(|theirs| schema.fields().iter().all(|field| *field.name() != theirs.name))
 }
 
-/// The schema with its columns renamed to those of the table by position, without columns that the server
+/// The schema with its columns renamed by position to the table's columns, except columns that the server
 /// computes.
 pub(crate) fn by_position(
     schema: &Schema,

@@ -1,5 +1,5 @@
-//! Objects that depend on a table that is to be replaced: the server does not drop a table that views or
-//! foreign keys refer to. They are looked up before the first row is sent.
+//! Objects that depend on a table to be replaced: the server does not drop a table that views or foreign keys
+//! refer to. They are looked up before the first row is sent.
 
 use sawmill_loader::TableName;
 use sawmill_pgwire::Connection;

@@ -11,7 +11,7 @@ use crate::table::columns;
 use crate::table::columns::TableColumn;
 use crate::target::Postgres;
 
-/// What has to be done to a table before files with these columns are loaded into it.
+/// The changes that a table needs before files with these columns are loaded into it.
 pub(crate) struct Evolution {
     pub changes: ColumnChanges,
     /// The parts of an `ALTER TABLE`.
@@ -25,14 +25,14 @@ pub(crate) fn loaded(source: &Schema, files: &Schema, changes: &ColumnChanges) -
     let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
     let is_loaded = |name: &&String| match files.index_of(name) {
         Ok(_) => !changes.left_out.contains(*name),
-        // Loaded as NULL, it is compared as NULL, too.
+        // It was loaded as NULL, so it is compared as NULL.
         Err(_) => is_null(name),
     };
     names.filter(is_loaded).cloned().collect()
 }
 
 impl Evolution {
-    /// Compares the columns of a source's files with those of the table.
+    /// Compares the columns of a source's files with the table's.
     ///
     /// # Errors
     /// A column that cannot become one of the table.
@@ -74,7 +74,7 @@ impl Evolution {
         evolution.refused
     }
 
-    /// The statement that changes the table; none if nothing has to change.
+    /// The statement that changes the table; `None` if nothing has to change.
     ///
     /// # Errors
     /// All columns that may not be changed as the files need it.
@@ -183,8 +183,8 @@ pub(super) fn has_it<'s>(source: &'s dyn Source, name: &str) -> &'s str {
     file.map(|file| file.name.as_str()).unwrap_or_default()
 }
 
-/// The wider type that a column needs for a field, and whether the server rewrites the table for it; none if the
-/// column takes each value of the field, or no type takes these and those that it has.
+/// The wider type that a column needs for a field, and whether the server rewrites the table for it. `None`
+/// if the column takes each value of the field, or if no type takes the values of both.
 pub(super) fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool)> {
     let natural = PgType::natural(field).ok()?;
     // The columns of a domain have the domain's type.

@@ -1,5 +1,5 @@
-//! Columns of a table that are narrower than those of the files: each value is checked, and one that does not fit shows
-//! the change of the table that would let it in.
+//! Columns that are narrower in the table than in the files. Each value is checked, and the error for one
+//! that does not fit shows the change of the table that would let it in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ struct Narrower {
     /// Its position in the source.
     position: usize,
     name: String,
-    /// What it is, and what would let all values in.
+    /// The difference, and the option that would let all values in.
     what: String,
-    /// The values that it takes, of a column of integers.
+    /// The range of an integer column.
     range: Option<(i128, i128)>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Hinting {
     hints: Arc<BTreeMap<String, String>>,
 }
 
-/// For each column that is narrower in the table, what would let all values in.
+/// For each column that is narrower in the table, the option that would let all values in.
 pub(crate) fn hints(
     source: &dyn Source,
     schema: &Schema,

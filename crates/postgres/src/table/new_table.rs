@@ -80,7 +80,7 @@ impl TableKind {
         }
     }
 
-    /// The statements to run after all rows: first the key's, then those of the indexes.
+    /// The statements to run after all rows: first the key's, then the indexes'.
     pub(crate) fn complete(&self, table: &TableName) -> Vec<String> {
         let key = (self.key_after && !self.primary_key.is_empty()).then(|| self.add_key(table));
         let indexes = self.indexes.iter().map(|names| {

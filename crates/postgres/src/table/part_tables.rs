@@ -41,7 +41,7 @@ pub(crate) fn of_load(
     Ok(parts)
 }
 
-/// A number higher than those of all part tables of the load.
+/// A number higher than any of the load's part tables has.
 pub(crate) fn next_number(parts: &[PartTable]) -> u32 {
     let number = |part: &PartTable| {
         let (_, digits) = part.name.name().rsplit_once('_')?;

@@ -60,7 +60,7 @@ pub(crate) struct Difference {
     pub moved: bool,
 }
 
-/// What identifies a column, in one number.
+/// Identifies a column in one number.
 const HASH: &str = "pg_catalog.hashtextextended(a.attname::text, (a.attnum::bigint << 48) \
                     # (a.atttypid::bigint << 16) # a.atttypmod::bigint)";
 /// The same with the composite type that it belongs to.
@@ -68,8 +68,8 @@ const HASH_OF_TYPE: &str = "pg_catalog.hashtextextended(a.attname::text, (a.attn
                             # (a.atttypid::bigint << 16) # a.atttypmod::bigint # (a.attrelid::bigint << 20))";
 
 impl PlannedColumns {
-    /// The columns of these names in the table with this OID. They are to be read before the types that rows are
-    /// encoded for: then a change in between is noticed, too.
+    /// The columns of these names in the table with this OID. Read them before the types that rows are
+    /// encoded for, so that a change in between is noticed.
     pub(crate) fn read<'n>(
         connection: &Connection,
         table: &TableName,
@@ -96,7 +96,7 @@ impl PlannedColumns {
                WHERE t.typrelid <> 0) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum",
             select(HASH_OF_TYPE)
         );
-        // Of built-in types alone none contains attributes, and the query takes longer than the others.
+        // Built-in types contain no attributes, and the query takes longer than the others.
         const FIRST_OF_USERS: u32 = 16384;
         let of_types = match types.iter().any(|oid| *oid >= FIRST_OF_USERS) {
             true => connection.query(control, &reached, &[&types])?,
@@ -116,8 +116,8 @@ impl PlannedColumns {
         &self.table
     }
 
-    /// The condition that the columns are still those of the plan, and the table the one of that name. `part` is an
-    /// expression of the OID of the part table that has the rows, as a `bigint`; null without one.
+    /// The condition that the planned columns and the named table are unchanged. `part` is a `bigint`
+    /// expression, the OID of the part table with the rows, or null for none.
     pub(crate) fn are_there(&self, part: &str) -> String {
         if self.lacking.is_some() {
             return "false".to_owned();
@@ -146,7 +146,7 @@ impl PlannedColumns {
         condition
     }
 
-    /// What has changed since the load was planned; none if nothing has, or not any more.
+    /// The change since the load was planned; `None` if there is none, or not any more.
     pub(crate) fn change(&self, connection: &Connection, control: &Control<'_>) -> Result<Option<Error>> {
         let place = format!("table {}, {}", self.table, connection.place());
         let named = "SELECT pg_catalog.to_regclass($1) = $2::oid";
@@ -237,7 +237,7 @@ impl PlannedColumns {
 }
 
 impl Difference {
-    /// What to do after it was noticed in a running load.
+    /// The advice if a running load noticed the difference.
     fn advice(&self) -> &'static str {
         match self.moved {
             true => FORGET,
@@ -249,7 +249,7 @@ impl Difference {
     }
 }
 
-/// What to do with rows that are in columns which are others now.
+/// The advice for loaded rows whose columns have changed.
 pub(crate) const FORGET: &str = "rows that are in may have their values in other columns now: forget the load (sawmill \
      load forget), remove what it brought, and load again";
 
@@ -293,7 +293,7 @@ impl Attribute {
         (self.type_oid, self.modifier) == (other.type_oid, other.modifier)
     }
 
-    /// How this attribute differs among those that there are now.
+    /// The difference from the present attributes, if any.
     fn difference(&self, now: &[Self]) -> Option<Difference> {
         let name = &self.name;
         let mut of_relation = now.iter().filter(|now| now.relation == self.relation);

@@ -1,5 +1,5 @@
-//! What a table has when it is replaced by a new one: grants and comments move to the new one, and a note
-//! names everything else that the new one lacks.
+//! The properties of a replaced table: grants and comments move to the new table, and a note names all others
+//! that the new one lacks.
 
 use std::collections::HashSet;
 
@@ -46,7 +46,7 @@ const COMMENTS: &str = "\
     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid AND d.objsubid <> 0 \
     WHERE d.objoid = $1 AND d.classoid = 'pg_catalog.pg_class'::regclass ORDER BY d.objsubid";
 
-/// Each is described without the table's name, so that those of two tables can be compared.
+/// Describes each without the table's name, so that two tables can be compared.
 const TRAITS: &str = "\
     SELECT 'index ' || regexp_replace(pg_get_indexdef(i.indexrelid), '^CREATE (UNIQUE )?INDEX .*? USING ', '\\1') \
       FROM pg_catalog.pg_index i WHERE i.indrelid = $1 \
@@ -98,7 +98,7 @@ impl Replaced {
         Ok(Self { owner, grants, comments, traits: traits(connection, oid, control)? })
     }
 
-    /// Applies the grants and comments to the new table. Returns what it lacks, described for people.
+    /// Applies the grants and comments to the new table. Returns a line for each property that it lacks.
     pub(crate) fn hand_on(
         &self,
         connection: &Connection,

@@ -1,5 +1,5 @@
-//! The composite types and enumerations that a new table brings with it: made under names that no other type
-//! has yet, renamed with the table, dropped with it.
+//! The composite types and enumerations of a new table. They are created under unused names, renamed with the
+//! table, and dropped with it.
 //!
 //! A comment on each type says that the loader created it, so types of other owners are never touched.
 

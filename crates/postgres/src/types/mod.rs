@@ -1,4 +1,4 @@
-//! Types: what a column becomes, composite types and enumerations.
+//! Types: the types of new columns, composite types and enumerations.
 
 pub(crate) mod enumerations;
 pub(crate) mod made_types;

@@ -3,7 +3,7 @@
 //! | Arrow / Parquet | `--nested native` |
 //! |---|---|
 //! | list of T | `T[]`, lists of lists as one array of several dimensions |
-//! | struct | a composite type of its own, `TABLE_COLUMN` |
+//! | struct | a new composite type, `TABLE_COLUMN` |
 //! | map | an array of a composite type with `key` and `value` |
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field};
 use sawmill_loader::{TableName, check_name, quote};
 use sawmill_pgcopy::{Attribute, ColumnType, Composite, MAX_DIMENSIONS, Part, PgType, item_of};
 
-/// What lists, structs and maps become in a new table.
+/// The form of lists, structs and maps in a new table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nested {
     /// One `jsonb` value a column.

@@ -1,6 +1,7 @@
-//! Types of columns that have no encoder: the server turns text into their wire format, over a connection of its own.
+//! Types of columns without an encoder: the server turns text into their wire format, over a separate
+//! connection.
 //!
-//! The rows are then sent, summed and compared as those of any other type. A cast that would round or cut a value is
+//! The rows are then sent, summed and compared like all others. A cast that would round or cut a value is
 //! refused: the server's own output shows it.
 
 use std::sync::atomic::AtomicBool;
@@ -46,7 +47,7 @@ impl std::fmt::Debug for Asker {
 }
 
 impl Asker {
-    /// Of a server, to which it does not connect yet.
+    /// Prepares questions to a server; connects with the first one.
     pub(crate) fn new(server: &Server) -> Arc<Self> {
         Arc::new(Self { server: server.clone(), connection: Mutex::new(None) })
     }
@@ -54,7 +55,7 @@ impl Asker {
 
 /// The type for SQL's `name`; `unbound` is the same without a modifier and below domains.
 pub(crate) fn of_server(asker: &Arc<Asker>, name: &str, unbound: &str) -> ColumnType {
-    // Digits tell whether the cast of money rounded, whatever signs stand between them.
+    // The digits tell whether the cast of money rounded, whatever signs separate them.
     let digits = |text: &str| format!("trim('0' FROM pg_catalog.regexp_replace({text}, '[^0-9]', '', 'g'))");
     // Nothing stores a time with more than six digits behind its seconds.
     let finer = |text: &str| format!("{text} ~ ':[0-9]{{2}}[.][0-9]{{7}}'");
@@ -159,7 +160,7 @@ impl ReadsText for Reader {
         }
         match self.ask(texts) {
             Err(error) if error.kind() == Kind::Server => {
-                // A statement that fails without values says nothing of them.
+                // If it also fails without values, it is not about them.
                 self.ask(&[]).map_err(failed)?;
                 self.ask_by_halves(texts).map_err(failed)
             }

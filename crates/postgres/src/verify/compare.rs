@@ -20,7 +20,7 @@ use crate::verify::source_sums::SourceSums;
 /// Compares the table with the source: number of rows, non-null values of each column, and the content sum.
 /// If the sums differ, both sides are read again to name the columns that differ. The mode of `postgres` does
 /// not matter. If it names a file of rejected rows, these are left out of the source: table and file together
-/// must hold what the source holds.
+/// must have the source's rows.
 ///
 /// The verification may say that the two differ; see [`Verification::matches`].
 ///
@@ -39,7 +39,7 @@ pub fn verify(
     compare(&Compared { source, rejected, records: None }, postgres, options, control)
 }
 
-/// What a table is compared with.
+/// The source and the table of a comparison.
 pub(crate) struct Compared<'a> {
     pub source: &'a dyn Source,
     /// Rows of the source that are not in the table.

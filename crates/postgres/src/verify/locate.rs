@@ -27,7 +27,7 @@ use crate::verify::tuples::Tuples;
 /// The most missing rows of a unit that are named.
 const NAMED: usize = 5;
 
-/// What is compared.
+/// The source and table to compare, and how.
 pub(crate) struct Locating<'a> {
     pub source: &'a dyn Source,
     pub server: &'a KnownServer,

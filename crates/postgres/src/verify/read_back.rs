@@ -58,7 +58,7 @@ impl Sums {
     }
 }
 
-/// What is read.
+/// The table to read, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadBack<'a> {
     pub server: &'a KnownServer,
@@ -150,7 +150,7 @@ impl ReadBack<'_> {
         Ok(ranges)
     }
 
-    /// Reads what is left of the ranges, over the connection that `connect` returns.
+    /// Reads the remaining ranges, over the connection that `connect` returns.
     fn read_ranges<C: Borrow<Connection>>(
         &self,
         ranges: &Mutex<VecDeque<String>>,
@@ -210,7 +210,7 @@ pub(crate) async fn read_copy(
 }
 
 /// Conditions that split a table's pages into four ranges per connection. The last is open-ended, for pages
-/// added meanwhile.
+/// added during the read.
 fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
     let ranges = (degree as i64 * 4).min(pages.max(1) / 64 + 1);
     if ranges == 1 {

@@ -22,7 +22,7 @@ pub(crate) struct SourceSums<'a> {
     pub columns: &'a Arc<Vec<Column>>,
     pub options: &'a LoadOptions,
     pub unit_rows: u64,
-    /// Also sums each column by itself.
+    /// Also sums each column separately.
     pub each_column: bool,
     /// Numerics that differ only in their display scale are equal.
     pub by_value: bool,

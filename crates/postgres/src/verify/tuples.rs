@@ -48,7 +48,7 @@ impl Fields {
         Self { lengths: vec![NULL; columns], ends: vec![0; columns], seen: 0, null: false }
     }
 
-    /// The end of the row; none if it is incomplete.
+    /// The end of the row; `None` if it is incomplete.
     fn find(&mut self, row: &[u8]) -> Option<usize> {
         let length_at = |at: usize| row.get(at..)?.first_chunk::<4>().copied();
         let (mut at, mut column) = (2, 0);
@@ -74,7 +74,7 @@ impl Fields {
 }
 
 impl Tuples {
-    /// Sums rows of this many columns; `canonical` decides what is hashed.
+    /// Sums rows of this many columns; `canonical` selects the hashed bytes.
     pub(crate) fn new(columns: usize, canonical: CanonicalRow, each_column: bool) -> Self {
         Self {
             columns,
@@ -112,7 +112,7 @@ impl Tuples {
         let skip = self.header.min(bytes.len());
         self.header -= skip;
         let mut bytes = &bytes[skip..];
-        // Of a tuple begun earlier, only as much is copied as may be its rest.
+        // Copies only the possible rest of a tuple that began earlier.
         let mut rest = std::mem::take(&mut self.rest);
         while !rest.is_empty() && !bytes.is_empty() {
             let begun = rest.len();
@@ -242,7 +242,7 @@ mod tests {
             ),
         ) {
             let mut tuples = Tuples::new(2, CanonicalRow::default(), false);
-            // An error is an answer, too.
+            // An error also counts as an answer.
             let _ = pieces.iter().try_for_each(|piece| tuples.feed(piece));
         }
     }

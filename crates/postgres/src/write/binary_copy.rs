@@ -44,14 +44,14 @@ impl BinaryCopy {
     }
 }
 
-/// What comes next of a unit.
+/// The next event of a unit.
 pub(crate) enum Next {
     Rows(Block),
     /// The unit is complete, and this is its sum.
     End(Tally),
 }
 
-/// Waits for the next block of a unit or its end. None if the channel closed before that.
+/// Waits for the next block of a unit or its end. `None` if the channel closed before that.
 pub(crate) async fn next(parcels: &mut Parcels) -> Result<Option<Next>, WireError> {
     let _empty = wait(WaitKind::ChannelEmpty);
     match parcels.recv().await {

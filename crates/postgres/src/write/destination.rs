@@ -1,4 +1,4 @@
-//! Where a connection's rows go: into the table that all connections share, or into part tables of its own.
+//! Where a connection's rows go: into the table that all connections share, or into its own part tables.
 //!
 //! A part table is created in the transaction that fills it, so no other session sees it before the commit.
 //! Connections therefore do not compete for locks of the relation nor, with `wal_level = minimal`, for the
@@ -43,7 +43,7 @@ pub(crate) enum Destination {
     Parts(Arc<PartPlan>),
 }
 
-/// What a transaction copies into.
+/// The table that a transaction copies into.
 pub(crate) struct OpenTable {
     pub copy: Statement,
     /// The part table that the transaction has created, if any.
@@ -66,8 +66,8 @@ impl Destination {
         plan.partitions.share_of(unit.key).map(|share| share.partition)
     }
 
-    /// Begins a transaction that copies rows, those of `partition` into a part table. With `savepoints` the
-    /// rows go in behind savepoints.
+    /// Begins a transaction that copies rows, into a part table if they belong to a `partition`. With
+    /// `savepoints` it copies behind savepoints.
     pub(crate) fn begin(
         &self,
         partition: Option<u32>,
@@ -131,7 +131,7 @@ impl OpenTable {
         self.part.as_ref().map(|part| part.partition)
     }
 
-    /// Whether the transaction is to be committed.
+    /// Whether it is time to commit the transaction.
     pub(crate) fn is_full(&self, group: &UnitGroup, plan: &WriterPlan) -> bool {
         match &self.part {
             Some(part) => group.planned_rows() >= part.complete,

@@ -2,7 +2,7 @@
 //!
 //! With `synchronous_commit = off` a server crash can undo commits that the server has confirmed; with less
 //! than `on` they may be missing on a replica that takes over. The server writes its log in the order of the
-//! records, so one commit that waits for the log makes all earlier ones last, too.
+//! records, so one commit that waits for the log also makes all earlier ones last.
 
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Result};

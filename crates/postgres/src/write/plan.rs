@@ -1,4 +1,4 @@
-//! What all writers of a load have in common, and where in the source a row is that the server refuses.
+//! The shared state of a load's writers, and the places in the source of rows that the server refuses.
 
 use sawmill_pgwire::{Server, WireError, copy_line, from_server, is_about_rows};
 use sawmill_source::{Unit, UnitKey};
@@ -9,7 +9,7 @@ use crate::records::checkpoint::Checkpoints;
 use crate::table::planned_columns::PlannedColumns;
 use crate::write::unit_group::UnitGroup;
 
-/// What all writers of a load have in common.
+/// The shared state of a load's writers.
 #[derive(Debug)]
 pub(crate) struct WriterPlan {
     pub server: Server,
@@ -17,7 +17,7 @@ pub(crate) struct WriterPlan {
     pub checkpoints: Checkpoints,
     /// `COPY table (columns) FROM STDIN (FORMAT binary)`.
     pub copy: String,
-    /// Units have as many rows as planned; otherwise a unit has as many as it turns out to have.
+    /// Whether units have as many rows as planned. If not, only reading a unit shows its number of rows.
     pub rows_planned: bool,
     /// The n-th row of a unit is the n-th row of that part of the file: no row in between is left out.
     pub rows_of_files: bool,
@@ -49,8 +49,8 @@ impl WriterPlan {
 }
 
 impl WriterPlan {
-    /// Adds to an error about a row of the source which row it is. Constraints that are checked when all rows
-    /// of a transaction are in, such as foreign keys, name all of these.
+    /// Adds the row to an error about a row of the source. For constraints that the server checks at the end,
+    /// such as foreign keys, it names all rows of the transaction.
     pub(crate) fn locate(&self, error: WireError, group: &UnitGroup, under_way: Option<&Unit>) -> WireError {
         let error = match error {
             WireError::Server(error) if is_about_rows(&error) && !is_of_partition(&error) => error,

@@ -1,4 +1,4 @@
-//! The rows of corrected files take the place of those that the files had, in one transaction.
+//! The rows of corrected files replace the files' earlier rows, in one transaction.
 
 use sawmill_loader::{Mode, TableName, Tally, quote};
 use sawmill_pgcopy::Column;
@@ -20,13 +20,13 @@ pub(crate) struct ReplacedFiles<'r> {
     pub names: &'r [String],
     pub checkpoints: &'r Checkpoints,
     pub record: &'r LoadRecord,
-    /// What makes later appends recognise the load.
+    /// The mapping by which later appends recognise the load.
     pub mapping: &'r str,
 }
 
 impl ReplacedFiles<'_> {
-    /// Deletes the rows that the files had, adds those of the staging table, and drops that, in the caller's transaction.
-    /// Earlier loads then hold the files no longer, and this one is an append.
+    /// Deletes the files' earlier rows, adds the rows of the staging table, and drops it, in the caller's
+    /// transaction. Earlier loads then no longer hold the files, and this one is an append.
     ///
     /// # Errors
     /// Errors of the server; a trigger or a rule that skips rows, or with `verify` changes them.
@@ -74,7 +74,7 @@ impl ReplacedFiles<'_> {
         }
     }
 
-    /// Takes the files from the records of earlier loads, and makes this load's record that of an append.
+    /// Takes the files from the records of earlier loads, and turns this load's record into an append.
     fn take_over(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let (loads, oid, id) =
             (self.checkpoints.table("loads"), i64::from(self.record.table_oid), self.record.id.as_str());

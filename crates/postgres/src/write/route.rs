@@ -201,7 +201,7 @@ impl Postgres {
         TableKind { key_after, ..self.kind.clone() }
     }
 
-    /// The route that rows would take over so many connections, and why.
+    /// The route that rows would take over `degree` connections, and why.
     ///
     /// # Errors
     /// The requested strategy is not possible.

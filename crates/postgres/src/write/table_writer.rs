@@ -1,8 +1,7 @@
 //! Copies units and commits them together with their records.
 //!
-//! Loads differ in two things: where rows go ([`Destination`]), and what a row that the server refuses does:
-//! it ends the load, or it is rejected and recorded ([`RejectingUnit`]). In each case a transaction takes
-//! units until it is full.
+//! Loads differ in two things: where rows go ([`Destination`]), and whether a refused row ends the load or is
+//! rejected and recorded ([`RejectingUnit`]). In each case a transaction takes units until it is full.
 
 use std::ops::Deref;
 use std::sync::{Arc, MutexGuard};
@@ -72,10 +71,10 @@ enum Rows {
 /// server keeps 64 of a transaction in memory.
 const MAX_REJECTING_UNITS: usize = 50;
 
-/// What was sent of a unit.
+/// The rows of a unit that were sent.
 #[derive(Default)]
 struct Sent {
-    /// The rows that are in and their sum. None if the channel closed before the unit's end.
+    /// Number and sum of these rows. `None` if the channel closed before the unit's end.
     tally: Option<Tally>,
     bytes: u64,
     /// The unit's end was received.
@@ -113,7 +112,7 @@ impl<'s> TableWriter<'s> {
         Ok(OpenTransaction { table, rows, group: UnitGroup::default(), rejected: 0 })
     }
 
-    /// Sends the rows of a unit into the open transaction. `sent` says how far it came, even if it fails.
+    /// Sends the rows of a unit into the open transaction. `sent` records the progress, even if it fails.
     fn send(
         &mut self,
         unit: &Unit,
@@ -179,8 +178,8 @@ impl<'s> TableWriter<'s> {
     }
 
     /// After the server refused something: a killed predecessor may have committed units after this run read
-    /// the records. Rolls back, and returns what is on record of the open units and of the one `under_way`;
-    /// the error if nothing is.
+    /// the records. Rolls back, and returns the records of the open units and of the one `under_way`. Without
+    /// records it returns the error.
     fn recorded_elsewhere(
         &mut self,
         under_way: Option<&Unit>,
@@ -221,7 +220,7 @@ impl<'s> TableWriter<'s> {
         let Self { plan, connection, .. } = self;
         let rolled_back = connection.batch(control, "ROLLBACK");
         let changed = rolled_back.and_then(|()| plan.planned.change(connection, control)).or_else(|_| {
-            // After a COPY that did not begin, the client does not understand the server any more.
+            // After a COPY that did not begin, the client no longer understands the server.
             plan.planned.change(&Connection::open(&plan.server, control)?, control)
         });
         changed.ok().flatten().unwrap_or(error)

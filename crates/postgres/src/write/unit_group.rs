@@ -26,10 +26,10 @@ impl UnitGroup {
         self.units.push(unit);
     }
 
-    /// Whether the units are to be committed. No unit has more than `unit_rows` rows.
+    /// Whether it is time to commit the units. No unit has more than `unit_rows` rows.
     pub(crate) fn is_full(&self, unit_rows: u64) -> bool {
         let most = MAX_ROWS.min(unit_rows);
-        // Planned rows count, too: a unit of another table's rows may come to none.
+        // Planned rows also count, since a unit may have no rows in a flat table.
         self.rows.max(self.planned_rows()) >= most || self.bytes >= MAX_BYTES || self.units.len() >= MAX_UNITS
     }
 
@@ -52,7 +52,7 @@ impl UnitGroup {
     }
 
     /// Finds the unit of the n-th row that was sent, counted from 0, and the row's number in it. Rows after
-    /// those of the group belong to the unit `under_way`.
+    /// the group's belong to the unit `under_way`.
     pub(crate) fn unit_of<'u>(&'u self, row: u64, under_way: Option<&'u Unit>) -> Option<(&'u Unit, u64)> {
         let mut row = row;
         for Arrived { unit, tally } in &self.units {

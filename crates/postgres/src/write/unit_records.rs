@@ -32,7 +32,7 @@ impl UnitRecorder {
     }
 
     /// Records units in the open transaction, and the OID of the part table that holds them, if there is one.
-    /// Returns false, and records none, if the table's columns are no longer those of the plan.
+    /// Returns false and records nothing if the table's columns no longer match the plan.
     pub(crate) async fn record(
         &self,
         client: &Client,

@@ -8,13 +8,13 @@ use sawmill_source::{Control, Error, Kind, Result};
 use crate::table::catalogue::value;
 use crate::table::columns::list;
 
-/// What an upsert does with a row whose key the table has.
+/// The effect of an upsert on a row whose key the table has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// The columns of the source get the row's values.
     #[default]
     Update,
-    /// The row of the table stays. Of several rows of the source with a key the first that is merged stays.
+    /// The row of the table stays. If several rows of the source share a key, the first one merged stays.
     Keep,
     /// The row with the greater value in this column stays, also among rows of the source. If both are equal, the row of
     /// the table stays; null is the least.
@@ -23,7 +23,7 @@ pub enum OnConflict {
     ReplaceFiles(String),
 }
 
-/// How rows are matched with those of the table.
+/// How rows are matched with the table's.
 #[derive(Clone, Copy)]
 pub(crate) struct Matching<'a> {
     pub key: &'a [String],
@@ -59,8 +59,8 @@ pub(crate) fn check_key(
         ))
         .advise("rename the source's column (--rename), or choose another one"));
     }
-    // Partial, deferrable and unfinished indexes, those on expressions and those of WITHOUT OVERLAPS (version 18) do not
-    // resolve conflicts.
+    // Partial, deferrable, unfinished and expression indexes do not resolve conflicts, nor does WITHOUT
+    // OVERLAPS (version 18).
     let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
                  WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
                  ORDER BY a.attname::text) \
@@ -87,7 +87,7 @@ pub(crate) fn check_key(
         .advise(advice))
 }
 
-/// What a merge did.
+/// The result of a merge.
 pub(crate) struct Merged {
     /// Rows that the server inserted or updated.
     pub rows: u64,
@@ -283,7 +283,7 @@ fn same_key(
         .and_then(|()| doubled(connection, gathered, key, control))
         .ok()
         .flatten();
-    // A trigger may violate a cardinality, too.
+    // A trigger may also violate a cardinality.
     let Some(twice) = twice else { return error };
     Error::new(error.kind(), format!("rows of the source have the same key ({key}): {twice}"))
         .at(format!("table {table}, {}", error.place()))

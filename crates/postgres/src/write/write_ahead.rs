@@ -1,10 +1,10 @@
 //! Makes the server write its write-ahead log while rows go in.
 //!
 //! A COPY cycles through 16 MiB of the server's buffers. Before it uses a buffer again, the log of its page
-//! must be on disk. If no other process has written the log by then, the process that copies writes it, and
-//! does nothing else meanwhile. The server's WAL writer wakes up five times a second, while hundreds of MiB
-//! pass per second. An asynchronous record wakes it sooner (`XLogSetAsyncXactLSN` in PostgreSQL's xlog.c),
-//! and it writes as soon as a MiB has accumulated (`wal_writer_flush_after`).
+//! must be on disk. If it is not there yet, the copying process writes the log and does nothing else until
+//! then. The server's WAL writer wakes up five times a second, while hundreds of MiB pass per second. An
+//! asynchronous record wakes it sooner (`XLogSetAsyncXactLSN` in PostgreSQL's xlog.c), and it writes as soon
+//! as a MiB has accumulated (`wal_writer_flush_after`).
 //!
 //! The record is a logical decoding message without a receiver (`pg_logical_emit_message`): it takes no
 //! transaction number and changes nothing. A logical decoder would see it, so servers with `wal_level =
@@ -34,8 +34,8 @@ impl<'a> WriteAhead<'a> {
         Self { connection, record: None }
     }
 
-    /// Wakes the server's WAL writer. Returns none if the server has no such function, does not permit it, or
-    /// allows logical decoding; the load does not depend on it.
+    /// Wakes the server's WAL writer. Returns `None` if the server has no such function, does not permit it,
+    /// or allows logical decoding; the load does not depend on it.
     pub(crate) fn wake(mut self, control: &Control<'_>) -> Option<Self> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let record = match self.record.take() {

@@ -1,4 +1,4 @@
-//! A server shared by the tests that run at the same time, and a database of its own for each.
+//! A server shared by concurrent tests, and a separate database for each.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -39,7 +39,7 @@ impl Database {
         Self { url: format!("{host}/{name}"), _server: server }
     }
 
-    /// The database of a server of its own, for what is counted over a whole server.
+    /// The database of a separate server, for tests that count over a whole server.
     pub fn alone() -> Self {
         let server = LocalPg::start().expect("a server starts");
         Self { url: server.url(), _server: Arc::new(server) }
@@ -67,8 +67,8 @@ impl Database {
         self.client().query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
     }
 
-    /// Runs a test that loads `path` into this database, in a process of its own, and kills it when `units`
-    /// more units are committed than before; again in each round. How many processes had not ended before.
+    /// Runs a test that loads `path` into this database, in a child process, and kills it when it has
+    /// committed `units` more units, `rounds` times. Returns how many processes the kill ended.
     pub fn kill_loads(
         &self,
         test: &str,

@@ -44,7 +44,7 @@ fn exactly_once(database: &Database, table: &str) {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (ROWS as i64, ROWS as i64), "{table}");
 }
 
-/// Runs `work` for each number, by several threads, each with a proxy of its own.
+/// Runs `work` for each number on several threads, each with its own proxy.
 fn by_threads(url: &str, numbers: &[usize], work: impl Fn(&FaultyProxy, &str, usize) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -85,7 +85,7 @@ fn a_load_whose_opening_is_cut_anywhere_is_completed() {
     let met = AtomicUsize::new(0);
     let numbers: Vec<usize> = (0..90).collect();
     by_threads(&database.url, &numbers, |proxy, url, number| {
-        // The first connections are those of the opening: the load's own, and one that looks for a pool.
+        // The first connections open the load: its main one, and one that looks for a pool.
         let fault = Fault {
             connection: number as u32 % 2,
             from_server: number % 3 > 0,
@@ -146,7 +146,7 @@ fn forgetting_goes_on_after_a_cut() {
     }
 }
 
-/// Loads through connections of which one goes silent; also whether that has happened.
+/// Loads through connections, one of which falls silent. Also returns whether it did.
 fn silent(database: &Database, fault: Fault, table: &str) -> (Result<LoadReport>, bool) {
     let (_kept, source) = file();
     let (proxy, url) = FaultyProxy::before(&database.url);
@@ -159,7 +159,7 @@ fn silent(database: &Database, fault: Fault, table: &str) -> (Result<LoadReport>
 fn a_load_goes_on_when_a_connection_swallows_what_is_sent_or_answered() {
     let database = Database::new();
     let (next, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    // Of some connections less is heard.
+    // Some connections receive less.
     let faults: Vec<(u32, bool, usize)> = [(0, 200), (0, 2000), (1, 300), (2, 700), (2, 20_000), (3, 1000)]
         .into_iter()
         .flat_map(|(connection, after)| [true, false].map(|from_server| (connection, from_server, after)))
@@ -190,7 +190,7 @@ fn a_comparison_and_the_records_go_on_when_a_connection_goes_silent() {
     let (_kept, source) = file();
     run(&source, &database.target("t"), &options()).unwrap();
     let (proxy, url) = FaultyProxy::before(&database.url);
-    // The third connection reads the rows by itself with a degree of 1.
+    // With a degree of 1 the third connection alone reads the rows.
     for (connection, after) in [(0, 1000), (2, 700), (2, 3000)] {
         proxy.set(Fault { connection, from_server: true, after, swallows: true });
         let verified = with_control(|control| verify(&source, &target(&url, "t"), &options(), control));
@@ -210,7 +210,8 @@ fn a_statement_of_a_load_test_is_waited_for_while_the_server_works_on_it() {
     let cancel = AtomicBool::new(false);
     let mut connection = BlockingConnection::open(&server, &|| false).unwrap();
     let mut patience = Patience::new(&server, &mut connection, &cancel);
-    // Some of them end when the server is asked: a process that has just answered goes on, too.
+    // Some statements end just as the server is asked, and a process that has just answered counts as
+    // working.
     for patiences in [2.5, 2.0, 3.0, 1.0] {
         let long = format!("SELECT pg_sleep({}), 7", PATIENCE.as_secs_f64() * patiences);
         let rows = connection.ask(&long, &mut || patience.given_up()).unwrap();

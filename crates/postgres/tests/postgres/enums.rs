@@ -113,7 +113,7 @@ fn dictionaries_of_strings_become_enumerations_and_other_columns_do_not() {
          CREATE TABLE \"t\" (\n  \"id\" bigint,\n  \"kind\" \"t_kind\",\n  \"note\" text\n)"
     );
     assert!(run(&source, &target(&database, Mode::Create), &small()).unwrap().verified.unwrap().matches());
-    // Labels are those of the rows and columns that are loaded, in whatever order these are read.
+    // Labels come from the loaded rows and columns only, in any reading order.
     let condition = "id between 1 and 2".parse().unwrap();
     let picked = ParquetFiles::open(&[&path]).unwrap();
     let picked = picked.select(&["kind".into(), "id".into()], &[("kind".into(), "sort".into())]).unwrap();

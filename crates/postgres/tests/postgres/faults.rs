@@ -1,4 +1,4 @@
-//! Connections, servers and loaders that die during a load: every row arrives once, or none is visible.
+//! Connections, servers and loaders die during a load: every row arrives once, or none is visible.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ fn a_commit_whose_answer_was_lost_is_not_repeated() {
     }
 }
 
-/// Not a test of its own, but what [`the_next_run_finishes_the_load_of_a_killed_one`] runs and kills.
+/// Not a test: [`the_next_run_finishes_the_load_of_a_killed_one`] runs and kills it.
 #[test]
 fn as_a_child_process() {
     let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {

@@ -5,14 +5,14 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What happens to one of the connections.
+/// A fault of one of the connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// Which of them, from 0, since the fault was set.
     pub connection: u32,
-    /// To what comes from the server, or to what goes there.
+    /// Whether it affects bytes from the server, or bytes to the server.
     pub from_server: bool,
-    /// After so many bytes.
+    /// After this many bytes.
     pub after: usize,
     /// Nothing passes any more, and nothing is closed; otherwise both ends are closed.
     pub swallows: bool,

@@ -9,7 +9,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
-/// Writes a batch with so many rows a row group.
+/// Writes a batch in row groups of `group_rows` rows.
 pub fn write(path: &Path, batch: &RecordBatch, group_rows: usize) {
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(group_rows))

@@ -3,7 +3,7 @@
 use std::io::{Read, Result, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// What it does. The names that begin with `later` are what it does after the login.
+/// The server's ways to misbehave. Those that begin with `later` act after the login.
 pub const WAYS: [&str; 12] = [
     "claims a gigabyte",
     "parameters without end",
@@ -122,6 +122,6 @@ fn serve(mut client: TcpStream, way: &str) -> Result<()> {
             }
         }
     }
-    // The rest of what the client says has no answer.
+    // The server does not answer the client's other messages.
     std::io::copy(&mut client, &mut std::io::sink()).map(drop)
 }

@@ -15,8 +15,8 @@ use crate::hostile::{WAYS, start};
 /// KiB of address space that a client may take, its threads' stacks included.
 const ADDRESS_SPACE: &str = "1048576";
 
-/// Runs all clients against one server. Not a test of its own, but what
-/// [`every_client_survives_servers_that_claim_flood_and_fall_silent`] runs with little memory.
+/// Runs all clients against one server. Not a test:
+/// [`every_client_survives_servers_that_claim_flood_and_fall_silent`] runs it with little memory.
 #[test]
 fn as_a_child_process() {
     let Ok(url) = std::env::var("SAWMILL_HOSTILE_URL") else { return };
@@ -63,7 +63,7 @@ fn every_client_survives_servers_that_claim_flood_and_fall_silent() {
                     .arg(std::env::current_exe().unwrap())
                     .args(["--exact", "hostile_servers::as_a_child_process", "--nocapture"])
                     .env("SAWMILL_HOSTILE_URL", url)
-                    // Each thread of the C library's would reserve address space of its own.
+                    // Each thread of the C library would reserve its own address space.
                     .env("MALLOC_ARENA_MAX", "2")
                     .output()
                     .unwrap();
@@ -109,7 +109,7 @@ fn the_methods_that_the_user_requires_are_the_only_ones() {
         let error = both(&format!("require_auth={refused}"));
         assert!(error.contains(&format!("require_auth={refused} does not allow")), "{refused}: {error}");
     }
-    // Without encryption there is no channel to be bound to.
+    // An unencrypted connection has no channel to bind to.
     assert!(both("channel_binding=require").contains("not encrypted"));
     assert_eq!(both("channel_binding=disable"), "");
 }

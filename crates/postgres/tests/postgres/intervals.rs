@@ -157,7 +157,7 @@ fn more_months_than_the_server_stores_are_located_or_rejected_unchanged() {
     assert_eq!(read_rejects(&rejects.path).iter().map(|(_, row, _)| *row).collect::<Vec<_>>(), [1, 2]);
     let verified: Verification = with_control(|control| verify(&source, &target, &small(), control)).unwrap();
     assert!(verified.matches());
-    // They are intervals in that file, too, and the same bytes.
+    // That file also has intervals, with the same bytes.
     let reader = SerializedFileReader::new(File::open(&rejects.path).unwrap()).unwrap();
     let schema = reader.metadata().file_metadata().schema_descr();
     let written = schema.columns().iter().filter(|leaf| leaf.converted_type() == ConvertedType::INTERVAL);
@@ -175,8 +175,8 @@ fn intervals_of_duckdb_arrive_part_by_part() {
     let database = Database::new();
     let target = database.target("t").nested(Nested::Native);
     assert!(run(&source, &target, &small()).unwrap().verified.unwrap().matches());
-    // What `scripts/fixtures.py` has made them of; DuckDB counts whole days as such. As texts, since 30 days
-    // are equal to a month.
+    // The intervals that `scripts/fixtures.py` has made; DuckDB counts whole days as such. Compared as texts,
+    // since 30 days are equal to a month.
     let days = "(id % 40 + id * 61001 / 86400000)::int";
     let seconds = "id * 61001 % 86400000 / 1000.0";
     let made = format!("make_interval(months => (id % 30)::int, days => {days}, secs => {seconds})");

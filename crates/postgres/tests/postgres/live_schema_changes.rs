@@ -55,8 +55,8 @@ impl Load {
         run(&Slowed::new(&source, &wait), target, &options())
     }
 
-    /// Loads while another session changes `table`: it gets its lock when the first unit is committed, and the second
-    /// unit waits for it.
+    /// Loads while another session changes `table`. That session takes its lock when the first unit is
+    /// committed, and the second unit waits for it.
     fn load_while(&self, target: &Postgres, table: &'static str, change: &str) -> Result<LoadReport> {
         let changing: std::sync::Mutex<Option<JoinHandle<()>>> = std::sync::Mutex::default();
         let loaded = self.load(target, |unit| {

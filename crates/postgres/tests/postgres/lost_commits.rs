@@ -21,7 +21,7 @@ use crate::slowed::{Slowed, halt};
 
 const ROWS: usize = 40_000;
 
-/// A server with nothing on disk but what a commit waited for.
+/// A server whose disk has only the commits that waited for it.
 struct Forgetful {
     server: LocalPg,
     directory: tempfile::TempDir,
@@ -139,7 +139,7 @@ fn options() -> LoadOptions {
     LoadOptions { unit_rows: 300, verify: false, ..small() }
 }
 
-/// Partitions of some 900 rows, each of which a connection fills.
+/// Partitions of some 900 rows, each filled over one connection.
 fn in_partitions(target: Postgres, source: &ParquetFiles) -> Postgres {
     let by = format!("hash(id, {})", ROWS / 900).parse().unwrap();
     let target = target.strategy(Strategy::Staged);

@@ -1,4 +1,4 @@
-//! Files of one table that differ in how a column is written, not in what it holds.
+//! Files of one table that store the same column in different ways.
 
 use std::sync::Arc;
 

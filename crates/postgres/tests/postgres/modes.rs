@@ -1,4 +1,4 @@
-//! What happens to tables: created, found complete, appended to, refused, forgotten.
+//! Tables: created, found complete, appended to, refused, forgotten.
 
 use std::sync::Arc;
 
@@ -270,7 +270,7 @@ fn a_table_is_emptied_once_and_then_loaded_and_again_only_if_it_was_changed() {
     database.client().batch_execute("DELETE FROM people WHERE id < 10").unwrap();
     assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::New);
     assert_eq!(database.count("people"), 1200);
-    // Foreign keys refer to its rows: none is removed, none loaded.
+    // Foreign keys refer to its rows, so the load neither removes nor adds rows.
     let referring =
         "CREATE TABLE visits (person bigint REFERENCES people (id)); INSERT INTO visits VALUES (7)";
     database.client().batch_execute(referring).unwrap();
@@ -339,7 +339,7 @@ fn an_upsert_replaces_rows_by_their_key_and_adds_the_others_in_one_step() {
     assert_eq!((first.state, first.rows_loaded), (LoadState::New, 1200));
     assert!(first.verified.unwrap().matches());
     assert_eq!(database.count("people"), 1201);
-    // The column that the file lacks keeps its values, the others get those of the file.
+    // The column that the file lacks keeps its values, the others get the file's.
     assert_eq!(
         database.count("people WHERE id = 5 AND name = 'name 5 ü' AND amount = 0.625 AND kept = 'old'"),
         1

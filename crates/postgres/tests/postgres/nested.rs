@@ -104,8 +104,8 @@ fn array(depth: u32, rows: usize) -> BoxedStrategy<ArrayRef> {
     array_with(depth, rows, any::<f32>().boxed())
 }
 
-/// The same with single-precision numbers of which there is but one shortest print: the server's, where it is
-/// halfway between two numbers, has a digit more than ours.
+/// The same with single-precision numbers that have only one shortest form. Halfway between two numbers the
+/// server prints one digit more than Sawmill.
 pub fn plain_array(depth: u32, rows: usize) -> BoxedStrategy<ArrayRef> {
     array_with(depth, rows, any::<i16>().prop_map(|n| f32::from(n) / 8.0).boxed())
 }
@@ -183,8 +183,8 @@ fn random_nested_batches_arrive_and_are_what_the_server_prints_of_them() {
             let table = format!("random_{}", number.get());
             let named = columns.into_iter().enumerate().map(|(i, array)| (format!("c{i}"), array, true));
             write(&path, &RecordBatch::try_from_iter_with_nullable(named).unwrap(), 10);
-            // The verification inside compares every byte with what the server sends back, so that a
-            // jsonb text that differs from the server's own print would fail it.
+            // The verification inside compares every byte with the server's output. A jsonb text that differs
+            // from the server's own would fail it.
             let report = run(&ParquetFiles::open(&[&path]).unwrap(), &database.target(&table), &small());
             let report = report.map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(report.rows, 23);

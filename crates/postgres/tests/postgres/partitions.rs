@@ -497,7 +497,7 @@ fn the_route_is_chosen_by_what_would_be_read_and_kept_by_the_next_run() {
     assert_eq!(loads.unwrap().iter().map(|load| load.rows).collect::<Vec<_>>(), [ROWS as u64]);
 }
 
-/// Not a test of its own, but what [`the_next_run_finishes_the_load_of_a_killed_one`] runs and kills.
+/// Not a test: [`the_next_run_finishes_the_load_of_a_killed_one`] runs and kills it.
 #[test]
 fn as_a_child_process() {
     let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {

@@ -105,7 +105,7 @@ fn parts_append_to_a_table_with_rows_of_others() {
         )
         .unwrap();
     let target = database.target("people").mode(Mode::Append);
-    // Whichever part begins records what the table held before.
+    // The part that begins first records the table's earlier rows.
     let first = LoadOptions { verify: true, ..part(1, 2) };
     assert!(run(&people.source, &target, &first).unwrap().verified.is_none());
     run(&people.source, &target, &part(2, 2)).unwrap();
@@ -125,7 +125,7 @@ fn a_load_is_not_finished_before_its_last_part() {
     assert_eq!(error.kind(), Kind::Mismatch);
     assert!(error.what().contains("10 units with 10000 rows"), "{error}");
     assert!(error.place().contains("1.parquet, row group 0, from row 0"), "{error}");
-    // The same load without parts does what is left.
+    // The same load without parts does the rest.
     let whole = LoadOptions { share: Share::Whole, ..finish() };
     let report = run(&people.source, &target, &whole).unwrap();
     assert_eq!((report.rows_loaded, report.units_resumed), (10_000, 20));
@@ -226,7 +226,7 @@ fn parts_of_another_number_wait_until_no_part_is_at_work() {
     let (database, people) = (Database::new(), many());
     let target = database.target("people");
     run(&people.source, &target, &part(1, 2)).unwrap();
-    // None of the two is at work, so that the rest may be divided into three.
+    // Neither part is at work, so three parts may share the rest.
     (1..=3).for_each(|number| {
         run(&people.source, &target, &part(number, 3)).unwrap();
     });

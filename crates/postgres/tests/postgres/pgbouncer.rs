@@ -99,7 +99,7 @@ fn a_pool_by_transactions_is_refused_with_advice_and_no_lock_is_left() {
                      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
         assert_eq!(database.client().query_one(locks, &[]).unwrap().get::<_, i64>(0), 0);
         assert!(!database.has("_sawmill.loads") && !database.has("people__sawmill_loading"));
-        // Nothing is left that would stand in the way.
+        // Nothing is left in the way.
         run(&source, &database.target("people"), &small()).unwrap();
         let target = pooled.target("people");
         let refused = [

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Passes everything on, but cuts `cuts` connections after a COMMIT of copied rows has gone to the
-/// server and before its answer came back.
+/// Passes everything on, but cuts `cuts` connections after a COMMIT of copied rows has gone to the server and
+/// before its answer.
 pub struct Proxy {
     pub port: u16,
     pub cuts: Arc<AtomicU32>,

@@ -100,7 +100,7 @@ fn an_existing_schema_stays_when_the_last_record_is_removed() {
     assert_eq!(forgotten(&target), 1);
     assert!(case.has_schema("etl"));
     assert!(!case.database.has("etl.loads"));
-    // The schema of the table itself works, too.
+    // The table's own schema also works.
     case.database.client().batch_execute("DROP TABLE t").unwrap();
     let target = case.target("public");
     case.load(&target).unwrap();

@@ -1,4 +1,4 @@
-//! What a server or its tables do not allow is an error with advice, if possible before a row is sent.
+//! If a server or its tables do not allow a load, the error has advice, if possible before a row is sent.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn a_temporary_table_and_one_with_policies_are_refused_with_advice() {
         case.refused(&bound.target("t").mode(mode), "row-level security", "BYPASSRLS");
         assert_eq!(case.database.count("t"), 2, "nothing was sent or removed");
     }
-    // The row that this user sees is that of the file; the other one must not go unnoticed.
+    // This user sees only the file's row; verification must still notice the other one.
     let target = bound.target("t");
     let error = with_control(|control| verify(&case.source, &target, &small(), control)).unwrap_err();
     assert!(error.what().contains("row-level security") && error.advice().contains("BYPASSRLS"), "{error}");
@@ -182,7 +182,7 @@ fn a_load_that_failed_before_its_first_unit_does_not_block_another_but_a_later_f
     assert!(case.database.has("t__sawmill_loading"));
     run(&first, &create.clone().values(strip), &options).unwrap();
     assert_eq!(case.database.count("t"), 2);
-    // Neither does what is to be merged into an existing table.
+    // Rows to merge into an existing table do not bind the load either.
     case.database.client().batch_execute("CREATE TABLE merged (word text PRIMARY KEY)").unwrap();
     let merging = case.database.target("merged").mode(Mode::Upsert).key(vec!["word".to_owned()]);
     run(&first, &merging, &options).unwrap_err();

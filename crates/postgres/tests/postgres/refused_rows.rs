@@ -1,4 +1,4 @@
-//! What rows cost that the server refuses: a few statements each, whether it names them or not.
+//! The cost of rows that the server refuses: a few statements each, whether it names them or not.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct Refused {
 fn file(table: &str, ids: impl Iterator<Item = i64>) -> Refused {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(ids));
     let (directory, path) = file_of(vec![("id", ids)], 100_000);
-    // Other tests would begin transactions, too.
+    // Other tests would also begin transactions.
     let database = Database::alone();
     database.client().batch_execute(table).unwrap();
     let rejects = path.with_file_name("rejects.parquet");

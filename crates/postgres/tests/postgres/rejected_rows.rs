@@ -135,7 +135,7 @@ fn compared(case: &Case, options: &LoadOptions) -> sawmill_source::Result<Verifi
     with_control(|control| verify(&case.source, &target, options, control))
 }
 
-/// Words of which three cannot be stored and three are refused by the table.
+/// Words with six bad ones: three cannot be stored, and the table refuses three.
 fn with_six_bad_rows() -> Case {
     let mut rows = words(2000);
     for bad in [3, 4, 710] {

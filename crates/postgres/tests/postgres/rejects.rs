@@ -88,7 +88,7 @@ fn values_that_cannot_be_encoded_and_rows_that_the_server_refuses_are_both_rejec
     for ((_, _, reason), expected) in rejected.iter().zip(reasons) {
         assert!(reason.contains(expected), "{reason}");
     }
-    // The values are those of the source.
+    // The file has the source's values.
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(case.file()).unwrap()).unwrap();
     let batch = reader.build().unwrap().next().unwrap().unwrap();
     assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), &[3, 4, 1 << 40, 12, -1, 1999]);

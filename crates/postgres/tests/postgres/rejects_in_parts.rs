@@ -95,7 +95,7 @@ fn bad_rows_of_partitions_have_their_numbers_in_the_file_on_both_routes() {
             all_others(&database, table, &BAD);
             let again = run(&words.source, &target, &small()).unwrap();
             assert_eq!((again.state, again.rows_rejected), (LoadState::Complete, 7));
-            // Table and file together are the source, and what is missing from both is found.
+            // Table and file together equal the source, and verification finds rows missing from both.
             let compare =
                 || with_control(|control| verify(&words.source, &target, &small(), control)).unwrap();
             let same = compare();
@@ -219,7 +219,7 @@ fn partitions_with_bad_rows_are_stored_in_the_named_tablespace() {
     }
 }
 
-/// Not a test of its own, but what [`a_killed_load_counts_each_rejected_row_once`] runs and kills.
+/// Not a test: [`a_killed_load_counts_each_rejected_row_once`] runs and kills it.
 #[test]
 fn as_a_child_process() {
     let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {

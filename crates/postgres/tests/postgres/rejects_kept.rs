@@ -51,7 +51,7 @@ impl Growing {
         run(&self.source(), &self.target("t", Mode::Append), options)
     }
 
-    /// The table and the file of rejected rows together hold what the source holds.
+    /// The table and the file of rejected rows together have the source's rows.
     fn is_whole(&self) -> bool {
         let (source, target) = (self.source(), self.target("t", Mode::Append));
         with_control(|control| verify(&source, &target, &small(), control)).unwrap().matches()

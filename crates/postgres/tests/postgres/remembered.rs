@@ -291,7 +291,7 @@ fn a_table_that_has_lost_rows_is_not_called_complete() {
         let report = run(&files.source(), &files.target(), &LoadOptions { again: true, ..small() }).unwrap();
         assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64));
         if rows == 0 {
-            // The records of the missing rows are missing, too.
+            // The records of the missing rows are missing as well.
             assert_eq!(files.append().unwrap().state, LoadState::Complete);
             files.holds_files(1);
         }

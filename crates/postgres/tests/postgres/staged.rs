@@ -26,7 +26,7 @@ fn many() -> People {
     People { source: ParquetFiles::open(&[&path]).unwrap(), _directory: directory }
 }
 
-/// Eight partitions, each of which a worker fills.
+/// Eight partitions, each filled by one worker.
 fn staged(target: Postgres, source: &ParquetFiles) -> Postgres {
     let target = target.strategy(Strategy::Staged);
     with_control(|control| target.partitioned(&"hash(id, 8)".parse().unwrap(), source, control)).unwrap()

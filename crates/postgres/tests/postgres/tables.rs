@@ -236,8 +236,8 @@ fn a_value_below_a_list_that_cannot_be_stored_is_refused_with_its_row() {
     assert!(error.place().contains("row group 1, row 7, column \"value\""), "{error}");
 }
 
-/// The value of a field as jsonb, put together again from the tables. `names` are those of the tables that
-/// follow, `prefix` what the field's columns begin with in the table `alias` of so many levels of lists.
+/// The value of a field as jsonb, put together from the tables. `names` are the tables that follow, `prefix`
+/// the beginning of the field's columns in the table `alias`, which is `level` lists deep.
 fn together(
     field: &Field,
     prefix: &[String],

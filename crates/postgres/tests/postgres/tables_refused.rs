@@ -15,7 +15,7 @@ use crate::database::{Database, small};
 use crate::fixture::file_of;
 use crate::tables::load;
 
-/// Rows of `id, name, notes`, of which notes are lists of lists of text: those of some rows have a 0x00 there.
+/// Rows of `id, name, notes`, with lists of lists of text as notes. Notes of the `bad` rows contain a 0x00.
 fn with_bad_records(rows: i32, bad: &[i32]) -> (tempfile::TempDir, ParquetFiles) {
     let mut notes = ListBuilder::new(ListBuilder::new(StringBuilder::new()));
     let mut names = StringBuilder::new();

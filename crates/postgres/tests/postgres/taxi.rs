@@ -1,4 +1,4 @@
-//! A file that another writer made arrives as the `parquet` crate by itself reads it.
+//! A file from another writer arrives as the plain `parquet` crate reads it.
 
 use std::fs::File;
 use std::path::Path;

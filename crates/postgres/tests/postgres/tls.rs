@@ -1,4 +1,4 @@
-//! Encrypted connections: every `sslmode` against a server with certificates of its own.
+//! Encrypted connections: every `sslmode` against a server with generated certificates.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -64,7 +64,7 @@ impl Encrypted {
         make(&data, "server", name, vec![name.to_owned()]);
         fs::write(data.join("ca.crt"), authority.pem()).unwrap();
         make(files.path(), "client", "sawmill", Vec::new());
-        // Readable by the server's account, the key by no other.
+        // Readable by the server's account; the key by that account only.
         let owner = fs::metadata(&data).unwrap();
         for file in ["server.crt", "server.key", "ca.crt"] {
             chown(data.join(file), Some(owner.uid()), Some(owner.gid())).unwrap();
@@ -156,7 +156,7 @@ fn a_client_authenticates_with_its_certificate() {
     assert_eq!(load(&encrypted.url("127.0.0.1", &identity), "a", &source), Ok(ROWS));
 }
 
-/// What the server says of a connection that blocks its thread: whether it is encrypted, and the certificate's name.
+/// The server's view of a blocking connection: whether it is encrypted, and the certificate's name.
 fn blocking(url: &str) -> Result<(String, String), String> {
     let server: Server = url.parse().map_err(|error: sawmill_source::Error| error.to_string())?;
     let mut connection = BlockingConnection::open(&server, &|| false).map_err(|error| error.to_string())?;

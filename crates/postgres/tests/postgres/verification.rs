@@ -52,7 +52,7 @@ fn changed_deleted_and_duplicated_rows_are_found_and_the_column_is_named() {
 
     client.batch_execute("UPDATE people SET name = NULL WHERE id = 7").unwrap();
     let emptied = verification(&database, &source);
-    // The name that is missing now, and that of row 5.
+    // The name that is missing now, and the name of row 5.
     assert_eq!(emptied.source.non_null[1] - emptied.target.non_null[1], 2);
 }
 

@@ -229,7 +229,7 @@ fn whole_numbers(array: &dyn Array, wanted: &DataType) -> Result<ArrayRef, Arrow
     Ok(make_array(built.offset(0).build()?))
 }
 
-/// The numbers as those of a type; `None` if one is too large.
+/// Converts the numbers to a type; `None` if one is too large.
 fn narrowed<T: ArrowNativeType + TryFrom<i128>>(numbers: &[i256]) -> Option<Buffer> {
     let values = numbers.iter().map(|number| T::try_from(number.to_i128()?).ok());
     values.collect::<Option<Vec<T>>>().map(Buffer::from_vec)

@@ -168,8 +168,8 @@ impl Literal {
         }
     }
 
-    /// Returns its bytes as a value of a type whose domain is [`Domain::Bytes`]. The error names what was
-    /// expected.
+    /// Returns its bytes as a value of a type whose domain is [`Domain::Bytes`]. The error names the expected
+    /// form.
     pub(super) fn bytes(&self, data_type: &DataType) -> Result<Vec<u8>, String> {
         use DataType::{LargeUtf8, Utf8, Utf8View};
         match (&self.0, data_type) {

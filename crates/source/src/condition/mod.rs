@@ -153,7 +153,7 @@ impl FromStr for Condition {
     /// Parses a condition.
     ///
     /// # Errors
-    /// Says what was expected, and at which character.
+    /// Names the expected text and the position of the fault.
     fn from_str(text: &str) -> Result<Self> {
         parser::parse(text).map(Self)
     }

@@ -18,7 +18,7 @@ use sawmill_footer::{
 use crate::condition::literal::{Domain, domain, order_of_f32, order_of_f64, value_type};
 use crate::condition::rows::{RowTest, Test, ValueTest, prefix};
 
-/// What the statistics say about the rows of a row group.
+/// The conclusion from statistics about the rows of a row group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outlook {
     /// Whether some rows may pass.
@@ -38,7 +38,7 @@ pub(crate) struct PagePlan {
     pub pruned: usize,
 }
 
-/// What the statistics say about a column's values in a row group or a page.
+/// The facts that statistics tell about a column's values in a row group or a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Lower and upper bound of the values, which may be wider than the values.
@@ -74,8 +74,8 @@ struct Chunk<'a> {
     data_type: &'a DataType,
 }
 
-/// Returns what the statistics of a row group say about a top-level column, given its name in the file and
-/// the type that it is read as.
+/// Returns the facts that a row group's statistics tell about a top-level column, given its name in the file
+/// and the type that it is read as.
 pub(crate) fn known_of(footer: &Footer, group: RowGroup<'_>, name: &str, data_type: &DataType) -> Known {
     let known = chunk_of(footer, group, name, data_type).map(|chunk| chunk.known(footer));
     known.unwrap_or(Known { bounds: None, nulls: Nulls::Maybe })
@@ -92,7 +92,8 @@ fn chunk_of<'a>(
     Some(Chunk { chunk, element, data_type: value_type(data_type) })
 }
 
-/// Returns what the statistics of a row group say about a condition. Unreadable statistics say nothing.
+/// Returns the conclusion from a row group's statistics about a condition. Unreadable statistics tell
+/// nothing.
 pub(crate) fn outlook(test: &RowTest, footer: &Footer, group: RowGroup<'_>) -> Outlook {
     let known: Vec<Known> = chunks(test, footer, group)
         .into_iter()
@@ -101,7 +102,7 @@ pub(crate) fn outlook(test: &RowTest, footer: &Footer, group: RowGroup<'_>) -> O
     outlook_of(&test.test, &known)
 }
 
-/// Returns what a file's folders alone say about a condition.
+/// Returns the conclusion from a file's folders alone about a condition.
 pub(crate) fn outlook_of_folders(test: &RowTest) -> Outlook {
     outlook_of(&test.test, &[])
 }

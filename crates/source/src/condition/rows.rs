@@ -1,8 +1,7 @@
 //! Evaluates a condition on batches of a file: finds the rows for which it is true.
 //!
-//! Negations are pushed down to the comparisons, each of which becomes the set of values for which it is
-//! true. Only "all of these" and "any of these" remain, and they need only know what is true: false and
-//! unknown need not be distinguished.
+//! Negations are pushed down to the comparisons. Each comparison becomes the set of values for which it is
+//! true. Only "all of these" and "any of these" remain, which need not distinguish false from unknown.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteArrayType;

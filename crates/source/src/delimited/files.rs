@@ -48,7 +48,7 @@ pub struct DelimitedOptions {
     pub most_rejected: Option<u64>,
     /// Whether folders such as `year=2020` are columns.
     pub hive: Hive,
-    /// What to do with files whose headers differ. Lines of JSON are always united.
+    /// How to treat files whose headers differ. Lines of JSON are always united.
     pub unlike: UnlikeFiles,
 }
 
@@ -69,7 +69,7 @@ pub struct DelimitedFiles {
     rejected: Vec<RejectedRecord>,
 }
 
-/// The common columns, in the order of the first file, and what the sample says of them.
+/// The common columns, in the order of the first file, and the findings of the sample.
 pub(super) enum Columns {
     Delimited { types: Vec<ColumnType>, candidates: Vec<Candidates>, given: Vec<bool> },
     Json { columns: Vec<JsonColumn>, shape: Box<Shape>, given: Vec<String> },
@@ -315,7 +315,7 @@ impl DelimitedFiles {
         Ok(self)
     }
 
-    /// Says of each file which columns it has itself, if they are not all of them.
+    /// Sets each file's own columns, if it lacks some.
     fn name_own_columns(&mut self) {
         let Self { schema, chosen, opened, files, .. } = self;
         let own = |file: &TextFile| {
@@ -350,8 +350,8 @@ impl DelimitedFiles {
     }
 }
 
-/// Finds each common column in each file, whatever their order. Returns the columns: those of the first file, and of
-/// united files also those that others have.
+/// Finds each common column in each file, in any order. Returns the first file's columns and, if the files
+/// are united, the other files' columns after them.
 fn place_columns(opened: &mut [TextFile], unlike: UnlikeFiles) -> Result<Vec<String>> {
     let first = opened.first().map(|file| file.name.clone()).unwrap_or_default();
     let mut names = opened.first().map(|file| file.columns.clone()).unwrap_or_default();

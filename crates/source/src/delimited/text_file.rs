@@ -94,10 +94,10 @@ pub(super) struct TextFile {
     /// Its name in messages.
     pub name: String,
     content: Content,
-    /// What a load records to see whether the file is the same later.
+    /// The version of the file that a load records, to notice later changes.
     pub recorded: Option<String>,
     pub length: u64,
-    /// The bytes of the file as it is stored.
+    /// The number of bytes in the stored file.
     pub stored: u64,
     pub splitter: Splitter,
     /// The names of its columns.
@@ -116,7 +116,7 @@ pub(super) struct TextFile {
     pub folders: Vec<Folder>,
     /// The place of each column of the common schema in the file's records, if it has the column.
     pub places: Vec<Option<usize>>,
-    /// What tells its content from others.
+    /// Identifies its content.
     pub fingerprint: String,
 }
 

@@ -25,7 +25,7 @@ impl Compared<'_> {
     /// do not decide it, but only the columns that folders name.
     ///
     /// # Errors
-    /// The folder, and what the file contains instead.
+    /// The folder, and the file's value instead.
     pub(crate) fn check_folders(&self, folders: &[FolderName]) -> Result<(), String> {
         for folder in folders {
             let Ok(field) = self.reader.schema().field_with_name(&folder.column) else { continue };

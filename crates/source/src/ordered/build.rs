@@ -18,7 +18,7 @@ use super::workspace::{IndexPlace, Workspace};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
-/// What an index is built from, and where.
+/// The source of an index, and its place.
 pub(super) struct Builder<'a> {
     pub addressed: &'a dyn Addressed,
     pub order: &'a Order,

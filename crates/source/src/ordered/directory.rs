@@ -1,5 +1,5 @@
-//! The directory of an index: its partitions, and what the index was made from. It is written last, so an
-//! index without one is not whole.
+//! The directory of an index: its partitions, and its sources. It is written last, so an index without one is
+//! not whole.
 
 use super::partition::Slot;
 
@@ -12,7 +12,7 @@ pub(super) struct Part {
     pub rows: u64,
     /// The bytes of its rows in the source.
     pub bytes: u64,
-    /// Of its entries.
+    /// The hash of its entries.
     pub hash: u64,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct CopyFile {
     pub hash: u64,
 }
 
-/// What a directory says.
+/// The content of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed {
     pub parts: Vec<Part>,

@@ -61,7 +61,7 @@ impl Found {
     }
 }
 
-/// Consecutive rows of the source that are consecutive in the index, too.
+/// Rows that are consecutive both in the source and in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     /// Its first row, counted from the start of the index.
@@ -116,8 +116,8 @@ impl Index {
         matches!(self.entries, Entries::OnDisk { .. })
     }
 
-    /// Returns what the directory of an index says that an earlier run has left, if the index is whole and of
-    /// this identity.
+    /// Returns the content of the directory that an earlier run has left, if the index is whole and of this
+    /// identity.
     pub(super) fn left_by_earlier(
         workspace: &Workspace,
         identity: &str,

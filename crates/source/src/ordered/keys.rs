@@ -110,7 +110,7 @@ impl Keying {
         }
     }
 
-    /// Returns the time of each row; `None` without a column to sort by, which leaves the order as it is.
+    /// Returns the time of each row; `None` without a column to sort by, so that the order does not change.
     pub(super) fn times(&self, batch: &RecordBatch) -> Option<Vec<Option<i64>>> {
         let column = batch.columns().get(self.time?)?;
         whole(column.as_ref())
@@ -259,7 +259,7 @@ fn bytes_of(array: &dyn Array) -> Option<BytesAt<'_>> {
 pub(super) struct Book(Mutex<(HashMap<Slot, u32>, Vec<Slot>)>);
 
 impl Book {
-    /// What a thread knows of the book.
+    /// A thread's view of the book.
     pub(super) fn pages(&self) -> Pages<'_> {
         Pages { book: self, span: None, numbers: HashMap::new(), bytes: HashMap::new(), null: None }
     }

@@ -6,8 +6,8 @@
 //! range of a partition's index = unit ─▶ addresses ─▶ rows, gathered from anywhere in the files ─▶ batches
 //! ```
 //!
-//! Of text the runs also have copies of the records, which are read instead of the files, a stretch of each run at
-//! a time.
+//! For text the runs also have copies of the records, which are read instead of the files, a stretch of each
+//! run at a time.
 //!
 //! Memory is bounded: a buffer of entries for each thread while the index is built, a window of rows for each
 //! reader. [`OrderedRows`] is a source like others: a partition is a row group, and a range of its rows a

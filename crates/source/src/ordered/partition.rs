@@ -40,7 +40,7 @@ pub enum PartitionedBy {
     List(String),
 }
 
-/// What the rows of a partition have in common. Slots compare in the order of their values, null last.
+/// The common property of a partition's rows. Slots compare in the order of their values, null last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
     /// All rows: no partitions.
@@ -125,7 +125,8 @@ impl PartitionedBy {
         }
     }
 
-    /// What statistics say about the values of a partition. `a_day` is how times count.
+    /// The facts that statistics tell about the values of a partition. `a_day` is the number of time units in
+    /// a day.
     pub(super) fn known(&self, slot: &Slot, a_day: i64) -> Known {
         let bounds = match (self, slot) {
             (_, Slot::Null) => return Known { bounds: None, nulls: Nulls::All },
@@ -245,7 +246,7 @@ mod tests {
         let texts = [Period::Year, Period::Month, Period::Day, Period::Hour]
             .map(|period| period.text(period.of(1_704_459_600, SECONDS).0));
         assert_eq!(texts, ["2024", "2024-01", "2024-01-05", "2024-01-05T13"]);
-        // Times at the ends of 64 bits have periods, too.
+        // Times at the ends of 64 bits also have periods.
         for time in [i64::MIN, i64::MAX] {
             let (_, from, to) = Period::Hour.of(time, SECONDS * 1_000_000_000);
             assert!(from <= time && time <= to);

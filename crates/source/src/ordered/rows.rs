@@ -37,7 +37,7 @@ pub struct OrderedRows<'a> {
 /// A partition, as [`OrderedRows::partitions`] lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// What its rows have in common.
+    /// The common property of its rows.
     pub slot: Slot,
     /// How many there are.
     pub rows: u64,

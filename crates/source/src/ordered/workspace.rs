@@ -136,7 +136,7 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
         // As before: the lock is on a file that no longer has a name.
         Ok(()) => Ok(path.join(LOCK).exists().then_some(lock)),
         Err(fs::TryLockError::WouldBlock) => Ok(None),
-        // Without locks, no other run is noticed or awaited.
+        // Without locks, runs neither notice nor await each other.
         Err(fs::TryLockError::Error(_)) => Ok(Some(lock)),
     }
 }

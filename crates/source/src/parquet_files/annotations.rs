@@ -22,7 +22,7 @@ pub(super) struct Annotation {
 impl Annotation {
     pub(super) const NONE: Self = Self { converted: ConvertedType::NONE, logical: None };
 
-    /// Returns the annotation that the mark of a field stands for.
+    /// Returns the annotation for a field with a mark, `None` for other fields.
     fn new(field: &Field) -> Option<Self> {
         let value = match field.data_type() {
             DataType::Dictionary(_, value) => value,

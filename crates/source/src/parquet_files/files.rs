@@ -41,7 +41,7 @@ const OBJECTS: usize = 32;
 /// Bytes that are there as long as a reader holds them.
 pub(crate) type WeakBytes = Weak<dyn RangeReader + Send + Sync>;
 
-/// Parquet files, all with the same columns or with those of all of them: in the file system, or objects in stores.
+/// Parquet files in the file system or in object stores, with the same columns or with united ones.
 pub struct ParquetFiles {
     schema: SchemaRef,
     files: Vec<SourceFile>,
@@ -92,8 +92,9 @@ impl ParquetFiles {
         Self::open_located(&places, &none, hive, max_footer, &[], UnlikeFiles::default())
     }
 
-    /// Opens files and objects as [`open_within`](Self::open_within), to read these columns; all if none is named.
-    /// Other columns that cannot be read are left out. `unlike` says what happens to files whose columns differ.
+    /// Opens files and objects as [`open_within`](Self::open_within), to read these columns, or all if
+    /// `columns` is empty. Other columns that cannot be read are left out. `unlike` says how to treat files
+    /// whose columns differ.
     ///
     /// # Errors
     /// Errors of [`open_within`](Self::open_within) and of `objects`; one of the columns cannot be read.

@@ -55,7 +55,7 @@ pub struct Filtered<'a> {
     pruned: Pruned,
 }
 
-/// What statistics and page indexes made unnecessary to read.
+/// The reading that statistics and page indexes saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
     /// Number of files.
@@ -162,7 +162,7 @@ impl Pruned {
         self.pages_pruned += other.pages_pruned;
     }
 
-    /// Returns what the footer and the page indexes say about a file's row groups.
+    /// Returns the conclusions from the footer and the page indexes about a file's row groups.
     fn groups_of(
         &mut self,
         file: &OpenedFile,
@@ -226,7 +226,7 @@ pub(crate) struct Position {
 }
 
 impl Filtered<'_> {
-    /// What statistics and page indexes made unnecessary to read; `None` without a condition.
+    /// The reading that statistics and page indexes saved; `None` without a condition.
     pub fn pruned(&self) -> Option<Pruned> {
         self.condition.is_some().then_some(self.pruned)
     }
@@ -329,7 +329,7 @@ impl Filtered<'_> {
         let reader = ParquetReader::new(self.files, None, BATCH_ROWS)
             .reading(Read { columns: Some(&[]), ..Read::default() })
             .part(rows, fields.clone());
-        // What its checksums are compared with is decoded.
+        // Decodes the same bytes whose checksums it compares.
         let reader = reader.opening(key)?;
         reader.compare_checksums(key, &fields).map_err(|error| self.fault(key).unwrap_or(error))?;
         let reader = reader.builder(key)?;

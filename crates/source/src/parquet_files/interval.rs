@@ -1,7 +1,7 @@
 //! Parquet's INTERVAL: 12 bytes of months, days and milliseconds, each an unsigned little-endian 32-bit
 //! number (<https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#interval>).
 //!
-//! The `parquet` crate reads this column as one of Arrow's interval types, each of which lacks months or
+//! The `parquet` crate reads this column as one of Arrow's interval types, but each of them lacks months or
 //! days. So this module gives its reader a schema in which they are plain bytes:
 //!
 //! ```text

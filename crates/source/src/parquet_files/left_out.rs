@@ -14,7 +14,7 @@ use crate::parquet_files::guarded::{arrow_metadata, guarded};
 use crate::parquet_files::opened_file::{not_readable, refused_footer};
 use crate::parquet_files::reader::FileBytes;
 
-/// What readers need of a file, without the columns that cannot be read.
+/// The metadata that readers need, without the columns that cannot be read.
 pub(super) struct Readable {
     pub derived: ArrowReaderMetadata,
     /// Whether the Arrow schema in the file was used.
@@ -89,7 +89,7 @@ fn derived(metadata: &Arc<ParquetMetaData>) -> parquet::errors::Result<(ArrowRea
     arrow_metadata(ArrowReaderOptions::new(), derive)
 }
 
-/// Leaves out a column, unless it is wanted: all are if none is named.
+/// Leaves out a column. Fails if the column is wanted; if `wanted` is empty, all columns are.
 fn leave_out(
     left_out: &mut Vec<LeftOut>,
     name: &str,

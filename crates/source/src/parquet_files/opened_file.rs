@@ -89,7 +89,8 @@ impl OpenedFile {
         self.names.get(name).map_or(name, String::as_str)
     }
 
-    /// Returns the rows of a row group that are not deleted, counted from its start; `None` if none is.
+    /// Returns the rows of a row group that are not deleted, counted from its start; `None` if no row is
+    /// deleted.
     pub(super) fn kept(&self, row_group: usize) -> Option<Vec<Range<u64>>> {
         let start: u64 = self.row_groups.iter().take(row_group).map(|group| group.rows).sum();
         let end = start + self.row_groups.get(row_group)?.rows;
@@ -217,10 +218,10 @@ impl OpenedFile {
         matches!(self.origin, Origin::Object(..))
     }
 
-    /// Opens the file again to read ranges of the column chunks of a row group; of an object, all of them or
+    /// Opens the file again to read ranges of the column chunks of a row group: all of an object's ranges, or
     /// parts. Several readers can share all bytes of an object's ranges that fit into the budget: if one may,
     /// they are requested even for a reader that needs parts. Also returns the range to read at once, and
-    /// whether the bytes are to be shared.
+    /// whether readers share the bytes.
     pub(crate) fn reopen_for(
         &self,
         chunks: &[Vec<Range<u64>>],
@@ -296,7 +297,7 @@ pub(super) struct Begun {
     pub path: PathBuf,
     pub length: u64,
     pub origin: Origin,
-    /// What a load records to see whether it is the same later; see [`SourceFile::stamp`].
+    /// The version of the file that a load records, to notice later changes; see [`SourceFile::stamp`].
     pub recorded: Option<String>,
     pub footer: Footer,
     pub file: FileBytes,
@@ -332,7 +333,8 @@ pub(super) fn begin_object(url: &ObjectUrl, objects: OpenObject<'_>, max_footer:
     Ok(Begun { path: name.into(), length, recorded, origin: Origin::Object(object, fault), footer, file })
 }
 
-/// Returns what a load records of an object to see whether it is the same later; `None` if nothing shows it.
+/// Returns the version of an object that a load records, to notice later changes; `None` without a strong
+/// ETag.
 pub(crate) fn recorded_version(object: &Object) -> Option<String> {
     match object.version() {
         Version::ETag(tag) if !tag.starts_with("W/") => Some(format!("{}:{tag}", object.size())),

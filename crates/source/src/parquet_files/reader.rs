@@ -141,7 +141,7 @@ impl<'a> ParquetReader<'a> {
             let field = schema.get_column_root_idx(leaf);
             more.contains(&field) || fields.as_ref().is_none_or(|fields| fields.binary_search(&field).is_ok())
         };
-        // Of an object, only the pages that are read are worth a request.
+        // In an object, only the pages to read are worth a request.
         let rows = if file.is_object() { self.rows_to_read(key) } else { None };
         let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
         let chunks = chunks.flat_map(|(leaf, chunk)| {
@@ -323,7 +323,7 @@ impl<'a> ParquetReader<'a> {
         }
     }
 
-    /// What the readers of a row group's file are made from.
+    /// The metadata for the readers of a row group's file.
     fn metadata(&self, file: &OpenedFile, key: UnitKey) -> Result<ArrowReaderMetadata, ParquetError> {
         match self.text_as_bytes {
             false => Ok(file.reader.clone()),
@@ -436,7 +436,7 @@ impl UnitReader for ParquetReader<'_> {
         }
         let mut expected = self.source.expected.lock().unwrap_or_else(PoisonError::into_inner);
         if expected.as_ref().is_none_or(|(group, _)| *group != (key.file, key.row_group)) {
-            // What cannot be opened is an error when it is started.
+            // If this fails, the row group's start reports the error.
             *expected = self.opened(key).ok().map(|bytes| ((key.file, key.row_group), bytes));
         }
     }

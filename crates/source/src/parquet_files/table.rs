@@ -30,13 +30,13 @@ pub struct TableFile {
     pub deleted: Option<DeletedRows>,
 }
 
-/// Rows of a file that do not belong to the table any more. Only [`without_deleted`](ParquetFiles::without_deleted) and
+/// Rows of a file that no longer belong to the table. Only [`without_deleted`](ParquetFiles::without_deleted) and
 /// [`filtered`](ParquetFiles::filtered) read a file that has some.
 #[derive(Clone, Debug)]
 pub struct DeletedRows {
     /// Their positions in the file, in ascending order.
     pub rows: Vec<Range<u64>>,
-    /// What tells them from other rows of the file; a part of its identity.
+    /// Identifies them; a part of the file's identity.
     pub name: String,
 }
 

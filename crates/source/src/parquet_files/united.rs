@@ -15,7 +15,7 @@ use crate::parquet_files::opened_file::{ColumnPlace, OpenedFile};
 use crate::parquet_files::schema::{differences, same};
 use crate::units::SourceFile;
 
-/// What to do with files whose columns differ.
+/// How to treat files whose columns differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnlikeFiles {
     /// They are an error, with this advice.
@@ -63,7 +63,7 @@ pub(super) fn common_columns(
     Ok(fields)
 }
 
-/// Adds the columns of a file to those of others. Returns a line for each column without a common type.
+/// Unites a file's columns with `fields`. Returns a line for each column without a common type.
 fn unite(fields: &mut Vec<Field>, own: &Schema) -> Vec<String> {
     let mut lines = Vec::new();
     for field in fields.iter_mut() {
@@ -88,8 +88,8 @@ fn unite(fields: &mut Vec<Field>, own: &Schema) -> Vec<String> {
 }
 
 impl Opened {
-    /// Sets where the columns `all` are in the file; those that it lacks are NULL, and those of its folders follow.
-    /// Returns the columns that it has itself, with its types.
+    /// Sets the places of the columns `all` in the file. Columns that it lacks are NULL, and its folders'
+    /// columns follow. Returns the file's own columns, with its types.
     pub(super) fn place(&mut self, all: &Schema, of_folders: Vec<Folder>) -> SchemaRef {
         let (named, mut places) =
             (of_folders.len(), Vec::with_capacity(all.fields().len() + of_folders.len()));

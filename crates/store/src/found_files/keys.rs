@@ -18,7 +18,7 @@ pub fn literal_folder(pattern: &str) -> &str {
 /// The objects that a folder or a pattern selects, among all listed ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FoundKeys<'a> {
-    /// Parquet files, and what a pattern matches itself.
+    /// Parquet files, and keys that the pattern matches directly.
     pub files: Vec<&'a str>,
     /// Others below a folder.
     pub others: Vec<&'a str>,
@@ -27,7 +27,7 @@ pub struct FoundKeys<'a> {
 }
 
 impl<'a> FoundKeys<'a> {
-    /// Those below a folder.
+    /// Finds the keys below a folder.
     pub fn below(folder: &str, keys: impl Iterator<Item = &'a str>) -> Self {
         let folder = folder.trim_end_matches('/');
         let mut found = Self::default();
@@ -45,7 +45,7 @@ impl<'a> FoundKeys<'a> {
         found
     }
 
-    /// Those that match a pattern, and those in folders that do.
+    /// Finds the keys that match a pattern, and keys in folders that match it.
     pub fn matching(pattern: &str, keys: impl Iterator<Item = &'a str>) -> Self {
         let mut found = Self::default();
         for key in keys {

@@ -12,7 +12,7 @@ pub fn is_left_out(name: &OsStr) -> bool {
     name.starts_with(b".") || (name.starts_with(b"_") && !name.contains(&b'='))
 }
 
-/// What a walk found.
+/// The files that a walk found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The files, in the order of their names.
@@ -41,7 +41,7 @@ impl Entry {
     }
 }
 
-/// The entries of a directory in the order of their names; none if the path is not a directory.
+/// The entries of a directory in the order of their names; empty if the path is not a directory.
 ///
 /// # Errors
 ///

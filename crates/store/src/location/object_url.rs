@@ -91,12 +91,13 @@ impl ObjectUrl {
         &self.authority
     }
 
-    /// The name of the object in its store, without a slash at its start. Of a web server, as the URL has it.
+    /// The name of the object in its store, without a slash at its start. For a web server, as written in the
+    /// URL.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// What follows `?` in the URL of a web server. It may be a signature: never show it.
+    /// The text after `?` in the URL of a web server. It may be a signature: never show it.
     pub fn query(&self) -> Option<&str> {
         self.query.as_deref()
     }

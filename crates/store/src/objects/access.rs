@@ -20,7 +20,7 @@ pub trait Access: Send + Sync {
     fn traffic(&self) -> &Traffic;
 }
 
-/// What tells an object from a later one of the same name.
+/// The version of an object, which later objects of the same name do not share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Version {
     /// The entity tag, as the store sent it.
@@ -109,7 +109,7 @@ impl Traffic {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// The answered requests, and the bytes that came with them.
+    /// The number of answered requests, and their bytes.
     pub fn so_far(&self) -> (u64, u64) {
         (self.requests.load(Relaxed), self.bytes.load(Relaxed))
     }
@@ -122,7 +122,7 @@ pub struct Pending {
     cancel: Arc<AtomicBool>,
 }
 
-/// The other end of a [`Pending`]: where its result goes.
+/// The other end of a [`Pending`], which receives its result.
 pub struct Answer(Sender<Result<Vec<u8>, Error>>);
 
 impl Answer {
@@ -133,7 +133,7 @@ impl Answer {
 }
 
 impl Pending {
-    /// Returns a request, and where its result goes. Waiting for it ends when `cancel` is set.
+    /// Returns a request, and the receiver of its result. Waiting for it ends when `cancel` is set.
     pub fn new(cancel: Arc<AtomicBool>) -> (Self, Answer) {
         let (sender, answer) = bounded(1);
         (Self { answer, cancel }, Answer(sender))

@@ -111,8 +111,8 @@ impl ObjectReader {
         Ok(())
     }
 
-    /// What to request so that the next reads need no request of their own: those after this one if it
-    /// follows another answer, else those around it.
+    /// The range to request so that the next reads need no further request: bytes after this read if it
+    /// follows another answer, else bytes around it.
     fn request(&self, wanted: Range<u64>, before: Option<Range<u64>>) -> Range<u64> {
         let (start, along) = match before {
             Some(before) => (wanted.start, ((before.end - before.start) * 2).clamp(MIN, MAX)),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Kind};
 
-/// What a profile may contain, under the names that the client knows.
+/// The keys of a profile, under the names that the client knows.
 const KEYS: [&str; 5] =
     ["aws_access_key_id", "aws_secret_access_key", "aws_session_token", "region", "endpoint_url"];
 /// Ways to get credentials that only the tools themselves know.
@@ -45,7 +45,7 @@ pub(super) fn settings() -> Result<Vec<(&'static str, String)>, Error> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     settings: Vec<(&'static str, String)>,
-    /// How it gets its credentials, if it contains none.
+    /// The setting for credentials from elsewhere, if the profile contains none.
     elsewhere: Option<&'static str>,
 }
 

@@ -21,7 +21,7 @@ use crate::remote::faults::{fault, is_empty, lacks_ranges, was_repeated};
 use crate::remote::hedging::Hedging;
 use crate::remote::writing::uploads::Uploads;
 
-/// How often a transfer that breaks off starts again. The client repeats requests that fail at once.
+/// How often a broken transfer starts again. The client repeats requests that fail immediately.
 const TRANSFERS: u32 = 4;
 
 /// The client of one store.
@@ -132,7 +132,7 @@ impl Client {
         .await
     }
 
-    /// Reads what the options name.
+    /// Reads the object, or the range that the options name.
     async fn get(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
         whole(|| self.get_once(path, options.clone())).await
     }

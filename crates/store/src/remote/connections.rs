@@ -1,6 +1,6 @@
-//! HTTP connections that stay where they were sent: a redirect to another host is not followed blindly.
+//! HTTP connections that do not follow redirects to other hosts blindly.
 //!
-//! The crate `object_store` follows every redirect, to the address of a machine's metadata service, too. Its
+//! The crate `object_store` follows every redirect, even to the address of a machine's metadata service. Its
 //! options are read back from it, so that only the rule for redirects differs.
 
 use std::fmt;
@@ -142,8 +142,8 @@ fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "y" | "on" | "1")
 }
 
-/// Whether a host has an address of this machine or of a private network, where the metadata services of clouds
-/// are, too.
+/// Whether a host has an address of this machine or of a private network. The metadata services of clouds
+/// have such addresses.
 fn is_internal(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return true };
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -68,7 +68,7 @@ fn stream(client: &Client, url: &ObjectUrl, to: &mut dyn Write) -> Result<(), Er
             if read == length {
                 return Ok(());
             }
-            // Nothing would tell the object from another one.
+            // The object could not be distinguished from another one.
             if version == Some(Version::Unknown) {
                 break;
             }

@@ -16,11 +16,11 @@ const REGION: &str = "name it: --store region=..., or AWS_REGION";
 const TAKEN: &str = "make sure that no other program writes here, then run the command again";
 const CHANGED: &str = "run the command again when the object no longer changes";
 
-/// What an error of the client means for the object.
+/// Turns a client's error into one that names the object.
 pub(super) fn fault(url: &ObjectUrl, error: &StoreError) -> Error {
     let refusal = refusal(error);
     let (kind, what, advice) = match error {
-        // Of these, stores send several statuses.
+        // Stores send these with several statuses.
         _ if refusal.contains("RequestTimeTooSkewed") => {
             let what = format!("the clock of this machine is not that of the store{refusal}");
             (Kind::Denied, what, "set the clock, then run the command again")
@@ -134,7 +134,7 @@ pub(super) fn was_repeated(error: &StoreError) -> bool {
     error.to_string().contains("Error performing ")
 }
 
-/// The status in the text of an error, and what the store sent with it.
+/// The status in the text of an error, and the store's text.
 fn status(text: &str) -> Option<(&str, &str)> {
     let (_, rest) = text.split_once("status code: ")?;
     let status = rest.get(..3).filter(|status| status.bytes().all(|b| b.is_ascii_digit()))?;

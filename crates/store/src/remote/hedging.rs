@@ -1,4 +1,4 @@
-//! A second request for what the store is unusually late to answer: of the two, the first answer counts.
+//! Sends a second request when the store is unusually late; the first of both answers counts.
 
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 
 /// How many of the last answers decide the usual time.
 const ANSWERS: usize = 256;
-/// Answers that have to be known before any request is sent twice.
+/// Answers to collect before any request is sent twice.
 const ENOUGH: usize = 64;
 /// After how many answers the usual time is computed again.
 const EVERY: usize = 16;

@@ -58,7 +58,7 @@ pub(super) fn list(client: &Client, url: &ObjectUrl) -> Result<Vec<Object>, Erro
     listed.try_recv().map_err(|_| Error::new(Kind::Cancelled, "cancelled"))
 }
 
-/// What ends a list.
+/// The error that ends a list.
 pub(super) enum Listing {
     /// A name on a page is not valid, and the client does not say which.
     OddName,

@@ -18,8 +18,8 @@ use crate::remote::listing;
 use crate::remote::options::StoreOptions;
 use crate::remote::writing::{ObjectFolder, ObjectWriter, UploadLimits};
 
-/// What tells clients apart: the kind of store, its bucket or host, the query that signs requests to a web
-/// server, and whether uploads may replace objects.
+/// Identifies a client: the kind of store, its bucket or host, the query that signs requests to a web server,
+/// and whether uploads may replace objects.
 type StoreKey = (Scheme, String, Option<String>, bool);
 
 /// All stores of a command, which share options, threads and counts. Its objects can be read while it lives.
@@ -124,7 +124,7 @@ impl Stores {
         ObjectFolder::new(self.client_for(url, !replaces)?, url, limits, replaces)
     }
 
-    /// The requests that were answered so far, and the bytes that came with them.
+    /// The number of requests answered so far, and their bytes.
     pub fn traffic(&self) -> (u64, u64) {
         self.traffic.so_far()
     }

@@ -4,12 +4,12 @@ use super::server::{Data, TABLE};
 use super::source::FileState;
 use sawmill_loader::Mode;
 
-/// What has happened, as far as promises depend on it.
+/// The events that promises depend on.
 pub struct Audit {
     pub mode: Mode,
     /// The rows that the table had before the first load; `None` if there was no table.
     pub before: Option<Vec<u64>>,
-    /// The contents that complete loads have brought: each file's number and content.
+    /// The files that complete loads have added, by number and content.
     pub completed: Vec<FileState>,
     /// The files as each loader opened them.
     pub opened: Vec<Vec<FileState>>,
@@ -77,7 +77,7 @@ impl Audit {
         }
     }
 
-    /// Compares the table with what it must hold.
+    /// Compares the table with its expected rows.
     pub fn compare(&mut self, data: &Data, when: &str) {
         if self.is_tampered || self.violation.is_some() {
             return;

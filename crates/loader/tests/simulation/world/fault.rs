@@ -1,4 +1,4 @@
-//! What happens in a run, and at which steps of a loader.
+//! The faults of a run, and the steps of a loader at which they happen.
 
 use std::fmt;
 
@@ -89,7 +89,7 @@ impl Step {
 pub enum Fault {
     /// The connection is cut before the server has the request.
     CutBefore,
-    /// The connection is cut after the server has done what was asked, and before its answer.
+    /// The connection is cut after the server has handled the request, and before its answer.
     CutAfter,
     /// The connection is cut, and the server commits later.
     RunsOn,

@@ -32,7 +32,7 @@ pub fn current() -> usize {
     CURRENT.get()
 }
 
-/// Forgets the threads of an earlier run. Those of a run that failed have ended, too.
+/// Forgets the threads of an earlier run. The threads of a failed run have ended as well.
 pub fn clear() {
     CURRENT.set(0);
     FIBERS.take();
@@ -41,7 +41,7 @@ pub fn clear() {
 /// Adds a thread that runs `work` when it is resumed first. `number` counts up from 1.
 ///
 /// # Safety
-/// What `work` borrows outlives it.
+/// The values that `work` borrows outlive it.
 pub unsafe fn add(number: usize, work: Box<dyn FnOnce() + Send + '_>) {
     // SAFETY: the two types differ in the lifetime alone, which the caller guarantees.
     let work: Box<dyn FnOnce() + Send> = unsafe { std::mem::transmute(work) };
@@ -79,7 +79,7 @@ pub fn is_alive(number: usize) -> bool {
 /// Gives up the turn of the calling thread, which is not the first, and returns when it is resumed.
 pub fn suspend() {
     let yielder = FIBERS.with_borrow(|fibers| fibers[current()].yielder);
-    // SAFETY: the running coroutine stored the address of its own yielder before its work began, and the yielder lives
-    // on its stack until the work has returned.
+    // SAFETY: the running coroutine stored the address of its yielder before its work began, and the yielder
+    // lives on its stack until the work has returned.
     unsafe { (*yielder).suspend(()) };
 }

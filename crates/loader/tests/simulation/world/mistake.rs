@@ -15,17 +15,17 @@ pub enum Mistake {
     CountTwice,
     /// A resumed load leaves out the first unit that is missing.
     SkipUnit,
-    /// The staging table gets its name before the load is verified.
+    /// The staging table takes its final name before the load is verified.
     RenameTooEarly,
-    /// The load is recorded as complete, and then the table gets its name.
+    /// The load is recorded as complete, and only then does the table take its final name.
     CompleteBeforeRename,
-    /// The table gets its name, and then the load is recorded as complete.
+    /// The table takes its final name, and only then is the load recorded as complete.
     RenameBeforeComplete,
     /// The old table is dropped when its replacement begins.
     DropFirst,
     /// The staging table is copied and stays.
     LeaveStaging,
-    /// The end of a load is not compared with what the server has on record.
+    /// The end of a load is not compared with the server's records.
     TrustTotal,
     /// After a reconnect the end of a load is not looked for.
     FinishTwice,

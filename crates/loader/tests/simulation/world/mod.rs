@@ -1,4 +1,4 @@
-//! A world of one seed: files, a server, loaders, and what goes wrong.
+//! A world of one seed: files, a server, loaders, and faults.
 
 pub mod audit;
 pub mod draw;
@@ -32,7 +32,7 @@ use scheduler::Scheduler;
 use server::{Change, STAGING, Server, TABLE};
 use source::FileState;
 
-/// What a run is about.
+/// The setting of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting {
     pub mode: ModeNumber,

@@ -1,4 +1,4 @@
-//! A loader's process: what is to happen to it, and its connections.
+//! A loader's process: its planned faults, and its connections.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::World;
 use super::fault::{Fault, Step};
 use super::server::Server;
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Answered,
@@ -34,7 +34,7 @@ pub struct Process {
     pub steps: AtomicU64,
     /// Faults, and the steps from which on they happen as soon as they can.
     faults: Mutex<Vec<(u64, Fault)>>,
-    /// Of a thousand steps, those at which a connection fails.
+    /// The number of steps of a thousand at which a connection fails.
     pub rate: u64,
 }
 

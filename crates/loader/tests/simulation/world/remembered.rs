@@ -1,4 +1,4 @@
-//! Files that earlier loads brought, as `sawmill-postgres` recognises them.
+//! Files of earlier loads, as `sawmill-postgres` recognises them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use super::server::{Change, LoadRow, TABLE};
 use super::target::{FoundTable, SimulatedTarget, find, presence, units};
 use super::writer::{Encoder, sum_of};
 
-/// What the records say about the source's files.
+/// Looks up the source's files in the records.
 pub fn remembered(
     target: &SimulatedTarget,
     source: &dyn Source,

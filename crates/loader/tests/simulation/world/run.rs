@@ -21,7 +21,7 @@ use super::target::SimulatedTarget;
 use super::writer::sum_of;
 use super::{MODES, Setting, State, World};
 
-/// What came of a run.
+/// The result of a run.
 pub struct Outcome {
     pub violation: Option<String>,
     pub coverage: Coverage,
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub steps: u64,
 }
 
-/// Runs what this seed stands for.
+/// Runs the simulation that this seed determines.
 pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
     let mut draw = Draw::new(seed);
     let setting = drawn_setting(&mut draw);
@@ -69,7 +69,7 @@ struct Run {
     draw: Draw,
     /// The files as they were first.
     files: Vec<FileState>,
-    /// What happened that may make a command fail until its user has done something.
+    /// An event may make a command fail until its user has done something.
     needs_user: bool,
 }
 
@@ -227,7 +227,7 @@ impl Run {
         process
     }
 
-    /// Runs the command while nothing else happens, and compares what it says with what it did.
+    /// Runs the command while nothing else happens, and compares its report with its effects.
     fn load_alone(&self, process: &Arc<Process>) -> Result<LoadReport> {
         let before = self.world.state().server.data.clone();
         let ended = self.load(process, self.options());
@@ -247,7 +247,7 @@ impl Run {
         ended
     }
 
-    /// Runs the command, and looks at what it says.
+    /// Runs the command, and checks its report.
     fn load(&self, process: &Arc<Process>, options: LoadOptions) -> Result<LoadReport> {
         let ended = caught("loader", || {
             let source = SimulatedSource::open(process)?;
@@ -269,7 +269,7 @@ impl Run {
         ended
     }
 
-    /// Checks what a loader says at its end.
+    /// Checks a loader's report at its end.
     fn look_at_report(&self, process: &Process, report: &LoadReport) {
         let mut state = self.world.state();
         let State { server, .. } = &mut *state;
@@ -309,7 +309,7 @@ impl Run {
         }
     }
 
-    /// Nothing happens any more, what was changed is restored, and time passes.
+    /// Stops all faults, restores changed files, and lets time pass.
     fn quiet(&self) {
         self.world.scheduler.advance(Duration::from_secs(120));
         let now = self.world.scheduler.elapsed();

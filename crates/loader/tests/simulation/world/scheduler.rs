@@ -227,7 +227,8 @@ impl Turns for Scheduler {
     }
 
     fn start(&self, thread: u64, work: Box<dyn FnOnce() + Send + '_>) {
-        // SAFETY: what the work borrows lives until it has called `end`, after which it returns without a pause.
+        // SAFETY: the borrows of `work` live until it has called `end`, after which it returns without a
+        // pause.
         unsafe { fibers::add(thread as usize, work) };
     }
 

@@ -14,7 +14,7 @@ use super::mistake::Mistake;
 pub const TABLE: &str = "rows";
 pub const STAGING: &str = "rows (staging)";
 
-/// What the server has committed.
+/// The server's committed state.
 #[derive(Clone, Debug, Default)]
 pub struct Data {
     pub tables: BTreeMap<u32, Table>,
@@ -43,7 +43,7 @@ pub struct LoadRow {
     pub begun: u64,
 }
 
-/// What a transaction changes.
+/// A change by a transaction.
 #[derive(Clone, Debug)]
 pub enum Change {
     CreateTable(u32, &'static str, Vec<u64>),
@@ -233,7 +233,7 @@ impl Server {
         self.oids
     }
 
-    /// Does what is due.
+    /// Runs the events that are due.
     pub fn run_until(&mut self, now: Duration) {
         while let Some(next) = (0..self.events.len()).min_by_key(|at| (self.events[*at].0, *at)) {
             if self.events[next].0 > now {
@@ -264,7 +264,7 @@ impl Server {
         }
     }
 
-    /// The client is gone, and the server commits what it was asked to commit later.
+    /// The client is gone, and the server commits its transaction later.
     pub fn commit_later(&mut self, connection: u64, durable: bool, now: Duration) {
         let delay = self.draw.of(&[1, 100, 150, 1_000, 4_000]);
         self.events.push((now + Duration::from_millis(delay), Event::Commit(connection, durable)));
@@ -317,7 +317,7 @@ impl Server {
         Ok(())
     }
 
-    /// Commits a change in a transaction of its own.
+    /// Commits a change in a separate transaction.
     pub fn commit_alone(&mut self, change: Change) -> Result<()> {
         let mut data = self.data.clone();
         data.apply(change, self.mistake)?;
@@ -346,7 +346,7 @@ impl Server {
         self.unsynced.clear();
     }
 
-    /// What an ended load must not leave behind, apart from tables and records.
+    /// A leftover that an ended load must not leave, apart from tables and records.
     pub fn left_behind(&self) -> Option<String> {
         let open = self.backends.len() + self.locks.len() + self.events.len();
         (open > 0).then(|| format!("{:?} {:?} {:?}", self.backends, self.locks, self.events))

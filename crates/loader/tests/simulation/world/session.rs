@@ -119,7 +119,7 @@ impl SimulatedSession<'_> {
         })
     }
 
-    /// Refuses to end a load of which the server has lost units.
+    /// Refuses to end a load if the server has lost units of it.
     fn refuse_lost(&self, total: &Tally, connection: &Connection) -> Result<()> {
         let mut there = Tally::empty(total.non_null.len());
         units(connection, &self.id, Step::CheckLost)?.values().for_each(|tally| there.add(tally));
@@ -160,7 +160,7 @@ impl SimulatedSession<'_> {
         })
     }
 
-    /// The sum of the rows that the table holds, without those of others.
+    /// The sum of this load's rows in the table.
     fn read_back(&self, control: &Control<'_>) -> Result<Tally> {
         let rows = retry_lost(self.options.retries, control, || {
             let connection = Connection::open(&self.target.process)?;
@@ -188,7 +188,7 @@ impl SimulatedSession<'_> {
         Ok(sum_of(&rows).minus(&since).minus(&before))
     }
 
-    /// The sum of the rows that later loads have brought.
+    /// The sum of the rows that later loads have added.
     fn brought_since(&self, connection: &Connection) -> Result<Tally> {
         connection.request(Step::ReadUnits, |server, _| {
             let mut since = Tally::empty(1);

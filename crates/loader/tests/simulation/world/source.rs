@@ -175,7 +175,7 @@ impl UnitReader for Reader<'_> {
         if !file.is_there {
             return Err(Error::new(Kind::Source, format!("{} does not exist", file.name())));
         }
-        // The file as it is now, even if it has been overwritten since it was opened.
+        // Reads the current file, even if it has been overwritten since it was opened.
         let values = rows.map(|row| file.row(u64::from(key.row_group), row) as i64);
         let column = Arc::new(Int64Array::from_iter_values(values));
         let batch = RecordBatch::try_new(Arc::clone(&self.source.schema), vec![column]);

@@ -176,7 +176,7 @@ impl<'s> Writer<'s> {
         self.connection.commit(Step::CommitUnits)
     }
 
-    /// After a refusal: what is on record of the open units, which a killed predecessor may have committed.
+    /// After a refusal: the records of the open units, which a killed predecessor may have committed.
     fn recorded_elsewhere(&mut self, under_way: Option<&Unit>, error: Error) -> Result<Vec<Arrived>> {
         let Some(open) = self.open.take() else { return Err(error) };
         let rolled_back = self.connection.request(Step::Rollback, |server, id| {

@@ -133,7 +133,7 @@ fn open_up(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what a killed download left behind; under the cache's lock no other download is running.
+/// Removes the leftovers of killed downloads. The caller holds the cache's lock, so no download is running.
 fn remove_staging(cache: &Path) {
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(STAGING) {

@@ -12,7 +12,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 /// The folder of Zonky's builds.
 pub(super) const ZONKY: &str = "https://repo1.maven.org/maven2/io/zonky/test/postgres";
 
-/// The largest archive to accept. Those of PostgreSQL 18 have 10 to 13 MB.
+/// The largest archive to accept. PostgreSQL 18's have 10 to 13 MB.
 const MAX_SIZE: u64 = 256 << 20;
 
 /// The largest list of versions or checksum to accept.

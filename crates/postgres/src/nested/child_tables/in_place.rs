@@ -191,7 +191,7 @@ pub(super) fn reference_name(table: &TableName) -> String {
     fitted(table.name(), "_fkey")
 }
 
-/// The foreign key of a table of lists: its key begins with that of the table that contains the lists.
+/// The foreign key of a table of lists. A table's key begins with the key of its parent table.
 pub(super) fn foreign_key(
     parent: &FlatTable,
     child_name: &TableName,

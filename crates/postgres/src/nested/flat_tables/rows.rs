@@ -18,8 +18,8 @@ use sawmill_source::{
 
 use super::{FlatColumn, FlatTable, RecordNumbers};
 
-/// The rows of a flat table. Its units are those of the source, by the source's rows; how many rows of the
-/// table a unit has is known when it has been read.
+/// The rows of a flat table. It has the units of its source, which count the source's rows. How many rows of
+/// the table a unit has is known only after reading it.
 pub(crate) struct FlatRows<'a> {
     source: &'a dyn Source,
     table: &'a FlatTable,
@@ -131,7 +131,7 @@ struct ItemCursor<'a> {
     levels: Vec<Level>,
     /// The arrays of the table's columns, for all items.
     columns: Vec<InnerArray>,
-    /// Rows of the batch that are still to come.
+    /// The remaining rows of the batch.
     rows: Range<usize>,
     /// The number of the row group's first record.
     group: u64,
@@ -139,11 +139,10 @@ struct ItemCursor<'a> {
     first_in_group: u64,
     /// The current row in the batch.
     row: usize,
-    /// For each level, the items of the current list that are still to come, and the position of the last
-    /// one.
+    /// For each level, the remaining items of the current list, and the position of the last one.
     left: Vec<Range<usize>>,
     ordinals: Vec<i32>,
-    /// The rows in their row group that the last batch came from.
+    /// The rows of the last batch, numbered in their row group.
     batch_rows: Vec<u64>,
 }
 
@@ -299,7 +298,7 @@ impl Level {
 /// The items that become rows.
 struct Chosen {
     items: Vec<usize>,
-    /// Whether they are consecutive, as they are unless NULL hides lists.
+    /// Whether they are consecutive. They always are, unless NULL hides lists.
     together: bool,
 }
 

@@ -34,19 +34,19 @@ pub(crate) struct Preparing<'p, 'a> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p TableName,
     pub columns: &'p [Column],
-    /// What was done about columns that differ.
+    /// The changes made for columns that differ.
     pub changes: &'p ColumnChanges,
     /// The existing table, looked up while holding the load's lock.
     pub found: Option<FoundTable>,
     pub id: &'p str,
     /// Workers fill part tables of their own.
     pub staged: bool,
-    /// Notes on what was found.
+    /// Notes on the state of table and records.
     pub notes: Vec<String>,
 }
 
 impl Preparing<'_, '_> {
-    /// Decides how to begin. `oid` is that of the existing table, in modes that need one.
+    /// Decides how to begin. `oid` is the existing table's, in modes that need one.
     pub(crate) fn decide(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
         self.postgres.follow_renamed(
             self.source,
@@ -298,7 +298,7 @@ impl Preparing<'_, '_> {
                 (true, true) => {}
                 // A file with other content under the same name is another load.
                 (true, false) => {}
-                // The table holds other rows than this load has brought: it is emptied again.
+                // The table holds rows that this load did not add: it is emptied again.
                 (false, _)
                     if truncate && self.presence(Scope::Table(oid), self.table)?.is_other_than_recorded() => {
                 }
@@ -346,7 +346,8 @@ impl Preparing<'_, '_> {
         Ok((record, LoadState::New))
     }
 
-    /// COPY fills no table whose policies hold for the user: none is emptied for it, and no load recorded.
+    /// Refuses a table whose policies hold for the user, before the load empties it or records anything: COPY
+    /// would fail.
     fn refuse_policies(&self, oid: u32) -> Result<()> {
         let sql = "SELECT pg_catalog.row_security_active($1::oid)";
         match value::<bool>(self.connection, self.control, sql, &[&oid])? {
@@ -397,8 +398,8 @@ impl Preparing<'_, '_> {
     /// Refuses to continue if loaded rows are missing. Only when all rows are loaded and did not allow a key may some
     /// have been removed from the staging table, so that it can be created.
     ///
-    /// A run of a part does not look: other parts commit meanwhile, and each would count all rows. The run that
-    /// finishes the load does.
+    /// A run of a part does not look: the other parts commit at the same time, and each would count all rows.
+    /// The run that finishes the load does.
     fn refuse_lost(&mut self, scope: Scope<'_>, table: &TableName) -> Result<()> {
         if matches!(self.options.share, Share::Part(_)) {
             return Ok(());
@@ -530,9 +531,9 @@ impl Preparing<'_, '_> {
         self.checkpoints.begin(self.connection, record, &target, mode, database.as_deref(), self.control)
     }
 
-    /// Whether the record is that of other content of the files of which no unit has been committed, for example
-    /// because a value had to be corrected first: then the load begins anew. This run holds the load's lock
-    /// alone, so no unit can follow.
+    /// Whether the record is for other content of the files, with no unit committed, for example because a
+    /// value had to be corrected first. Then the load starts over. This run holds the load's lock alone, so
+    /// no unit can follow.
     fn binds_nothing(&self, record: &LoadRecord) -> Result<bool> {
         Ok(matches!(self.options.share, Share::Whole)
             && self.postgres.several.is_none()

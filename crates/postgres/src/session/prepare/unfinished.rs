@@ -1,4 +1,4 @@
-//! What another load that has not ended gathers for the table.
+//! Rows that another, unfinished load gathers for the table.
 
 use sawmill_loader::{Mode, TableName};
 use sawmill_source::{Error, Kind, Result};
@@ -29,8 +29,8 @@ impl Preparing<'_, '_> {
         Err(refusal)
     }
 
-    /// Discards what a load that failed before its first unit has left, and refuses any other load that gathers
-    /// rows for the table. `existing` is the table's number; 0 if there is none.
+    /// Discards the leftovers of a load that failed before its first unit, and refuses any other load that
+    /// gathers rows for the table. `existing` is the table's OID, or 0.
     pub(super) fn make_room(
         &self,
         gathered: Option<&FoundTable>,

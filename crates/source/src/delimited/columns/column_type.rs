@@ -68,7 +68,7 @@ impl ColumnType {
         }
     }
 
-    /// The type of what a pattern describes.
+    /// The type of a pattern's values.
     fn of_moment(of: Moment, unit: TimeUnit) -> Self {
         match of {
             Moment::Date => Self::Date,
@@ -78,7 +78,7 @@ impl ColumnType {
         }
     }
 
-    /// Returns the type with the patterns that its values have; `None` if they do not describe it.
+    /// Returns the type with the patterns of its values; `None` if they do not describe it.
     pub fn by_patterns(self, of: Moment, patterns: u32) -> Option<Self> {
         match (self, of) {
             (Self::Date, Moment::Date) | (Self::Time, Moment::Time) => {

@@ -7,7 +7,7 @@ use chrono::{Datelike, NaiveDate, Timelike};
 
 use crate::error::{Error, Kind, Result};
 
-/// How values are written, where it is not the way of PostgreSQL.
+/// How values are written, if not as in PostgreSQL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Formats {
     /// Numbers have a comma before their fraction, as in `12,50`.
@@ -39,7 +39,7 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// What a pattern describes.
+/// The kind of value that a pattern describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// A day.
@@ -201,7 +201,7 @@ impl Parts {
         }
     }
 
-    /// What the pattern describes; `None` if that is neither a date nor a time of day.
+    /// The kind of value that the pattern describes; `None` if it is neither a date nor a time of day.
     ///
     /// # Errors
     /// Parts that would be read and then lost, or that are too few for a date or a time.
@@ -379,7 +379,7 @@ impl Formats {
         })
     }
 
-    /// Returns what a word says.
+    /// Returns the truth value of a word.
     pub(crate) fn boolean(&self, text: &str) -> Option<bool> {
         const TRUE: [&str; 6] = ["true", "t", "1", "yes", "y", "on"];
         const FALSE: [&str; 6] = ["false", "f", "0", "no", "n", "off"];
@@ -395,7 +395,7 @@ impl Formats {
         !self.true_words.is_empty() || !self.false_words.is_empty()
     }
 
-    /// Returns what one of the given words says.
+    /// Returns the truth value of one of the given words.
     pub(crate) fn word(&self, text: &str) -> Option<bool> {
         let is = |words: &[String]| words.iter().any(|word| word.to_lowercase() == text.to_lowercase());
         if is(&self.true_words) { Some(true) } else { is(&self.false_words).then_some(false) }

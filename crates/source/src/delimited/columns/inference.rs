@@ -35,7 +35,7 @@ pub struct InferredColumn {
     pub data_type: String,
     /// How many values of the sample are not NULL.
     pub values: u64,
-    /// What decided: the value that excluded other types and its place, or that the type was given.
+    /// The reason: the value that excluded other types and its place, or that the type was given.
     pub because: String,
 }
 
@@ -223,8 +223,8 @@ impl Candidates {
     }
 }
 
-/// Returns which of the types in `left` fit a value, and how many digits a decimal has before and after the point.
-/// It may return other types, too.
+/// Returns which of the types in `left` fit a value, and how many digits a decimal has before and after the
+/// point. The result may contain types outside of `left`.
 fn types_of(value: &str, formats: &Formats, left: u16) -> (u16, (usize, usize)) {
     let first = value.bytes().next().unwrap_or(b' ');
     if formats.has_words() && formats.word(value).is_some() {

@@ -54,7 +54,7 @@ fn word(text: &[u8]) -> Option<u64> {
 /// Sets the highest bit of every byte that is zero, and of no others.
 fn zeros(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    // A carry out of seven bits says that one of them is set; none goes from one byte to the next.
+    // A carry out of seven bits says that one of them is set; no carry crosses a byte.
     !(((word & LOW) + LOW) | word | LOW)
 }
 
@@ -66,8 +66,8 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// A float, of whatever the standard library reads as one. Of a short number, its digits and the power of ten are
-/// floats without rounding, so that the quotient is rounded once, as it has to be.
+/// Parses a float like the standard library. The digits of a short number and its power of ten are exact
+/// floats, so that the quotient is rounded once, as required.
 #[inline(always)]
 pub(super) fn float(text: Part<'_>) -> Option<f64> {
     let (negative, digits) = sign(text.bytes());

@@ -1,4 +1,4 @@
-//! Compressed files: told by their first bytes, decompressed from the first to the last.
+//! Compressed files: recognised by their first bytes, decompressed from the first to the last.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};

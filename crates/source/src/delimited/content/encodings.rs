@@ -62,7 +62,7 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 /// Turns a stream into UTF-8. Without an encoding, text with the byte order mark of UTF-16 is decoded, and
-/// other text stays as it is.
+/// other text passes unchanged.
 pub(super) struct Transcoder<R> {
     bytes: R,
     state: State,

@@ -19,7 +19,7 @@ enum State {
     Field,
     Plain,
     Quoted,
-    /// After the byte that takes the next one as it is.
+    /// After the byte that escapes the next one.
     Escaped,
     /// After a quote that closes the field or is doubled.
     AfterQuote,

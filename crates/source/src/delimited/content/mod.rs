@@ -72,7 +72,7 @@ impl Content {
     }
 }
 
-/// What a file is made of, as its first bytes and the dialect say.
+/// The format of a file, according to its first bytes and the dialect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coding<'a> {
     pub compression: Compression,

@@ -49,7 +49,7 @@ impl Read for ObjectStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
             let Ok(piece) = self.pieces.recv() else {
-                // Its panic would be a result, too.
+                // A panic would also be a result.
                 let ended = self.thread.take().and_then(|thread| thread.join().ok());
                 return ended.unwrap_or(Ok(())).map(|()| 0);
             };

@@ -16,7 +16,7 @@ const BLOCK: usize = 256 << 10;
 /// Blocks that wait to be compressed.
 const AHEAD: usize = 4;
 
-/// Decoded text. The file has no name, so that it goes with the process.
+/// Decoded text. The file has no name, so it disappears with the process.
 pub(in crate::delimited) struct Spool {
     file: File,
     /// The place of each block in the file, and the end of the last.
@@ -86,7 +86,7 @@ impl Spool {
     }
 }
 
-/// Compresses and writes blocks. A block that would not become smaller is stored as it is.
+/// Compresses and writes blocks. A block that would not become smaller is stored uncompressed.
 fn store(mut file: File, blocks: &Receiver<Vec<u8>>) -> io::Result<Spool> {
     let mut compressed = vec![0; lz4_flex::block::get_maximum_output_size(BLOCK)];
     let (mut places, mut end, mut length) = (vec![0], 0, 0);

@@ -122,7 +122,7 @@ struct Reading<'t> {
     formats: &'t Formats,
 }
 
-/// A misfit, or what the parser says of a line.
+/// A misfit, or the parser's error for a line.
 enum Unread {
     Misfit(Misfit),
     Syntax(serde_json::Error),
@@ -137,7 +137,7 @@ impl Unread {
     }
 }
 
-/// The values of a column, as they are written; `None` for null.
+/// The values of a column, as written; `None` for null.
 enum Collector<'t> {
     Scalar(Vec<Option<&'t str>>),
     Struct(Struct<'t>),
@@ -352,7 +352,7 @@ fn without_view(array: ArrayRef) -> ArrayRef {
     }
 }
 
-/// Returns the array of values as they are written.
+/// Returns the array of values, as written.
 fn scalars(
     values: &[Option<&str>],
     of: ColumnType,
@@ -379,7 +379,7 @@ fn scalars(
     array(&JsonTexts { values, is_json }, reading.formats, of_texts).map_err(wrong)
 }
 
-/// The values of a column, as they are written.
+/// The values of a column, as written.
 struct JsonTexts<'t> {
     values: &'t [Option<&'t str>],
     /// Whether strings keep their quotes.

@@ -1,4 +1,4 @@
-//! What does not fit, and where.
+//! A misfit and its place.
 
 /// An unexpected value or line.
 #[derive(Clone, Debug, PartialEq, Eq)]

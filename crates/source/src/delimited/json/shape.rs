@@ -27,7 +27,7 @@ pub(in crate::delimited) struct Shape {
     strings: u64,
     objects: u64,
     lists: u64,
-    /// Of numbers and booleans, and of the contents of strings.
+    /// The types that fit all numbers, booleans and contents of strings.
     scalars: Candidates,
     texts: Candidates,
     /// The members of objects, in the order of their first appearance.

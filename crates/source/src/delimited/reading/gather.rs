@@ -77,7 +77,7 @@ pub(crate) struct Gatherer<'a> {
 }
 
 impl<'a> Gatherer<'a> {
-    /// Reads from `copies`, and counts what it reads in `gathered`.
+    /// Reads from `copies`, and counts records, reads and time in `gathered`.
     pub(crate) fn new(copies: &'a [File], gathered: &'a Gathered) -> Self {
         Self {
             copies,

@@ -180,8 +180,8 @@ impl Batch<'_> {
     }
 }
 
-/// The text of cells alone, each in its place: records that are left out, and comments, lie between them, and
-/// need not be UTF-8. `start` is the place of the text in what the cells are ranges of.
+/// The text of the cells only, each in its place. Left-out records and comments lie between them, and need
+/// not be UTF-8. `start` is the place of the text in the bytes that the cells are ranges of.
 ///
 /// # Errors
 /// The place of bytes in a cell that are not UTF-8.

@@ -1,7 +1,7 @@
-//! Records that cannot be read: found before anything else is, and left out from then on.
+//! Records that cannot be read: found before any other work, and left out afterwards.
 //!
-//! All records are read once, on all cores, before a plan is made. So the number of a row counts the good records
-//! alone, it is the same in every run, and a load with records that are left out is resumed and verified as any other.
+//! All records are read once, on all cores, before a plan is made. So row numbers count only good
+//! records and are the same in every run, and a load that leaves records out resumes and verifies like any other.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ pub struct RejectedRecord {
     pub reason: String,
     /// Its text, with what ended its line. Bytes that are not UTF-8 are replaced.
     pub record: String,
-    /// Its bytes as they are in the file, or in its text if the file is compressed or in another encoding.
+    /// Its bytes from the file, or from its text if the file is compressed or in another encoding.
     #[serde(skip)]
     pub bytes: Vec<u8>,
 }
@@ -141,7 +141,7 @@ fn check(
     }
 }
 
-/// What records become.
+/// Finds the records that cannot be read.
 struct Checks<'a> {
     source: &'a DelimitedFiles,
     file: &'a TextFile,
@@ -151,7 +151,7 @@ struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Reads records, halves of those that cannot be read, and so on down to single ones.
+    /// Reads records. If that fails, reads each half, and so on down to single records.
     fn read(
         &self,
         bytes: &[u8],

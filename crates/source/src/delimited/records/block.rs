@@ -159,7 +159,7 @@ impl<'t> Block<'t> {
     }
 }
 
-/// The bits below the lowest one that is set; all bits if none is.
+/// The bits below the lowest set one; all bits if no bit is set.
 #[inline(always)]
 pub(super) fn below(bits: u64) -> u64 {
     bits.wrapping_sub(1) & !bits

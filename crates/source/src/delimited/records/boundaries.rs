@@ -1,8 +1,8 @@
 //! Where records start: chunks are scanned in parallel for both possibilities, inside and outside of quotes,
 //! which are resolved in order.
 //!
-//! Chunks begin after a newline. There, only two states are possible: a record starts, or a quoted field goes
-//! on. The wrong one of both usually ends soon, because what follows its closing quote does not fit.
+//! Chunks begin after a newline. There, only two states are possible: a record starts, or a quoted field
+//! continues. The wrong assumption usually ends soon, because the text after its closing quote does not fit.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -43,7 +43,7 @@ pub(crate) enum Exit {
     Wrong { opened: Option<u64>, at: u64 },
 }
 
-/// What a scan of a chunk found.
+/// The result of scanning a chunk.
 #[derive(Clone, Debug)]
 pub(crate) struct Scan {
     pub at_record: Walk,
@@ -52,7 +52,7 @@ pub(crate) struct Scan {
     pub lines: u64,
     /// Where it ends.
     pub end: u64,
-    /// Of its bytes on the grid of chunks.
+    /// The hash of its bytes on the grid of chunks.
     pub hash: u64,
 }
 

@@ -6,7 +6,7 @@ use crate::delimited::columns::formats::Formats;
 use crate::delimited::content::{UNIT_SEPARATOR, encoding_named};
 use crate::error::{Error, Kind, Result};
 
-/// What records are.
+/// The form of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecordForm {
     /// Fields between delimiters.
@@ -16,7 +16,7 @@ pub enum RecordForm {
     Json,
 }
 
-/// What to do with records that have fewer or more fields than there are columns.
+/// How to treat records that have fewer or more fields than there are columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ragged {
     /// They are errors.
@@ -31,7 +31,7 @@ pub enum Ragged {
 /// How text is divided into records and fields, and which fields are NULL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// What records are. Of JSON, only `encoding`, `skip_lines`, `longest_record` and `formats` matter.
+    /// The form of records. For JSON, only `encoding`, `skip_lines`, `longest_record` and `formats` matter.
     pub records: RecordForm,
     /// The name of the text's encoding; `None`: UTF-8, or UTF-16 with a byte order mark.
     pub encoding: Option<String>,
@@ -51,11 +51,11 @@ pub struct Dialect {
     pub names: Vec<String>,
     /// The words that mean NULL.
     pub nulls: Vec<String>,
-    /// Whether they do within quotes, too.
+    /// Whether these words also mean NULL within quotes.
     pub quoted_nulls: bool,
     /// How many lines to skip at the start of each file.
     pub skip_lines: u64,
-    /// What to do with records that have fewer or more fields than there are columns.
+    /// How to treat records that have fewer or more fields than there are columns.
     pub ragged: Ragged,
     /// How values are written.
     pub formats: Formats,

@@ -1,4 +1,4 @@
-//! Splits the first fields of a record, as far as they are needed.
+//! Splits only the needed first fields of a record.
 
 use super::block::{Block, Characters, below};
 use super::splitter::{Cell, Form, Splitter, extent, plain_at_the_end};
@@ -67,7 +67,7 @@ impl Splitter {
         Characters { delimiter: self.delimiter, newline: self.newline, quote: self.quote }
     }
 
-    /// Returns whether every quote of a block opens or closes a field. CRLF may follow a closing quote, too.
+    /// Returns whether every quote of a block opens or closes a field. CRLF may also follow a closing quote.
     #[inline(always)]
     pub(super) fn quotes_fit(&self, text: &[u8], base: usize, misplaced: u64, mut unended: u64) -> bool {
         while unended != 0 {

@@ -17,7 +17,7 @@ pub(crate) const START: usize = 128 << 10;
 /// The delimiters that may be taken without being given.
 const USUAL: [u8; 4] = [b',', b';', b'\t', b'|'];
 const DELIMITERS: [u8; 9] = [b',', b';', b'\t', b'|', b':', b'^', b'~', b' ', 0x1f];
-/// Delimiters of two characters, which may be taken, too. Quotes behind the first of them would be within fields.
+/// Other possible delimiters, of two characters. Quotes behind the first of them would be within fields.
 const LONG: [&str; 4] = [", ", "; ", "||", "::"];
 const QUOTES: [Option<u8>; 3] = [Some(b'"'), Some(b'\''), None];
 
@@ -26,7 +26,7 @@ const QUOTES: [Option<u8>; 3] = [Some(b'"'), Some(b'\''), None];
 pub struct ProposedOption {
     /// As it is written on a command line.
     pub option: String,
-    /// What of the text it fits.
+    /// The feature of the text that it fits.
     pub because: String,
     /// Whether the text is read in that way.
     pub in_effect: bool,
@@ -35,11 +35,12 @@ pub struct ProposedOption {
 /// A way to divide the start of a text.
 struct Division {
     delimiter: u8,
-    /// The delimiter of several characters that [`UNIT_SEPARATOR`] stands for.
+    /// The long delimiter, if [`UNIT_SEPARATOR`] replaces it.
     long: Option<&'static str>,
     quote: Option<u8>,
     escape: Option<u8>,
-    /// The fields of most records, how many records have as many, and how many there are from the first of these on.
+    /// The field count of most records, the number of records with it, and the number of records from the
+    /// first of these on.
     fields: usize,
     records: usize,
     of: usize,
@@ -83,11 +84,11 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
     proposed
 }
 
-/// Returns the dialect that all records of the start of a text fit, if that is not the one with this delimiter.
+/// Returns the dialect that all records of the start of a text fit, if it is not the one with this delimiter.
 ///
-/// Where the delimiter fits, others are not looked at: a text is never read otherwise because a second dialect fits
-/// it, too. Other quotes and lines before the header are only proposed: they would hide a quote that never closes, and
-/// drop lines.
+/// If the delimiter fits, others are not tried: a second dialect that also fits never changes how a text is
+/// read. Other quotes and lines before the header are only proposed: they would hide a quote that never
+/// closes, and drop lines.
 pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter: u8) -> Option<Dialect> {
     let text = match std::str::from_utf8(start) {
         Ok(text) => text,
@@ -309,7 +310,7 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
     let quoted =
         same.iter().copied().flatten().find(|cell| is_quoted(cell) && cell.end > cell.start).map(value);
     let table: Vec<Vec<String>> = same.iter().map(|record| record.iter().map(value).collect()).collect();
-    // Blanks and colons are in text and in times, too.
+    // Blanks and colons also occur in text and in times.
     let is_word = |value: &str| !matches!(delimiter, b' ' | b':') && is_plain(value);
     let is_clean = |(cell, value): (&Cell, &String)| is_quoted(&cell) || is_value(value) || is_word(value);
     let clean =
@@ -317,7 +318,7 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
     let share = |part: usize, of: usize| part as f64 / of.max(1) as f64;
     let fit = share(same.len(), of) * share(clean, same.len() * fields);
     let score = fit * share(fields - 1, fields);
-    // A title before empty fields is one, too: spreadsheets write it so.
+    // A title may be followed by empty fields: spreadsheets write it so.
     let is_title = |(_, range): &&(usize, std::ops::Range<usize>)| {
         let filled = cells[range.clone()].iter().filter(|cell| cell.end > cell.start).count();
         range.len() == fields && fields > 2 && filled <= 1

@@ -31,7 +31,7 @@ pub(crate) enum Form {
     Missing,
 }
 
-/// What follows in the text.
+/// The next part of the text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A record, and where the next one starts.
@@ -52,7 +52,7 @@ pub(crate) enum Malformed {
     Unclosed { opened: usize },
 }
 
-/// What comes after a closing quote.
+/// The part of the text after a closing quote.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// A delimiter, at this place.
@@ -156,7 +156,7 @@ impl Splitter {
         }
     }
 
-    /// Returns what comes after the closing quote at `quote`.
+    /// Returns the part of the text after the closing quote at `quote`.
     pub(crate) fn after(&self, text: &[u8], quote: usize, is_end: bool) -> After {
         let next = quote + 1;
         match text.get(next) {

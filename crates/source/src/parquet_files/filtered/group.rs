@@ -19,7 +19,7 @@ pub(crate) struct FilteredGroup {
     pub reading: Reading,
 }
 
-/// What of a row group has to be read.
+/// The part of a row group to read.
 pub(crate) enum Reading {
     None,
     All,
@@ -32,7 +32,7 @@ pub(crate) enum Reading {
 }
 
 impl FilteredGroup {
-    /// The rows of a row group that are not deleted, all of which pass; `None` if no row is deleted.
+    /// A row group without a condition: all rows in `kept` pass. `None` means that no row is deleted.
     pub fn whole(rows: u64, kept: Option<Vec<Range<u64>>>) -> Self {
         let Some(candidates) = kept else { return Self { rows, reading: Reading::All } };
         let window = |n: u64| Range { start: n * WINDOW_ROWS, end: (n + 1) * WINDOW_ROWS };

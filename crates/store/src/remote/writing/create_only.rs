@@ -1,7 +1,7 @@
 //! A connection to S3 over which completing an upload never replaces an object.
 //!
 //! The crate `object_store` puts single objects under a condition but completes uploads without one, although
-//! S3 compares `If-None-Match` there, too. The header is added after the request was signed, as that crate
+//! S3 also compares `If-None-Match` there. The header is added after the request was signed, as that crate
 //! does where it uses it itself.
 
 use std::pin::Pin;

@@ -24,7 +24,7 @@ const MARK: &str = "sawmillupload";
 /// How often a request is sent again that the client must not repeat on its own.
 const ATTEMPTS: u32 = 4;
 
-/// What tells one upload from all others.
+/// Identifies an upload among all others.
 #[derive(Clone, Debug)]
 pub(super) struct Mark(String);
 

@@ -1,5 +1,5 @@
-//! What the crate `object_store` does not list of S3: unfinished uploads, which are also aborted, and objects
-//! whose names it cannot read.
+//! Lists the S3 entries that the crate `object_store` does not: unfinished uploads, which are also aborted,
+//! and objects whose names it cannot read.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -75,7 +75,7 @@ pub(in crate::remote) struct Uploads {
     bucket: Bucket,
 }
 
-/// What the store answers.
+/// A page of the store's list.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Listed {
@@ -230,7 +230,7 @@ impl Uploads {
         }
     }
 
-    /// What to ask for the uploads that follow the markers.
+    /// The query for the uploads that follow the markers.
     fn uploads_after<'a>(prefix: &'a str, key: &'a str, id: &'a str) -> Vec<(&'a str, &'a str)> {
         let mut query = vec![("uploads", ""), ("prefix", prefix)];
         if !key.is_empty() {
@@ -277,7 +277,7 @@ fn refused(url: &ObjectUrl, status: u16, text: &str) -> Error {
         .advise("check the credentials; they need s3:ListBucket and s3:ListBucketMultipartUploads")
 }
 
-/// What an answer of a store is read as: the keys of a list of objects and of one of uploads, and a refusal.
+/// Parses an answer of a store: the keys of a list of objects and of one of uploads, and a refusal.
 #[cfg(fuzzing)]
 pub fn fuzzed_answer(text: &str) -> (Option<Vec<String>>, Option<Vec<String>>, String) {
     let objects = quick_xml::de::from_str::<ListedObjects>(text).ok();

@@ -210,7 +210,7 @@ impl ObjectWriter {
 
 /// The size of parts of an object that has `written` bytes, with about `more` to follow.
 fn part_for(written: u64, more: u64) -> usize {
-    // A quarter more than estimated must fit, too.
+    // A quarter more than estimated must also fit.
     let bytes = written.saturating_add(more);
     let most = bytes.saturating_add(bytes / 4).div_ceil(MAX_PARTS);
     usize::try_from(most).unwrap_or(usize::MAX)
