@@ -312,6 +312,9 @@ pub(crate) enum ModeArg {
     Upsert,
     /// Insert the rows whose --key an existing table lacks; its own rows stay. Not available for CrateDB.
     Insert,
+    /// Keep all versions of a row: where a row with a known --key has other values, the current version gets the time in
+    /// valid_to, and the row becomes the current one. Creates the table if it is missing. Not available for CrateDB.
+    History,
 }
 
 impl From<ModeArg> for Mode {
@@ -322,7 +325,7 @@ impl From<ModeArg> for Mode {
             ModeArg::Append => Mode::Append,
             ModeArg::Truncate => Mode::Truncate,
             ModeArg::Replace => Mode::Replace,
-            ModeArg::Upsert | ModeArg::Insert => Mode::Upsert,
+            ModeArg::Upsert | ModeArg::Insert | ModeArg::History => Mode::Upsert,
         }
     }
 }

@@ -101,9 +101,9 @@ struct TableLoad {
     /// What to do with the table.
     #[arg(long, value_enum, default_value = "auto")]
     mode: ModeArg,
-    /// The columns by which modes upsert and insert find existing rows.
+    /// The columns by which modes upsert, insert and history find existing rows.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',',
-        required_if_eq_any([("mode", "upsert"), ("mode", "insert")]))]
+        required_if_eq_any([("mode", "upsert"), ("mode", "insert"), ("mode", "history")]))]
     key: Vec<String>,
     /// In mode upsert, keep of the rows with a key the one with the greatest value in this column, such as updated_at.
     #[arg(long, value_name = "COLUMN", requires = "key")]
@@ -336,12 +336,14 @@ impl TableLoad {
     fn destination(&self, share: Share) -> Result<Destination, Error> {
         let target = self.target.destination(&self.crate_options, &self.effort)?.mode(self.mode.into());
         let target = self.records.of(target);
-        if !matches!(self.mode, ModeArg::Upsert | ModeArg::Insert) && !self.key.is_empty() {
-            let advice = "add --mode upsert or --mode insert";
+        if !matches!(self.mode, ModeArg::Upsert | ModeArg::Insert | ModeArg::History) && !self.key.is_empty()
+        {
+            let advice = "add --mode upsert, insert or history";
             return Err(Error::usage("--key without --mode upsert", "--key", advice));
         }
         let on_conflict = match (&self.newest, self.mode) {
             (None, ModeArg::Insert) => OnConflict::Keep,
+            (None, ModeArg::History) => OnConflict::History,
             (None, _) => OnConflict::Update,
             (Some(column), ModeArg::Upsert) => OnConflict::KeepNewest(column.clone()),
             (Some(_), _) => {

@@ -75,3 +75,4 @@ mod text_formats;
 mod thrift_writer;
 mod tiny_files;
 mod tpc;
+mod versions;

@@ -75,7 +75,7 @@ impl PostgresSession<'_> {
             if self.postgres.mode == Mode::Upsert {
                 let (written, verify) = (&self.written, self.options.verify);
                 let matching = self.postgres.matching();
-                let Merged { rows: merged, without_key, skipped } = blockers::named(&self.postgres.server, connection, control, || {
+                let Merged { rows: merged, closed, without_key, skipped } = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, matching, verify, control)
                 })?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
@@ -90,12 +90,17 @@ impl PostgresSession<'_> {
                         Some(format!("{merged} of {} rows were merged: {why}", total.rows))
                     }
                     OnConflict::ReplaceFiles(_) => None,
+                    OnConflict::History => Some("the other rows equal the current versions of their keys".to_owned()),
                     OnConflict::Keep => {
                         Some("the keys of the other rows are in the table, or came before in the files".to_owned())
                     }
                     OnConflict::KeepNewest(newest) => {
                         Some(format!("the other rows are not newer than rows with their keys, by {newest}"))
                     }
+                });
+                let versions = (closed > 0).then(|| {
+                    let versions = format_counted(closed, "version");
+                    format!("{versions} were closed: their rows have changed")
                 });
                 let touched = (skipped > 0).then(|| {
                     let rows = format_counted(skipped as u64, "row");
@@ -105,7 +110,7 @@ impl PostgresSession<'_> {
                     format!("{without_key} rows have a null in the key: they equal no row of the table, and each upsert adds them")
                 });
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
-                    touched.into_iter().chain(why.flatten()).chain(added).collect();
+                    versions.into_iter().chain(touched).chain(why.flatten()).chain(added).collect();
             }
             let old = match self.postgres.mode {
                 Mode::Replace => find(connection, &self.table, control)?,

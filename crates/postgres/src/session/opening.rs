@@ -28,8 +28,10 @@ use crate::table::part_tables;
 use crate::table::planned_columns::{FORGET, PlannedColumns};
 use crate::target::Postgres;
 use crate::write::destination::PartPlan;
+use crate::write::history;
 use crate::write::plan::WriterPlan;
 use crate::write::upsert;
+use crate::write::upsert::OnConflict;
 
 impl<'a> PostgresSession<'a> {
     pub(crate) fn prepare(
@@ -47,7 +49,7 @@ impl<'a> PostgresSession<'a> {
         let needed = if options.degree > 1 { options.degree + 1 } else { 1 };
         server.refuse_more_than_one(needed, "load with --degree 1, or allow the role more connections")?;
         let opening = Opening { postgres, source, options, connection: &connection, control };
-        let (table, found) = opening.find_table()?;
+        let (table, found) = opening.find_or_create_table()?;
         let matched = match postgres.evolves() {
             true => None,
             false => Some(opening.match_columns(new_table, found.as_ref(), &table)?),
@@ -201,6 +203,16 @@ struct Earlier {
 }
 
 impl<'a> Opening<'_, 'a> {
+    /// As [`find_table`](Self::find_table); mode history creates a missing table.
+    fn find_or_create_table(&self) -> Result<(TableName, Option<FoundTable>)> {
+        let (table, found) = self.find_table()?;
+        if found.is_some() || self.postgres.on_conflict != OnConflict::History {
+            return Ok((table, found));
+        }
+        history::create_table(self.postgres, self.source, &table, self.connection, self.control)?;
+        self.find_table()
+    }
+
     /// The table with its schema, and its state on the server.
     fn find_table(&self) -> Result<(TableName, Option<FoundTable>)> {
         let Self { postgres, connection, control, .. } = self;
@@ -278,8 +290,23 @@ impl<'a> Opening<'_, 'a> {
                     .advise("create it, or load in mode create, which creates it"));
             }
         };
-        if let (Mode::Upsert, Some(found), false) = (postgres.mode, found, postgres.replaces_files()) {
-            upsert::check_key(connection, postgres.matching(), &matched.columns, found.oid, table, control)?;
+        match (&postgres.on_conflict, found) {
+            (_, Some(_)) if postgres.mode != Mode::Upsert || postgres.replaces_files() => {}
+            (OnConflict::History, Some(found)) => {
+                let existing = columns::read(connection, found.oid, control)?;
+                history::check(&postgres.key, &matched.columns, &existing, table)?;
+            }
+            (_, Some(found)) => {
+                upsert::check_key(
+                    connection,
+                    postgres.matching(),
+                    &matched.columns,
+                    found.oid,
+                    table,
+                    control,
+                )?;
+            }
+            (_, None) => {}
         }
         Ok(matched)
     }

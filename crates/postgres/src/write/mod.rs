@@ -4,6 +4,7 @@
 pub(crate) mod binary_copy;
 pub(crate) mod destination;
 pub(crate) mod durable;
+pub(crate) mod history;
 pub(crate) mod plan;
 pub(crate) mod rejecting_unit;
 pub(crate) mod replace_files;

@@ -7,6 +7,7 @@ use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue::value;
 use crate::table::columns::list;
+use crate::write::history;
 
 /// The effect of an upsert on a row whose key the table has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,9 @@ pub enum OnConflict {
     /// The row with the greater value in this column stays, also among rows of the source. If both are equal, the row of
     /// the table stays; null is the least.
     KeepNewest(String),
+    /// The row of the table becomes an earlier version, unless its values are the same; the new row becomes the current
+    /// one. The load creates the table where it is missing.
+    History,
     /// All rows of the source's files, whose names are in this column, give way to the new ones.
     ReplaceFiles(String),
 }
@@ -91,6 +95,8 @@ pub(crate) fn check_key(
 pub(crate) struct Merged {
     /// Rows that the server inserted or updated.
     pub rows: u64,
+    /// Versions that are no longer current.
+    pub closed: u64,
     /// Rows with a null in the key, to which no key is equal.
     pub without_key: i64,
     /// Rows that a trigger or a rule skipped or changed. Only counted where a merge leaves rows of the table alone, so
@@ -117,10 +123,17 @@ pub(crate) fn merge(
     let quoted: Vec<String> = matching.key.iter().map(|name| quote(name)).collect();
     let listed = quoted.join(", ");
     let null = quoted.iter().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
-    let merge = statement(gathered, table, columns, matching, &listed, &null);
-    let rows = connection
-        .execute(control, &merge, &[])
-        .map_err(|error| same_key(error, connection, gathered, table, &listed, control))?;
+    let (rows, closed) = match matching.on_conflict {
+        OnConflict::History => {
+            let versions = history::merge(connection, gathered, table, columns, matching.key, control)?;
+            (versions.added, versions.closed)
+        }
+        _ => {
+            let merge = statement(gathered, table, columns, matching, &listed, &null);
+            let rows = connection.execute(control, &merge, &[]);
+            (rows.map_err(|error| same_key(error, connection, gathered, table, &listed, control))?, 0)
+        }
+    };
     let mut skipped = 0;
     if verify || may_leave(columns, matching) && has_triggers(connection, table, control)? {
         let others = columns.iter().filter(|column| !matching.key.contains(&column.name));
@@ -132,6 +145,7 @@ pub(crate) fn merge(
         };
         let as_wanted = match matching.on_conflict {
             OnConflict::Update => equal(&others),
+            OnConflict::History => format!("t.\"current\" AND {}", history::equal(columns)),
             // Files have no key, and are replaced elsewhere.
             OnConflict::Keep | OnConflict::ReplaceFiles(_) => "true".to_owned(),
             OnConflict::KeepNewest(newest) => {
@@ -153,7 +167,7 @@ pub(crate) fn merge(
     );
     let without_key = value(connection, control, &without_key, &[&table.quoted()])?;
     connection.batch(control, &format!("DROP TABLE {}", gathered.quoted()))?;
-    Ok(Merged { rows, without_key, skipped })
+    Ok(Merged { rows, closed, without_key, skipped })
 }
 
 /// Whether a merge leaves rows alone whose keys the table has.
@@ -185,7 +199,7 @@ fn statement(
     let (rows, action) = match on_conflict {
         _ if updates.is_empty() => (from, "NOTHING".to_owned()),
         OnConflict::Update => (from, update),
-        OnConflict::Keep | OnConflict::ReplaceFiles(_) => (from, "NOTHING".to_owned()),
+        OnConflict::Keep | OnConflict::ReplaceFiles(_) | OnConflict::History => (from, "NOTHING".to_owned()),
         OnConflict::KeepNewest(newest) => {
             let newest = quote(newest);
             let place = free_name("sawmill_place", columns);
@@ -293,7 +307,7 @@ fn same_key(
 }
 
 /// A key that several rows have, as text, and their number.
-fn doubled(
+pub(crate) fn doubled(
     connection: &Connection,
     gathered: &TableName,
     key: &str,

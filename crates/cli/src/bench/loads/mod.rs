@@ -133,7 +133,7 @@ impl LoadBench {
             let what = "each run of a benchmark has a table of its own, so there is nothing to choose";
             return Err(Error::usage(what, "--mode auto", "give create, append, truncate or replace"));
         }
-        if matches!(self.mode, ModeArg::Upsert | ModeArg::Insert) {
+        if matches!(self.mode, ModeArg::Upsert | ModeArg::Insert | ModeArg::History) {
             let advice = "give create, append, truncate or replace";
             return Err(Error::usage("the table of a benchmark has no rows to update", "--mode", advice));
         }

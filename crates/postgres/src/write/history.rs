@@ -1,0 +1,158 @@
+//! Mode history: each change of a row becomes a version, which says from when and until when it was current (a slowly
+//! changing dimension of type 2).
+
+use sawmill_loader::{TableName, quote};
+use sawmill_pgcopy::Column;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result, Source};
+
+use crate::table::catalogue::value;
+use crate::table::columns::{TableColumn, list};
+use crate::target::Postgres;
+use crate::write::upsert::doubled;
+
+/// The columns of a version: since when it is current, until when (null as long as it is), whether it is.
+const COLUMNS: [(&str, &str); 3] = [
+    ("valid_from", "timestamptz NOT NULL DEFAULT now()"),
+    ("valid_to", "timestamptz"),
+    ("current", "boolean NOT NULL DEFAULT true"),
+];
+
+/// Creates the empty table of versions, with an index that allows one current version of each key.
+///
+/// # Errors
+/// As [`Postgres::ddl`]; the source has a column of a version; the server refuses a statement.
+pub(crate) fn create_table(
+    postgres: &Postgres,
+    source: &dyn Source,
+    table: &TableName,
+    connection: &Connection,
+    control: &Control<'_>,
+) -> Result<()> {
+    check_source(source.schema().fields().iter().map(|field| field.name().as_str()), table)?;
+    let quoted = table.quoted();
+    let mut statements = postgres.clone().of_table(table.clone()).statements(source, control)?;
+    let added = COLUMNS.map(|(name, kind)| format!("ADD COLUMN {} {kind}", quote(name))).join(", ");
+    statements.push(format!("ALTER TABLE {quoted} {added}"));
+    let key = postgres.key.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
+    statements.push(format!("CREATE UNIQUE INDEX ON {quoted} ({key}) WHERE {}", quote("current")));
+    connection.begin(control)?;
+    connection.batch(control, &statements.join(";\n"))?;
+    connection.commit(control)
+}
+
+/// Refuses a source with a column that the server fills.
+fn check_source<'a>(names: impl Iterator<Item = &'a str>, table: &TableName) -> Result<()> {
+    let mut names = names;
+    match names.find(|name| COLUMNS.iter().any(|(column, _)| column == name)) {
+        None => Ok(()),
+        Some(name) => {
+            let what = format!("the source has a column {name:?}, which mode history fills in the table");
+            Err(Error::new(Kind::Schema, what)
+                .at(format!("table {table}"))
+                .advise("rename the source's column (--rename), or leave it out (--exclude)"))
+        }
+    }
+}
+
+/// Checks, before a row is sent, that the source has the key's columns and the table those of a version.
+pub(crate) fn check(
+    key: &[String],
+    columns: &[Column],
+    existing: &[TableColumn],
+    table: &TableName,
+) -> Result<()> {
+    check_source(columns.iter().map(|column| column.name.as_str()), table)?;
+    let refused = |what: String, advice: &str| {
+        Err(Error::new(Kind::Schema, what).at(format!("table {table}")).advise(advice))
+    };
+    if key.is_empty() {
+        return refused(
+            "mode history needs a key".to_owned(),
+            "name the columns that identify a row with --key",
+        );
+    }
+    if let Some(missing) = key.iter().find(|name| columns.iter().all(|column| column.name != **name)) {
+        let what = format!("the source has no column {missing:?}, which is part of the key");
+        return refused(what, "rename the source's column (--rename), or choose another key");
+    }
+    for (name, kind) in COLUMNS {
+        let wanted = kind.split(' ').next().unwrap_or(kind);
+        let there = existing.iter().find(|column| column.name == name);
+        let fits = |column: &TableColumn| match wanted {
+            "boolean" => column.type_name == "boolean",
+            _ => column.type_name.starts_with("timestamp") && column.type_name.ends_with("with time zone"),
+        };
+        if !there.is_some_and(fits) {
+            let what = format!("the table has no column {name:?} of type {wanted}, which mode history needs");
+            return refused(what, "let the load create the table, or add the column");
+        }
+    }
+    Ok(())
+}
+
+/// What a merge did: versions that it added, and earlier ones that it closed.
+pub(crate) struct Versions {
+    pub added: u64,
+    pub closed: u64,
+}
+
+/// Closes the current versions whose rows of `gathered` have other values, and adds those rows and rows with new keys as
+/// current versions, in the caller's transaction. Rows that equal the current version leave it alone.
+///
+/// # Errors
+/// Two rows of the source have the same key, or one has a null in it; errors of the server.
+pub(crate) fn merge(
+    connection: &Connection,
+    gathered: &TableName,
+    table: &TableName,
+    columns: &[Column],
+    key: &[String],
+    control: &Control<'_>,
+) -> Result<Versions> {
+    let (into, from) = (table.quoted(), gathered.quoted());
+    let quoted: Vec<String> = key.iter().map(|name| quote(name)).collect();
+    let each = |of: &dyn Fn(&String) -> String, between: &str| {
+        quoted.iter().map(of).collect::<Vec<_>>().join(between)
+    };
+    let place = format!("table {table}, {}", connection.place());
+    let null = each(&|name| format!("{name} IS NULL"), " OR ");
+    let nulls: i64 = value(connection, control, &format!("SELECT count(*) FROM {from} WHERE {null}"), &[])?;
+    let listed = quoted.join(", ");
+    let twice = doubled(connection, gathered, &listed, control)?;
+    let wrong = match (nulls, twice) {
+        (0, None) => None,
+        (0, Some(twice)) => Some(format!("rows of the source have the same key ({listed}): {twice}")),
+        (nulls, _) => Some(format!("{nulls} rows of the source have a null in the key ({listed})")),
+    };
+    if let Some(what) = wrong {
+        let advice =
+            "forget the load (sawmill load forget), and load files in which a key identifies one row";
+        return Err(Error::new(Kind::Value, what).at(place).advise(advice));
+    }
+    // Two loads at once would both add a version.
+    connection.batch(control, &format!("LOCK TABLE {into} IN SHARE ROW EXCLUSIVE MODE"))?;
+    let same_key = each(&|name| format!("t.{name} = w.{name}"), " AND ");
+    let close = format!(
+        "UPDATE {into} t SET valid_to = now(), \"current\" = false FROM {from} w \
+         WHERE t.\"current\" AND {same_key} AND NOT {}",
+        equal(columns)
+    );
+    let closed = connection.execute(control, &close, &[])?;
+    let names = list(columns);
+    let add = format!(
+        "INSERT INTO {into} ({names}, valid_from, valid_to, \"current\") \
+         SELECT {names}, now(), NULL, true FROM {from} w \
+         WHERE NOT EXISTS (SELECT FROM {into} t WHERE t.\"current\" AND {same_key})"
+    );
+    let added = connection.execute(control, &add, &[])?;
+    Ok(Versions { added, closed })
+}
+
+/// Whether the row `t` of the table has the values of the gathered row `w`, byte by byte.
+pub(crate) fn equal(columns: &[Column]) -> String {
+    let row = |of: &str| {
+        columns.iter().map(|column| format!("{of}.{}", quote(&column.name))).collect::<Vec<_>>().join(", ")
+    };
+    format!("pg_catalog.record_image_eq(ROW({}), ROW({}))", row("t"), row("w"))
+}
