@@ -1,5 +1,6 @@
 //! Every command that the README shows does what it says.
 
+use std::path::Path;
 use std::process::Command;
 
 use sawmill_localpg::LocalPg;
@@ -47,4 +48,19 @@ fn every_command_of_the_readme_runs() {
         ran += 1;
     }
     assert!(ran >= 7, "{ran} commands");
+}
+
+#[test]
+fn the_first_hour_leads_from_each_mistake_to_the_right_command() {
+    let bench = crate::load::Bench::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/first_hour");
+    let url = bench.server.url();
+    let python = std::env::var("SAWMILL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let played = Command::new(python)
+        .arg(script)
+        .args(["--to", &url, "--command", env!("CARGO_BIN_EXE_sawmill")])
+        .output()
+        .expect("python3 runs");
+    let (out, err) = (String::from_utf8_lossy(&played.stdout), String::from_utf8_lossy(&played.stderr));
+    assert!(played.status.success() && out.contains("a load every night"), "{out}{err}");
 }
