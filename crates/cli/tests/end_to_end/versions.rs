@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::harness::{signal, start, until, wait};
+use crate::harness::{sawmill, signal, start, until, wait};
 use crate::load::Bench;
 
 const MODE: [&str; 5] = ["--mode", "history", "--key", "id", "--verify"];
@@ -53,13 +53,17 @@ fn what_has_no_clear_version_is_refused_and_changes_nothing() {
     let folder = bench.dir.path();
     let first = night(folder, "1.csv", "1,saw,10\n");
     bench.load(&first, "tools", &MODE).ok();
-    for (rows, what) in [("1,saw,11\n1,saw,12\n", "same key"), (",saw,11\n2,axe,1\n", "a null in the key")] {
-        let file = night(folder, "wrong.csv", rows);
+    for (name, rows, what) in [
+        ("twice.csv", "1,saw,11\n1,saw,12\n", "same key"),
+        ("null.csv", ",saw,11\n2,axe,1\n", "a null in the key"),
+    ] {
+        let file = night(folder, name, rows);
         let err = bench.load(&file, "tools", &MODE).fails(1);
         assert!(err.contains(what) && err.contains("forget"), "{err}");
         assert_eq!(bench.count("select count(*) from tools"), 1);
-        bench.client().batch_execute("drop table if exists tools__sawmill_load").unwrap();
+        sawmill(["load", "forget", "--to", &bench.server.url(), "--table", "tools"]).ok();
     }
+    assert_eq!(bench.count("select count(*) from tools"), 1);
     let own = folder.join("own.csv");
     std::fs::write(&own, "id,valid_to\n1,2024-01-01\n").unwrap();
     assert!(bench.load(&own, "own", &MODE).fails(1).contains("--rename"));
