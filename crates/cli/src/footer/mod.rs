@@ -275,6 +275,7 @@ impl FooterArgs {
     fn opening(&self) -> Opening {
         Opening {
             options: selection::options(self),
+            is_checked: self.verify == selection::Level::Consistency,
             row_groups: self.row_group.clone(),
             #[cfg(all(unix, target_pointer_width = "64"))]
             mapped: self.mapped,
