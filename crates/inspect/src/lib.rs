@@ -31,6 +31,7 @@
 //! | `views` | one view in each file: schema, row groups, columns, statistics, page index and headers, sizes, dump, ... |
 //! | `chunks` | column chunks one by one: records, NDJSON, CSV |
 //! | `check` | what a footer contradicts: itself, its file, its page indexes and pages |
+//! | `rewrite` | footers repaired, and footers alone, scrubbed |
 //! | `dataset` | one file in a line, many files together, which to merge, how two files differ |
 //! | `file` | what views share of an open file, and many files decoded in order |
 //! | `text` | typed values, dates, tables, safe text for terminals, JSON while it is made |
@@ -44,6 +45,7 @@ mod chunks;
 mod dataset;
 mod error;
 mod file;
+mod rewrite;
 mod text;
 mod views;
 
@@ -67,6 +69,7 @@ pub use error::Error;
 pub use file::column::Column;
 pub use file::in_order::in_order;
 pub use file::open_file::OpenFile;
+pub use rewrite::{Repair, Repaired, Repairs, has_no_data, repaired, scrubbed, write_file};
 pub use text::escape::escaped;
 pub use text::json::JsonSafe;
 pub use text::style::TextStyle;

@@ -17,6 +17,7 @@ use std::ops::Range;
 use sawmill_footer::{ChunkDetails, ColumnChunk, ColumnIndex, Footer, OffsetIndex, RangeReader, RowGroup};
 
 use crate::error::Error;
+use crate::rewrite::has_no_data;
 use crate::text::escape::escaped;
 
 /// The magic bytes at the start of a file.
@@ -153,7 +154,8 @@ impl Check<'_, '_> {
 
     /// The part of the file that can hold data and indexes.
     fn body(&self) -> Range<u64> {
-        let end = self.footer.file_len().map(|len| len - TAIL_LEN.min(len));
+        let is_whole = !has_no_data(self.footer);
+        let end = self.footer.file_len().filter(|_| is_whole).map(|len| len - TAIL_LEN.min(len));
         let end = end.map_or(u64::MAX, |end| end.saturating_sub(self.footer.footer_len() as u64));
         MAGIC.len() as u64..end
     }
