@@ -16,7 +16,7 @@ use crate::matching::kernel::Method;
 use crate::open::buffer::FooterBytes;
 use crate::open::source::RangeReader;
 use crate::open::tail;
-use crate::options::{Options, PageIndexPolicy, Verify};
+use crate::options::{Options, PageIndexPolicy};
 use crate::page_index::indexes::PageIndexes;
 use crate::schema::arena::Schema;
 use crate::schema::enums::ColumnOrder;
@@ -122,8 +122,8 @@ impl Footer {
         file_len: Option<u64>,
         carried: &mut Carried,
     ) -> Result<Self, Error> {
-        let footer = match file_metadata::file_meta_data(bytes.as_slice(), options, carried) {
-            Ok(decoded) => Self {
+        match file_metadata::file_meta_data(bytes.as_slice(), options, carried) {
+            Ok(decoded) => Ok(Self {
                 decoded,
                 name,
                 file_len,
@@ -132,27 +132,14 @@ impl Footer {
                 page_indexes: None,
                 starts_if_short: OnceLock::new(),
                 bytes,
-            },
+            }),
             Err(error) => {
                 let error = error.in_footer_at(footer_start(file_len, bytes.len()));
-                return Err(match name {
+                Err(match name {
                     Some(name) => error.in_file(name.as_str()),
                     None => error,
-                });
+                })
             }
-        };
-        if options.verify == Verify::Consistency { footer.consistent() } else { Ok(footer) }
-    }
-
-    /// Returns the footer if it does not contradict itself.
-    fn consistent(self) -> Result<Self, Error> {
-        let mut first = None;
-        self.check(|finding| {
-            first.get_or_insert(finding);
-        });
-        match first {
-            Some(finding) => Err(self.name_error(finding.into())),
-            None => Ok(self),
         }
     }
 

@@ -68,8 +68,8 @@
 //! });
 //! ```
 //!
-//! What one footer taught is used for the next, and on Linux the system reads the ends of 32 files at a time.
-//! A [`Decoder`] does the former for callers that open footers one by one.
+//! What one footer taught is used for the next. A [`Decoder`] does the same for callers that open footers one
+//! by one.
 //!
 //! # Hand it to arrow-rs, 3 of 10,000 columns
 //!
@@ -133,10 +133,11 @@
 //!
 //! # Features
 //!
-//! None is on by default; the decoder then needs only `std`.
+//! Only `fast` is on by default. The decoder needs only `std`.
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `fast` | all `unsafe` code: the AVX2 kernel, prefetches, huge pages, rings, `Footer::open_mapped`; without it the crate forbids `unsafe` |
 //! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
 //! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`, `annotated_59`; that release of `parquet` |
 //! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `PageLimits`: how large they may be; `crc32fast`, and the decoders of all codecs but LZO |
@@ -152,7 +153,6 @@
 //! | `schema` | the schema's elements, their types, and selections of columns |
 //! | `chunk` | row groups and column chunks, statistics and page headers on demand |
 //! | `page_index` | finds and decodes column and offset indexes |
-//! | `check` | checks a footer against itself, its file and its page indexes |
 //! | `memory` | fallible allocation, huge pages, reusable tables |
 //! | `interop` | conversion to the `parquet` crate's metadata (features `parquet-59`, `parquet-60`) |
 //!
@@ -164,7 +164,9 @@
 //! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift) in
 //! the Thrift compact protocol.
 
-mod check;
+#![cfg_attr(not(feature = "fast"), forbid(unsafe_code))]
+#![cfg_attr(feature = "fast", deny(unsafe_code))]
+
 mod chunk;
 mod decode;
 mod error;
@@ -185,7 +187,6 @@ mod synthetic;
 #[cfg(test)]
 use thrift::writer as thrift_writer;
 
-pub use check::Finding;
 pub use chunk::column_chunk::ColumnChunk;
 pub use chunk::details::{ChunkDetails, ColumnCryptoMetaData};
 pub use chunk::encryption::{AesParameters, EncryptionAlgorithm};

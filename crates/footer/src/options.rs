@@ -78,8 +78,6 @@ pub enum Verify {
     Decoded,
     /// All values of the wanted chunks: malformed statistics, for example, fail the decoding.
     Values,
-    /// All values, and findings of [`Footer::check`](crate::Footer::check) fail the decoding.
-    Consistency,
 }
 
 /// Which row groups are wanted.

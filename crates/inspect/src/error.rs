@@ -18,6 +18,12 @@ impl Error {
         Error { what: what.into(), place: place.into(), advice: advice.into() }
     }
 
+    /// The same error in a file.
+    pub(crate) fn in_file(mut self, name: &str) -> Self {
+        self.place = if self.place.is_empty() { name.to_owned() } else { format!("{name}, {}", self.place) };
+        self
+    }
+
     /// The problem.
     pub fn what(&self) -> &str {
         &self.what

@@ -30,6 +30,8 @@
 //! |---|---|
 //! | `views` | one view in each file: schema, row groups, columns, statistics, page index and headers, sizes, dump, ... |
 //! | `chunks` | column chunks one by one: records, NDJSON, CSV |
+//! | `check` | what a footer contradicts: itself, its file, its page indexes and pages |
+//! | `rewrite` | footers repaired, and footers alone, scrubbed |
 //! | `dataset` | one file in a line, many files together, which to merge, how two files differ |
 //! | `file` | what views share of an open file, and many files decoded in order |
 //! | `text` | typed values, dates, tables, safe text for terminals, JSON while it is made |
@@ -38,10 +40,12 @@
 //! the names and values in a file, so text is escaped before it reaches a terminal. Numbers are exact digits
 //! unless the caller's [`TextStyle`] shortens them.
 
+mod check;
 mod chunks;
 mod dataset;
 mod error;
 mod file;
+mod rewrite;
 mod text;
 mod views;
 
@@ -54,6 +58,7 @@ mod synthetic;
 #[allow(dead_code, reason = "tests here need some of its methods")]
 mod thrift_writer;
 
+pub use check::{Inconsistency, check, check_file, consistent};
 pub use chunks::lines::{CSV_HEADER, write_csv, write_ndjson};
 pub use dataset::checkup::{Checkup, Finding};
 pub use dataset::footer_difference::{ComparedParts, FooterDifference};
@@ -63,6 +68,7 @@ pub use dataset::totals::{Dataset, Facts};
 pub use error::Error;
 pub use file::column::Column;
 pub use file::open_file::OpenFile;
+pub use rewrite::{Repair, Repaired, Repairs, has_no_data, repaired, scrubbed, write_file};
 pub use text::escape::escaped;
 pub use text::json::JsonSafe;
 pub use text::style::TextStyle;

@@ -11,6 +11,9 @@ mod bench;
 mod bench_files;
 mod diff;
 mod document;
+mod extract;
+mod fix;
+mod output_file;
 pub(crate) mod place;
 mod run;
 mod selection;
@@ -64,6 +67,8 @@ enum Command {
     Cat(head_args::AllRowsArgs),
     Bloom(bloom_args::BloomArgs),
     Dictionary(dictionary_args::DictionaryArgs),
+    Fix(fix::FixArgs),
+    Extract(extract::ExtractArgs),
 }
 
 /// Files, and what to show of them.
@@ -86,6 +91,8 @@ Examples:
   sawmill footer head data.parquet -n 3            # rows as JSON; `cat` prints all
   sawmill footer bloom data.parquet --column id --value 42   # row groups that may hold it
   sawmill footer dictionary data.parquet --column city       # the values of dictionaries
+  sawmill footer fix data.parquet fixed.parquet    # what strict readers refuse
+  sawmill footer extract --scrub data.parquet report.parquet   # for a bug report
   curl -s https://example.com/data.parquet | sawmill footer -
   sawmill footer wide.parquet --bench
   sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
@@ -275,6 +282,7 @@ impl FooterArgs {
     fn opening(&self) -> Opening {
         Opening {
             options: selection::options(self),
+            is_checked: self.verify == selection::Level::Consistency,
             row_groups: self.row_group.clone(),
             #[cfg(all(unix, target_pointer_width = "64"))]
             mapped: self.mapped,
@@ -339,6 +347,8 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         Some(Command::Cat(args)) => return head_args::all(args, console, cancel),
         Some(Command::Bloom(args)) => return bloom_args::look_up(args, console, cancel),
         Some(Command::Dictionary(args)) => return dictionary_args::show(args, console, cancel),
+        Some(Command::Fix(args)) => return fix::run(args, console, cancel),
+        Some(Command::Extract(args)) => return extract::run(args, console, cancel),
         None => {}
     }
     if console.json && (args.ndjson || args.csv) {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use sawmill_footer::{Footer, Options, RangeReader};
 use sawmill_inspect::{
     CSV_HEADER, CheckTotal, Dataset, Facts, FooterSummary, JsonSafe, MergePlan, OpenFile, TextStyle, View,
-    dump_undecoded, dump_undecoded_of, summary_table, write_csv, write_ndjson, write_remarks,
+    consistent, dump_undecoded, dump_undecoded_of, summary_table, write_csv, write_ndjson, write_remarks,
 };
 use sawmill_profile::Pool;
 use sawmill_source::ObjectBytes;
@@ -59,6 +59,8 @@ pub(crate) struct Run<'r> {
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub options: Options,
+    /// Whether a footer that contradicts itself is an error.
+    pub is_checked: bool,
     /// The row groups that the options select by number.
     pub row_groups: Option<Range<usize>>,
     /// Whether to map footers into memory instead of reading them.
@@ -92,6 +94,7 @@ impl Opening {
     pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
+            is_checked: false,
             row_groups: None,
             #[cfg(all(unix, target_pointer_width = "64"))]
             mapped: false,
@@ -103,6 +106,18 @@ impl Opening {
 
     /// Opens a file, and decodes its footer. Also returns what an object or standard input was read from.
     pub(crate) fn open(
+        &self,
+        place: &Place,
+        objects: &Objects,
+    ) -> Result<(FooterSummary, Footer, Option<Reader>), Error> {
+        let opened = self.decode(place, objects)?;
+        if self.is_checked {
+            consistent(&opened.1)?;
+        }
+        Ok(opened)
+    }
+
+    fn decode(
         &self,
         place: &Place,
         objects: &Objects,

@@ -82,8 +82,7 @@ pub(crate) fn options(args: &FooterArgs) -> Options {
         .max_footer(args.max_footer)
         .verify(match args.verify {
             Level::Decoded => Verify::Decoded,
-            Level::Values => Verify::Values,
-            Level::Consistency => Verify::Consistency,
+            Level::Values | Level::Consistency => Verify::Values,
         });
     let columns = columns(args);
     if !columns.is_empty() {

@@ -4,6 +4,7 @@ mod bloom;
 mod damaged;
 mod datasets;
 mod dictionaries;
+mod fix;
 mod mapped;
 mod memory;
 mod odd;

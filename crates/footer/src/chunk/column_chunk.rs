@@ -11,7 +11,8 @@ use crate::chunk::rows::{
 use crate::chunk::statistics::{self, SizeStatistics, Statistics};
 use crate::decode::file_metadata;
 use crate::error::Error;
-use crate::matching::portable::prefetch;
+use crate::matching::kernel::PREFETCH;
+use crate::memory::pages::prefetch;
 use crate::schema::element::Element;
 use crate::schema::enums::{Codec, EncodingSet, PhysicalType};
 use crate::thrift::cursor::Cursor;
@@ -246,7 +247,7 @@ impl<'a> ColumnChunk<'a> {
             place => cursor.at += usize::from(place),
         }
         // A caller usually asks for the neighbours' statistics next.
-        prefetch(bytes, cursor.at);
+        prefetch(bytes, cursor.at, PREFETCH);
         if let Some((found, _)) = statistics::usual(bytes, cursor.at) {
             return Ok(Some(found));
         }

@@ -6,11 +6,9 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::check::Finding;
 use crate::chunk::page_sizes::{self, LargestPages, PageLimits};
 use crate::chunk::pages::{ChunkPage, ChunkPages, HEADER_READ_LEN, READ_LEN};
 use crate::error::Error;
-use crate::footer::Footer;
 use crate::open::source::RangeReader;
 use crate::schema::enums::PageType;
 
@@ -168,40 +166,6 @@ fn read_page<R: RangeReader + ?Sized>(
         return refused(what);
     }
     Ok(Some((page, crc)))
-}
-
-impl Footer {
-    /// Reads the pages of all decoded column chunks that are in this file and not encrypted. For every chunk,
-    /// calls `found` with the first page whose checksum does not match or that cannot be read. Returns the
-    /// sums over all chunks.
-    pub fn check_pages<R: RangeReader + ?Sized>(
-        &self,
-        reader: &R,
-        mut found: impl FnMut(Finding),
-    ) -> PageChecksums {
-        let mut all = PageChecksums::default();
-        for chunk in self.row_groups().flat_map(|group| group.columns()) {
-            let here = chunk.locations().is_ok_and(|details| details.file_path.is_none());
-            if !here || chunk.is_encrypted() || !chunk.has_metadata() {
-                continue;
-            }
-            let PageChecksums { pages, checked, bytes, wrong, unread, .. } =
-                page_checksums(reader, chunk.byte_range(), chunk.num_values());
-            all.pages += pages;
-            all.checked += checked;
-            all.bytes += bytes;
-            let what = wrong.map(|wrong| {
-                format!("expected bytes that match the page's checksum, found others in {wrong}")
-            });
-            let what = what.or_else(|| unread.map(|error| format!("{} - {}", error.what(), error.path())));
-            if let Some(what) = what {
-                let path =
-                    format!("row_groups[{}].columns[{}], pages", chunk.row_group().index(), chunk.leaf());
-                found(Finding { what, path, offset: Some(chunk.footer_offset() as u64) });
-            }
-        }
-        all
-    }
 }
 
 fn a_page(page_type: PageType) -> &'static str {

@@ -1,6 +1,5 @@
 //! Decodes the list of row groups: in lockstep if their starts can be guessed, otherwise one after the other.
 
-use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 
 use crate::chunk::rows::{Chunk, Packed};
@@ -9,7 +8,7 @@ use crate::error::{Fault, FaultKind};
 use crate::matching::boundary::Opening;
 use crate::matching::engine::{Engine, Lane, Learning, SKIPPED};
 use crate::matching::kernel::{Kernel, PREFETCH};
-use crate::matching::portable::{prefetch_range, prefetch_rows};
+use crate::memory::pages::{prefetch_range, prefetch_rows};
 use crate::memory::{allocate, spare};
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
@@ -135,12 +134,6 @@ pub(crate) fn decode<K: Kernel>(
     if finished {
         walk.run(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
-    let mut rows = ManuallyDrop::new(rows);
-    // SAFETY: every row of `rows` is written. `run` and `shared` return an error or finish all row groups of
-    // `groups`, which have `width` rows each; a row group is finished when `Engine::chunks` has gone through
-    // its columns, and that writes the row of a decoded column before going on to the next. The vector has no
-    // other owner, and written and unwritten rows have the same layout.
-    let rows = unsafe { Vec::from_raw_parts(rows.as_mut_ptr().cast(), rows.len(), rows.capacity()) };
     let mut engine = walk.engine;
     let mut wide = std::mem::take(&mut engine.wide);
     wide.sort_unstable_by_key(|(row, _)| *row);
@@ -173,7 +166,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
         first_row: usize,
-        rows: &mut [MaybeUninit<Packed>],
+        rows: &mut [Packed],
         mut fields: Option<&mut Vec<GroupFields>>,
     ) -> Step<()> {
         let mut index = indices.start;
@@ -213,7 +206,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         cursor: &mut Cursor<'_>,
         index: usize,
         first_row: usize,
-        rows: &mut [MaybeUninit<Packed>],
+        rows: &mut [Packed],
         fields: Option<&mut Vec<GroupFields>>,
     ) -> Step<()> {
         let start = cursor.at;
@@ -281,7 +274,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         (start, left, first_row): (usize, usize, usize),
-        rows: &mut [MaybeUninit<Packed>],
+        rows: &mut [Packed],
         done: &mut [Option<(u32, RowGroupFields)>; MAX_LANES],
     ) -> usize {
         let Some(starts) = self.guess::<N>(start, left) else { return 0 };

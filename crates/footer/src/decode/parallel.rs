@@ -13,7 +13,6 @@
 //! little early or late is still useful; a part that never met a row group start is discarded.
 
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
@@ -44,7 +43,7 @@ struct WaitingPart<'r> {
     indices: Range<usize>,
     /// The row of its first row group's first chunk, if it starts where expected.
     first_row: usize,
-    rows: &'r mut [MaybeUninit<Packed>],
+    rows: &'r mut [Packed],
 }
 
 /// State shared among threads.
@@ -105,7 +104,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
-        rows: &mut [MaybeUninit<Packed>],
+        rows: &mut [Packed],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> Step<()> {
@@ -131,7 +130,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
-        rows: &mut [MaybeUninit<Packed>],
+        rows: &mut [Packed],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> Step<usize> {
@@ -260,7 +259,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
         part: WalkedPart,
-        rows: &mut [MaybeUninit<Packed>],
+        rows: &mut [Packed],
         fields: &mut Vec<GroupFields>,
         done: &mut usize,
     ) -> Step<bool> {
@@ -270,7 +269,7 @@ impl<K: Kernel> ListWalk<'_, K> {
             |cursor: &Cursor<'_>| found.binary_search_by_key(&cursor.at, |group| group.fields.at as usize);
         // Row groups before the part's first are walked here, into a buffer: the part's own rows occupy their
         // place.
-        let mut between: Vec<MaybeUninit<Packed>> = Vec::new();
+        let mut between: Vec<Packed> = Vec::new();
         let most = guessed.len() / 4 + 1;
         let before = *done;
         while starts_at(cursor).is_err() {
@@ -278,7 +277,7 @@ impl<K: Kernel> ListWalk<'_, K> {
             if !ahead || *done - before >= most || *done >= indices.len() {
                 break;
             }
-            between.resize(between.len() + width, MaybeUninit::uninit());
+            between.resize(between.len() + width, Packed::default());
             let row = between.len() - width;
             let index = indices.start + *done;
             self.run(cursor, index..index + 1, *done * width, &mut between[row..], Some(fields))?;
@@ -298,9 +297,7 @@ impl<K: Kernel> ListWalk<'_, K> {
             let next = found.get(first + count).map(|next| next.fields.at as usize);
             if !places.is_empty() {
                 for row in rows.get_mut(own.clone()).into_iter().flatten() {
-                    // SAFETY: these are rows of row groups that the part walked to the end, so they are
-                    // written.
-                    rows::relocate(unsafe { row.assume_init_mut() }, &places);
+                    rows::relocate(row, &places);
                 }
             }
             if from != to && own.end <= rows.len() && to + own.len() <= rows.len() {

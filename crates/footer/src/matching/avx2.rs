@@ -6,14 +6,16 @@
 //!
 //! Chunks of several row groups go through each segment together. If one of them does not match or needs a
 //! closer look, all lanes are examined separately for this segment.
+#![allow(unsafe_code, reason = "instructions of a detected processor, and loads whose bounds are checked")]
 
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
 use crate::chunk::rows::Packed;
-use crate::matching::kernel::{Kernel, Stopped, Task, Values, windows};
-use crate::matching::portable::{self, TOP_BITS, prefetch, word};
+use crate::matching::kernel::{Kernel, PREFETCH, Stopped, Task, Values};
+use crate::matching::portable::{self, TOP_BITS, word};
 use crate::matching::shape::{Mark, SegmentTokens, Shape, WINDOW};
+use crate::memory::pages::prefetch;
 
 /// The bytes that must exist from a segment's start: its window and one word after it.
 const REACH: usize = WINDOW + 16;
@@ -244,6 +246,21 @@ fn apart<const VALUES: bool, const LANES: usize>(
     lanes
 }
 
+/// The `REACH` bytes at every lane's offset, if the bytes contain them all.
+#[inline(always)]
+fn windows<const LANES: usize>(bytes: &[u8], at: [usize; LANES]) -> Option<[&[u8; REACH]; LANES]> {
+    let limit = bytes.len().checked_sub(REACH)?;
+    let mut windows = [&[0; REACH]; LANES];
+    for lane in 0..LANES {
+        if at[lane] > limit {
+            return None;
+        }
+        // SAFETY: `REACH` bytes from any place up to the limit lie within the bytes.
+        windows[lane] = unsafe { &*bytes.as_ptr().add(at[lane]).cast::<[u8; REACH]>() };
+    }
+    Some(windows)
+}
+
 /// Where a segment ends in each lane; `None` if a lane does not match or needs a closer look.
 #[inline(always)]
 unsafe fn together<const VALUES: bool, const LANES: usize>(
@@ -410,7 +427,7 @@ impl Kernel for Avx2 {
         values: &mut [Values; LANES],
     ) -> [usize; LANES] {
         for start in starts {
-            prefetch(bytes, start);
+            prefetch(bytes, start, PREFETCH);
         }
         // SAFETY: an `Avx2` exists only if the features were detected.
         unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }

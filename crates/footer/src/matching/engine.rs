@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::mem::MaybeUninit;
 
 use crate::chunk::rows::{self, Chunk, Packed, TraitTable};
 use crate::decode::scan;
@@ -102,7 +101,7 @@ pub(crate) struct Lane<'a> {
     /// The row of the row group's first decoded column.
     pub first_row: usize,
     /// A slot for every decoded column; empty if none is wanted.
-    pub rows: &'a mut [MaybeUninit<Packed>],
+    pub rows: &'a mut [Packed],
 }
 
 /// A column that is not decoded.
@@ -214,14 +213,14 @@ impl Engine {
             cursor.at = end;
             if let Some(slot) = slot {
                 let row = self.pack(&chunk, lane.first_row + slot);
-                lane.rows[slot].write(row);
+                lane.rows[slot] = row;
             }
             return Ok(Some((chunk, kind)));
         }
         match slot {
             Some(slot) => {
                 let chunk = scan::column_chunk(cursor)?;
-                lane.rows[slot].write(self.pack(&chunk, lane.first_row + slot));
+                lane.rows[slot] = self.pack(&chunk, lane.first_row + slot);
             }
             // An unwanted chunk need only be well-formed Thrift.
             None => cursor.skip(STRUCT)?,
@@ -309,7 +308,7 @@ impl<const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, LANES, R
                     for lane in 0..LANES {
                         if ends[lane] != 0 {
                             match kernel.pack(&values[lane], at[lane], shape) {
-                                Some(row) => _ = lanes[lane].rows[slot].write(row),
+                                Some(row) => lanes[lane].rows[slot] = row,
                                 None => ends[lane] = 0,
                             }
                         }

@@ -43,24 +43,6 @@ impl Values {
 /// single gain; distances from 1 to 3 KiB measured alike.
 pub(crate) const PREFETCH: usize = 1536;
 
-/// The `REACH` bytes at every lane's offset, if the bytes contain them all.
-#[inline(always)]
-pub(crate) fn windows<const REACH: usize, const LANES: usize>(
-    bytes: &[u8],
-    at: [usize; LANES],
-) -> Option<[&[u8; REACH]; LANES]> {
-    let limit = bytes.len().checked_sub(REACH)?;
-    let mut windows = [&[0; REACH]; LANES];
-    for lane in 0..LANES {
-        if at[lane] > limit {
-            return None;
-        }
-        // SAFETY: `REACH` bytes from any place up to the limit lie within the bytes.
-        windows[lane] = unsafe { &*bytes.as_ptr().add(at[lane]).cast::<[u8; REACH]>() };
-    }
-    Some(windows)
-}
-
 /// Work to run on a kernel: a function generic over kernels, compiled for each kernel's processor.
 pub(crate) trait Task {
     type Output;
@@ -105,7 +87,7 @@ pub enum Method {
     /// shapes from the first chunk on.
     Portable,
     /// Against learned shapes, with AVX2 and BMI2; falls back to [`Method::Portable`] if the processor lacks
-    /// either.
+    /// either, or the crate its feature `fast`.
     Avx2,
 }
 
@@ -125,7 +107,7 @@ impl Method {
     }
 
     pub(crate) fn choose<C: Choose>(self, chosen: C) -> C::Output {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(feature = "fast", target_arch = "x86_64"))]
         if matches!(self, Self::Fastest | Self::Avx2)
             && let Some(kernel) = crate::matching::avx2::Avx2::detect()
         {
@@ -137,9 +119,9 @@ impl Method {
     /// Whether the processor supports the method without a fallback.
     pub fn is_available(self) -> bool {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(feature = "fast", target_arch = "x86_64"))]
             Self::Avx2 => crate::matching::avx2::Avx2::detect().is_some(),
-            #[cfg(not(target_arch = "x86_64"))]
+            #[cfg(not(all(feature = "fast", target_arch = "x86_64")))]
             Self::Avx2 => false,
             Self::Fastest | Self::Scalar | Self::Portable => true,
         }

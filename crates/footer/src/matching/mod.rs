@@ -1,7 +1,7 @@
 //! Matches column chunks against shapes: compares what neighbouring chunks have in common instead of parsing
 //! it.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "fast", target_arch = "x86_64"))]
 pub(crate) mod avx2;
 pub(crate) mod boundary;
 pub(crate) mod engine;

@@ -1,14 +1,12 @@
 //! The kernel for any processor: eight bytes at a time in general registers.
 
-use std::mem::MaybeUninit;
-use std::ops::Range;
-
 use crate::chunk::rows::{Packed, locator};
 use crate::matching::kernel::{Kernel, PREFETCH, Task, Values};
 use crate::matching::shape::{
     COMPRESSED, DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, Mark, NO_LANE, NUM_VALUES, Segment, Shape,
     UNCOMPRESSED, WINDOW,
 };
+use crate::memory::pages::prefetch;
 
 /// The bytes that must exist from a segment's start: its window and one word after it.
 const REACH: usize = WINDOW + 16;
@@ -68,49 +66,6 @@ fn skip_length(bytes: &[u8], end: usize, len: usize) -> Option<usize> {
         2 => Some(last << 7 | usize::from(*bytes.get(end.wrapping_sub(2))?) & 0x7f),
         _ => None,
     }
-}
-
-/// Prefetches the bytes ahead of `at`.
-#[inline(always)]
-pub(crate) fn prefetch(bytes: &[u8], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let ahead = bytes.as_ptr().wrapping_add(at + PREFETCH).cast::<i8>();
-        // SAFETY: a prefetch reads nothing and faults on no address; the instruction is in the baseline.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(ahead);
-            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64));
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at, PREFETCH);
-}
-
-/// Prefetches a range of the bytes.
-pub(crate) fn prefetch_range(bytes: &[u8], range: Range<usize>) {
-    #[cfg(target_arch = "x86_64")]
-    for line in range.step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        let ahead = bytes.as_ptr().wrapping_add(line).cast::<i8>();
-        // SAFETY: a prefetch reads nothing and faults on no address; the instruction is in the baseline.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, range);
-}
-
-/// Prefetches rows that will be written soon.
-pub(crate) fn prefetch_rows<T>(rows: &[MaybeUninit<T>]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (0..size_of_val(rows)).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        let ahead = rows.as_ptr().cast::<i8>().wrapping_add(line);
-        // SAFETY: a prefetch reads nothing and faults on no address; the instruction is in the baseline.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = rows;
 }
 
 /// Implements [`Kernel::step`] for one chunk; `None` if it does not match.
@@ -181,7 +136,7 @@ impl Kernel for Portable {
     ) -> [usize; LANES] {
         let mut ends = [0; LANES];
         for lane in 0..LANES {
-            prefetch(bytes, starts[lane]);
+            prefetch(bytes, starts[lane], PREFETCH);
             ends[lane] = matched::<VALUES>(bytes, starts[lane], shape, &mut values[lane]).unwrap_or(0);
         }
         ends

@@ -121,7 +121,7 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
                 None => self.ends[lane] = ends[lane],
                 Some(slot) => {
                     if let Some(row) = kernel.pack(&values[lane], starts[lane], shape) {
-                        self.lanes[lane].rows[slot].write(row);
+                        self.lanes[lane].rows[slot] = row;
                         self.ends[lane] = ends[lane];
                     }
                 }
@@ -170,7 +170,7 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
         }
         if let Some(slot) = *slot {
             match kernel.pack(&values[0], at, shape) {
-                Some(row) => _ = self.lanes[lane].rows[slot].write(row),
+                Some(row) => self.lanes[lane].rows[slot] = row,
                 None => return false,
             }
         }

@@ -13,8 +13,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::open::directory::Directory;
-use crate::open::ring::{Request, Ring, SLOTS, WORKING_DIRECTORY};
+use crate::open::ring::{Request, Ring, SLOTS};
 use crate::open::tail::TAIL_LEN;
 
 /// Fewer files are opened one by one: creating a ring takes as long as opening some dozens.
@@ -36,7 +35,6 @@ const NOT_PERMITTED: i32 = -1;
 /// See the module's description.
 pub(crate) struct Ends {
     ring: Option<Ring>,
-    directory: Directory,
     /// The length of each file read last, and how many bytes were read.
     found: [Option<(u64, usize)>; SLOTS],
     /// The length of the previous file.
@@ -51,14 +49,7 @@ impl Ends {
     /// For this many files.
     pub fn new(files: usize) -> Self {
         let ring = if files >= WORTH { Ring::new().ok() } else { None };
-        Self {
-            ring,
-            directory: Directory::default(),
-            found: [None; SLOTS],
-            before: 0,
-            asks: true,
-            unnoted: true,
-        }
+        Self { ring, found: [None; SLOTS], before: 0, asks: true, unnoted: true }
     }
 
     /// How many files to read at a time if `tail` bytes of each end are wanted.
@@ -92,32 +83,26 @@ impl Ends {
     fn read_by<P: AsRef<Path>>(&mut self, ring: &mut Ring, paths: &[P], tail: usize) -> io::Result<bool> {
         let mut lengths = [None; SLOTS];
         let mut requests = [None; SLOTS];
-        let directory = paths.first().and_then(|path| self.directory.open_for(path.as_ref()).ok());
         for (place, (slot, path)) in ring.slots().iter_mut().zip(paths).enumerate() {
             let path = path.as_ref();
             lengths[place] = match self.asks {
                 true => std::fs::metadata(path).ok().filter(|found| found.is_file()).map(|found| found.len()),
                 false => Some(self.before),
             };
-            let within = directory.filter(|_| self.directory.put_name(path, &mut slot.name));
             // A kept footer keeps its buffer, which should not be much larger.
             if slot.bytes.capacity() > 2 * (tail + BEYOND) {
                 slot.bytes = Vec::new();
             }
             slot.bytes.resize(tail + BEYOND, 0);
-            requests[place] = match (lengths[place], within) {
-                (None, _) => None,
-                (Some(_), Some(directory)) => Some(Request::Open { directory, unnoted: self.unnoted }),
-                (Some(_), None) => Directory::put_path(path, &mut slot.name)
-                    .then_some(Request::Open { directory: WORKING_DIRECTORY, unnoted: self.unnoted }),
-            };
+            let is_path = lengths[place].is_some() && slot.put_path(path);
+            requests[place] = is_path.then_some(Request::Open { unnoted: self.unnoted });
         }
         ring.run(&requests)?;
         if self.unnoted && ring.slots().iter().any(|slot| slot.result == NOT_PERMITTED) {
             // The files have other owners.
             self.unnoted = false;
             for request in requests.iter_mut().flatten() {
-                if let Request::Open { unnoted, .. } = request {
+                if let Request::Open { unnoted } = request {
                     *unnoted = false;
                 }
             }

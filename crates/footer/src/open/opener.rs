@@ -3,7 +3,7 @@
 //! and what decoding one footer leaves for the next ([`crate::decode::carried`]).
 //!
 //! ```text
-//! open, relative to the previous directory ─▶ length, by a seek ─▶ one read of about the last footer's length ─▶ decode
+//! open ─▶ length, by a seek ─▶ one read of about the last footer's length ─▶ decode
 //!   │            └── or all of it for some dozen files together ─────────────────────────────────────────────────┘
 //!   └── anything unusual ──▶ Footer::open_with, which reports it
 //! ```
@@ -20,9 +20,8 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::memory::allocate;
 use crate::open::buffer::FooterBytes;
-use crate::open::directory::Directory;
 use crate::open::ends::Ends;
-use crate::open::source::RangeReader;
+use crate::open::source::{self, RangeReader};
 use crate::open::tail;
 use crate::options::{Options, PageIndexPolicy};
 
@@ -40,8 +39,6 @@ pub(crate) struct Opener<'o> {
     buffer: Arc<Vec<u8>>,
     /// The previous file's name, reused likewise.
     name: Arc<String>,
-    /// The directory of the previous file.
-    directory: Directory,
     /// The ends of the current batch of files.
     ends: Ends,
     /// Whether a footer was opened, so that the next ones may be alike.
@@ -61,7 +58,6 @@ impl<'o> Opener<'o> {
             tail,
             buffer: Arc::default(),
             name: Arc::default(),
-            directory: Directory::default(),
             ends: Ends::new(if alone { 1 } else { files }),
             expects: false,
         }
@@ -114,7 +110,7 @@ impl<'o> Opener<'o> {
 
     /// The file, its length and its footer's bytes, if one read was enough.
     fn usual(&mut self, path: &Path) -> io::Result<Option<(File, (u64, FooterBytes))>> {
-        let mut file = self.directory.open_to_read(path)?;
+        let mut file = source::open_to_read(path)?;
         // For a directory or device this is not a length, or an error; the read or the tail reveals it.
         let file_len = file.seek(SeekFrom::End(0))?;
         let len = usize::try_from(file_len).unwrap_or(usize::MAX).min(self.tail);

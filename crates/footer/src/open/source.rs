@@ -10,10 +10,6 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::memory::allocate;
 use crate::memory::pages;
-#[cfg(all(unix, target_pointer_width = "64"))]
-use crate::open::buffer::FooterBytes;
-#[cfg(all(unix, target_pointer_width = "64"))]
-use crate::open::mapped::Mapped;
 use crate::open::tail;
 use crate::options::Options;
 
@@ -112,37 +108,6 @@ impl Footer {
         let bytes = read_metadata(&file, file_len, options).map_err(|error| error.in_file(&name))?;
         Self::decode_after(bytes.into(), options, Some(Arc::new(name)), Some(file_len), carried)?
             .with_page_indexes(&file, options)
-    }
-
-    /// Like [`Footer::open_with`], but maps the footer instead of reading it: for footers of hundreds of
-    /// megabytes in the page cache, which take longer to copy than to decode.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Footer::open_with`]; or the file cannot be mapped.
-    ///
-    /// # Safety
-    ///
-    /// The file must not be changed or shortened while the footer or any slice of it lives: mapped bytes
-    /// change with the file, and touching bytes that were cut off kills the process.
-    #[cfg(all(unix, target_pointer_width = "64"))]
-    pub unsafe fn open_mapped(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let name = path.display().to_string();
-        let (file, file_len) = open_regular(path)?;
-        let reading = |error: io::Error| Error::io("reading the footer", &error).in_path(path);
-        let mut end = [0; tail::TAIL_LEN as usize];
-        let tail_len = file_len.min(tail::TAIL_LEN);
-        let end = &mut end[..tail_len as usize];
-        file.read_exact_at(file_len - tail_len, end).map_err(reading)?;
-        let len = tail::metadata_len(end, file_len).and_then(|len| allowed(len, options));
-        let len = len.map_err(|error| error.in_file(&name))?;
-        let start = file_len - tail::TAIL_LEN - len;
-        // SAFETY: the caller guarantees that the file does not change.
-        let mapped = unsafe { Mapped::new(&file, start, len as usize) };
-        let mapped = mapped.map_err(|error| Error::io("mapping the footer", &error).in_path(path))?;
-        let bytes = FooterBytes::from_owner(mapped);
-        Self::decode_in_file(bytes, options, Some(&name), Some(file_len))?.with_page_indexes(&file, options)
     }
 
     /// Reads the footer from `reader`, called `name` in errors. Reads as many last bytes as the options' tail

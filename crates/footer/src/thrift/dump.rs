@@ -51,6 +51,8 @@ pub struct DumpLine<'a> {
     pub index: Option<usize>,
     /// The type on the wire.
     pub wire: &'static str,
+    /// The type that the format gives the field, if it has another one: readers skip it, or go wrong.
+    pub expected: Option<&'static str>,
     /// The value.
     pub value: DumpValue<'a>,
 }
@@ -170,8 +172,9 @@ impl<'a> Dump<'a, '_> {
     }
 
     fn report(&mut self, offset: usize, place: ValueContext, wire: u8, value: DumpValue<'a>) -> bool {
-        let ValueContext { depth, id, name, index, .. } = place;
-        (self.line)(DumpLine { offset, depth, id, name, index, wire: wire_name(wire), value })
+        let ValueContext { depth, id, name, index, kind } = place;
+        let expected = kind.filter(|kind| id.is_some() && !kind.is(wire)).map(FieldKind::wire_name);
+        (self.line)(DumpLine { offset, depth, id, name, index, wire: wire_name(wire), expected, value })
     }
 
     /// Dumps a value with bytes of its own; returns false to stop.

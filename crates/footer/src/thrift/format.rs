@@ -67,8 +67,6 @@ pub(crate) struct FieldDef {
     pub id: i16,
     pub name: &'static str,
     pub kind: FieldKind,
-    /// Whether a struct without it is wrong, although it can be read.
-    pub is_expected: bool,
 }
 
 impl StructDef {
@@ -79,12 +77,7 @@ impl StructDef {
 }
 
 const fn field(id: i16, name: &'static str, kind: FieldKind) -> FieldDef {
-    FieldDef { id, name, kind, is_expected: false }
-}
-
-/// A field that the format requires, and that is not needed to read the file.
-const fn expected(id: i16, name: &'static str, kind: FieldKind) -> FieldDef {
-    FieldDef { id, name, kind, is_expected: true }
+    FieldDef { id, name, kind }
 }
 
 const fn empty(name: &'static str) -> StructDef {
@@ -184,7 +177,7 @@ static GEOGRAPHY_TYPE: StructDef = StructDef {
     fields: &[field(1, "crs", Text), field(2, "algorithm", Enum(EdgeInterpolationAlgorithm::name_of))],
 };
 static FILE_TYPE: StructDef = empty("FileType");
-pub(crate) static ROW_GROUP: StructDef = StructDef {
+static ROW_GROUP: StructDef = StructDef {
     name: "RowGroup",
     fields: &[
         field(1, "columns", List(&Struct(&COLUMN_CHUNK))),
@@ -200,7 +193,7 @@ pub(crate) static COLUMN_CHUNK: StructDef = StructDef {
     name: "ColumnChunk",
     fields: &[
         field(1, "file_path", Text),
-        expected(2, "file_offset", I64),
+        field(2, "file_offset", I64),
         field(3, "meta_data", Struct(&COLUMN_META_DATA)),
         field(4, "offset_index_offset", I64),
         field(5, "offset_index_length", I32),
@@ -215,7 +208,7 @@ static COLUMN_META_DATA: StructDef = StructDef {
     fields: &[
         field(1, "type", Enum(PhysicalType::name_of)),
         field(2, "encodings", List(&Enum(Encoding::name_of))),
-        expected(3, "path_in_schema", List(&Text)),
+        field(3, "path_in_schema", List(&Text)),
         field(4, "codec", Enum(Codec::name_of)),
         field(5, "num_values", I64),
         field(6, "total_uncompressed_size", I64),

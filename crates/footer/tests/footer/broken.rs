@@ -42,7 +42,7 @@ pub fn exercise(bytes: &[u8]) -> bool {
             let _ = (chunk.offset_index_range().is_ok(), chunk.column_index_range().is_ok());
         }
     }
-    footer.check(|finding| assert!(!finding.to_string().is_empty()));
+    sawmill_inspect::check(&footer, |finding| assert!(!finding.to_string().is_empty()));
     true
 }
 

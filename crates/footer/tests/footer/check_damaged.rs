@@ -18,7 +18,7 @@ const FIXTURES: [&str; 4] =
 fn findings(file: &[u8]) -> Vec<String> {
     let footer = Footer::from_file_bytes(file, &Options::new()).unwrap();
     let mut found = Vec::new();
-    footer.check_file(file, |finding| found.push(finding.to_string())).unwrap();
+    sawmill_inspect::check_file(&footer, file, |finding| found.push(finding.to_string())).unwrap();
     found
 }
 
@@ -230,7 +230,7 @@ fn a_repeated_field_in_any_struct_is_found() {
                 continue;
             };
             let mut found = Vec::new();
-            decoded.check(|finding| found.push(finding.to_string()));
+            sawmill_inspect::check(&decoded, |finding| found.push(finding.to_string()));
             let field = field.unwrap();
             let expected = format!("expected the field `{field}` once, found it again - ");
             let again: Vec<&String> = found.iter().filter(|one| one.starts_with(&expected)).collect();

@@ -125,7 +125,7 @@ fn findings(column: Column, order: Order, fields: (i16, i16), lower: &[u8], uppe
     w.stop();
     let footer = Footer::from_file_bytes(&file(104, w.bytes()), &Options::new()).unwrap();
     let mut found = Vec::new();
-    footer.check(|finding| found.push(finding.to_string()));
+    sawmill_inspect::check(&footer, |finding| found.push(finding.to_string()));
     found
 }
 

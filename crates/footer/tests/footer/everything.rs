@@ -33,7 +33,7 @@ pub fn everything(decoded: &Result<Footer, Error>) -> String {
     let step = 1 + footer.num_columns() * footer.num_row_groups() / 5000;
     if step == 1 {
         writeln!(text, "{:?}", footer.schema()).unwrap();
-        footer.check(|finding| writeln!(text, "{finding}").unwrap());
+        sawmill_inspect::check(footer, |finding| writeln!(text, "{finding}").unwrap());
     }
     for group in footer.row_groups() {
         writeln!(

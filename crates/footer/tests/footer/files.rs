@@ -117,7 +117,7 @@ fn an_error_within_the_footer_of_a_file_names_both_offsets() {
     assert_eq!(error.place(), format!("version, byte 1 of the footer, byte {} of the file", start + 1));
 }
 
-#[cfg(all(unix, target_pointer_width = "64"))]
+#[cfg(all(feature = "fast", unix, target_pointer_width = "64"))]
 #[test]
 fn a_mapped_footer_is_the_same_as_one_read() {
     let dir = tempfile::tempdir().unwrap();

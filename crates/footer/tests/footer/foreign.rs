@@ -35,7 +35,7 @@ fn compare(path: &Path) -> bool {
         match (&ours, &theirs) {
             (Ok(ours), Ok(theirs)) => {
                 assert_equal(ours, theirs);
-                ours.check(|finding| panic!("{}: {finding}", path.display()));
+                sawmill_inspect::check(ours, |finding| panic!("{}: {finding}", path.display()));
             }
             (Err(error), Ok(_)) => panic!("{}: {error}", path.display()),
             (_, Err(_)) => {}
@@ -43,7 +43,9 @@ fn compare(path: &Path) -> bool {
     }
     // Unchanged files have no findings, not even in their page indexes.
     if let Ok(ours) = Footer::from_file_bytes(&file, &Options::new()) {
-        let checked = ours.check_file(file.as_slice(), |finding| panic!("{}: {finding}", path.display()));
+        let checked = sawmill_inspect::check_file(&ours, file.as_slice(), |finding| {
+            panic!("{}: {finding}", path.display())
+        });
         checked.unwrap();
     }
     if theirs.is_ok() {

@@ -272,7 +272,7 @@ fn an_optional_field_of_another_type_is_skipped_and_found() {
     let metadata = footer.to_parquet_59(Some(&[0])).unwrap();
     assert_eq!(metadata.row_group(0).column(0), by_parquet(&bytes).unwrap().row_group(0).column(0));
     let mut found = Vec::new();
-    footer.check(|finding| found.push(finding.to_string()));
+    sawmill_inspect::check(&footer, |finding| found.push(finding.to_string()));
     let expected = "expected the field `column_index_offset` as i64, found bool; it is skipped - \
                     row_groups[0].columns[0].column_index_offset, byte ";
     assert!(found.iter().any(|one| one.starts_with(expected)), "{found:?}");

@@ -188,7 +188,7 @@ fn columns_that_cannot_be_read_are_left_out_and_named_with_what_is_wrong() {
 
 fn findings(footer: &Footer) -> Vec<String> {
     let mut found = Vec::new();
-    footer.check(|finding| found.push(finding.to_string()));
+    sawmill_inspect::check(footer, |finding| found.push(finding.to_string()));
     found
 }
 

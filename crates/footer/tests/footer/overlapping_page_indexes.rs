@@ -113,7 +113,8 @@ fn indexes_that_start_within_each_other_are_an_error_too() {
     assert_eq!((pages(0, 0), pages(100, 7)), (16_000, 16_000), "each one is valid");
     assert!(ways(&footer, &file).iter().all(Result::is_err));
     let mut findings = Vec::new();
-    footer.check_file(file.as_slice(), |finding| findings.push(finding.to_string())).unwrap();
+    sawmill_inspect::check_file(&footer, file.as_slice(), |finding| findings.push(finding.to_string()))
+        .unwrap();
     assert!(findings.iter().any(|finding| finding.contains("some overlap")), "{findings:?}");
 }
 

@@ -8,6 +8,7 @@ use sawmill_footer::{ChunkDetails, ColumnChunk, Footer, RangeReader, Statistics}
 
 use crate::error::Error;
 use crate::file::column::Column;
+use crate::rewrite::has_no_data;
 use crate::text::escape::escaped;
 use crate::text::style::TextStyle;
 
@@ -99,8 +100,14 @@ impl OpenFile {
         self.or_fault(chunk.locations()).unwrap_or_default()
     }
 
-    /// The file, opened again for parts outside of the footer; `None` if that fails.
+    /// The file, opened again for parts outside of the footer; `None` if that fails or there are none.
     pub(crate) fn reader(&self) -> Option<&dyn RangeReader> {
+        if has_no_data(&self.footer) {
+            let what = "expected pages, found a footer alone: the file has no data";
+            let advice = "name the file that the footer was extracted from";
+            self.fail(|| Error::new(what, &self.name, advice));
+            return None;
+        }
         let open = || -> Option<Box<dyn RangeReader>> {
             let failed = |error: std::io::Error| {
                 let what = format!("opening the file again failed: {error}");

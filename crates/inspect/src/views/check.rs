@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use sawmill_footer::Finding;
 use serde::Serialize;
 
+use crate::check::{self, Inconsistency, pages::check_pages};
 use crate::error::Error;
 use crate::file::open_file::OpenFile;
+use crate::rewrite::has_no_data;
 use crate::text::escape::escaped;
 use crate::text::style::TextStyle;
 
@@ -25,21 +26,25 @@ pub(crate) struct Wrong {
 const TAIL: u64 = 8;
 
 /// Passes each finding to `found`; any finding is a fault of the file. With `pages`, reads the pages, too.
-fn check(file: &OpenFile, pages: bool, mut found: impl FnMut(Finding)) -> Checked {
+fn check(file: &OpenFile, pages: bool, mut found: impl FnMut(Inconsistency)) -> Checked {
     let mut checked = Checked::default();
-    let mut count = |finding: Finding| {
+    let mut count = |finding: Inconsistency| {
         checked.wrong += 1;
         found(finding);
     };
-    match file.reader() {
+    // Of a footer alone, only the footer can be checked.
+    let reader = if has_no_data(&file.footer) && !pages { None } else { file.reader() };
+    match reader {
         Some(reader) => {
-            file.or_fault(file.footer.check_file(reader, &mut count));
+            if let Err(error) = check::check_file(&file.footer, reader, &mut count) {
+                file.fail(|| error);
+            }
             if pages {
-                let sums = file.footer.check_pages(reader, &mut count);
+                let sums = check_pages(&file.footer, reader, &mut count);
                 (checked.pages, checked.with_checksum) = (sums.pages, sums.checked);
             }
         }
-        None => file.footer.check(&mut count),
+        None => check::check(&file.footer, &mut count),
     }
     if checked.wrong > 0 {
         let what = format!("{} wrong in the file", things(checked.wrong, &file.style));
@@ -140,7 +145,7 @@ pub(crate) fn json(file: &OpenFile, pages: bool) -> Vec<Wrong> {
     let start =
         file.footer.file_len().and_then(|len| len.checked_sub(TAIL + file.footer.footer_len() as u64));
     let mut all = Vec::new();
-    check(file, pages, |Finding { what, path, offset, .. }| {
+    check(file, pages, |Inconsistency { what, path, offset, .. }| {
         let file_offset = start.zip(offset).map(|(start, offset)| start + offset);
         all.push(Wrong { what, path, footer_offset: offset, file_offset });
     });

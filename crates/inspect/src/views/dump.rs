@@ -116,7 +116,10 @@ pub fn dump_undecoded_of(
 
 /// A footer's bytes, where they start, and what they should contain. `None` if the file has no footer, one of
 /// more than `most` bytes, or one that memory does not suffice for.
-fn footer_of(reader: &dyn RangeReader, most: u64) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
+pub(crate) fn footer_of<R: RangeReader + ?Sized>(
+    reader: &R,
+    most: u64,
+) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
     let Some(tail_at) = reader.len()?.checked_sub(TAIL) else { return Ok(None) };
     let mut tail = [0; TAIL as usize];
     reader.read_exact_at(tail_at, &mut tail)?;
@@ -166,7 +169,7 @@ impl Serialize for DumpDoc<'_> {
         let mut result = Ok(());
         // Decoding the footer has found malformed Thrift already.
         let _ = dump(self.0.footer.bytes(), Root::FileMetaData, |line| {
-            let DumpLine { offset, depth, id, name, index, wire, value } = line;
+            let DumpLine { offset, depth, id, name, index, wire, value, .. } = line;
             let mut shown = Line {
                 offset,
                 depth,

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::footer::place::{Place, Places};
 use crate::footer::run::{interrupted, unwritten};
 use crate::footer::values::bloom_args::BloomArgs;
-use crate::footer::values::chunk_alone::chunk_alone;
+use crate::footer::values::chunk_alone::{chunk_alone, footer_with_data};
 use crate::footer::{escaped_path, escaped_place, selection};
 use crate::screen::console::Console;
 
@@ -60,8 +60,8 @@ fn look_up(
 ) -> Result<Vec<Lookup>, Error> {
     let options = Options::new().select([selection::selector(&args.column)]);
     let opened = file.open(objects)?;
-    let footer = opened.footer(&options)?;
     let place = || escaped_place(file);
+    let footer = footer_with_data(&opened, &options, &place())?;
     let leaves: Vec<usize> = (0..footer.num_columns()).filter_map(|at| footer.leaf_of(at)).collect();
     let [leaf] = leaves[..] else {
         let what = format!("expected --column to name one column, found {}", leaves.len());

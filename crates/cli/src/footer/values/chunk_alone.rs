@@ -7,9 +7,10 @@ use std::sync::Arc;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as Physical, ZstdLevel};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
-use sawmill_footer::{Codec, ColumnChunk, PhysicalType};
-use sawmill_inspect::escaped;
+use sawmill_footer::{Codec, ColumnChunk, Footer, Options, PhysicalType};
+use sawmill_inspect::{escaped, has_no_data};
 
+use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
 
 /// The chunk's places, sizes and codec.
@@ -43,6 +44,20 @@ pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>, file: &str) -> Result<ColumnC
         .set_bloom_filter_length(filter.bloom_filter_length)
         .build()
         .map_err(theirs)
+}
+
+/// Reads the footer of a file, called `file`, whose values are asked for.
+///
+/// # Errors
+///
+/// It cannot be read; or `sawmill footer extract` made the file, which has no data.
+pub(crate) fn footer_with_data(opened: &PlaceBytes, options: &Options, file: &str) -> Result<Footer, Error> {
+    let footer = opened.footer(options)?;
+    if has_no_data(&footer) {
+        let what = "expected values, found a footer alone: the file has no data";
+        return Err(Error::failure(what, file, "name the file that the footer was extracted from"));
+    }
+    Ok(footer)
 }
 
 /// Checks that the bytes of a chunk are in this file, called `file`.

@@ -19,7 +19,7 @@ use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
 use crate::footer::place::{Place, Places};
 use crate::footer::run::{interrupted, unwritten};
-use crate::footer::values::chunk_alone::chunk_alone;
+use crate::footer::values::chunk_alone::{chunk_alone, footer_with_data};
 use crate::footer::values::dictionary_args::DictionaryArgs;
 use crate::footer::{escaped_place, selection, style};
 use crate::screen::console::Console;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &DictionaryArgs, console: Console, cancel: &Arc<AtomicBo
     let mut shown = Shown { out: &mut out, console, limit, count: 0 };
     for place in &places {
         let opened = place.open(&objects)?;
-        let footer = opened.footer(&options(args))?;
+        let footer = footer_with_data(&opened, &options(args), &escaped_place(place))?;
         let groups = footer.num_row_groups_in_file();
         if let Some(what) = args.row_group.as_ref().and_then(|wanted| selection::none_of(wanted, groups)) {
             return Err(Error::failure(what, escaped_place(place), "leave --row-group out for all"));

@@ -18,7 +18,7 @@ use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
 use crate::footer::place::{Place, Places};
 use crate::footer::run::{interrupted, unwritten};
-use crate::footer::values::chunk_alone::is_here;
+use crate::footer::values::chunk_alone::{footer_with_data, is_here};
 use crate::footer::values::head_args::HeadArgs;
 use crate::footer::{escaped_place, selection};
 use crate::r#gen::formats::ndjson::Encoders;
@@ -45,7 +45,7 @@ pub(crate) fn run(
             break;
         }
         let opened = place.open(&objects)?;
-        let footer = opened.footer(&options(args))?;
+        let footer = footer_with_data(&opened, &options(args), &escaped_place(place))?;
         if let Some(what) = args
             .row_group
             .as_ref()

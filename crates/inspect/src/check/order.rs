@@ -3,9 +3,7 @@
 
 use std::cmp::Ordering;
 
-use crate::schema::element::Element;
-use crate::schema::enums::{ColumnOrder, ConvertedType, PhysicalType};
-use crate::schema::logical::LogicalType;
+use sawmill_footer::{ColumnOrder, ConvertedType, Element, LogicalType, PhysicalType};
 
 /// The number of bytes in a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

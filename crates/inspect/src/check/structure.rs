@@ -1,9 +1,8 @@
 //! Checks the schema's elements.
 
+use sawmill_footer::{ConvertedType, Element, LogicalType, PhysicalType};
+
 use super::Check;
-use crate::schema::element::Element;
-use crate::schema::enums::{ConvertedType, PhysicalType};
-use crate::schema::logical::LogicalType;
 
 impl Check<'_, '_> {
     pub(super) fn schema(&mut self) {

@@ -1,11 +1,10 @@
 //! Checks bounds of column chunks and pages: each must have a length that fits its type, and the lower bound
 //! must not exceed the upper one.
 
+use sawmill_footer::{ColumnChunk, ColumnIndex, Statistics};
+
 use super::Check;
 use super::order::{BoundsOf, Width};
-use crate::chunk::column_chunk::ColumnChunk;
-use crate::chunk::statistics::Statistics;
-use crate::page_index::indexes::ColumnIndex;
 
 impl Check<'_, '_> {
     /// How the bounds of a chunk's column compare, if known.

@@ -6,27 +6,29 @@
 
 mod bounds;
 mod fields;
-mod order;
+pub(crate) mod order;
+pub(crate) mod pages;
 mod structure;
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
 
-use crate::chunk::column_chunk::ColumnChunk;
-use crate::chunk::row_group::RowGroup;
-use crate::decode::file_metadata::has_dictionary;
+use sawmill_footer::{ChunkDetails, ColumnChunk, ColumnIndex, Footer, OffsetIndex, RangeReader, RowGroup};
+
 use crate::error::Error;
-use crate::footer::Footer;
-use crate::open::source::RangeReader;
-use crate::open::tail::TAIL_LEN;
-use crate::page_index::indexes::{ColumnIndex, OffsetIndex};
+use crate::rewrite::has_no_data;
+use crate::text::escape::escaped;
 
 /// The magic bytes at the start of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
+/// The length of what follows a footer: its length, and the magic bytes again.
+const TAIL_LEN: u64 = 8;
+
 /// An inconsistency in the footer or its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Inconsistency {
     /// What was expected and what was found.
     pub what: String,
     /// The Thrift path of the value, or of the struct that contains it.
@@ -35,17 +37,7 @@ pub struct Finding {
     pub offset: Option<u64>,
 }
 
-impl From<Finding> for Error {
-    fn from(finding: Finding) -> Self {
-        let error = Error::new(finding.what).at_path(finding.path);
-        match finding.offset {
-            Some(offset) => error.at_offset(offset),
-            None => error,
-        }
-    }
-}
-
-impl fmt::Display for Finding {
+impl fmt::Display for Inconsistency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
         if !self.path.is_empty() {
@@ -58,73 +50,84 @@ impl fmt::Display for Finding {
     }
 }
 
-impl Footer {
-    /// Calls `found` for every inconsistency in the decoded part of the footer and, if the file's length is
-    /// known, between footer and file.
-    ///
-    /// Costs a walk over all values of the decoded chunks, a microsecond a chunk, and a sort of their places.
-    pub fn check(&self, mut found: impl FnMut(Finding)) {
-        Check { footer: self, found: &mut found }.footer();
-    }
+/// Calls `found` for every inconsistency in the decoded part of the footer and, if the file's length is
+/// known, between footer and file.
+///
+/// Costs a walk over all values of the footer, a microsecond a chunk, and a sort of their places.
+pub fn check(footer: &Footer, mut found: impl FnMut(Inconsistency)) {
+    Check { footer, found: &mut found }.footer();
+}
 
-    /// Like [`Footer::check`], but also reads the file's first bytes and the page indexes of the decoded
-    /// column chunks and checks those.
-    ///
-    /// Costs what [`Footer::check`] does, and the reads of all page indexes.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read.
-    pub fn check_file<R: RangeReader + ?Sized>(
-        &self,
-        reader: &R,
-        mut found: impl FnMut(Finding),
-    ) -> Result<(), Error> {
-        let mut check = Check { footer: self, found: &mut found };
-        check.footer();
-        let mut magic = [0; 4];
-        let reading = |error| self.name_error(Error::io("reading the file's first bytes", &error));
-        reader.read_exact_at(0, &mut magic).map_err(reading)?;
-        if &magic != MAGIC {
-            let what =
-                format!("expected the magic `PAR1` at the file's start, found `{}`", magic.escape_ascii());
-            check.tell(what, String::new(), None);
-        }
-        let len = reader.len().map_err(reading)?;
-        let mut claimed: u64 = 0;
-        for chunk in self.row_groups().flat_map(|group| group.columns()) {
-            let ranges = [chunk.offset_index_range(), chunk.column_index_range()];
-            let lengths = ranges.iter().filter_map(|range| range.as_ref().ok()?.as_ref());
-            claimed = lengths.map(|range| range.end - range.start).fold(claimed, u64::saturating_add);
-            if claimed > len {
-                let what = format!(
-                    "expected page indexes within the file's {len} bytes, found {claimed} bytes of them up to \
-                     here: some overlap, the rest is not checked"
-                );
-                check.chunk(&chunk, what, "");
-                break;
-            }
-            let offsets = chunk.read_offset_index(reader);
-            let bounds = chunk.read_column_index(reader);
-            for error in [offsets.as_ref().err(), bounds.as_ref().err()].into_iter().flatten() {
-                check.chunk(&chunk, error.what(), "");
-            }
-            let (offsets, bounds) = (offsets.ok().flatten(), bounds.ok().flatten());
-            check.fields_of_indexes(&chunk, (offsets.is_some(), bounds.is_some()), reader);
-            check.page_indexes(&chunk, offsets.as_ref(), bounds.as_ref());
-        }
-        Ok(())
+/// Checks that a footer does not contradict itself, as far as [`check`] does.
+///
+/// # Errors
+///
+/// The first inconsistency, with the file's name.
+pub fn consistent(footer: &Footer) -> Result<(), Error> {
+    let mut first = None;
+    check(footer, |found| {
+        first.get_or_insert(found);
+    });
+    let Some(Inconsistency { what, path, offset }) = first else { return Ok(()) };
+    let file = footer.file_name().map(str::to_owned);
+    let offset = offset.map(|offset| format!("byte {offset} of the footer"));
+    let place: Vec<String> =
+        [file, Some(path), offset].into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    Err(Error::new(escaped(&what), escaped(&place.join(", ")), ""))
+}
+
+/// Like [`check`], but also reads the file's first bytes and the page indexes of the decoded column chunks and
+/// checks those.
+///
+/// Costs what [`check`] does, and the reads of all page indexes.
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub fn check_file<R: RangeReader + ?Sized>(
+    footer: &Footer,
+    reader: &R,
+    mut found: impl FnMut(Inconsistency),
+) -> Result<(), Error> {
+    let mut check = Check { footer, found: &mut found };
+    check.footer();
+    let mut magic = [0; 4];
+    let unread = |error: io::Error| {
+        let what = format!("reading the file's first bytes failed: {error}");
+        Error::new(what, escaped(footer.file_name().unwrap_or_default()), "")
+    };
+    reader.read_exact_at(0, &mut magic).map_err(unread)?;
+    if &magic != MAGIC {
+        let what = format!("expected the magic `PAR1` at the file's start, found `{}`", magic.escape_ascii());
+        check.tell(what, String::new(), None);
     }
+    let len = reader.len().map_err(unread)?;
+    let mut claimed: u64 = 0;
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        let ranges = [chunk.offset_index_range(), chunk.column_index_range()];
+        let lengths = ranges.iter().filter_map(|range| range.as_ref().ok()?.as_ref());
+        claimed = lengths.map(|range| range.end - range.start).fold(claimed, u64::saturating_add);
+        if claimed > len {
+            let what = format!(
+                "expected page indexes within the file's {len} bytes, found {claimed} bytes of them up to \
+                 here: some overlap, the rest is not checked"
+            );
+            check.chunk(&chunk, what, "");
+            break;
+        }
+        check.indexes(&chunk, reader);
+    }
+    Ok(())
 }
 
 struct Check<'a, 'f> {
     footer: &'a Footer,
-    found: &'f mut dyn FnMut(Finding),
+    found: &'f mut dyn FnMut(Inconsistency),
 }
 
 impl Check<'_, '_> {
     fn tell(&mut self, what: String, path: String, offset: Option<u64>) {
-        (self.found)(Finding { what, path, offset });
+        (self.found)(Inconsistency { what, path, offset });
     }
 
     fn chunk(&mut self, chunk: &ColumnChunk<'_>, what: String, below: &str) {
@@ -137,9 +140,22 @@ impl Check<'_, '_> {
         self.tell(what, path, Some(group.footer_offset() as u64));
     }
 
+    /// Checks the page indexes of a chunk.
+    fn indexes<R: RangeReader + ?Sized>(&mut self, chunk: &ColumnChunk<'_>, reader: &R) {
+        let offsets = chunk.read_offset_index(reader);
+        let bounds = chunk.read_column_index(reader);
+        for error in [offsets.as_ref().err(), bounds.as_ref().err()].into_iter().flatten() {
+            self.chunk(chunk, error.what(), "");
+        }
+        let (offsets, bounds) = (offsets.ok().flatten(), bounds.ok().flatten());
+        self.fields_of_indexes(chunk, (offsets.is_some(), bounds.is_some()), reader);
+        self.page_indexes(chunk, offsets.as_ref(), bounds.as_ref());
+    }
+
     /// The part of the file that can hold data and indexes.
     fn body(&self) -> Range<u64> {
-        let end = self.footer.file_len().map(|len| len - TAIL_LEN.min(len));
+        let is_whole = !has_no_data(self.footer);
+        let end = self.footer.file_len().filter(|_| is_whole).map(|len| len - TAIL_LEN.min(len));
         let end = end.map_or(u64::MAX, |end| end.saturating_sub(self.footer.footer_len() as u64));
         MAGIC.len() as u64..end
     }
@@ -252,7 +268,7 @@ impl Check<'_, '_> {
                 self.chunk(chunk, what, ".meta_data.dictionary_page_offset");
             }
             let (bytes, data) = (chunk.byte_range(), chunk.data_page_offset());
-            if has_dictionary(&chunk.chunk()) && data as u64 > bytes.end {
+            if has_dictionary(chunk) && data as u64 > bytes.end {
                 let what = format!("expected a data page within bytes {bytes:?}, found one at {data}");
                 self.chunk(chunk, what, ".meta_data.data_page_offset");
             }
@@ -296,7 +312,7 @@ impl Check<'_, '_> {
         ranges
     }
 
-    fn counts(&mut self, chunk: &ColumnChunk<'_>, details: &crate::ChunkDetails<'_>) {
+    fn counts(&mut self, chunk: &ColumnChunk<'_>, details: &ChunkDetails<'_>) {
         let (values, rows) = (chunk.num_values(), chunk.row_group().num_rows());
         let element = chunk.element();
         if element.max_rep() == 0 && values != rows {
@@ -435,4 +451,10 @@ impl Check<'_, '_> {
             self.chunk(chunk, what, ", offset index");
         }
     }
+}
+
+/// Whether the chunk's dictionary page can be where the footer says.
+fn has_dictionary(chunk: &ColumnChunk<'_>) -> bool {
+    let data = chunk.data_page_offset();
+    chunk.dictionary_page_offset().is_some_and(|offset| offset > 0 && (offset < data || data == 0))
 }

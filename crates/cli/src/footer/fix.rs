@@ -1,0 +1,127 @@
+//! `sawmill footer fix`: a copy of a file with a footer that strict readers accept.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use clap::Args;
+use sawmill_footer::RangeReader;
+use sawmill_inspect::{Repair, Repaired, escaped, repaired, write_file};
+use serde::Serialize;
+
+use crate::arguments::stores::StoreArgs;
+use crate::arguments::{paths, size_arg};
+use crate::error::Error;
+use crate::footer::output_file::OutputFile;
+use crate::footer::place::Place;
+use crate::footer::run::interrupted;
+use crate::footer::{escaped_path, escaped_place, style};
+use crate::screen::console::Console;
+
+/// How many bytes to copy at a time.
+const COPIED: u64 = 1 << 20;
+
+/// How many findings to print that are left.
+const MAX_LEFT: usize = 20;
+
+/// Write a copy of a file whose footer strict readers accept.
+///
+/// Sets right what follows from the rest of the footer: sums, paths, offsets of row groups, a missing scale or
+/// repetition. Leaves out what is impossible and optional: offsets of dictionaries and indexes, negative counts,
+/// bounds of the wrong length. Column chunks are copied as they are. If there is nothing to repair, the copy equals
+/// the file.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill footer fix trips.parquet fixed.parquet
+  sawmill footer fix trips.parquet trips.parquet --overwrite     # in its place, whole or not at all
+  sawmill footer fix s3://bucket/trips.parquet fixed.parquet --json | jq '.repairs[].field'
+  curl -s https://example.com/trips.parquet | sawmill footer fix - fixed.parquet")]
+pub(crate) struct FixArgs {
+    /// The file: a path, a URL, or - for standard input.
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The file to write.
+    #[arg(value_name = "OUT")]
+    out: PathBuf,
+    /// Replace OUT if it exists, even if it is IN.
+    #[arg(long)]
+    overwrite: bool,
+    /// Do not read a longer footer.
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, default_value = "1GiB")]
+    max_footer: u64,
+    #[command(flatten)]
+    stores: StoreArgs,
+}
+
+/// What was done, for programs.
+#[derive(Serialize)]
+struct Report<'a> {
+    file: String,
+    out: String,
+    repairs: Vec<Repair>,
+    /// What is wrong and cannot be repaired.
+    left: Vec<Left<'a>>,
+}
+
+#[derive(Serialize)]
+struct Left<'a> {
+    what: &'a str,
+    path: &'a str,
+}
+
+pub(super) fn run(args: &FixArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+    let objects = paths::stores_of([&args.input], &args.stores, cancel)?;
+    let place = Place::new(&args.input, cancel)?;
+    let opened = place.open(&objects)?;
+    let name = escaped_place(&place);
+    let found =
+        repaired(&opened.bytes, &name, args.max_footer).map_err(|error| opened.because(error.into()))?;
+    OutputFile::create(&args.out, args.overwrite)?
+        .finish(|out| {
+            copy(&opened.bytes, found.start, out, cancel)?;
+            write_file(&found.footer, false, out)
+        })
+        .map_err(|error| if cancel.load(Relaxed) { interrupted() } else { opened.because(error) })?;
+    let Repaired { repairs, left, .. } = &found;
+    let report = Report {
+        file: place.to_string(),
+        out: args.out.display().to_string(),
+        repairs: repairs.iter().collect(),
+        left: left.iter().map(|found| Left { what: &found.what, path: &found.path }).collect(),
+    };
+    console.result(&report, || {
+        let mut text = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = repairs.text(&style(console), &mut text);
+        let mut text = String::from_utf8_lossy(&text).into_owned();
+        if repairs.is_empty() {
+            text = format!("nothing to repair: {} equals {name}\n", escaped_path(&args.out));
+        }
+        for found in left.iter().take(MAX_LEFT) {
+            text += &format!("not repaired: {}\n", escaped(&found.to_string()));
+        }
+        if left.len() > MAX_LEFT {
+            text += &format!("not repaired: {} more, see sawmill footer check\n", left.len() - MAX_LEFT);
+        }
+        text
+    })
+}
+
+/// Copies the first `len` bytes.
+fn copy(from: &dyn RangeReader, len: u64, out: &mut dyn io::Write, cancel: &AtomicBool) -> io::Result<()> {
+    let mut buffer = vec![0; usize::try_from(len.min(COPIED)).unwrap_or_default()];
+    let mut at = 0;
+    while at < len {
+        if cancel.load(Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let count = usize::try_from((len - at).min(COPIED)).unwrap_or_default();
+        let part = buffer.get_mut(..count).unwrap_or_default();
+        from.read_exact_at(at, part)?;
+        out.write_all(part)?;
+        at += count as u64;
+    }
+    Ok(())
+}

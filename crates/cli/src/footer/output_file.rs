@@ -1,0 +1,58 @@
+//! The file that `fix` and `extract` write: whole or not at all.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use sawmill_store::{Location, WholeFile, is_stream};
+
+use crate::error::Error;
+use crate::footer::escaped_path;
+
+/// A file on this machine that is being written.
+pub(super) struct OutputFile {
+    file: WholeFile,
+    name: String,
+}
+
+impl OutputFile {
+    /// Begins the file `out`.
+    ///
+    /// # Errors
+    ///
+    /// It exists and may not be replaced, or cannot be written.
+    pub fn create(out: &Path, replaces: bool) -> Result<Self, Error> {
+        let name = escaped_path(out);
+        if let Location::Object(_) = Location::of(out)? {
+            return Err(Error::usage(
+                "expected the name of a file to write, found a URL",
+                name,
+                "name a file",
+            ));
+        }
+        if out.is_dir() {
+            return Err(Error::usage("the output is a directory", name, "give the name of a file"));
+        }
+        if out.symlink_metadata().is_ok() && !replaces && !is_stream(out) {
+            return Err(Error::usage("the file exists already", name, "--overwrite replaces it"));
+        }
+        let begun = WholeFile::remove_abandoned(out).and_then(|()| WholeFile::create(out));
+        let file = begun.map_err(|error| failed(&name, &error))?;
+        Ok(Self { file: if replaces { file } else { file.new_only() }, name })
+    }
+
+    /// Writes the file and gives it its name.
+    ///
+    /// # Errors
+    ///
+    /// Writing failed. Nothing is left of it.
+    pub fn finish(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+        let mut out = io::BufWriter::with_capacity(1 << 20, &mut self.file);
+        let written = write(&mut out).and_then(|()| out.flush());
+        drop(out);
+        written.and_then(|()| self.file.finish()).map_err(|error| failed(&self.name, &error))
+    }
+}
+
+fn failed(name: &str, error: &io::Error) -> Error {
+    Error::failure(format!("writing failed: {error}"), name, "check the directory and its room")
+}

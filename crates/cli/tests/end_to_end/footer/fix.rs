@@ -1,0 +1,138 @@
+//! `sawmill footer fix` and `extract`: files whose footers are written again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sawmill_footer::{DumpLine, DumpValue, Footer, Root, dump};
+
+use crate::harness::{Ran, names, sawmill};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign").join(name)
+}
+
+/// A file of pyarrow whose first two null counts are -1.
+fn damaged(folder: &Path) -> PathBuf {
+    let mut file = fs::read(fixture("pyarrow_plain.parquet")).unwrap();
+    let footer = Footer::open(fixture("pyarrow_plain.parquet")).unwrap();
+    let start = file.len() - 8 - footer.footer_len();
+    let mut counts = Vec::new();
+    let is_count =
+        |line: &DumpLine<'_>| line.name == Some("null_count") && line.value == DumpValue::Integer(0);
+    dump(footer.bytes(), Root::FileMetaData, |line| {
+        counts.extend(is_count(&line).then_some(line.offset));
+        counts.len() < 2
+    })
+    .unwrap();
+    for at in counts {
+        file[start + at] = 1;
+    }
+    let path = folder.join("damaged.parquet");
+    fs::write(&path, file).unwrap();
+    path
+}
+
+fn footer(args: &[&str]) -> Ran {
+    sawmill(["footer"].iter().chain(args))
+}
+
+#[test]
+fn fix_repairs_the_footer_and_leaves_the_rest_byte_by_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (damaged(dir.path()), dir.path().join("fixed.parquet"));
+    let (name, fixed) = (path.to_str().unwrap(), out.to_str().unwrap());
+    let before = fs::read(&path).unwrap();
+    footer(&["check", name]).fails(1);
+    let text = footer(&["fix", name, fixed]).ok().out;
+    assert_eq!(text.matches("null_count was -1, is left out").count(), 2, "{text}");
+    footer(&["check", fixed]).ok();
+    assert_eq!(footer(&["cat", name]).ok().out, footer(&["cat", fixed]).ok().out);
+    let after = fs::read(&out).unwrap();
+    let data = before.len() - 8 - Footer::open(&path).unwrap().footer_len();
+    assert_eq!(before[..data], after[..data]);
+    assert_eq!(fs::read(&path).unwrap(), before, "the input stays");
+    // Once more there is nothing to do, and the output equals the input.
+    let again = dir.path().join("again.parquet");
+    let text = footer(&["fix", fixed, again.to_str().unwrap()]).ok().out;
+    assert!(text.starts_with("nothing to repair"), "{text}");
+    assert_eq!(fs::read(again).unwrap(), after);
+}
+
+#[test]
+fn fix_names_each_repair_for_programs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (damaged(dir.path()), dir.path().join("fixed.parquet"));
+    let json = footer(&["fix", path.to_str().unwrap(), out.to_str().unwrap(), "--json"]).ok().json();
+    let repairs = json["repairs"].as_array().unwrap();
+    assert_eq!(repairs.len(), 2);
+    assert_eq!(repairs[0]["field"], "meta_data.statistics.null_count");
+    assert_eq!((&repairs[0]["was"], &repairs[0]["now"]), (&"-1".into(), &"left out".into()));
+    assert_eq!(repairs[0]["row_groups"], serde_json::json!([0]));
+    assert_eq!(json["left"], serde_json::json!([]));
+}
+
+#[test]
+fn fix_replaces_a_file_only_if_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = damaged(dir.path());
+    let (name, before) = (path.to_str().unwrap(), fs::read(&path).unwrap());
+    let error = footer(&["fix", name, name]).fails(2);
+    assert!(error.contains("the file exists already") && error.contains("--overwrite"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    footer(&["fix", name, name, "--overwrite"]).ok();
+    footer(&["check", name]).ok();
+    assert_eq!(names(dir.path()), ["damaged.parquet"]);
+}
+
+#[test]
+fn fix_leaves_nothing_of_a_file_that_it_cannot_repair() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cut.parquet");
+    let whole = fs::read(fixture("duckdb_plain.parquet")).unwrap();
+    fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+    let out = dir.path().join("out.parquet");
+    let error = footer(&["fix", path.to_str().unwrap(), out.to_str().unwrap()]).fails(1);
+    assert!(error.contains("cut.parquet"), "{error}");
+    let url = footer(&["fix", path.to_str().unwrap(), "s3://bucket/out.parquet"]);
+    url.fails(2);
+    assert_eq!(names(dir.path()), ["cut.parquet"]);
+}
+
+#[test]
+fn an_extracted_footer_shows_the_same_and_says_that_it_has_no_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (fixture("duckdb_plain.parquet"), dir.path().join("footer.parquet"));
+    let (name, alone) = (path.to_str().unwrap(), out.to_str().unwrap());
+    footer(&["extract", name, alone]).ok();
+    assert_eq!(Footer::open(&out).unwrap().bytes(), Footer::open(&path).unwrap().bytes());
+    for view in ["--schema", "--row-groups", "--columns", "--statistics"] {
+        assert_eq!(footer(&[alone, view]).ok().out, footer(&[name, view]).ok().out, "{view}");
+    }
+    footer(&["check", alone]).ok();
+    for asked in [&["head", alone][..], &["cat", alone], &["dictionary", alone], &[alone, "--page-headers"]] {
+        let error = footer(asked).fails(1);
+        assert!(error.contains("a footer alone: the file has no data"), "{asked:?}: {error}");
+    }
+    let error = footer(&["extract", name, alone]).fails(2);
+    assert!(error.contains("the file exists already"), "{error}");
+    let error = footer(&["extract", alone, alone, "--overwrite"]).fails(2);
+    assert!(error.contains("the output is the input"), "{error}");
+}
+
+#[test]
+fn a_scrubbed_footer_tells_the_layout_and_no_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (fixture("pyarrow_nested.parquet"), dir.path().join("report.parquet"));
+    let (name, report) = (path.to_str().unwrap(), out.to_str().unwrap());
+    let json = footer(&["extract", "--scrub", name, report, "--json"]).ok().json();
+    assert_eq!(json["is_scrubbed"], true);
+    let view = |file: &str| footer(&[file, "--json", "--columns", "--statistics"]).ok().json();
+    let (whole, scrubbed) = (view(name), view(report));
+    let chunks = |json: &serde_json::Value| json["files"][0]["views"]["columns"].as_array().unwrap().len();
+    assert_eq!(chunks(&whole), chunks(&scrubbed));
+    assert_eq!(whole["files"][0]["rows"], scrubbed["files"][0]["rows"]);
+    let text = footer(&[report, "--schema"]).ok().out;
+    for leaf in Footer::open(&path).unwrap().schema().leaves() {
+        assert!(!text.contains(leaf.name()) || leaf.name().len() < 4, "{}: {text}", leaf.name());
+    }
+}

@@ -1,0 +1,411 @@
+//! Repairs footers that strict readers refuse, or go wrong with.
+//!
+//! What can be derived from other parts of the footer is set right: sums, paths, the sign of a scale. What cannot be
+//! derived and is optional is left out: impossible offsets, counts and bounds. Nothing outside of the footer changes.
+
+use std::ops::Range;
+
+use sawmill_footer::{
+    ColumnChunk, ColumnOrder, ConvertedType, DumpLine, DumpValue, Encoding, Footer, LogicalType, Options,
+    RangeReader, Root, RowGroup,
+};
+
+use crate::check::order::BoundsOf;
+use crate::check::{Inconsistency, check};
+use crate::error::Error;
+use crate::rewrite::output::{I32, I64, Output};
+use crate::rewrite::repairs::Repairs;
+use crate::rewrite::{Edit, Editor, Place, rewrite};
+use crate::views::dump::footer_of;
+
+/// A repaired footer.
+pub struct Repaired {
+    /// The bytes of the footer, without its length and the magic; those of the original if nothing was repaired.
+    pub footer: Vec<u8>,
+    /// Where the footer starts in the file. What is before it stays.
+    pub start: u64,
+    /// What was changed.
+    pub repairs: Repairs,
+    /// What [`check`](crate::check()) finds after the repair.
+    pub left: Vec<Inconsistency>,
+}
+
+/// Repairs the footer of a file called `name`, unless it is longer than `max_footer` bytes.
+///
+/// Costs three walks over the footer and memory for two others.
+///
+/// # Errors
+///
+/// The file cannot be read, or has no footer; the footer is encrypted or signed, or so damaged that it cannot be
+/// decoded after the repair.
+pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64) -> Result<Repaired, Error> {
+    let wrong = |what: &str, advice: &str| Error::new(what, name, advice);
+    let file_len = reader.len().map_err(|error| wrong(&format!("reading failed: {error}"), ""))?;
+    let found =
+        footer_of(reader, max_footer).map_err(|error| wrong(&format!("reading failed: {error}"), ""))?;
+    let Some((bytes, start, root)) = found else {
+        let what = format!("expected a Parquet file with a footer of at most {max_footer} bytes, found none");
+        return Err(wrong(
+            &what,
+            "the file is cut off, or its footer is longer: allow that with --max-footer",
+        ));
+    };
+    if root != Root::FileMetaData {
+        let what = "expected a footer that is not encrypted, found an encrypted one";
+        return Err(wrong(what, "decrypt the file, or write it with a plaintext footer"));
+    }
+    let mut repairs = Repairs::default();
+    let decodable = rewrite(&bytes, &mut ToDecode { repairs: &mut repairs, sums: [0; 2] });
+    let decodable = decodable.map_err(|error| error.in_file(name))?;
+    let decode = |bytes: &[u8]| Footer::decode(bytes, &Options::new()).map_err(|error| error.in_file(name));
+    let footer = decode(&decodable)?;
+    let is_signed = decode(&bytes).is_ok_and(|original| !original.trailing_bytes().is_empty());
+    if is_signed || footer.encryption_algorithm()?.is_some() {
+        let what = "expected a file that is neither signed nor encrypted";
+        return Err(wrong(what, "a repair would make the signature invalid: write the file again"));
+    }
+    let body = 4..file_len.saturating_sub(8 + bytes.len() as u64);
+    let rewritten = rewrite(
+        footer.bytes(),
+        &mut Consistent { footer: &footer, repairs: &mut repairs, body, starts: None },
+    )?;
+    let footer = if repairs.is_empty() { bytes } else { rewritten };
+    let mut left = Vec::new();
+    check(&decode(&footer)?, |found| left.push(found));
+    Ok(Repaired { footer, start, repairs, left })
+}
+
+/// Notes that a field is left out.
+const LEFT_OUT: &str = "left out";
+
+/// The first walk: what keeps a footer from being decoded.
+struct ToDecode<'r> {
+    repairs: &'r mut Repairs,
+    /// The uncompressed and compressed bytes of the row group's columns so far.
+    sums: [i64; 2],
+}
+
+impl Editor for ToDecode<'_> {
+    fn value(&mut self, place: &Place, line: &DumpLine<'_>) -> Edit {
+        let name = line.name.unwrap_or_default();
+        if let Some(expected) = line.expected {
+            let was = format!("{}, not {expected}", line.wire);
+            self.note((place, name), was, LEFT_OUT.to_owned());
+            return Edit::Drop;
+        }
+        let DumpValue::Integer(value) = line.value else { return Edit::Keep };
+        match (place.of(), name) {
+            ("ColumnMetaData", "total_uncompressed_size") => {
+                self.sums[0] = self.sums[0].saturating_add(value)
+            }
+            ("ColumnMetaData", "total_compressed_size") => self.sums[1] = self.sums[1].saturating_add(value),
+            ("RowGroup", "total_byte_size") if value < 0 => return self.sum(place, name, value, 0),
+            ("RowGroup", "total_compressed_size") if value < 0 => return self.sum(place, name, value, 1),
+            _ => {}
+        }
+        Edit::Keep
+    }
+
+    fn missing(&mut self, place: &Place, next: i16, output: &mut Output) {
+        if place.of() == "DecimalType" && next > 1 && place.lacks(1) && next != i16::MAX {
+            output.field(1, I32);
+            output.integer(I32, 0);
+            self.note((place, "scale"), "missing".to_owned(), "0".to_owned());
+        }
+        if place.of() == "RowGroup" && next <= 1 {
+            self.sums = [0; 2];
+        }
+    }
+}
+
+impl ToDecode<'_> {
+    fn sum(&mut self, place: &Place, name: &str, was: i64, which: usize) -> Edit {
+        let sum = self.sums[which].max(0);
+        self.note((place, name), was.to_string(), sum.to_string());
+        Edit::Integer(sum)
+    }
+
+    fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
+        let column = place.index_in("columns").map(|column| format!("column {column}"));
+        self.repairs.add((place.path(name), was, now), column, place.index_in("row_groups"));
+    }
+}
+
+/// The second walk: what contradicts the rest of the footer.
+struct Consistent<'a, 'r> {
+    footer: &'a Footer,
+    repairs: &'r mut Repairs,
+    /// The part of the file that can hold data and indexes.
+    body: Range<u64>,
+    /// Where the chunks of a row group start.
+    starts: Option<(usize, Vec<u64>)>,
+}
+
+impl Editor for Consistent<'_, '_> {
+    fn value(&mut self, place: &Place, line: &DumpLine<'_>) -> Edit {
+        let name = line.name.unwrap_or_default();
+        let number = match line.value {
+            DumpValue::Integer(value) => Some(value),
+            _ => None,
+        };
+        let wanted = match place.of() {
+            "FileMetaData" => self.of_file(name),
+            "RowGroup" => self.of_row_group(place, name),
+            "ColumnChunk" | "ColumnMetaData" | "Statistics" | "SizeStatistics" => {
+                self.of_chunk(place, name, line)
+            }
+            _ => Wanted::Kept,
+        };
+        let was = || match &line.value {
+            DumpValue::Binary(_) | DumpValue::Text(_) => "of another length".to_owned(),
+            DumpValue::List(_) | DumpValue::Struct(_) => "impossible".to_owned(),
+            value => value.to_string(),
+        };
+        match wanted {
+            Wanted::Kept => Edit::Keep,
+            Wanted::Number(value) if number == Some(value) => Edit::Keep,
+            Wanted::Number(value) => {
+                self.note((place, name), was(), value.to_string());
+                Edit::Integer(value)
+            }
+            Wanted::Nothing => {
+                // A path is written again in its right form.
+                if name != "path_in_schema" {
+                    self.note((place, name), was(), LEFT_OUT.to_owned());
+                }
+                Edit::Drop
+            }
+        }
+    }
+
+    fn missing(&mut self, place: &Place, next: i16, output: &mut Output) {
+        let lacks = |id: i16| next > id && place.lacks(id);
+        match place.of() {
+            "ColumnChunk" if lacks(2) => {
+                output.field(2, I64);
+                output.integer(I64, 0);
+                self.note((place, "file_offset"), "missing".to_owned(), "0".to_owned());
+            }
+            "ColumnMetaData" if lacks(3) => {
+                if let Some(chunk) = self.chunk(place) {
+                    output.texts(3, &chunk.element().path_names());
+                    let now = "the path in the schema".to_owned();
+                    self.note((place, "path_in_schema"), "missing or another path".to_owned(), now);
+                }
+            }
+            "SchemaElement" => self.missing_in_schema(place, next, output),
+            _ => {}
+        }
+    }
+}
+
+/// What a field should be.
+enum Wanted {
+    Kept,
+    Nothing,
+    Number(i64),
+}
+
+impl Wanted {
+    fn nothing_if(is_wrong: bool) -> Self {
+        if is_wrong { Self::Nothing } else { Self::Kept }
+    }
+}
+
+impl<'a> Consistent<'a, '_> {
+    fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
+        let of_chunk = self.chunk(place).map(|chunk| chunk.path());
+        let element = place.index_in("schema").and_then(|at| self.footer.schema().element(at));
+        let column = of_chunk.or(element.map(|element| element.path()));
+        self.repairs.add((place.path(name), was, now), column, place.index_in("row_groups"));
+    }
+
+    fn chunk(&self, place: &Place) -> Option<ColumnChunk<'a>> {
+        self.footer.column_chunk(place.index_in("row_groups")?, place.index_in("columns")?)
+    }
+
+    fn of_file(&self, name: &str) -> Wanted {
+        match name {
+            "num_rows" => {
+                let rows = self.footer.row_groups().map(|group| group.num_rows());
+                Wanted::Number(rows.fold(0, i64::saturating_add))
+            }
+            "column_orders" => {
+                let leaves = self.footer.schema().num_leaves();
+                Wanted::nothing_if(self.footer.column_orders().is_some_and(|orders| orders.len() != leaves))
+            }
+            _ => Wanted::Kept,
+        }
+    }
+
+    fn of_row_group(&self, place: &Place, name: &str) -> Wanted {
+        let group = place.index_in("row_groups").and_then(|group| self.footer.row_group(group));
+        let Some(group) = group else { return Wanted::Kept };
+        let sum = |size: fn(&ColumnChunk<'_>) -> i64| match group.columns().all(|chunk| chunk.has_metadata())
+        {
+            true => Wanted::Number(group.columns().map(|chunk| size(&chunk)).fold(0, i64::saturating_add)),
+            false => Wanted::Kept,
+        };
+        match name {
+            "total_byte_size" => sum(|chunk| chunk.uncompressed_size()),
+            "total_compressed_size" => sum(|chunk| chunk.compressed_size()),
+            "file_offset" => match (group.column(0), group.file_offset()) {
+                (Some(first), Some(offset))
+                    if first.has_metadata() && !(4..=first.data_page_offset()).contains(&offset) =>
+                {
+                    Wanted::Number(i64::try_from(first.byte_range().start).unwrap_or(i64::MAX))
+                }
+                _ => Wanted::Kept,
+            },
+            "ordinal" => Wanted::Number(i64::try_from(group.index()).unwrap_or(i64::MAX)),
+            "sorting_columns" => {
+                let leaves = self.footer.schema().num_leaves();
+                let is_column = |index: i32| usize::try_from(index).is_ok_and(|index| index < leaves);
+                let mut by = group.sorting_columns().into_iter().flatten();
+                Wanted::nothing_if(by.any(|by| !is_column(by.column_idx)))
+            }
+            _ => Wanted::Kept,
+        }
+    }
+
+    /// Where a dictionary page starts whose stated place is impossible: at the end of the chunk before it, if pages
+    /// from there on reach the data page. `None` if the chunk has no dictionary, or its place is unknown.
+    fn dictionary_start(&mut self, chunk: &ColumnChunk<'a>) -> Option<i64> {
+        let group = chunk.row_group();
+        if self.starts.as_ref().is_none_or(|(index, _)| *index != group.index()) {
+            self.starts = Some((group.index(), starts_of(self.footer, &group)));
+        }
+        let start = *self.starts.as_ref()?.1.get(chunk.position())?;
+        i64::try_from(start).ok().filter(|start| *start < chunk.data_page_offset())
+    }
+
+    fn of_chunk(&mut self, place: &Place, name: &str, line: &DumpLine<'_>) -> Wanted {
+        let Some(chunk) = self.chunk(place) else { return Wanted::Kept };
+        let number = match line.value {
+            DumpValue::Integer(value) => value,
+            _ => 0,
+        };
+        let values = chunk.num_values();
+        match (place.of(), name) {
+            ("ColumnMetaData", "path_in_schema") => match chunk.details() {
+                Ok(found) => Wanted::nothing_if(found.path_in_schema != Some(chunk.element().path_names())),
+                // Another field is malformed.
+                Err(_) => Wanted::Kept,
+            },
+            ("ColumnMetaData", "index_page_offset") => Wanted::nothing_if(number < 0),
+            ("ColumnMetaData", "dictionary_page_offset") => {
+                let data = chunk.data_page_offset();
+                let is_possible = number > 0 && !(1..=number).contains(&data);
+                match is_possible {
+                    true => Wanted::Kept,
+                    false => self.dictionary_start(&chunk).map_or(Wanted::Nothing, Wanted::Number),
+                }
+            }
+            ("Statistics", "null_count" | "nan_count") => Wanted::nothing_if(!(0..=values).contains(&number)),
+            ("Statistics", "distinct_count") => Wanted::nothing_if(number < 0),
+            ("Statistics", _) => Wanted::nothing_if(is_wrong_bound(&chunk, line)),
+            ("SizeStatistics", _) => self.of_sizes(&chunk, name, number),
+            (_, name) => self.of_index(&chunk, name),
+        }
+    }
+
+    /// An index or Bloom filter that is nowhere in the file.
+    fn of_index(&self, chunk: &ColumnChunk<'_>, name: &str) -> Wanted {
+        let Ok(found) = chunk.locations() else { return Wanted::Kept };
+        let (offset, length) = match name {
+            "offset_index_offset" | "offset_index_length" => {
+                (found.offset_index_offset, found.offset_index_length)
+            }
+            "column_index_offset" | "column_index_length" => {
+                (found.column_index_offset, found.column_index_length)
+            }
+            // Old writers gave Bloom filters only an offset.
+            "bloom_filter_offset" | "bloom_filter_length" => {
+                (found.bloom_filter_offset, Some(found.bloom_filter_length.unwrap_or(1)))
+            }
+            _ => return Wanted::Kept,
+        };
+        let range = offset.zip(length).and_then(|(offset, length)| {
+            let (start, length) = (u64::try_from(offset).ok()?, u64::try_from(length).ok()?);
+            Some(start..start.checked_add(length)?)
+        });
+        let is_inside = |range: Range<u64>| range.start >= self.body.start && range.end <= self.body.end;
+        Wanted::nothing_if(!range.is_some_and(is_inside))
+    }
+
+    fn of_sizes(&self, chunk: &ColumnChunk<'_>, name: &str, number: i64) -> Wanted {
+        let Ok(Some(sizes)) = chunk.size_statistics() else { return Wanted::Kept };
+        let element = chunk.element();
+        let (histogram, max) = match name {
+            "unencoded_byte_array_data_bytes" => return Wanted::nothing_if(number < 0),
+            "repetition_level_histogram" => (sizes.repetition_level_histogram, element.max_rep()),
+            "definition_level_histogram" => (sizes.definition_level_histogram, element.max_def()),
+            _ => return Wanted::Kept,
+        };
+        let Some(histogram) = histogram.filter(|histogram| !histogram.is_empty()) else {
+            return Wanted::Kept;
+        };
+        let sum: i128 = histogram.iter().map(|&count| i128::from(count)).sum();
+        let is_right = histogram.len() as u64 == u64::from(max) + 1
+            && sum == i128::from(chunk.num_values())
+            && histogram.iter().all(|&count| count >= 0);
+        Wanted::nothing_if(!is_right)
+    }
+
+    fn missing_in_schema(&mut self, place: &Place, next: i16, output: &mut Output) {
+        let Some(element) = place.index_in("schema").and_then(|at| self.footer.schema().element(at)) else {
+            return;
+        };
+        // Without a repetition the decoder takes an element as required.
+        if next > 3 && place.lacks(3) && element.index() > 0 {
+            output.field(3, I32);
+            output.integer(I32, 0);
+            self.note((place, "repetition_type"), "missing".to_owned(), "REQUIRED".to_owned());
+        }
+        if next > 7
+            && place.lacks(7)
+            && element.converted_type() == Some(ConvertedType::Decimal)
+            && element.scale().is_none()
+        {
+            let scale = match element.logical_type() {
+                Some(LogicalType::Decimal { scale, .. }) => *scale,
+                _ => 0,
+            };
+            output.field(7, I32);
+            output.integer(I32, scale.into());
+            self.note((place, "scale"), "missing".to_owned(), scale.to_string());
+        }
+    }
+}
+
+/// Where the chunks of a row group start. One with a dictionary whose place is impossible follows the one before it.
+fn starts_of(footer: &Footer, group: &RowGroup<'_>) -> Vec<u64> {
+    let before =
+        group.position().checked_sub(1).and_then(|before| footer.row_group(before)?.columns().last());
+    let stated =
+        group.file_offset().and_then(|offset| u64::try_from(offset).ok()).filter(|start| *start >= 4);
+    let mut end = stated.or(before.map(|chunk| chunk.byte_range().end)).unwrap_or(4);
+    let mut starts = Vec::with_capacity(group.num_columns());
+    for chunk in group.columns() {
+        let (own, data) = (chunk.byte_range(), chunk.data_page_offset().unsigned_abs());
+        let len = own.end - own.start;
+        let is_coded = chunk
+            .encodings()
+            .iter()
+            .any(|of| matches!(of, Encoding::PlainDictionary | Encoding::RleDictionary));
+        let reaches = (4..data).contains(&end) && end.saturating_add(len) > data;
+        let start = if own.start == data && is_coded && reaches { end } else { own.start };
+        starts.push(start);
+        end = start.saturating_add(len);
+    }
+    starts
+}
+
+/// Whether a field of the statistics is a bound whose length does not fit the column's type.
+fn is_wrong_bound(chunk: &ColumnChunk<'_>, line: &DumpLine<'_>) -> bool {
+    let DumpValue::Binary(bound) = line.value else { return false };
+    let leaf = chunk.element();
+    let bounds = BoundsOf::column(&leaf, Some(ColumnOrder::TypeOrder));
+    leaf.physical_type() == Some(chunk.physical_type())
+        && bounds.is_some_and(|bounds| !bounds.width.fits(bound.len()))
+}

@@ -1,0 +1,365 @@
+//! Footers are written again as they were, repaired, or scrubbed.
+
+use std::path::{Path, PathBuf};
+
+use sawmill_footer::{DumpLine, DumpValue, Footer, Options, Root, dump};
+
+use super::output::Output;
+use super::{Edit, Editor, Place, Repaired, has_no_data, repaired, rewrite, scrubbed, write_file};
+use crate::thrift_writer::ThriftWriter;
+
+const I32: u8 = 5;
+const BINARY: u8 = 8;
+const STRUCT: u8 = 12;
+
+/// Files of other writers.
+fn fixtures() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign");
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn decoded(file: &[u8]) -> Footer {
+    Footer::from_file_bytes(file, &Options::new()).unwrap()
+}
+
+/// A file of `len` bytes of data and a footer.
+fn file(len: usize, footer: &[u8]) -> Vec<u8> {
+    let mut file = b"PAR1".to_vec();
+    file.resize(len, 0xee);
+    write_file(footer, false, &mut file).unwrap();
+    file
+}
+
+struct Keep;
+
+impl Editor for Keep {
+    fn value(&mut self, _: &Place, _: &DumpLine<'_>) -> Edit {
+        Edit::Keep
+    }
+
+    fn missing(&mut self, _: &Place, _: i16, _: &mut Output) {}
+}
+
+#[test]
+fn footers_of_other_writers_are_written_again_byte_by_byte_and_need_no_repair() {
+    for path in fixtures() {
+        let file = std::fs::read(&path).unwrap();
+        let footer = decoded(&file);
+        assert_eq!(rewrite(footer.bytes(), &mut Keep).unwrap(), footer.bytes(), "{}", path.display());
+        let Repaired { footer: same, repairs, left, .. } = repaired(file.as_slice(), "it", 1 << 20).unwrap();
+        assert!(repairs.is_empty() && left.is_empty(), "{}: {:?}", path.display(), repairs);
+        assert_eq!(same, footer.bytes());
+    }
+}
+
+/// A column of a footer to write: its place in the schema and its chunk.
+struct Faulty {
+    schema: fn(&mut ThriftWriter),
+    /// Writes the fields of the chunk before its metadata.
+    chunk: fn(&mut ThriftWriter),
+    /// Writes the path in the schema.
+    path: fn(&mut ThriftWriter),
+    encodings: &'static [i64],
+    /// The data page's offset.
+    data: i64,
+    /// Writes the fields of the metadata after it.
+    more: fn(&mut ThriftWriter),
+    /// The compressed bytes of the row group.
+    total: i64,
+}
+
+const RIGHT: Faulty = Faulty {
+    schema: |w| {
+        w.i32(1, 2);
+        w.i32(3, 0);
+        w.binary(4, b"secret");
+    },
+    chunk: |w| w.i64(2, 0),
+    path: |w| {
+        w.list(3, BINARY, 1);
+        w.bytes_value(b"secret");
+    },
+    encodings: &[0],
+    data: 4,
+    more: |_| {},
+    total: 100,
+};
+
+impl Faulty {
+    fn footer(&self) -> Vec<u8> {
+        let mut w = ThriftWriter::new();
+        w.i32(1, 1);
+        w.list(2, STRUCT, 2);
+        w.begin_element();
+        w.binary(4, b"root");
+        w.i32(5, 1);
+        w.stop();
+        w.begin_element();
+        (self.schema)(&mut w);
+        w.stop();
+        w.i64(3, 10);
+        w.list(4, STRUCT, 1);
+        w.begin_element();
+        w.list(1, STRUCT, 1);
+        w.begin_element();
+        (self.chunk)(&mut w);
+        w.begin(3);
+        w.i32(1, 2);
+        w.list(2, I32, self.encodings.len() as u64);
+        self.encodings.iter().for_each(|encoding| w.integer(*encoding));
+        (self.path)(&mut w);
+        w.i32(4, 0);
+        w.i64(5, 10);
+        w.i64(6, 100);
+        w.i64(7, 100);
+        w.i64(9, self.data);
+        (self.more)(&mut w);
+        w.stop();
+        w.stop();
+        w.i64(2, 100);
+        w.i64(3, 10);
+        w.i64(6, self.total);
+        w.stop();
+        w.binary(6, b"a writer");
+        w.stop();
+        w.into_bytes()
+    }
+
+    /// What is repaired, as `field: was -> now`; afterwards nothing is left to repair.
+    fn repairs(&self) -> Vec<String> {
+        let bytes = self.footer();
+        let found = repaired(file(104, &bytes).as_slice(), "it", 1 << 20).unwrap();
+        assert!(found.left.is_empty(), "{:?}", found.left);
+        let again = repaired(file(104, &found.footer).as_slice(), "it", 1 << 20).unwrap();
+        assert!(again.repairs.is_empty() && again.footer == found.footer, "{:?}", again.repairs);
+        found.repairs.iter().map(|one| format!("{}: {} -> {}", one.field, one.was, one.now)).collect()
+    }
+}
+
+#[test]
+fn what_readers_refuse_is_repaired_and_nothing_else() {
+    assert_eq!(RIGHT.repairs(), [""; 0]);
+    let statistics: fn(&mut ThriftWriter) = |w| {
+        w.begin(12);
+        w.i64(3, -1);
+        w.i64(4, 7);
+        w.binary(5, b"12345678");
+        w.binary(6, b"1");
+        w.stop();
+    };
+    let cases: [(&str, Faulty, &[&str]); 10] = [
+        (
+            "a dictionary that is there, before the data",
+            Faulty { encodings: &[0, 8], data: 40, more: |w| w.i64(11, 0), ..RIGHT },
+            &["meta_data.dictionary_page_offset: 0 -> 4"],
+        ),
+        (
+            "a dictionary at 0",
+            Faulty { more: |w| w.i64(11, 0), ..RIGHT },
+            &["meta_data.dictionary_page_offset: 0 -> left out"],
+        ),
+        (
+            "a dictionary after the data",
+            Faulty { more: |w| w.i64(11, 90), ..RIGHT },
+            &["meta_data.dictionary_page_offset: 90 -> left out"],
+        ),
+        (
+            "a negative count and a short bound",
+            Faulty { more: statistics, ..RIGHT },
+            &[
+                "meta_data.statistics.min_value: of another length -> left out",
+                "meta_data.statistics.null_count: -1 -> left out",
+            ],
+        ),
+        ("no file offset", Faulty { chunk: |_| {}, ..RIGHT }, &["file_offset: missing -> 0"]),
+        (
+            "no path",
+            Faulty { path: |_| {}, ..RIGHT },
+            &["meta_data.path_in_schema: missing or another path -> the path in the schema"],
+        ),
+        (
+            "no repetition",
+            Faulty {
+                schema: |w| {
+                    w.i32(1, 2);
+                    w.binary(4, b"secret");
+                },
+                ..RIGHT
+            },
+            &["schema.repetition_type: missing -> REQUIRED"],
+        ),
+        (
+            "no scale",
+            Faulty {
+                schema: |w| {
+                    w.i32(1, 2);
+                    w.i32(3, 0);
+                    w.binary(4, b"secret");
+                    w.i32(6, 5);
+                    w.i32(8, 9);
+                    w.begin(10);
+                    w.begin(5);
+                    w.i32(2, 9);
+                    w.stop();
+                    w.stop();
+                },
+                ..RIGHT
+            },
+            &["schema.logicalType.DECIMAL.scale: missing -> 0", "schema.scale: missing -> 0"],
+        ),
+        ("a negative sum", Faulty { total: -5, ..RIGHT }, &["total_compressed_size: -5 -> 100"]),
+        (
+            "an index past the end, and an offset of another type",
+            Faulty {
+                more: |w| {
+                    w.i64(14, 5_000);
+                    w.i32(15, 32);
+                    w.binary(16, b"sizes");
+                },
+                ..RIGHT
+            },
+            &[
+                "meta_data.bloom_filter_length: 32 -> left out",
+                "meta_data.bloom_filter_offset: 5000 -> left out",
+                "meta_data.size_statistics: binary, not struct -> left out",
+            ],
+        ),
+    ];
+    for (name, faulty, expected) in cases {
+        assert_eq!(faulty.repairs(), expected, "{name}");
+    }
+}
+
+#[test]
+fn files_without_a_footer_to_repair_are_errors_that_name_them() {
+    let cut = file(104, &RIGHT.footer());
+    for bytes in [&cut[..cut.len() - 1], b"", b"PAR1"] {
+        let error = repaired(bytes, "cut.parquet", 1 << 20).err().unwrap().to_string();
+        assert!(error.contains("cut.parquet"), "{error}");
+    }
+    let mut signed = RIGHT.footer();
+    signed.extend_from_slice(&[7; 28]);
+    let error = repaired(file(104, &signed).as_slice(), "it", 1 << 20).err().unwrap().to_string();
+    assert!(error.contains("signed"), "{error}");
+}
+
+/// The texts and bounds of a footer that are no facts of a program.
+fn told(footer: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    dump(footer, Root::FileMetaData, |line| {
+        if let DumpValue::Text(bytes) | DumpValue::Binary(bytes) = line.value
+            && !matches!(line.name, Some("created_by" | "key"))
+        {
+            all.push(bytes.to_vec());
+        }
+        true
+    })
+    .unwrap();
+    all
+}
+
+/// What a scrubbed footer must have kept: everything but texts and bounds.
+fn shape(footer: &[u8]) -> Vec<String> {
+    let mut all = Vec::new();
+    dump(footer, Root::FileMetaData, |line| {
+        let value = match line.value {
+            DumpValue::Text(_) | DumpValue::Binary(_) => String::new(),
+            value => value.to_string(),
+        };
+        all.push(format!("{} {:?} {:?} {} {value}", line.depth, line.id, line.index, line.wire));
+        true
+    })
+    .unwrap();
+    all
+}
+
+#[test]
+fn a_scrubbed_footer_has_the_same_shape_and_no_names_or_bounds() {
+    for path in fixtures() {
+        let original = decoded(&std::fs::read(&path).unwrap());
+        let footer = scrubbed(&original).unwrap();
+        assert_eq!(shape(&footer), shape(original.bytes()), "{}", path.display());
+        let kept = original.created_by().unwrap_or_default().into_owned();
+        for told in told(original.bytes()) {
+            for part in told.windows(4).filter(|part| !part.iter().all(|byte| *byte == 0)) {
+                let is_kept = kept.as_bytes().windows(4).any(|of| of == part)
+                    || b"root ARROW:schema pandas".windows(4).any(|of| of == part);
+                let number = u32::from_le_bytes(*part.first_chunk().unwrap());
+                // Zeros and ones stand for bounds, and numbers of the footer may have any bytes.
+                if is_kept || number < 1 << 16 || !part.iter().all(u8::is_ascii_graphic) {
+                    continue;
+                }
+                let found = footer.windows(4).any(|found| found == part);
+                assert!(!found, "{}: {:?}", path.display(), String::from_utf8_lossy(part));
+            }
+        }
+        let mut alone = Vec::new();
+        write_file(&footer, true, &mut alone).unwrap();
+        let alone = decoded(&alone);
+        assert_eq!(alone.created_by(), original.created_by());
+        assert!(has_no_data(&alone) || original.num_rows() == 0, "{}", path.display());
+        assert!(!has_no_data(&original), "{}", path.display());
+        crate::check(&alone, |found| panic!("{}: {found}", path.display()));
+    }
+}
+
+#[test]
+fn a_scrubbed_footer_masks_names_keys_and_values() {
+    let original = Faulty {
+        more: |w| {
+            w.list(8, STRUCT, 2);
+            for key in [&b"pandas"[..], b"the customer"] {
+                w.begin_element();
+                w.binary(1, key);
+                w.binary(2, b"Jane Doe");
+                w.stop();
+            }
+        },
+        ..RIGHT
+    };
+    let bytes = original.footer();
+    let footer = scrubbed(&Footer::decode(bytes, &Options::new()).unwrap()).unwrap();
+    let footer = Footer::decode(footer, &Options::new()).unwrap();
+    let details = footer.column_chunk(0, 0).unwrap().details().unwrap();
+    assert_eq!(details.path_in_schema, Some(vec!["c1"]));
+    let expected = vec![("scrubbed.pandas", Some("xxxxxxxx")), ("scrubbed.2", Some("xxxxxxxx"))];
+    assert_eq!(details.key_value_metadata, Some(expected));
+    assert_eq!(footer.created_by().as_deref(), Some("a writer"));
+}
+
+#[test]
+fn damaged_footers_are_repaired_and_scrubbed_or_refused() {
+    let mut random = 7_u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    let (mut decodable, mut mended) = (0, 0);
+    for path in fixtures() {
+        let whole = std::fs::read(&path).unwrap();
+        let len = decoded(&whole).footer_len();
+        for _ in 0..60 {
+            let mut file = whole.clone();
+            for _ in 0..1 + next(3) {
+                let at = file.len() - 8 - len + next(len);
+                file[at] = next(256) as u8;
+            }
+            if let Ok(footer) = Footer::from_file_bytes(&file, &Options::new()) {
+                decodable += 1;
+                let scrubbed = scrubbed(&footer).unwrap();
+                let scrubbed = Footer::decode(scrubbed, &Options::new()).unwrap();
+                assert_eq!(scrubbed.num_columns(), footer.num_columns());
+                assert_eq!(scrubbed.num_row_groups(), footer.num_row_groups());
+            }
+            let Ok(Repaired { footer, start, repairs, .. }) = repaired(file.as_slice(), "it", 1 << 20) else {
+                continue;
+            };
+            mended += usize::from(!repairs.is_empty());
+            file.truncate(start as usize);
+            write_file(&footer, false, &mut file).unwrap();
+            let again = repaired(file.as_slice(), "it", 1 << 20).unwrap();
+            assert!(again.repairs.is_empty(), "{}: {:?}, {:?}", path.display(), repairs, again.repairs);
+        }
+    }
+    assert!(decodable > 100 && mended > 20, "{decodable}, {mended}");
+}
