@@ -317,6 +317,7 @@ impl Leaf {
         use crate::shred::leaf_draws::Draws;
         use crate::shred::value_buffer::PhysicalBuffer;
         let numbers: Vec<u64> = (0..SAMPLE).collect();
+        let ranks: Vec<f64> = numbers.iter().map(|n| *n as f64 / SAMPLE as f64).collect();
         let stream = Stream::new(0, 0, 0);
         // Large ids, as in most rows of a long dataset.
         let draws = Draws {
@@ -327,6 +328,7 @@ impl Leaf {
             operands: &[],
             wanted: 0..0,
             seed: 0,
+            ranks: &ranks,
         };
         let mut buffer = ValueBuffer::new(self);
         // Strings always fit.
@@ -364,9 +366,6 @@ impl Leaf {
             .to_owned(),
             ValueSpec::Own(_) => "a distribution of the program".to_owned(),
             ValueSpec::Quantiles(quantiles) => format!("quantiles, {} pieces", quantiles.pieces()),
-            ValueSpec::Correlated(correlated) => {
-                format!("quantiles, {} pieces, follows {}", correlated.quantiles.pieces(), correlated.field)
-            }
             ValueSpec::Seasonal(seasonal) => format!("seasonal over {} days", seasonal.days()),
             ValueSpec::Counts(counts) => format!("counts of mean {:.3}", counts.mean()),
             ValueSpec::Sequence { .. } => "sequence".to_owned(),
@@ -399,9 +398,6 @@ impl Leaf {
             ValueSpec::Counts(counts) => counts.mean(),
             ValueSpec::Quantiles(quantiles) if self.kind.is_whole() => quantiles.mean() / one,
             ValueSpec::Quantiles(quantiles) => quantiles.mean(),
-            ValueSpec::Correlated(correlated) => {
-                correlated.quantiles.mean() / if self.kind.is_whole() { one } else { 1.0 }
-            }
             ValueSpec::Curve { curve, low, high } => curve.mean().clamp(*low, *high),
             ValueSpec::Own(distribution) => distribution.mean(),
             ValueSpec::Reals { min, width } => min + width / 2.0,

@@ -1,4 +1,4 @@
-//! Numbers that follow another field keep both their own distribution and the correlation of the ranks.
+//! Members of a copula keep their own distributions and depend on one another.
 
 use std::sync::Arc;
 
@@ -56,44 +56,107 @@ fn apart(a: &[f64], b: &[f64]) -> f64 {
     a.iter().map(|x| (below(&a, *x) - below(&b, *x)).abs()).fold(0.0, f64::max)
 }
 
+const DISTANCE: &str = "[[fields]]\nname = \"distance\"\ntype = \"int64\"\nnulls = 0.1\nvalues.quantiles = { values = [0, 800, 3000, 40000], shares = [0, 0.3, 0.8, 1], atoms = { 0 = 0.05, 1000 = 0.1 } }\n";
+const FARE: &str = "[[fields]]\nname = \"fare\"\ntype = \"double\"\nvalues.quantiles = { values = [2.5, 9, 14, 200], shares = [0, 0.4, 0.8, 1], atoms = { 52 = 0.08 }, step = 0.5 }\n";
+const PAID: &str =
+    "[[fields]]\nname = \"paid\"\ntype = \"string\"\nvalues.weights = { card = 5, cash = 3, voucher = 2 }\n";
+
 #[test]
-fn a_field_follows_another_one_and_keeps_its_own_distribution() {
-    let distance = "{ name = \"distance\", type = \"int64\", nulls = 0.1, values = { quantiles = { values = [0, 800, 3000, 40000], shares = [0, 0.3, 0.8, 1], atoms = { 0 = 0.05, 1000 = 0.1 } } } }";
-    let fare = "values = [2.5, 9, 14, 200], shares = [0, 0.4, 0.8, 1], atoms = { 52 = 0.08 }, step = 0.5";
-    let alone = rows(&format!(
-        "name = \"d\"\nfields = [{{ name = \"fare\", type = \"double\", values = {{ quantiles = {{ {fare} }} }} }}]"
-    ));
+fn members_of_a_copula_are_correlated_and_keep_their_own_distributions() {
+    let alone = rows(&format!("name = \"d\"\n{FARE}"));
     for wanted in [0.9, 0.35, -0.6, 1.0] {
+        // Normal scores with this correlation have ranks with the wanted one.
+        let score = 2.0 * libm::sin(std::f64::consts::FRAC_PI_6 * wanted);
         let spec = format!(
-            "name = \"d\"\nfields = [\n{distance},\n{{ name = \"fare\", type = \"double\", nulls = 0, values = {{ quantiles = {{ {fare}, follows = {{ field = \"distance\", correlation = {wanted} }} }} }} }},\n{{ name = \"tip\", type = \"decimal\", precision = 9, scale = 2, nulls = 0, values = {{ quantiles = {{ values = [0, 1, 9], follows = {{ field = \"fare\", correlation = 0.5 }} }} }} }}\n]"
+            "name = \"d\"\n{FARE}{DISTANCE}[[copula]]\nfield = \"distance\"\n[[copula]]\nfield = \"fare\"\nwith = [{score}]\n"
         );
         let batch = rows(&spec);
-        assert_eq!(batch.column(0).null_count(), batch.column(1).null_count());
         let (distance, fares) = (reals(&batch, "distance"), reals(&batch, "fare"));
         let found = correlation(&distance, &fares);
         assert!((found - wanted).abs() < 0.03, "{found} instead of {wanted}");
         assert!(apart(&fares, &reals(&alone, "fare")) < 0.012);
-        let tips = batch.column(2).as_primitive::<arrow_array::types::Decimal128Type>();
-        let tips: Vec<f64> = tips.iter().map(|v| v.map_or(f64::NAN, |v| v as f64)).collect();
-        let found = correlation(&fares, &tips);
-        assert!((found - 0.5).abs() < 0.03, "{found}");
+        let nulls = distance.iter().filter(|v| v.is_nan()).count() as f64 / ROWS as f64;
+        assert!((nulls - 0.1).abs() < 0.01, "{nulls}");
     }
 }
 
 #[test]
-fn mistakes_name_the_field() {
-    let refused = |first: &str, follows: &str| {
-        let spec = format!(
-            "name = \"d\"\nfields = [\n{{ name = \"a\", type = \"int64\", values = {first} }},\n{{ name = \"b\", type = \"int64\", values = {{ quantiles = {{ values = [0, 9], follows = {follows} }} }} }}]"
-        );
-        Dataset::from_toml(&spec).expect_err("the spec is wrong").to_string()
+fn a_table_of_counts_says_how_ranks_depend_on_values_and_nulls() {
+    let batch = rows(&format!(
+        "name = \"d\"\nrows = {ROWS}\n{PAID}{FARE}{DISTANCE}
+[[copula]]
+rows = true
+[[copula]]
+field = \"paid\"
+order = [\"cash\", \"card\", \"voucher\"]
+[[copula]]
+nulls = \"distance\"
+by = {{ field = \"paid\", counts = [[3, 27], [0, 50], [7, 13]] }}
+[[copula]]
+field = \"fare\"
+by = {{ rows = true, counts = [[1, 0], [0, 1]] }}
+"
+    ));
+    let paid = batch.column_by_name("paid").unwrap().as_string::<i32>();
+    let distance = batch.column_by_name("distance").unwrap();
+    let share = |of: &str, test: &dyn Fn(usize) -> bool| {
+        let rows: Vec<usize> = (0..ROWS).filter(|row| paid.value(*row) == of).collect();
+        rows.iter().filter(|row| test(**row)).count() as f64 / rows.len() as f64
     };
-    let error = refused("{ uniform = { min = 0, max = 9 } }", "{ field = \"a\", correlation = 0.5 }");
-    assert!(error.contains("a is not drawn by quantiles"), "{error}");
-    let error = refused("{ quantiles = { values = [0, 9] } }", "{ field = \"a\", correlation = 1.5 }");
-    assert!(error.contains("use a rank correlation from -1 to 1"), "{error}");
-    let error = refused("{ quantiles = { values = [0, 9] } }", "{ field = \"c\", correlation = 0.5 }");
-    assert!(error.contains("c is not an earlier field"), "{error}");
+    for (of, nulls) in [("cash", 0.1), ("card", 0.0), ("voucher", 0.35)] {
+        let found = share(of, &|row| distance.is_null(row));
+        assert!((found - nulls).abs() < 0.02, "{of}: {found}");
+    }
+    // Below 65,536 rows, each value occurs as often as its share says.
+    assert_eq!(paid.iter().filter(|of| *of == Some("cash")).count(), ROWS * 3 / 10);
+    let (early, late) = (&reals(&batch, "fare")[..ROWS / 2], &reals(&batch, "fare")[ROWS / 2..]);
+    let most = early.iter().copied().fold(0.0, f64::max);
+    assert!(late.iter().all(|fare| *fare >= most), "{most}");
+}
+
+#[test]
+fn ranks_depend_on_the_seed_and_the_row_alone() {
+    let spec = format!(
+        "name = \"d\"\nrows = 10\n{PAID}{FARE}[[copula]]\nfield = \"paid\"\n[[copula]]\nfield = \"fare\"\nwith = [0.7]\n"
+    );
+    let dataset = Dataset::from_toml(&spec).unwrap();
+    let whole = dataset.batches(0..5000, 7, 5000).next().unwrap().unwrap();
+    for start in [0u64, 5, 1023, 3000] {
+        let part = dataset.batches(start..start + 100, 7, 100).next().unwrap().unwrap();
+        assert_eq!(whole.slice(start as usize, 100), part);
+    }
+    let other = dataset.batches(0..5000, 8, 5000).next().unwrap().unwrap();
+    assert_ne!(whole, other);
+}
+
+#[test]
+fn mistakes_name_what_is_wrong_and_what_to_write() {
+    let refused = |copula: &str| {
+        let spec = format!("name = \"d\"\n{PAID}{FARE}[[copula]]\nfield = \"paid\"\n{copula}");
+        Dataset::from_toml(&spec).expect_err(copula).to_string()
+    };
+    let fare = "[[copula]]\nfield = \"fare\"\n";
+    for (copula, message) in [
+        ("[[copula]]\nfield = \"tip\"\n".to_owned(), "\"tip\" is no field outside of lists"),
+        ("[[copula]]\nfield = \"paid\"\n".to_owned(), "a second member"),
+        ("[[copula]]\nnulls = \"fare\"\n".to_owned(), "name a field that has `nulls`"),
+        ("[[copula]]\nrows = true\n".to_owned(), "as the first member"),
+        ("[[copula]]\nwith = [1]\n".to_owned(), "write one of `field`"),
+        (format!("{fare}with = [0.5, 0.5]\n"), "write a list of 1 correlations"),
+        (format!("{fare}with = [1.5]\n"), "write a list of 1 correlations"),
+        (format!("{fare}by = {{ field = \"paid\", counts = [[1, 2]] }}\n"), "not 3 lists of 2 numbers"),
+        (format!("{fare}by = {{ field = \"fare\", counts = [[1]] }}\n"), "no member before this one"),
+        ("order = [\"card\", \"cash\"]\n".to_owned(), "list each of the 3 values"),
+    ] {
+        let error = refused(&copula);
+        assert!(error.contains(message), "{error}");
+    }
+    let many = "[[fields]]\nname = \"b\"\ntype = \"double\"\nvalues.quantiles = { values = [0, 1] }\n";
+    let spec = format!(
+        "name = \"d\"\n{FARE}{many}{DISTANCE}{fare}[[copula]]\nfield = \"b\"\nwith = [0.9]\n[[copula]]\nfield = \"distance\"\nwith = [0.9, -0.9]\n"
+    );
+    let error = Dataset::from_toml(&spec).expect_err("impossible").to_string();
+    assert!(error.contains("correlations that no data have together"), "{error}");
 }
 
 /// Distances, fares and tips as in rides: fares follow distances, tips follow fares, and totals add up.
@@ -172,4 +235,59 @@ fn correlations_of_a_sample_are_kept_with_its_distributions_and_sums() {
     let listed = fidelity.pairs.iter().find(|pair| pair.columns == ["distance", "fare"]).unwrap();
     let listed = listed.measures.iter().find(|of| of.measure == "rank correlation").unwrap();
     assert!(listed.source > 0.8 && (listed.source - listed.generated).abs() < 0.05, "{listed:?}");
+}
+
+/// Visits: the day never falls, the temperature has seasons, the length depends on the kind in no order, and only
+/// some kinds have a mass.
+fn visits() -> RecordBatch {
+    const N: usize = 6000;
+    let random = |row: usize, salt: u64| {
+        let mixed =
+            (row as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 29).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ mixed >> 31) >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let bell = |row: usize, salt: u64| (0..12).map(|i| random(row, salt * 12 + i)).sum::<f64>() - 6.0;
+    let kind = |row: usize| (random(row, 1) * 3.0) as usize;
+    let season = |row: usize| libm::sin(row as f64 / N as f64 * 2.0 * std::f64::consts::TAU);
+    let length = |row: usize| [30.0, 50.0, 40.0][kind(row)] + 2.0 * bell(row, 2);
+    let real = |value: &dyn Fn(usize) -> Option<f64>| {
+        Arc::new((0..N).map(value).collect::<Float64Array>()) as ArrayRef
+    };
+    let kinds = (0..N).map(|row| ["oak", "elm", "ash"][kind(row)]);
+    RecordBatch::try_from_iter([
+        ("day", Arc::new(Int64Array::from_iter_values((0..N).map(|row| row as i64 / 7))) as ArrayRef),
+        ("temperature", real(&|row| Some(12.0 + 9.0 * season(row) + bell(row, 3)))),
+        ("kind", Arc::new(arrow_array::StringArray::from_iter_values(kinds)) as ArrayRef),
+        ("length", real(&|row| Some(length(row)))),
+        ("width", real(&|row| Some(60.0 - length(row) + 0.5 * bell(row, 4)))),
+        (
+            "mass",
+            real(&|row| (kind(row) != 1 || random(row, 5) < 0.1).then(|| 3.0 * length(row) + bell(row, 6))),
+        ),
+    ])
+    .unwrap()
+}
+
+#[test]
+fn order_seasons_categories_and_nulls_of_a_sample_are_kept() {
+    let source = visits();
+    let mut inferred = InferredSpec::new("visits", &source.schema(), &[]).unwrap();
+    inferred.set_rows(source.num_rows() as u64);
+    inferred.add(&source).unwrap();
+    let spec = inferred.to_toml().unwrap();
+    let dataset = Dataset::from_toml(&spec).unwrap();
+    let made = dataset.batches(0..source.num_rows() as u64, 7, 8192).next().unwrap().unwrap();
+    let mut generated = InferredSpec::new("visits", &made.schema(), &[]).unwrap();
+    generated.add(&made).unwrap();
+    let fidelity = inferred.compare(&generated);
+    let kept = &fidelity.kept;
+    assert_eq!([kept.columns, kept.order], [[6, 6], [6, 6]], "{fidelity:#?}");
+    // Of kind and mass, both the values and the nulls depend on the kind: a little of that is lost.
+    assert!(kept.pairs[1] == 15 && kept.pairs[0] >= 14, "{fidelity:#?}");
+    let pair = fidelity.pairs.iter().find(|pair| pair.columns == ["kind", "mass"]).unwrap();
+    let nulls = pair.measures.iter().find(|of| of.measure == "kind by the nulls of mass").unwrap();
+    assert!(nulls.source > 0.9 && nulls.generated > 0.7, "{nulls:?}");
+    let days = made.column_by_name("day").unwrap().as_primitive::<Int64Type>();
+    assert!(days.values().is_sorted());
 }

@@ -88,7 +88,7 @@ values = { weights_by = { field = "rate", given = { 2 = { "2.5" = 9, "0.0" = 1 }
     );
     let batches: Vec<RecordBatch> = source.batches(0..40_000, 1, 10_000).map(Result::unwrap).collect();
     let spec = infer(&source, &batches);
-    assert_eq!(spec.matches("weights_by").count(), 2, "{spec}");
+    assert!(spec.matches("weights_by").count() == 1 && spec.contains("field = \"surcharge\"\n"), "{spec}");
     let again = parse(&spec);
     let pairs = |dataset: &Dataset, a: &str, b: &str| {
         let mut pairs = std::collections::BTreeMap::<String, f64>::new();

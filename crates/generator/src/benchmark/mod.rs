@@ -104,6 +104,8 @@ impl Benchmark {
             leaves: fields.len(),
             fields,
             present: None,
+            copula: None,
+            present_ranked: None,
             text_hash: xxhash_rust::xxh3::xxh3_128(
                 format!("{} {name} {scale} by {generator}", self.key()).as_bytes(),
             ),

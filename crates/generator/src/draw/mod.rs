@@ -1,6 +1,7 @@
 //! How the values of fields are drawn: distributions, lists, formulas, references, text, lengths and nulls.
 
 pub(crate) mod choice;
+pub(crate) mod copula;
 pub(crate) mod distribution;
 pub(crate) mod expression;
 pub(crate) mod lengths;

@@ -31,8 +31,6 @@ pub(crate) struct Quantiles {
     step: Option<Step>,
     /// The least and the greatest quantile, which rounding does not pass.
     ends: (Number, Number),
-    /// The distance of neighbouring values; 0 for real numbers that are not rounded.
-    unit: f64,
 }
 
 /// The draws from `from` up to the next piece.
@@ -61,20 +59,8 @@ type Point = (f64, Number);
 
 impl Quantiles {
     /// Reads the parameters of `quantiles` for a leaf of type `kind`.
-    /// Reads the parameters of `quantiles`.
     pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
-        Self::read_with(node, kind, path, &[])
-    }
-
-    /// Reads them from a table that may have `more` keys.
-    pub(crate) fn read_with(
-        node: SpecNode<'_>,
-        kind: &LogicalType,
-        path: &str,
-        more: &[&str],
-    ) -> Result<Self, Error> {
-        let keys = [&["values", "shares", "atoms", "step", "stepped"], more].concat();
-        let table = node.table(path, "quantiles", &keys)?;
+        let table = node.table(path, "quantiles", &["values", "shares", "atoms", "step", "stepped"])?;
         let atoms = atoms(table, kind, path)?;
         let points = points(table, kind, path)?;
         let step = step(table, kind, path)?;
@@ -97,7 +83,7 @@ impl Quantiles {
         let within = if rest > 1e-12 { pieces(&points, rest, unit) } else { Vec::new() };
         let none = Number::Whole(0);
         let ends = (points.first().map_or(none, |p| p.1), points.last().map_or(none, |p| p.1));
-        Ok(Self { unit, ..Self::build(merged(within, atoms), step, ends) })
+        Ok(Self::build(merged(within, atoms), step, ends))
     }
 
     /// Builds the guide table of pieces `(probability, low, width)`.
@@ -121,7 +107,7 @@ impl Quantiles {
                 at as u32
             })
             .collect();
-        Quantiles { pieces, guide, step, ends, unit: 0.0 }
+        Quantiles { pieces, guide, step, ends }
     }
 
     /// The piece of a draw from 0 to below 1, and the position within it, from 0 to below 1.
@@ -204,26 +190,6 @@ impl Quantiles {
         let share: f64 = finite().map(|piece| 1.0 / piece.scale).sum();
         let sum: f64 = finite().map(|piece| (piece.low.real() + piece.width / 2.0) / piece.scale).sum();
         if share > 0.0 { sum / share } else { f64::NAN }
-    }
-
-    /// The shares of values below `value`, in the numbers that the type stores, and of those up to it. Values that
-    /// are rounded stand for all that are rounded to them. For NaN, the shares are 0 and 1.
-    pub(crate) fn shares(&self, value: f64) -> (f64, f64) {
-        if value.is_nan() {
-            return (0.0, 1.0);
-        }
-        let next = if self.unit > 0.0 { value + self.unit } else { value.next_up() };
-        (self.share_below(value), self.share_below(next))
-    }
-
-    fn share_below(&self, value: f64) -> f64 {
-        let behind = self.pieces.partition_point(|piece| piece.low.real() < value);
-        let Some(piece) = behind.checked_sub(1).and_then(|last| self.pieces.get(last)) else { return 0.0 };
-        let within = match piece.width > 0.0 {
-            true => ((value - piece.low.real()) / piece.width).clamp(0.0, 1.0),
-            false => 1.0,
-        };
-        piece.from + within / piece.scale
     }
 
     pub(crate) fn pieces(&self) -> usize {

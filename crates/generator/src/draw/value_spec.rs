@@ -20,7 +20,6 @@ use crate::types::number::{Number, stored_number};
 
 pub(crate) mod arrivals;
 pub(crate) mod changes;
-pub(crate) mod correlated;
 pub(crate) mod fan_out;
 pub(crate) mod geometry;
 pub(crate) mod intervals;
@@ -32,7 +31,6 @@ pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 
 use changes::Changes;
-use correlated::Correlated;
 use fan_out::FanOut;
 use geometry::Shapes;
 use intervals::Intervals;
@@ -82,9 +80,7 @@ pub(crate) enum ValueSpec {
     /// A distribution of the calling program.
     Own(OwnDistribution),
     /// A distribution by its quantiles.
-    Quantiles(Arc<Quantiles>),
-    /// A distribution by its quantiles, whose ranks follow the ranks of another field.
-    Correlated(Box<Correlated>),
+    Quantiles(Quantiles),
     /// Dates and timestamps by the weights of the calendar.
     Seasonal(Seasonal),
     Intervals(Intervals),
@@ -204,18 +200,8 @@ impl ValueSpec {
         match self {
             ValueSpec::Expression(expression) => &expression.operands,
             ValueSpec::Choice { by: Some(by), .. } => &by.operand,
-            ValueSpec::Correlated(correlated) => &correlated.operand,
             ValueSpec::OtherColumn(OtherColumn { of: RowOf::Key { operand, .. }, .. }) => operand,
             _ => &[],
-        }
-    }
-
-    /// Its distribution, if it is known by its quantiles.
-    pub(crate) fn quantiles(&self) -> Option<Arc<Quantiles>> {
-        match self {
-            ValueSpec::Quantiles(quantiles) => Some(quantiles.clone()),
-            ValueSpec::Correlated(correlated) => Some(correlated.quantiles.clone()),
-            _ => None,
         }
     }
 
@@ -266,8 +252,6 @@ impl ValueSpec {
             }
             ValueSpec::Quantiles(quantiles) if kind.is_whole() => stored(quantiles.reach()),
             ValueSpec::Quantiles(quantiles) => quantiles.reach(),
-            ValueSpec::Correlated(correlated) if kind.is_whole() => stored(correlated.quantiles.reach()),
-            ValueSpec::Correlated(correlated) => correlated.quantiles.reach(),
             // It wraps around at the end of the type's range, which only very long datasets reach.
             ValueSpec::Sequence { start, step } if *step >= 0 => {
                 stored(Reach::new(*start as f64, f64::INFINITY))

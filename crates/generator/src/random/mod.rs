@@ -2,6 +2,7 @@
 
 pub(crate) mod elementary;
 pub(crate) mod instruction_sets;
+pub(crate) mod normal;
 pub(crate) mod permutation;
 pub(crate) mod rng;
 pub(crate) mod value_rng;

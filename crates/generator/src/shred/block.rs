@@ -76,6 +76,8 @@ pub(crate) struct Shredder<'a> {
     scratch: Vec<Scratch>,
     /// The values of this block that later expressions use, by leaf.
     operand_values: Vec<OperandValues>,
+    /// The ranks of each member of the copula in this block.
+    ranks: Vec<Vec<f64>>,
     root: Scratch,
     /// The first value that its column cannot hold, among the requested rows.
     misfit: Option<MisfitAt>,
@@ -92,6 +94,7 @@ struct Scratch {
     masks: Vec<u32>,
     numbers: Vec<u64>,
     operands: Vec<Values>,
+    ranks: Vec<f64>,
 }
 
 /// The entries to fill a field for.
@@ -123,7 +126,19 @@ impl<'a> Shredder<'a> {
         let operand_values = std::iter::repeat_with(OperandValues::default).take(dataset.columns()).collect();
         let (scratch, root) = (Vec::new(), Scratch::default());
         let cursor = dataset.maker.as_ref().map(|maker| maker.cursor());
-        Shredder { dataset, seed, chosen, shredded, scratch, operand_values, root, misfit: None, cursor }
+        let ranks = Vec::new();
+        Shredder {
+            dataset,
+            seed,
+            chosen,
+            shredded,
+            scratch,
+            operand_values,
+            ranks,
+            root,
+            misfit: None,
+            cursor,
+        }
     }
 
     /// Draws `rows`, numbered over the whole dataset.
@@ -226,6 +241,10 @@ impl<'a> Shredder<'a> {
     /// append only the values of these rows, because a whole block of long values takes too much memory.
     fn block(&mut self, block: u64, wanted: Range<usize>) {
         let rows = [0u8; BLOCK_ROWS as usize];
+        if let Some(copula) = &self.dataset.copula {
+            let numbers: Vec<u64> = (block * BLOCK_ROWS..(block + 1) * BLOCK_ROWS).collect();
+            self.ranks = copula.ranks(&numbers, self.dataset.seeded(self.seed));
+        }
         let mut filler = Filler {
             seed: self.dataset.seeded(self.seed),
             job_seed: self.seed,
@@ -235,12 +254,20 @@ impl<'a> Shredder<'a> {
             operand_values: &mut self.operand_values,
             next_list: 0,
             wanted,
+            ranks: &self.ranks,
             misfit: &mut self.misfit,
         };
         let masks = &mut self.root.masks;
         match (&self.dataset.changes, &self.dataset.present) {
             (Some(changes), _) => filler.images(changes, masks),
-            (None, Some(present)) => filler.masks(present, purpose("", "value"), rows.len(), masks),
+            (None, Some(present)) => match &self.dataset.present_ranked {
+                Some(ranked) => {
+                    let ranks = filler.ranks.get(ranked.member).map_or(&[][..], Vec::as_slice);
+                    masks.clear();
+                    masks.extend(ranks.iter().map(|rank| ranked.number(*rank)));
+                }
+                None => filler.masks(present, purpose("", "value"), rows.len(), masks),
+            },
             (None, None) => {}
         }
         let entries = Entries { definition: &rows, live: 0, repetition: &rows, list_level: 0, masks };
@@ -333,6 +360,8 @@ struct Filler<'a> {
     next_list: usize,
     /// The requested rows of the block.
     wanted: Range<usize>,
+    /// The ranks of each member of the copula, by row.
+    ranks: &'a [Vec<f64>],
     misfit: &'a mut Option<MisfitAt>,
 }
 
@@ -419,11 +448,22 @@ impl Filler<'_> {
                 // 31 bits, so that both 0 and 1 are exact.
                 let threshold = (share * 2f64.powi(31)) as u32;
                 draws.resize(entries.definition.len(), 0);
-                self.stream(field.null_draws).fill32(draws);
+                match self.null_ranks(field) {
+                    Some(ranks) => ranks.iter().zip(draws.iter_mut()).for_each(|(rank, draw)| {
+                        *draw = (rank * 2f64.powi(32)) as u32;
+                    }),
+                    None => self.stream(field.null_draws).fill32(draws),
+                }
                 raise_by_draw(entries.definition, entries.live, draws, threshold, out)
             }
             Nulls::Together(bit) => raise_by_mask(entries.definition, entries.live, entries.masks, bit, out),
         }
+    }
+
+    /// The ranks that the nulls of a field follow, by row.
+    fn null_ranks(&self, field: &Field) -> Option<&[f64]> {
+        let Kind::Leaf(leaf) = &field.kind else { return None };
+        self.ranks.get(leaf.null_member?).map(Vec::as_slice)
     }
 
     fn leaf(&mut self, field: &Field, leaf: &Leaf, entries: Entries<'_>, scratch: &mut Scratch) {
@@ -453,6 +493,13 @@ impl Filler<'_> {
             true => (wanted.clone(), 0..wanted.len()),
             false => (0..there, wanted),
         };
+        scratch.ranks.clear();
+        if let Some(ranks) = leaf.ranked.as_ref().and_then(|ranked| self.ranks.get(ranked.member)) {
+            let is_there = |i: usize| own.get(i).is_none_or(|level| *level == field.levels.definition);
+            scratch
+                .ranks
+                .extend(ranks.iter().enumerate().filter(|(i, _)| is_there(*i)).map(|(_, rank)| rank));
+        }
         let draws = Draws {
             stream: self.stream(field.value_draws).skip(drawn.start as u64),
             n: drawn.len(),
@@ -461,6 +508,7 @@ impl Filler<'_> {
             operands: &scratch.operands,
             wanted,
             seed: self.job_seed,
+            ranks: &scratch.ranks,
         };
         let buffer = &mut self.shredded.leaves[leaf.index];
         let first = buffer.values.len();

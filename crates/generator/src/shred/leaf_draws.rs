@@ -5,6 +5,7 @@ mod other_rows;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::draw::copula::Ranked;
 use crate::draw::expression::{Column, Expression, Row, Values};
 use crate::draw::misfit::{Misfit, nearest_whole};
 use crate::draw::monotone::Monotone;
@@ -37,6 +38,8 @@ pub(crate) struct Draws<'a> {
     pub wanted: Range<usize>,
     /// The seed of the job, from which other tables draw, too.
     pub seed: u64,
+    /// For members of a copula: the rank of each value, from 0 to below 1.
+    pub ranks: &'a [f64],
 }
 
 /// Appends `n` values; value `i` is made from draw `i`.
@@ -164,6 +167,10 @@ impl Leaf {
     #[must_use]
     pub(crate) fn draw(&self, draws: &Draws<'_>, out: &mut ValueBuffer) -> Option<(usize, Misfit)> {
         let kind = &self.kind;
+        if let Some(ranked) = &self.ranked {
+            of_ranks(self, ranked, draws, out);
+            return None;
+        }
         let mut misfits = FirstMisfit::among(draws.wanted.clone());
         match (&self.values, &mut *out) {
             (ValueSpec::PersonName, ValueBuffer::Names(out)) => {
@@ -210,13 +217,6 @@ impl Leaf {
                 true => reals(out, draws, |_, draw| quantiles.real(draw)),
                 false => wholes(out, draws, |_, draw| quantiles.whole(draw)),
             },
-            (ValueSpec::Correlated(correlated), out) => {
-                let (quantiles, drawn) = (&correlated.quantiles, correlated.draws(draws));
-                match kind.is_real() {
-                    true => reals(out, draws, |i, _| quantiles.real(drawn[i])),
-                    false => wholes(out, draws, |i, _| quantiles.whole(drawn[i])),
-                }
-            }
             (ValueSpec::Seasonal(seasonal), out) => wholes(out, draws, |_, draw| seasonal.value(draw)),
             (ValueSpec::Sequence { start, step }, out) => {
                 sequence((*start, *step), kind.range(), draws, out, &mut misfits);
@@ -299,6 +299,26 @@ impl Leaf {
             (values, out) => debug_assert!(false, "{values:?} drawn into {out:?}"),
         }
         misfits.found
+    }
+}
+
+/// Appends the values of a member's ranks.
+fn of_ranks(leaf: &Leaf, ranked: &Ranked, draws: &Draws<'_>, out: &mut ValueBuffer) {
+    let draw = |i: usize| {
+        let rank = draws.ranks.get(i).copied().unwrap_or(0.0);
+        ((rank * (1u64 << 53) as f64) as u64) << 11
+    };
+    match (&leaf.values, out) {
+        (ValueSpec::Quantiles(quantiles), out) if leaf.kind.is_real() => {
+            reals(out, draws, |i, _| quantiles.real(draw(i)));
+        }
+        (ValueSpec::Quantiles(quantiles), out) => wholes(out, draws, |i, _| quantiles.whole(draw(i))),
+        (_, ValueBuffer::Booleans(out)) => {
+            out.extend(draws.ranks.iter().map(|rank| ranked.number(*rank) as u8));
+        }
+        (_, ValueBuffer::Indices(out)) => out.extend(draws.ranks.iter().map(|rank| ranked.number(*rank))),
+        // The reader allows no other values.
+        (values, out) => debug_assert!(false, "{values:?} of ranks into {out:?}"),
     }
 }
 

@@ -11,6 +11,7 @@ use rand::distr::Distribution;
 
 use crate::benchmark::Benchmark;
 use crate::draw::choice::Dictionary;
+use crate::draw::copula::{Copula, Ranked};
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::template::Template;
@@ -44,6 +45,9 @@ pub struct Dataset {
     pub(crate) fields: Vec<Field>,
     /// Which optional fields of the record are present together.
     pub(crate) present: Option<Present>,
+    /// The ranks of fields that depend on one another, and the member that `present` follows.
+    pub(crate) copula: Option<Copula>,
+    pub(crate) present_ranked: Option<Ranked>,
     pub(crate) leaves: usize,
     pub(crate) text_hash: u128,
     /// Distinguishes the draws of a table from the draws of other tables of its spec; 0 for a single dataset.
@@ -117,6 +121,9 @@ pub(crate) struct Leaf {
     pub values: ValueSpec,
     /// The most values in one record.
     pub most_in_record: u64,
+    /// The member of the copula that its values follow, and the one that its nulls follow.
+    pub ranked: Option<Box<Ranked>>,
+    pub null_member: Option<usize>,
     /// Whether expressions of later fields use it.
     pub is_operand: bool,
     /// Whether it is the key of a map. Keys drawn from a list or a range are made distinct within each map.
@@ -140,7 +147,17 @@ pub(crate) fn images(operation: Operation) -> u32 {
 impl Leaf {
     pub(crate) fn new(index: usize, kind: LogicalType, values: ValueSpec) -> Self {
         let physical = kind.physical();
-        Leaf { index, kind, physical, values, most_in_record: 1, is_operand: false, distinct: false }
+        Leaf {
+            index,
+            kind,
+            physical,
+            values,
+            most_in_record: 1,
+            ranked: None,
+            null_member: None,
+            is_operand: false,
+            distinct: false,
+        }
     }
 
     /// The template that renders its ids.

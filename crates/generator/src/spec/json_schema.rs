@@ -34,6 +34,7 @@ pub fn json_schema() -> Value {
             "rows": json!({ "type": "integer", "minimum": 0, "description": about(DATASET_KEYS, "rows") }),
             "fields": fields(),
             "present": { "$ref": "#/$defs/present", "description": about(DATASET_KEYS, "present") },
+            "copula": copula(),
             "tables": {
                 "type": "array", "minItems": 1, "description": about(SCHEMA_KEYS, "tables"), "items": table(&name),
             },
@@ -74,6 +75,27 @@ fn fields() -> Value {
     })
 }
 
+fn copula() -> Value {
+    let name = || json!({ "type": "string" });
+    let whole = || json!({ "const": true });
+    let list = |items: Value| json!({ "type": "array", "items": items });
+    let counts = list(list(number(0.0)));
+    let by =
+        [("field", name()), ("nulls", name()), ("present", whole()), ("rows", whole()), ("counts", counts)];
+    let with = list(json!({ "type": "number", "minimum": -1, "maximum": 1 }));
+    let own = [
+        ("field", name()),
+        ("nulls", name()),
+        ("present", whole()),
+        ("rows", whole()),
+        ("order", list(json!({}))),
+        ("with", with),
+    ];
+    let member = [&own[..], &[("by", object(&by, &["counts"]))]].concat();
+    let members = object(&member, &[]);
+    json!({ "type": "array", "minItems": 1, "description": about(DATASET_KEYS, "copula"), "items": members })
+}
+
 /// One of several tables.
 fn table(name: &Value) -> Value {
     let mut per = object(
@@ -88,6 +110,7 @@ fn table(name: &Value) -> Value {
         (PER.0, per),
         ("fields", fields()),
         ("present", present),
+        ("copula", copula()),
     ];
     properties.extend(DERIVED_KEYS.iter().map(|(key, about)| {
         let mut schema = derived(key);
@@ -271,16 +294,6 @@ fn parameters(name: &str, lengths: bool) -> Value {
                 ("atoms", json!({ "type": "object", "additionalProperties": number(0.0) })),
                 ("step", quantity()),
                 ("stepped", json!({ "type": "number", "minimum": 0, "maximum": 1 })),
-                (
-                    "follows",
-                    object(
-                        &[
-                            ("field", json!({ "type": "string" })),
-                            ("correlation", json!({ "type": "number", "minimum": -1, "maximum": 1 })),
-                        ],
-                        &["field", "correlation"],
-                    ),
-                ),
             ],
             &[],
         ),

@@ -12,12 +12,12 @@ use toml::de::DeTable;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::draw::choice::bad_weights;
+use crate::draw::copula;
 use crate::draw::distribution::count;
 use crate::draw::expression::Reach;
 use crate::draw::lengths::Lengths;
 use crate::draw::lengths::MAX_ELEMENTS;
 use crate::draw::nulls::Nulls;
-use crate::draw::quantiles::Quantiles;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
@@ -33,7 +33,7 @@ use crate::spec::value_length::{MAX_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
-use names::{distributed, key, operand, other_table, referring};
+use names::{key, operand, other_table, referring};
 
 /// The top-level keys of a spec, with their descriptions.
 pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
@@ -41,6 +41,7 @@ pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
     ("rows", "the number of rows, for commands without --rows and for references from other datasets"),
     ("fields", "the fields of a record"),
     ("present", "which optional fields of the record are present together"),
+    ("copula", "the fields whose ranks depend on one another, and how"),
 ];
 
 /// The key of a table beside the dataset's keys.
@@ -173,6 +174,8 @@ pub(crate) fn read_table(
         rows,
         fields,
         present,
+        copula: None,
+        present_ranked: None,
         leaves,
         text_hash: folder.sum(),
         salt: tables.map_or(0, |_| purpose(stem, "table")),
@@ -181,6 +184,7 @@ pub(crate) fn read_table(
         maker: None,
     };
     dataset.each_leaf_mut(&mut |leaf| leaf.is_operand = operands.contains(&leaf.index));
+    copula::reader::read(root, &mut dataset)?;
     Ok(dataset)
 }
 
@@ -211,8 +215,6 @@ struct Seen {
     longest: u64,
     /// The table that its values are keys of.
     refers: Option<Referring>,
-    /// Its distribution, if it is known by its quantiles.
-    quantiles: Option<Arc<Quantiles>>,
 }
 
 struct Reader<'a> {
@@ -410,7 +412,6 @@ impl Reader<'_> {
             key: &mut |name| key(name, (dataset, rows, keys), self.tables, folder, depth),
             tables: OtherTables {
                 referring: &|name| referring(name, path, leaves, groups),
-                distributed: &|name| distributed(name, path, leaves, groups),
                 table: &|name| other_table(name, dataset, self.tables, folder, depth),
                 fan_out: self.fan_out.as_ref(),
             },
@@ -428,7 +429,6 @@ impl Reader<'_> {
             reach: values.reach(&kind),
             longest: longest(&values).unwrap_or(SHORT_BYTES),
             refers: values.referring(),
-            quantiles: values.quantiles(),
         });
         let mut leaf = Leaf::new(index, kind, values);
         leaf.most_in_record = position.elements.into();

@@ -16,7 +16,6 @@ use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
 use crate::draw::text::{email, localized};
-use crate::draw::value_spec::correlated;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::geometry::Shapes;
 use crate::draw::value_spec::intervals::Intervals;
@@ -62,8 +61,6 @@ type Find<'a, T> = &'a dyn Fn(&str) -> Result<T, Complaint>;
 pub(crate) struct OtherTables<'a> {
     /// Finds an earlier field that refers to another table.
     pub referring: Find<'a, (Operand, Referring)>,
-    /// Finds an earlier field whose distribution is known by its quantiles.
-    pub distributed: Find<'a, (Operand, Arc<Quantiles>)>,
     /// The other table of that name.
     pub table: Find<'a, Arc<Dataset>>,
     /// How the rows of this table follow from its parent's rows.
@@ -164,7 +161,9 @@ impl ValueSpec {
             "normal" | "lognormal" | "exponential" => {
                 numbers().and_then(|()| continuous(name, parameters, kind, path))
             }
-            "quantiles" => numbers().and_then(|()| correlated::read(parameters, around)),
+            "quantiles" => {
+                numbers().and_then(|()| Quantiles::read(parameters, kind, path).map(ValueSpec::Quantiles))
+            }
             "seasonal" => Seasonal::read(parameters, kind, path).map(ValueSpec::Seasonal),
             "poisson" | "geometric" => numbers().and_then(|()| counts(name, parameters, kind, path)),
             "sequence" => whole_numbers().and_then(|()| sequence(parameters, kind, path)),

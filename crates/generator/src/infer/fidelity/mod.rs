@@ -153,7 +153,7 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
     let (a, b): (Vec<Column<'_>>, Vec<Column<'_>>) =
         (ours.iter().map(|f| f.column()).collect(), same.iter().map(|f| f.column()).collect());
     let mut out = Vec::new();
-    for found in dependence::dependences(&a).into_iter().filter(|found| found.is_function) {
+    for found in dependence::dependences(&a) {
         let relation = format!("{} is a function of {}", a[found.of].name, a[found.by].name);
         // What the generated data cannot have, because their columns are others, they break.
         let [source, generated] =

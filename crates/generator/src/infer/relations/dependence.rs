@@ -1,7 +1,7 @@
-//! Columns of few distinct values that depend on one another: a city and its country, a rate and its code.
+//! Columns that an earlier one determines: the country of a city, the price of an article.
 //!
-//! The spec draws the dependent column by weights for each value of an earlier one, so that pairs of values occur
-//! as often as in the sample. Among several earlier columns the one counts that says most about it.
+//! The spec lists the value for each value of the earlier column. Among several earlier columns the one with the fewest
+//! values counts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,28 +16,20 @@ use crate::infer::sample::numbered::MAX_NUMBERED;
 use crate::infer::values::texts::Verbatim;
 
 /// The most distinct values of either column.
-const MAX_DISTINCT: usize = 256;
-
-/// The same if a column is a function of the other one: the price of an article.
 const MAX_KEYS: usize = MAX_NUMBERED;
 
 /// How often each value of the other column occurs on average, if a column is a function of that.
 const TIMES_EACH: usize = 4;
 
-/// The most pairs of values to list.
-const MAX_PAIRS: usize = 4096;
-
-/// How much the weights must differ from the weights of all rows, as a total variation distance.
+/// How far the values must be from those of all rows on average: a column with hardly any other value than one is
+/// a function of most.
 const MIN: f64 = 0.05;
 
-/// A column whose weights depend on an earlier one.
+/// A column that an earlier one determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dependence {
     pub of: usize,
     pub by: usize,
-    /// Whether each value of the other column has a single one of this: looked for where there are more values than
-    /// can have weights.
-    pub is_function: bool,
 }
 
 /// The values of a column as numbers of a list of few.
@@ -48,25 +40,16 @@ struct Categories<'a> {
     codes: Cow<'a, [u16]>,
 }
 
-/// Finds the columns that depend on an earlier one.
+/// Finds the columns that an earlier one determines.
 pub(crate) fn dependences(columns: &[Column<'_>]) -> Vec<Dependence> {
     let categories = by_column(columns.len(), |i| Categories::new(&columns[i]));
     let found = by_column(columns.len(), |of| {
-        let own = categories[of].as_ref().filter(|_| !is_sorted(&columns[of]))?;
-        let strengths = (0..of).filter(|by| usable(columns, of, *by)).filter_map(|by| {
+        let own = categories[of].as_ref().filter(|own| own.spread() > MIN && !is_sorted(&columns[of]))?;
+        let others = (0..of).filter(|by| usable(columns, of, *by)).filter_map(|by| {
             let others = categories[by].as_ref()?;
-            if own.len.max(others.len) > MAX_DISTINCT {
-                let strength = own.is_function_of(others).then(|| own.spread()).filter(|s| *s > MIN)?;
-                return Some((strength, by, true));
-            }
-            let table = Table::new(own, others);
-            let strength = table.strength();
-            // Of independent columns, too, the weights of a sample differ.
-            let noise = 0.5 * ((own.len * table.given.len()) as f64 / table.rows.max(1.0)).sqrt();
-            (strength > MIN + noise && table.pairs() <= MAX_PAIRS).then_some((strength, by, false))
+            own.is_function_of(others).then_some((others.len, by))
         });
-        let (_, by, is_function) = strengths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
-        Some(Dependence { of, by, is_function })
+        others.min().map(|(_, by)| Dependence { of, by })
     });
     found.into_iter().flatten().collect()
 }
@@ -96,29 +79,19 @@ pub(crate) fn values(columns: &[Column<'_>], dependence: Dependence, verbatim: V
     let (of, by) = (&columns[dependence.of], &columns[dependence.by]);
     let (own, others) = (Categories::new(of)?, Categories::new(by)?);
     let (names, keys) = (names(of, verbatim)?, names(by, verbatim)?);
-    let weights = |counts: &[u64]| {
-        let weights = names.iter().zip(counts).filter(|(_, n)| **n > 0);
-        let weights: Vec<String> = weights.map(|(name, n)| format!("{name} = {n}")).collect();
-        format!("{{ {} }}", weights.join(", "))
-    };
-    let (given, all) = if dependence.is_function {
-        let values = own.by_key(&others).unwrap_or_default();
-        let single =
-            |value: u16| format!("{{ {} = 1 }}", names.get(usize::from(value)).map_or("", String::as_str));
-        (values.into_iter().map(|value| value.map(single)).collect::<Vec<_>>(), own.counts())
-    } else {
-        let table = Table::new(&own, &others);
-        let of_key = |counts: &Vec<u64>| counts.iter().any(|n| *n > 0).then(|| weights(counts));
-        (table.given.iter().map(of_key).collect(), table.all)
-    };
+    let single =
+        |value: u16| format!("{{ {} = 1 }}", names.get(usize::from(value)).map_or("", String::as_str));
+    let given = own.by_key(&others).unwrap_or_default().into_iter().map(|value| value.map(single));
+    let all = names.iter().zip(own.counts()).filter(|(_, n)| *n > 0);
+    let all: Vec<String> = all.map(|(name, n)| format!("{name} = {n}")).collect();
     let given = keys.iter().zip(given);
     let given: Vec<String> =
         given.filter_map(|(key, weights)| Some(format!("{key} = {}", weights?))).collect();
     Some(format!(
-        "{{ weights_by = {{ field = {}, given = {{ {} }}, otherwise = {} }} }}",
+        "{{ weights_by = {{ field = {}, given = {{ {} }}, otherwise = {{ {} }} }} }}",
         quoted(by.name),
         given.join(", "),
-        weights(&all)
+        all.join(", ")
     ))
 }
 
@@ -188,7 +161,7 @@ impl<'a> Categories<'a> {
             && others.counts().iter().sum::<u64>() >= (TIMES_EACH * others.len) as u64
     }
 
-    /// How far its single values are from the weights of all rows on average, as [`Table::strength`].
+    /// How far single values are from the weights of all rows on average.
     fn spread(&self) -> f64 {
         let all = self.counts();
         let rows = all.iter().sum::<u64>().max(1) as f64;
@@ -201,47 +174,6 @@ impl<'a> Categories<'a> {
         self.codes.iter().for_each(|code| counts[usize::from(*code)] += 1);
         counts.truncate(self.len);
         counts
-    }
-}
-
-/// How often the values of a column occur with another column's values.
-struct Table {
-    /// For each value of the other column, the count of each of the column's values.
-    given: Vec<Vec<u64>>,
-    all: Vec<u64>,
-    rows: f64,
-}
-
-impl Table {
-    fn new(own: &Categories<'_>, others: &Categories<'_>) -> Self {
-        // Nulls count as a value, so that rows need no test.
-        let width = own.len + 1;
-        let mut counts = vec![0u32; width * (others.len + 1)];
-        for (code, other) in own.codes.iter().zip(&*others.codes) {
-            counts[usize::from(*other) * width + usize::from(*code)] += 1;
-        }
-        let line = |line: &[u32]| line[..own.len].iter().map(|n| u64::from(*n)).collect();
-        let given: Vec<Vec<u64>> = counts.chunks_exact(width).take(others.len).map(line).collect();
-        let mut all = vec![0; own.len];
-        given.iter().for_each(|line| all.iter_mut().zip(line).for_each(|(all, n)| *all += n));
-        let rows = all.iter().sum::<u64>() as f64;
-        Table { given, all, rows }
-    }
-
-    fn pairs(&self) -> usize {
-        self.given.iter().flatten().filter(|n| **n > 0).count()
-    }
-
-    /// The mean total variation distance between the weights given a value, and the weights of all rows.
-    fn strength(&self) -> f64 {
-        let mut apart = 0.0;
-        for counts in &self.given {
-            let sum = counts.iter().sum::<u64>() as f64;
-            let expected = self.all.iter().map(|n| *n as f64 / self.rows.max(1.0) * sum);
-            apart +=
-                counts.iter().zip(expected).map(|(n, expected)| (*n as f64 - expected).abs()).sum::<f64>();
-        }
-        apart / 2.0 / self.rows.max(1.0)
     }
 }
 

@@ -1,16 +1,16 @@
 //! An inferred spec as TOML.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use arrow_schema::DataType;
 
 use crate::error::Error;
 use crate::infer::by_column::by_column;
+use crate::infer::copula::{self, Fitted, Of};
 use crate::infer::notation::{quoted, rounded};
 use crate::infer::references::tables::Roles;
 use crate::infer::relations::Column;
-use crate::infer::relations::correlation;
 use crate::infer::relations::dependence;
 use crate::infer::relations::sums;
 use crate::infer::relations::together::{Together, together};
@@ -64,10 +64,11 @@ impl InferredSpec {
         });
         let columns: Vec<Column<'_>> = columns.collect();
         let together = together(&columns);
+        let found = self.found(&fields, &columns, together.as_ref(), &|i| role(i).is_none());
         if let Some(together) = &together {
-            let _ = write!(out, "{}", present(together, &columns));
+            let order = found.copula.as_ref().and_then(|copula| copula.order(Of::Present));
+            let _ = write!(out, "{}", present(together, &columns, order.unwrap_or_default()));
         }
-        let found = self.found(&fields, &columns);
         let written = by_column(fields.len(), |i| {
             let mut out = String::from("\n");
             if let Some(said) = role(i).and_then(|role| role.said.as_ref()) {
@@ -88,6 +89,10 @@ impl InferredSpec {
             out
         });
         out.extend(written);
+        if let Some(copula) = &found.copula {
+            let path = if path.starts_with("tables") { "tables.copula" } else { "copula" };
+            out.push_str(&copula.to_toml(path, &|i| fields[i].name.clone()));
+        }
         Ok(out)
     }
 
@@ -98,67 +103,38 @@ impl InferredSpec {
         out
     }
 
-    /// The relations of the columns.
-    fn found(&self, fields: &[&Inferred], columns: &[Column<'_>]) -> Found {
+    /// The relations of the columns. Those that are `together` are null together, and `is_free` says which columns may
+    /// depend on others.
+    fn found(
+        &self,
+        fields: &[&Inferred],
+        columns: &[Column<'_>],
+        together: Option<&Together>,
+        is_free: &dyn Fn(usize) -> bool,
+    ) -> Found {
         if self.sampled_rows() == 0 {
             return Found::default();
         }
-        let (sums, dependences) = (sums::sums(columns), dependence::dependences(columns));
-        let correlated = self.correlated(fields, columns, (&sums, &dependences));
-        Found { sums, dependences, correlated }
+        let (mut sums, dependences) = (sums::sums(columns), dependence::dependences(columns));
+        // A function says more than a difference that varies.
+        let is_function = |of: usize| dependences.iter().any(|found| found.of == of);
+        sums.retain(|sum| !is_function(sum.of) || sums::is_exact(columns, sum));
+        let is_free = |i: usize| is_free(i) && !is_function(i) && sums.iter().all(|sum| sum.of != i);
+        let (axes, values) = self.axes(fields, &is_free, together);
+        let copula = copula::fitted(axes);
+        Found { sums, dependences, values, copula }
     }
 
     /// How column `i` depends on others.
     fn related(&self, i: usize, columns: &[Column<'_>], found: &Found) -> Related {
-        let is_function = found.dependences.iter().any(|found| found.of == i && found.is_function);
-        // A function says more than a difference that varies.
-        let sum = found.sums.iter().find(|sum| sum.of == i);
-        let sum = sum.filter(|sum| !is_function || sums::is_exact(columns, sum));
-        let sum = sum.and_then(|sum| sums::values(columns, sum));
+        let sum = found.sums.iter().find(|sum| sum.of == i).and_then(|sum| sums::values(columns, sum));
         let by = found.dependences.iter().find(|found| sum.is_none() && found.of == i);
-        let follows = found.correlated.iter().find(|(of, _)| *of == i && sum.is_none() && by.is_none());
-        let keeps_nulls = match (by, follows) {
-            (Some(found), _) => dependence::keeps_nulls(&columns[found.by]),
-            (None, Some((_, follows))) => follows.keeps_nulls,
-            (None, None) => false,
-        };
-        let values = sum
-            .or_else(|| dependence::values(columns, *by?, self.verbatim))
-            .or_else(|| follows.map(|(_, follows)| follows.values.clone()));
+        let is_member = found.copula.as_ref().is_some_and(|copula| copula.has(Of::Field(i)));
+        let own = found.values.get(&i).filter(|_| sum.is_none() && by.is_none() && is_member);
+        let keeps_nulls = by.map_or(own.is_some(), |found| dependence::keeps_nulls(&columns[found.by]));
+        let values =
+            sum.or_else(|| dependence::values(columns, *by?, self.verbatim)).or_else(|| own.cloned());
         Related { values, keeps_nulls, ..Related::default() }
-    }
-
-    /// The columns whose ranks are correlated, each by its quantiles: those that follow another one, and those that
-    /// are followed.
-    fn correlated(
-        &self,
-        fields: &[&Inferred],
-        columns: &[Column<'_>],
-        (sums, dependences): (&[sums::Sum], &[dependence::Dependence]),
-    ) -> Vec<(usize, Follows)> {
-        let is_free =
-            |i: usize| sums.iter().all(|sum| sum.of != i) && dependences.iter().all(|found| found.of != i);
-        let mut found = correlation::correlations(columns, &is_free);
-        let involved: BTreeSet<usize> = found.iter().flat_map(|found| [found.of, found.by]).collect();
-        let involved: Vec<usize> = involved.into_iter().collect();
-        let quantiles = by_column(involved.len(), |at| self.values_with(fields[involved[at]], true));
-        let quantiles: BTreeMap<usize, String> = involved
-            .into_iter()
-            .zip(quantiles)
-            .filter(|(_, values)| values.starts_with("{ quantiles = {"))
-            .collect();
-        found.retain(|found| quantiles.contains_key(&found.of) && quantiles.contains_key(&found.by));
-        let mut out: BTreeMap<usize, Follows> = BTreeMap::new();
-        for found in found {
-            let values =
-                quantiles.get(&found.of).and_then(|values| found.follows(values, columns[found.by].name));
-            let keeps_nulls = dependence::keeps_nulls(&columns[found.by]);
-            out.extend(values.map(|values| (found.of, Follows { values, keeps_nulls })));
-            if let Some(values) = quantiles.get(&found.by) {
-                out.entry(found.by).or_insert_with(|| Follows { values: values.clone(), keeps_nulls: true });
-            }
-        }
-        out.into_iter().collect()
     }
 
     /// Writes everything of a field except the name, under the TOML table `path`.
@@ -215,7 +191,7 @@ impl InferredSpec {
     }
 
     /// The findings about a leaf besides its sample.
-    fn around(&self, field: &Inferred) -> Around {
+    pub(super) fn around(&self, field: &Inferred) -> Around {
         let mut around = Around { n: self.rows.unwrap_or(0), ..Around::default() };
         if let Some(there) = field.there.as_ref().filter(|_| field.may_follow_rows()) {
             let rows = self.ranges.iter().flat_map(|(first, n)| *first..first + n);
@@ -242,7 +218,7 @@ impl InferredSpec {
     }
 
     /// The `values` of a leaf; numbers `by_quantiles`, if that is wanted and they are not something simpler.
-    fn values_with(&self, field: &Inferred, by_quantiles: bool) -> String {
+    pub(super) fn values_with(&self, field: &Inferred, by_quantiles: bool) -> String {
         let around = || Around { by_quantiles, ..self.around(field) };
         let InferredKind::Leaf { kind, stored, values, .. } = &field.kind else { return String::new() };
         match values {
@@ -313,20 +289,14 @@ fn of_different_keys(entries: &[Inferred], lengths: &BTreeMap<u32, u64>) -> BTre
     out
 }
 
-/// The quantiles of a column that follows another one, or is followed.
-struct Follows {
-    values: String,
-    /// Whether its nulls are drawn together with other fields' nulls.
-    keeps_nulls: bool,
-}
-
 /// The relations of the columns of a record.
 #[derive(Default)]
 struct Found {
     sums: Vec<sums::Sum>,
     dependences: Vec<dependence::Dependence>,
-    /// Those that follow another column or are followed.
-    correlated: Vec<(usize, Follows)>,
+    /// The values of columns that may be members of the copula.
+    values: BTreeMap<usize, String>,
+    copula: Option<Fitted>,
 }
 
 /// How a field of the record depends on others.
@@ -342,10 +312,13 @@ struct Related {
     is_key: bool,
 }
 
-/// The `present` of the record.
-fn present(together: &Together, columns: &[Column<'_>]) -> String {
+/// The `present` of the record, in this order of its combinations.
+fn present(together: &Together, columns: &[Column<'_>], order: &[String]) -> String {
     let mut out = "present = [\n".to_owned();
-    for (mask, n) in &together.combinations {
+    let mut combinations: Vec<(&u32, &u64)> = together.combinations.iter().collect();
+    let place = |mask: &u32| order.iter().position(|known| *known == mask.to_string());
+    combinations.sort_by_key(|(mask, _)| place(mask));
+    for (mask, n) in combinations {
         let there = together.fields.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1);
         let names: Vec<String> = there.map(|(_, i)| quoted(columns[*i].name)).collect();
         // Writing to a string cannot fail.

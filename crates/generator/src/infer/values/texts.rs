@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::draw::text::pattern::Pattern;
 use crate::infer::notation::quoted;
 use crate::infer::values::lengths::lengths;
@@ -332,6 +334,12 @@ impl TextSample {
             *names.get_mut(usize::from(*number))? = quoted(&shown);
         }
         Some(names)
+    }
+
+    /// The listed values by their hashes, each as [`values`](Self::values) writes it, with its count.
+    pub(crate) fn named(&self, verbatim: Verbatim) -> Option<Vec<(u64, String, u64)>> {
+        let named = |(text, shown, n): (&String, String, u64)| (xxh3_64(text.as_bytes()), quoted(&shown), n);
+        self.is_listed().then(|| self.shown(verbatim).into_iter().map(named).collect())
     }
 
     /// The distinct values, each as it is or made up, with its count.

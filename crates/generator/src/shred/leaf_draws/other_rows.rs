@@ -88,6 +88,22 @@ struct OtherTable<'a> {
 const VERSION: u64 = 0xD6E8_FEB8_6659_FD93;
 
 impl OtherTable<'_> {
+    /// The seed of the draws of a leaf in this version.
+    fn seed_of(&self, leaf: usize) -> u64 {
+        let version = if self.changing.get(leaf) == Some(&true) { u64::from(self.version) } else { 0 };
+        self.dataset.seeded(self.seed) ^ version.wrapping_mul(VERSION)
+    }
+
+    /// The ranks that the values of a leaf in `rows` follow, if they follow some.
+    fn ranks(&self, leaf: &Leaf, rows: &[u64]) -> Vec<f64> {
+        let (Some(ranked), Some(copula)) = (&leaf.ranked, &self.dataset.copula) else { return Vec::new() };
+        let mut all = match self.seed_of(leaf.index) == self.dataset.seeded(self.seed) {
+            true => copula.ranks(rows, self.dataset.seeded(self.seed)),
+            false => copula.drawn(rows, &|leaf| self.seed_of(leaf)),
+        };
+        if ranked.member < all.len() { all.swap_remove(ranked.member) } else { Vec::new() }
+    }
+
     /// Appends the values of `leaf` in `rows` of the table. A value that the column cannot hold is replaced; the
     /// first one is returned.
     fn rows_of(
@@ -104,8 +120,8 @@ impl OtherTable<'_> {
             misfit = misfit.or(self.rows_of((field, leaf), rows, &mut buffer));
             operands.push(values(leaf, &buffer, 0));
         }
-        let version = if self.changing.get(leaf.index) == Some(&true) { u64::from(self.version) } else { 0 };
-        let seed = self.dataset.seeded(self.seed) ^ version.wrapping_mul(VERSION);
+        let seed = self.seed_of(leaf.index);
+        let ranks = self.ranks(leaf, rows);
         let stream = |row: u64| Stream::new(seed, field.value_draws, row / BLOCK_ROWS);
         let draws = |n: usize| Draws {
             stream: stream(0),
@@ -115,7 +131,11 @@ impl OtherTable<'_> {
             operands: &operands,
             wanted: 0..n,
             seed: self.seed,
+            ranks: &ranks,
         };
+        if leaf.ranked.is_some() {
+            return misfit.or(leaf.draw(&draws(rows.len()), out));
+        }
         if !leaf.values.draws() {
             return misfit.or(leaf.draw(&draws(rows.len()), out));
         }

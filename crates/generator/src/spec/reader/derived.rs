@@ -118,7 +118,6 @@ impl Reader<'_> {
             reach: values.reach(&kind),
             longest: crate::spec::value_length::longest(&values).unwrap_or(SHORT_BYTES),
             refers: None,
-            quantiles: None,
         });
         field(parent, name, Nulls::Never, levels, Kind::Leaf(Box::new(Leaf::new(index, kind, values))))
     }

@@ -58,12 +58,7 @@ fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_
         folder,
         operand: &mut |_| Err(not_here()),
         key: &mut |_| Err(not_here()),
-        tables: OtherTables {
-            referring: &|_| Err(not_here()),
-            distributed: &|_| Err(not_here()),
-            table: &|_| Err(not_here()),
-            fan_out: None,
-        },
+        tables: OtherTables { referring: &|_| Err(not_here()), table: &|_| Err(not_here()), fan_out: None },
         in_list: false,
     };
     ReferencedKey::new(&ValueSpec::read(node, &mut around).ok()?)

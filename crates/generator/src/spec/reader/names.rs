@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::draw::expression::Operand;
-use crate::draw::quantiles::Quantiles;
 use crate::draw::value_spec::ReferencedKey;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::FoundKey;
@@ -67,21 +66,6 @@ pub(super) fn referring(
     let advice = "name an earlier field with `ref` values, or with the key of the parent";
     let refers = refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
     Ok((operand, refers))
-}
-
-/// Finds the field `name` as [`operand`] does, if its distribution is known by its quantiles.
-pub(super) fn distributed(
-    name: &str,
-    path: &str,
-    leaves: &[Seen],
-    groups: &HashMap<String, Levels>,
-) -> Result<(Operand, Arc<Quantiles>), Complaint> {
-    let operand = operand(name, path, leaves, groups)?;
-    let quantiles = leaves.get(operand.leaf).and_then(|seen| seen.quantiles.clone());
-    let advice = "name an earlier field with `quantiles` values";
-    let quantiles =
-        quantiles.ok_or_else(|| (format!("{name} is not drawn by quantiles"), advice.to_owned()))?;
-    Ok((operand, quantiles))
 }
 
 /// Finds the key `name`, which is a dataset and one of its fields. `own` are the name, rows and keys of the

@@ -1,0 +1,313 @@
+//! Ranks of several fields that depend on one another: a Gaussian copula, with tables of counts where ranks depend in
+//! another way.
+//!
+//! A member is the rank of a field's value, from 0 to 1, or whether it is null, or the place of the row. Each has a
+//! normal score for each row; the scores are correlated. The share of normal values below a score is the rank, unless
+//! the member depends `by` another one: then the bin of that one's rank chooses how often each bin of this rank occurs.
+//! A row's ranks depend on the seed and its number alone. Each field makes its value of its rank by its own
+//! distribution, which stays as it is.
+
+pub(crate) mod reader;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::random::normal::{normal_quantile, normal_share};
+use crate::random::rng::{Sequence, Stream};
+use crate::random::ziggurat::normal;
+use crate::shred::block::BLOCK_ROWS;
+
+/// A score of which less is left depends on others alone, apart from rounding.
+const NOTHING: f64 = 0.01;
+
+/// The most rows whose ranks are spread evenly, and the most of them times the members: each takes 8 bytes.
+const MAX_EVEN_ROWS: u64 = 1 << 16;
+const MAX_EVEN: u64 = 1 << 22;
+
+/// The members, each after those that it depends on.
+#[derive(Debug, Default)]
+pub(crate) struct Copula {
+    pub members: Vec<Member>,
+    /// The rows of the dataset, if they are so few that ranks are spread evenly over them.
+    pub even_rows: Option<u64>,
+    /// The evenly spread ranks for a seed.
+    pub even: Mutex<Option<(u64, Arc<Vec<Vec<f64>>>)>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub scores: Scores,
+    /// The weights of the independent scores of all members up to this one.
+    pub factors: Vec<f64>,
+    pub by: Option<By>,
+    /// The rows that have a value, if another member says which.
+    pub there: Option<There>,
+}
+
+/// The member that says which rows have a value, and the ranks of it with which they do.
+#[derive(Debug)]
+pub(crate) struct There {
+    pub member: usize,
+    pub ranks: Vec<(f64, f64)>,
+}
+
+/// Where the independent scores of a member come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scores {
+    /// Normal draws, with the seed of the field's leaf.
+    Drawn { leaf: usize, purpose: u64 },
+    /// The place of the row among so many; after the last one it starts again.
+    Rows(u64),
+}
+
+/// How the ranks of a member depend on the ranks of one before it.
+#[derive(Debug)]
+pub(crate) struct By {
+    pub member: usize,
+    /// Where the bins of that one's ranks, and of this one's, begin and end: from 0 to 1.
+    pub of: Vec<f64>,
+    pub own: Vec<f64>,
+    /// For each bin of that one, the shares below the ends of this one's bins.
+    pub below: Vec<Vec<f64>>,
+}
+
+/// The factors of scores with these correlations, each with the ones before it: Cholesky's, row by row. A row of which
+/// others determine more than the share `known` is shortened; the greatest excess comes with the factors.
+pub(crate) fn factors(correlations: &[Vec<f64>], known: f64) -> (Vec<Vec<f64>>, f64) {
+    let mut all: Vec<Vec<f64>> = Vec::new();
+    let mut most: f64 = 0.0;
+    for with in correlations {
+        let mut row: Vec<f64> = Vec::with_capacity(with.len() + 1);
+        for (correlation, other) in with.iter().zip(&all) {
+            let before: f64 = row.iter().zip(other).map(|(a, b)| a * b).sum();
+            let size = other.last().copied().unwrap_or(1.0);
+            row.push(if size > NOTHING { (correlation - before) / size } else { 0.0 });
+        }
+        let sum: f64 = row.iter().map(|factor| factor * factor).sum();
+        most = most.max(sum - known);
+        // A copy stays one.
+        let known = if with.iter().any(|correlation| correlation.abs() == 1.0) { 1.0 } else { known };
+        if sum > known {
+            let shorter = (known / sum).sqrt();
+            row.iter_mut().for_each(|factor| *factor *= shorter);
+        }
+        row.push((1.0 - sum.min(known)).sqrt());
+        all.push(row);
+    }
+    (all, most)
+}
+
+impl Copula {
+    /// The ranks of all members in `rows` of the dataset with this seed, from 0 to below 1.
+    pub(crate) fn ranks(&self, rows: &[u64], seed: u64) -> Vec<Vec<f64>> {
+        let Some(n) = self.even_rows else { return self.drawn(rows, &|_| seed) };
+        let even = self.spread_evenly(n, seed);
+        let is_even = |row: &u64| *row < n;
+        let mut ranks = match rows.iter().all(is_even) {
+            true => vec![vec![0.0; rows.len()]; self.members.len()],
+            false => self.drawn(rows, &|_| seed),
+        };
+        for (ranks, even) in ranks.iter_mut().zip(even.iter()) {
+            for (rank, row) in ranks.iter_mut().zip(rows) {
+                *rank = even.get(*row as usize).copied().unwrap_or(*rank);
+            }
+        }
+        ranks
+    }
+
+    /// The ranks of all rows, each member's at equal distances.
+    fn spread_evenly(&self, n: u64, seed: u64) -> Arc<Vec<Vec<f64>>> {
+        let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*even {
+            Some((known, ranks)) if *known == seed => ranks.clone(),
+            _ => {
+                let rows: Vec<u64> = (0..n).collect();
+                let ranks = Arc::new(self.of_scores(&self.independent(&rows, &|_| seed), true));
+                *even = Some((seed, ranks.clone()));
+                ranks
+            }
+        }
+    }
+
+    /// The ranks of all members in `rows`, drawn row by row. `seed` is the seed of a leaf's draws.
+    pub(crate) fn drawn(&self, rows: &[u64], seed: &dyn Fn(usize) -> u64) -> Vec<Vec<f64>> {
+        self.of_scores(&self.independent(rows, seed), false)
+    }
+
+    /// The independent scores of each member.
+    fn independent(&self, rows: &[u64], seed: &dyn Fn(usize) -> u64) -> Vec<Vec<f64>> {
+        let independent = |member: &Member| match member.scores {
+            Scores::Rows(n) => {
+                let share = |row: &u64| ((row % n.max(1)) as f64 + 0.5) / n.max(1) as f64;
+                rows.iter().map(|row| normal_quantile(share(row))).collect()
+            }
+            Scores::Drawn { leaf, purpose } => {
+                let seed = seed(leaf);
+                let mut block = rows.first().map_or(0, |row| row / BLOCK_ROWS);
+                let mut stream = Stream::new(seed, purpose, block);
+                let score = |row: &u64| {
+                    if row / BLOCK_ROWS != block {
+                        block = row / BLOCK_ROWS;
+                        stream = Stream::new(seed, purpose, block);
+                    }
+                    normal(&mut Sequence::new(stream.draw(row % BLOCK_ROWS)))
+                };
+                rows.iter().map(score).collect()
+            }
+        };
+        self.members.iter().map(independent).collect()
+    }
+
+    /// The ranks for independent normal scores of each member; `even` spreads each member's ranks evenly.
+    pub(crate) fn of_scores(&self, independent: &[Vec<f64>], even: bool) -> Vec<Vec<f64>> {
+        let n = independent.first().map_or(0, Vec::len);
+        let mut ranks: Vec<Vec<f64>> = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            let mut own = vec![0.0; n];
+            for (factor, scores) in
+                member.factors.iter().zip(independent).filter(|(factor, _)| **factor != 0.0)
+            {
+                own.iter_mut().zip(scores).for_each(|(own, score)| *own += factor * score);
+            }
+            own.iter_mut().for_each(|own| *own = normal_share(*own));
+            if let Some(by) = &member.by
+                && let Some(others) = ranks.get(by.member)
+            {
+                own.iter_mut().zip(others).for_each(|(own, other)| *own = by.rank(*other, *own));
+            }
+            if even {
+                spread(&mut own, |_| true);
+            }
+            // Shares count to below 1.
+            own.iter_mut().for_each(|own| *own = own.clamp(0.0, 1.0 - f64::EPSILON));
+            ranks.push(own);
+        }
+        // A field's values are spread over the rows that have one.
+        for (i, member) in self.members.iter().enumerate().filter(|_| even) {
+            let Some(there) = &member.there else { continue };
+            let Some(others) = ranks.get(there.member).cloned() else { continue };
+            let has = |rank: f64| there.ranks.iter().any(|(low, high)| (*low..*high).contains(&rank));
+            if let Some(own) = ranks.get_mut(i) {
+                spread(own, |row| others.get(row).is_none_or(|rank| has(*rank)));
+            }
+        }
+        ranks
+    }
+}
+
+/// Replaces the ranks of some rows by places at equal distances in the same order.
+fn spread(ranks: &mut [f64], wanted: impl Fn(usize) -> bool) {
+    let mut order: Vec<usize> = (0..ranks.len()).filter(|row| wanted(*row)).collect();
+    order.sort_by(|a, b| ranks[*a].total_cmp(&ranks[*b]));
+    let n = order.len().max(1) as f64;
+    order.into_iter().enumerate().for_each(|(place, row)| ranks[row] = (place as f64 + 0.5) / n);
+}
+
+/// Whether so few rows and members are spread evenly.
+pub(crate) fn is_even(rows: u64, members: usize) -> bool {
+    rows <= MAX_EVEN_ROWS && rows.saturating_mul(members as u64) <= MAX_EVEN
+}
+
+/// The bin of a rank.
+#[inline]
+pub(crate) fn bin(edges: &[f64], rank: f64) -> usize {
+    edges.partition_point(|edge| *edge <= rank).saturating_sub(1).min(edges.len().saturating_sub(2))
+}
+
+/// The place of `value` on the line through the points of two lists in rising order.
+fn along(from: &[f64], to: &[f64], value: f64) -> f64 {
+    let at = bin(from, value);
+    match (from.get(at..at + 2), to.get(at..at + 2)) {
+        (Some([low, high]), Some([first, last])) if high > low => {
+            first + (last - first) * ((value - low) / (high - low)).clamp(0.0, 1.0)
+        }
+        (_, Some([first, _])) => *first,
+        _ => value,
+    }
+}
+
+impl By {
+    /// The rank whose share among rows with the `other` rank is `share`.
+    #[inline]
+    pub(crate) fn rank(&self, other: f64, share: f64) -> f64 {
+        self.below.get(bin(&self.of, other)).map_or(share, |below| along(below, &self.own, share))
+    }
+
+    /// The share of lower ranks among rows with the `other` rank.
+    pub(crate) fn share(&self, other: f64, rank: f64) -> f64 {
+        self.below.get(bin(&self.of, other)).map_or(rank, |below| along(&self.own, below, rank))
+    }
+}
+
+/// The shares below the ends of bins that occur as often as counted; without any, those of the bins' widths.
+pub(crate) fn shares_below(counts: &[f64], own: &[f64]) -> Vec<f64> {
+    let all: f64 = counts.iter().sum();
+    if all <= 0.0 {
+        return own.to_vec();
+    }
+    let mut sum = 0.0;
+    let mut below = vec![0.0];
+    below.extend(counts.iter().map(|n| {
+        sum += n;
+        (sum / all).min(1.0)
+    }));
+    below
+}
+
+/// The edges of `n` bins of equal width.
+pub(crate) fn even(n: usize) -> Vec<f64> {
+    (0..=n).map(|i| i as f64 / n.max(1) as f64).collect()
+}
+
+/// How a leaf makes its values of the ranks of a member.
+#[derive(Debug)]
+pub(crate) struct Ranked {
+    pub member: usize,
+    /// Of values from a list: the ranks below each value and up to it, in the order of the ranks, and its number in the
+    /// dictionary.
+    pub ends: Vec<f64>,
+    pub numbers: Vec<u32>,
+}
+
+impl Ranked {
+    /// The number of the value of a rank in the dictionary.
+    #[inline]
+    pub(crate) fn number(&self, rank: f64) -> u32 {
+        self.numbers.get(bin(&self.ends, rank)).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_have_the_correlations_and_impossible_ones_are_shortened() {
+        let wanted = [vec![], vec![0.8], vec![-0.5, 0.1]];
+        let (found, excess) = factors(&wanted, 1.0);
+        assert!(excess <= 0.0);
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        for (i, with) in wanted.iter().enumerate() {
+            assert!((product(&found[i], &found[i]) - 1.0).abs() < 1e-12);
+            for (j, correlation) in with.iter().enumerate() {
+                assert!((product(&found[i], &found[j]) - correlation).abs() < 1e-12);
+            }
+        }
+        let (found, excess) = factors(&[vec![], vec![0.9], vec![-0.9, 0.9]], 1.0);
+        assert!(excess > 1.0 && (product(&found[2], &found[2]) - 1.0).abs() < 1e-12);
+        // A copy of the first one says nothing more.
+        assert_eq!(factors(&[vec![], vec![1.0], vec![0.5, 0.5]], 0.9).0[1], [1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_table_chooses_the_bins_and_its_inverse_finds_the_share() {
+        let own = even(3);
+        let below = vec![shares_below(&[0.0, 1.0, 3.0], &own), shares_below(&[0.0; 3], &own)];
+        let by = By { member: 0, of: even(2), own, below };
+        for (other, share, rank) in
+            [(0.2, 0.0, 1.0 / 3.0), (0.2, 0.25, 2.0 / 3.0), (0.2, 0.625, 5.0 / 6.0), (0.9, 0.3, 0.3)]
+        {
+            assert!((by.rank(other, share) - rank).abs() < 1e-12, "{other} {share}");
+            assert!((by.share(other, rank) - share).abs() < 1e-12, "{other} {share}");
+        }
+    }
+}
