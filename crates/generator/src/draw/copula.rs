@@ -23,6 +23,9 @@ const NOTHING: f64 = 0.01;
 const MAX_EVEN_ROWS: u64 = 1 << 16;
 const MAX_EVEN: u64 = 1 << 22;
 
+/// For each member the ranks of all rows.
+type Ranks = Vec<Vec<f64>>;
+
 /// The members, each after those that it depends on.
 #[derive(Debug, Default)]
 pub(crate) struct Copula {
@@ -30,7 +33,7 @@ pub(crate) struct Copula {
     /// The rows of the dataset, if they are so few that ranks are spread evenly over them.
     pub even_rows: Option<u64>,
     /// The evenly spread ranks for a seed.
-    pub even: Mutex<Option<(u64, Arc<Vec<Vec<f64>>>)>>,
+    pub even: Mutex<Option<(u64, Arc<Ranks>)>>,
 }
 
 #[derive(Debug)]
@@ -115,7 +118,7 @@ impl Copula {
     }
 
     /// The ranks of all rows, each member's at equal distances.
-    fn spread_evenly(&self, n: u64, seed: u64) -> Arc<Vec<Vec<f64>>> {
+    fn spread_evenly(&self, n: u64, seed: u64) -> Arc<Ranks> {
         let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
         match &*even {
             Some((known, ranks)) if *known == seed => ranks.clone(),

@@ -165,10 +165,10 @@ impl Fitted {
         if !matches!(self.axis(0).of, Of::Rows(_)) {
             return;
         }
-        for i in 1..correlations.len() {
+        for (i, with) in correlations.iter_mut().enumerate().skip(1) {
             if self.axis(i).is_sorted {
-                correlations[i].fill(0.0);
-                correlations[i][0] = 1.0;
+                with.fill(0.0);
+                with[0] = 1.0;
             }
         }
     }
