@@ -111,7 +111,7 @@ pub struct ScopedThread<'scope, T>(Kind<'scope, T>);
 #[derive(Debug)]
 enum Kind<'scope, T> {
     OfSystem(ScopedJoinHandle<'scope, T>),
-    /// A thread of a simulation: what it returned, or its panic.
+    /// A thread of a simulation, with its result or panic once it has ended.
     Simulated {
         name: String,
         returned: Arc<Mutex<Option<std::thread::Result<T>>>>,
@@ -128,7 +128,7 @@ impl<T> ScopedThread<'_, T> {
     }
 }
 
-/// A thread that was started with a stack of its own size, for example.
+/// For threads that the caller started, for example with another stack size.
 impl<'scope, T> From<ScopedJoinHandle<'scope, T>> for ScopedThread<'scope, T> {
     fn from(thread: ScopedJoinHandle<'scope, T>) -> Self {
         Self(Kind::OfSystem(thread))
