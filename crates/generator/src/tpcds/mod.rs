@@ -1,10 +1,10 @@
 //! The 24 tables of TPC-DS: the rows of the crate `tpcdsgen`, pages written by our encoder.
 //!
 //! (TPC Benchmark DS, revision 4.0.0, section 2.) `tpcdsgen-arrow` makes the rows of a chunk of keys as Arrow batches,
-//! whose columns are appended to those of the pages. Numbers from a small range (days, quantities, keys of small
-//! tables) are stored as indices of a sorted dictionary that is known in advance.
+//! and we append their values to the pages. Numbers from a small range (days, quantities, keys of small tables) are
+//! stored as indices of a sorted dictionary that is known in advance.
 //!
-//! `dbgen_version` is left out: its only row states when and by which command it was made.
+//! We leave out `dbgen_version`: its only row states when and by which command it was made.
 
 mod columns;
 mod orders;
