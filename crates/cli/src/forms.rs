@@ -9,8 +9,7 @@
 //! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t
 //! ```
 //!
-//! Words that stand for themselves are left as they are, so that each message of the parser names what the user
-//! typed.
+//! All other words stay as they are, so that the parser's messages name what the user typed.
 
 use std::ffi::{OsStr, OsString};
 

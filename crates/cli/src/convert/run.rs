@@ -57,7 +57,7 @@ struct Converted<'a> {
     ordered: Option<Ordered>,
 }
 
-/// What was written.
+/// The bytes and files written so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Written {
     pub bytes: u64,
@@ -65,7 +65,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Counts a file of so many bytes.
+    /// Counts a file of `bytes` bytes.
     pub(super) fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.files += 1;

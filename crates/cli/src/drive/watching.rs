@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What is shown, stored and served while a load test runs.
+/// What to show, store and serve while a load test runs.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Watching")]
 pub(crate) struct WatchArgs {
@@ -78,7 +78,7 @@ mod observers {
         }
     }
 
-    /// A new file for what is written second by second.
+    /// Creates the file that grows second by second.
     fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + use<>, Error> {
         flame::may_replace(path, begins, &format!("{option} {}", path.display()))?;
         File::create(path).map_err(|error| {

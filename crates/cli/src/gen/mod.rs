@@ -110,8 +110,8 @@ pub(crate) struct GenArgs {
     #[command(flatten)]
     dataset: DatasetArgs,
     /// A directory for the files (created if missing), a name ending in .parquet for a single file, a device
-    /// like /dev/null, or - for standard output. s3://BUCKET/PREFIX, gs:// and az:// stand for folders in
-    /// stores, and for single objects if they end in .parquet; they need the full build.
+    /// like /dev/null, or - for standard output. s3://BUCKET/PREFIX, gs:// and az:// name folders in
+    /// stores, or single objects if they end in .parquet; they need the full build.
     #[arg(long, short, default_value = ".")]
     out: PathBuf,
     /// The seed of all random values. Tables of TPC-H and TPC-DS always have the same rows.

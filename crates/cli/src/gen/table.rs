@@ -4,7 +4,7 @@
 //! command ─ hash of all that determines its rows ─▶ TABLE/run-HASH/ ─ files, kept if complete ─▶ commit, once for each hash
 //! ```
 //!
-//! A run that was killed finds its complete files, and what it committed, by the same hash.
+//! After a kill, the same command finds its complete files and its commit by the same hash.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -114,7 +114,7 @@ struct TableLoad {
     /// Compare the table with the files before the load counts as complete.
     #[arg(long)]
     verify: bool,
-    /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
+    /// If they differ, report the missing rows and their row groups. PostgreSQL only.
     #[arg(long, requires = "verify")]
     locate: bool,
     /// Load files again that are recorded as loaded; not in mode create. By default, an append skips files
@@ -250,7 +250,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
     }
 }
 
-/// Loads what this run has to do of a load, or shows what it would do.
+/// Loads this run's share of a load, or shows the plan.
 fn load_share(
     args: &TableLoad,
     share: Share,

@@ -336,7 +336,7 @@ fn the_state_of_loads_is_shown() {
     let url = bench.server.url();
     let status = |more: &[&str]| sawmill(["load", "status", "--to", &url].iter().chain(more)).ok();
     assert_eq!(status(&[]).out, "no recorded loads\n");
-    // So many that the load is killed long before its end.
+    // Enough rows to kill the load long before its end.
     let rows = Path::new("gen:contacts?rows=20M");
     bench.load(Path::new("gen:events?rows=10"), "done", &[]).ok();
     let child = start(bench.args("load", rows, "under_way", &["--unit-rows", "5000"]));

@@ -492,7 +492,7 @@ mod tests {
         assert_eq!((known, bytes), sizes());
     }
 
-    /// Takes so many bytes, and then no more.
+    /// An output with room for this many bytes.
     struct Full(usize);
 
     impl Write for Full {

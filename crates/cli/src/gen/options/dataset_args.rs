@@ -79,7 +79,7 @@ impl DatasetArgs {
         self.like.len() > 1
     }
 
-    /// The files of which the dataset was inferred, if there are several.
+    /// The files that the dataset was inferred from, if there are several.
     pub(crate) fn learned_from(&self) -> &[PathBuf] {
         &self.learned_from
     }
