@@ -80,7 +80,7 @@ impl Pool {
     }
 
     /// Calls `each` for every item. Each thread creates a state when it takes its first item. An error raises `stop`,
-    /// after which no item is begun; `each` may look at it, too.
+    /// after which no item is begun; `each` may also look at it.
     ///
     /// # Errors
     /// The first error that `state` or `each` returns, or its panic.

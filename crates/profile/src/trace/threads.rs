@@ -66,8 +66,8 @@ impl From<ThreadFailure> for io::Error {
     }
 }
 
-/// Returns what `work` returns. If it panics, the error names the thread and repeats the panic's message; what the
-/// panic left half-changed must not be used any more.
+/// Returns the result of `work`. If it panics, the error names the thread and repeats the panic's message. Do not use
+/// data that the panic left half-changed.
 ///
 /// # Errors
 /// The error of `work`, or its panic.
@@ -79,7 +79,7 @@ pub fn caught<T, E: From<ThreadFailure>>(thread: &str, work: impl FnOnce() -> Re
     done.unwrap_or_else(|panic| Err(ThreadFailure::panicked(thread, panic.as_ref()).into()))
 }
 
-/// Panics in the thread or pool that the variable names, so that tests see what becomes of the others.
+/// Panics in the thread or pool that the variable names, so that tests see how the other threads end.
 fn panic_for_a_test(thread: &str) {
     #[cfg(debug_assertions)]
     {
@@ -254,9 +254,9 @@ impl<T: Send, E: From<ThreadFailure> + Send> Job<'_, T, E> {
     }
 }
 
-/// Runs `work` while a thread runs `companion`, which has to end soon after its flag is raised. That happens when
-/// `work` has ended, by a panic, too. The companion's result is missing if its thread panicked or could not be
-/// started: the work does not need it.
+/// Runs `work` while a thread runs `companion`. The companion's flag is raised when `work` ends or panics, and the
+/// companion then has to end soon. Its result is missing if its thread panicked or could not be started: the work
+/// does not need it.
 pub fn beside<C: Send, T>(
     name: &str,
     companion: impl FnOnce(&AtomicBool) -> C + Send,

@@ -68,7 +68,7 @@ pub fn is_simulated() -> bool {
     SEAT.try_with(|seat| seat.try_borrow().is_ok_and(|seat| seat.is_some())).unwrap_or(false)
 }
 
-/// Puts a seat back that was left, after a panic, too.
+/// Puts the previous seat back, even after a panic.
 struct Before(Option<Seat>);
 
 impl Drop for Before {
