@@ -35,7 +35,7 @@ pub(crate) struct Draws<'a> {
     pub operands: &'a [Values],
     /// The requested values; a block is drawn as a whole.
     pub wanted: Range<usize>,
-    /// The seed of the job, from which other tables draw, too.
+    /// The seed of the job; other tables also draw from it.
     pub seed: u64,
 }
 

@@ -35,7 +35,7 @@ const SAMPLE_KEYS: i64 = 1024;
 /// The rows of some keys, in order.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// A table, and what makes its rows.
+/// A table, its schema, and the function that opens its rows.
 pub(crate) struct Source {
     table: DsTable,
     schema: fn() -> SchemaRef,
@@ -89,7 +89,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().map(|source| source.table.get_name())
 }
 
-/// The columns of a table, the number of its rows, and what makes them.
+/// The columns of a table, the number of its rows, and their maker.
 type Made = (Vec<Column>, u64, Box<dyn RowMaker>);
 
 /// A table at a scale factor.
