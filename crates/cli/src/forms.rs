@@ -120,7 +120,7 @@ fn with_address(words: Vec<OsString>, rest: usize) -> Vec<OsString> {
     written
 }
 
-/// A command line for the records of loads: without servers, and without what may be secret in other addresses.
+/// A command line for the records of loads: without servers, and without possible secrets in other addresses.
 pub(crate) fn recorded(words: impl Iterator<Item = String>) -> String {
     let mut is_server = false;
     let words = words.skip(1).filter(|word| {

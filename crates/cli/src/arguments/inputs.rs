@@ -59,7 +59,7 @@ pub(crate) struct ColumnArgs {
 }
 
 impl ColumnArgs {
-    /// What does not depend on how the files were found.
+    /// Applies the options that do not depend on how the files were found.
     fn limited(&self, source: ParquetFiles, read_ahead: ReadAhead) -> ParquetFiles {
         source
             .compare_page_checksums(!self.no_page_checksums)

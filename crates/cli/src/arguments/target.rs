@@ -320,7 +320,7 @@ pub(crate) enum ModeArg {
 impl From<ModeArg> for Mode {
     fn from(mode: ModeArg) -> Self {
         match mode {
-            // What the records of the table say is known later.
+            // `adds_files` asks the table's records later.
             ModeArg::Auto | ModeArg::Create => Mode::Create,
             ModeArg::Append => Mode::Append,
             ModeArg::Truncate => Mode::Truncate,

@@ -21,7 +21,7 @@ pub(crate) struct OtherProgram {
     line: CommandLine,
 }
 
-/// What a program reports that it did.
+/// A program's report of its work.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 pub(crate) struct ReportedWork {
     pub rows: Option<u64>,

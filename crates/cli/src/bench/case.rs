@@ -99,7 +99,7 @@ pub(crate) struct Measured {
     pub stacks: Option<SampledStacks>,
 }
 
-/// What runs of other programs revealed.
+/// The other programs' versions, and one that reports nothing.
 #[derive(Default)]
 struct Notes {
     versions: BTreeMap<String, String>,

@@ -154,7 +154,7 @@ struct ParquetArgs {
 
 impl ConvertArgs {
     /// The output; the empty path if there is none, with --parse-only.
-    /// Takes the last of several files for the output if none is named. What exists is an input: only `--out`
+    /// Takes the last of several files for the output if none is named. An existing file is an input: only `--out`
     /// may replace it.
     ///
     /// # Errors

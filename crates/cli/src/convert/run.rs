@@ -136,7 +136,7 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     convert(args, format, source, Some((&rows, &order)), phases, &profile, console, cancel)
 }
 
-/// Prints what would be done.
+/// Prints the plan.
 fn explain(
     inputs: &Inputs,
     source: &dyn Source,
@@ -325,7 +325,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     Some(directory_of(&path).canonicalize().ok()?.join(path.file_name()?))
 }
 
-/// Whether the rows go to standard output, by whatever name: nothing else may then be written there.
+/// Whether `path` is standard output, under any name: then only rows may be written there.
 fn is_standard_output(path: &Path) -> bool {
     #[cfg(unix)]
     let same = {

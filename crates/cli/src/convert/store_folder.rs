@@ -38,8 +38,8 @@ pub(super) struct StoreFolder {
 }
 
 impl StoreFolder {
-    /// Lists the folder. Objects in it are an error unless an unfinished run left them or the user allows to replace
-    /// them; the layout must have their names.
+    /// Lists the folder. Objects in it are an error unless an unfinished run left them or the user allows replacing
+    /// them. Objects with names that `layout` does not use are always an error.
     pub(super) fn open(
         args: &ConvertArgs,
         url: &ObjectUrl,

@@ -121,7 +121,7 @@ pub(super) fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
     })
 }
 
-/// The error of a result whose rows are not what the server had acknowledged.
+/// Fails with a mismatch if the proof found violations: rows that are lost, changed, doubled or foreign.
 pub(super) fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
     if let Some(proof) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
         let advice = match proof.replaced {

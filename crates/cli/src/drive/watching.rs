@@ -37,8 +37,7 @@ mod observers {
     use crate::screen::flame;
 
     impl WatchArgs {
-        /// The observers. What goes wrong in them later is kept in the second part: look at it when the run has
-        /// ended.
+        /// The observers, and their later errors: look at these when the run has ended.
         ///
         /// # Errors
         /// A file cannot be created, or the port is taken.

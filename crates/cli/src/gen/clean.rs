@@ -19,7 +19,7 @@ use crate::screen::console::Console;
 /// store.
 ///
 /// Complete files stay, and so does the manifest that lists them: gen --resume continues from there. The next
-/// run with --resume or --overwrite cleans up, too. A run that is under way on this machine is an error.
+/// run with --resume or --overwrite also cleans up. A run that is under way on this machine is an error.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

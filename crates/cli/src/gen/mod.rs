@@ -126,8 +126,8 @@ pub(crate) struct GenArgs {
     /// The format of the files. Options about how files are written apply to parquet only.
     #[arg(long, value_enum, default_value = "parquet")]
     pub(crate) format: Format,
-    /// Make the files a new version of a Delta table in the folder --out, which is created if missing. They go
-    /// to a folder of their own, so that earlier versions stay. The same command again changes nothing. With
+    /// Make the files a new version of a Delta table in the folder --out, which is created if missing. Each run
+    /// writes to its own folder, so that earlier versions stay. The same command again changes nothing. With
     /// --overwrite, the new version has only these files. Needs the full build.
     #[arg(long, value_enum, value_name = "FORMAT")]
     table: Option<TableFormat>,
@@ -201,7 +201,7 @@ struct TableVersion {
     already_committed: bool,
 }
 
-/// What a run made, and how to say so.
+/// The result of a run for `--json`, and its text for people.
 #[derive(Debug)]
 pub(crate) struct Made {
     result: GenResult,

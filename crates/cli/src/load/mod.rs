@@ -285,7 +285,7 @@ fn load_share(
             let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
             if args.ddl || args.explain || args.dry_run {
                 reading.index = Some(IndexPlan::new(addressed, order, &place));
-                // How rows go into partitions depends on the order in which they come.
+                // The order of rows decides how they are split into partitions.
                 match order.partition_by.is_some() && !args.ddl {
                     true => Some(ordered(addressed, order, &place, &profile, console, cancel)?.0),
                     false => None,
@@ -375,7 +375,7 @@ impl TableLoad {
         self.table.apply(self.nested.apply(target)?)
     }
 
-    /// Whether mode auto appends. Parts, and what needs no server, take mode create.
+    /// Whether mode auto appends. Parts, and plans that need no server, take mode create.
     fn adds_files(
         &self,
         target: &Destination,

@@ -25,7 +25,7 @@ pub(crate) struct Reading {
     /// How rows were sorted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ordered: Option<Ordered>,
-    /// What reading the columns of all objects takes; with a condition, the pages with passing rows. `None`
+    /// The requests for the columns of all objects or, with a condition, for the pages with passing rows. `None`
     /// without objects.
     pub objects: Option<ObjectRequests>,
 }

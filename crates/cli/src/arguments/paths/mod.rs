@@ -177,7 +177,7 @@ fn is_iceberg_metadata(directory: &Path) -> bool {
     names.into_iter().any(|name| name.to_string_lossy().ends_with(ICEBERG))
 }
 
-/// What the names of an Iceberg table's metadata files end with.
+/// The end of the names of an Iceberg table's metadata files.
 pub(crate) const ICEBERG: &str = ".metadata.json";
 
 /// Refuses to take all files of a folder that a table format manages: some of them may be deleted from the

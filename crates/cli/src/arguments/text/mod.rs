@@ -342,8 +342,7 @@ pub(crate) fn has_text_extension(path: &Path) -> bool {
     text_kind(path).is_some()
 }
 
-/// What text files with this name are.
-/// What the extension of a file says of its content; `None` if that is not text.
+/// The kind of text by the extension, before a compressed file's; `None` if it is not text.
 pub(crate) fn text_kind(path: &Path) -> Option<TextKind> {
     let extension =
         |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());

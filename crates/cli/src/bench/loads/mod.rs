@@ -484,7 +484,7 @@ impl Surroundings for TablesOfOthers<'_> {
 }
 
 impl TablesOfOthers<'_> {
-    /// Completes a run's figures by what the other program left in its table.
+    /// Completes a run's figures from the table that the other program filled.
     fn inspect(
         &mut self,
         target: &Postgres,

@@ -59,7 +59,7 @@ pub(crate) struct LayoutArgs {
     /// spec reads is never replaced.
     #[arg(long)]
     overwrite: bool,
-    /// Generate nothing: all files have to be there.
+    /// Generate nothing: all files must exist.
     #[arg(skip)]
     finish: bool,
 }
