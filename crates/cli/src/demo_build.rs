@@ -1,4 +1,4 @@
-//! The demo's build: in place of what only the full build has, errors that say how to get it.
+//! The demo's build: in place of the full build's features, errors that say how to get it.
 //!
 //! The demo's build parses the options of `gen`, `footer`, `load` and `verify` as the full build does. It leaves
 //! out `convert`, `bench`, `drive`, CrateDB, Delta tables, stores, text, `--like`, TPC-H and flame graphs, and the

@@ -99,7 +99,7 @@ impl Error {
         Error { made_table: Some(true), ..self }
     }
 
-    /// What a load that failed with this error may have left: nothing (`None`), an unfinished load (`false`),
+    /// The possible remains of a load that failed with this error: none (`None`), an unfinished load (`false`),
     /// or a complete table (`true`).
     pub(crate) fn made_table(&self) -> Option<bool> {
         self.made_table

@@ -9,8 +9,7 @@
 //! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t
 //! ```
 //!
-//! Words that stand for themselves are left as they are, so that each message of the parser names what the user
-//! typed.
+//! All other words stay as they are, so that the parser's messages name what the user typed.
 
 use std::ffi::{OsStr, OsString};
 
@@ -121,7 +120,7 @@ fn with_address(words: Vec<OsString>, rest: usize) -> Vec<OsString> {
     written
 }
 
-/// A command line for the records of loads: without servers, and without what may be secret in other addresses.
+/// A command line for the records of loads: without servers, and without possible secrets in other addresses.
 pub(crate) fn recorded(words: impl Iterator<Item = String>) -> String {
     let mut is_server = false;
     let words = words.skip(1).filter(|word| {

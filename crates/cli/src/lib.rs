@@ -1,7 +1,7 @@
 //! The `sawmill` command: parses arguments, runs one sub-command, prints results and errors.
 //!
 //! It wires the libraries together. Each sub-command has a file or folder with its arguments, its calls to
-//! the libraries, and its output. The feature `full` adds what released binaries have over the demo's build.
+//! the libraries, and its output. Released binaries have the feature `full`, the demo's build does not.
 
 #![cfg_attr(
     not(feature = "full"),
@@ -90,7 +90,7 @@ struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Gen(r#gen::GenCommand),
-    /// Generate more rows like those of a sample: `gen --like SRC`, with all of its options.
+    /// Generate more rows like a sample: `gen --like SRC`, with all of its options.
     #[command(after_help = "\
 Examples:
   sawmill like trips.parquet --rows 1B --files 100 --out /tmp/trips
@@ -142,7 +142,7 @@ pub fn main() -> ExitCode {
 /// The words that start this command again, and its command line.
 static COMMAND: OnceLock<(Vec<OsString>, Vec<OsString>)> = OnceLock::new();
 
-/// The words that start this command again: a run that is measured is a process of its own.
+/// The words that start this command again, to measure a run in a separate process.
 #[cfg(feature = "full")]
 pub(crate) fn program() -> &'static [OsString] {
     COMMAND.get().map_or(&[], |(program, _)| program)

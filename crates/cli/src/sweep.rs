@@ -128,7 +128,7 @@ fn with_json_files(words: Vec<OsString>) -> Vec<OsString> {
         if at > bench && text == "--json" && words.peek().is_some_and(is_file) {
             written.push("--results".into());
         } else if at > bench && text == "--json" {
-            // `-` is standard output, which the flag alone means, too.
+            // `-` is standard output, as is the flag without a value.
             words.next_if(|(_, next)| next == "-");
             written.push(word);
         } else if let Some(file) = text.strip_prefix("--json=").filter(|_| at > bench) {

@@ -49,7 +49,7 @@ pub(crate) struct VerifyArgs {
     files: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
-    /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
+    /// If they differ, report the missing rows and their row groups. PostgreSQL only.
     #[arg(long)]
     locate: bool,
     /// The file of rejected rows that a load of these files wrote: leave these rows out. PostgreSQL only, but

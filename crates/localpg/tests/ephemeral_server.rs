@@ -30,8 +30,7 @@ fn setting(client: &mut Client, name: &str) -> String {
     client.query_one("select current_setting($1)", &[&name]).unwrap().get(0)
 }
 
-/// A directory that everyone may enter, because root's server runs as another account. No other test sees
-/// servers in it.
+/// A directory that everyone may enter, because root's server runs as another account. Each test has its own.
 fn shared_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();

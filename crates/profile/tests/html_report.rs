@@ -260,7 +260,7 @@ fn colours(page: &str, theme: usize) -> (Vec<[f64; 3]>, [f64; 3]) {
     ((0..8).map(|n| colour(&format!("s{n}"))).collect(), colour("panel"))
 }
 
-/// What is left of a colour with normal sight and without each kind of cone (Machado and others, 2009).
+/// How a colour looks with normal sight and without each kind of cone (Machado and others, 2009).
 const SIGHTS: [[[f64; 3]; 3]; 4] = [
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
     [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],

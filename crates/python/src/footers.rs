@@ -125,7 +125,7 @@ fn table(footer: &sawmill_footer::Footer) -> Result<RecordBatch, ArrowError> {
         ("encodings", names(|chunk| format!("{:?}", chunk.encodings()))),
         ("rows", numbers(|chunk| Some(chunk.row_group().num_rows()))),
         ("values", numbers(|chunk| Some(chunk.num_values()))),
-        // What is damaged in one chunk hides its own fact alone.
+        // A damaged statistic hides only this fact of its chunk.
         ("nulls", numbers(|chunk| chunk.null_count().ok().flatten())),
         ("compressed_bytes", numbers(|chunk| Some(chunk.compressed_size()))),
         ("uncompressed_bytes", numbers(|chunk| Some(chunk.uncompressed_size()))),

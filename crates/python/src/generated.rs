@@ -61,7 +61,7 @@ impl Iterator for Rows {
     fn next(&mut self) -> Option<Self::Item> {
         let end = self.end.min(self.next.saturating_add(self.batch_rows));
         let batch = self.dataset.batches(self.next..end, self.seed, self.batch_rows as usize).next()?;
-        // Batches of long strings are smaller. After an error nothing follows.
+        // Batches of long strings are smaller. An error ends the stream.
         self.next = batch.as_ref().map_or(self.end, |batch| self.next + batch.num_rows() as u64);
         Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }

@@ -9,7 +9,7 @@
 //! | `loading` | a load of a stream, and its rows as binary COPY |
 //! | `errors` | errors as exceptions with their parts |
 //!
-//! What works on files by name is written in Python, in `python/sawmill`, and calls the command.
+//! Functions that take file names are written in Python, in `python/sawmill`, and call the command.
 
 mod batches;
 mod errors;

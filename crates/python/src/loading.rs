@@ -48,7 +48,7 @@ pub(crate) fn load_stream(
     serde_json::to_string(&report).map_err(|error| raised(py, 1, &error.to_string(), "the report", ""))
 }
 
-/// Runs a load on a thread of its own, while this one looks for signals.
+/// Runs a load on a new thread, while the calling thread looks for signals.
 fn interruptible(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<LoadReport> + Send,

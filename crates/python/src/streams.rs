@@ -26,7 +26,7 @@ impl Stream {
         Self { open: Box::new(open) }
     }
 
-    /// The stream as a capsule; which schema is asked for changes nothing.
+    /// The stream as a capsule; `requested_schema` changes nothing.
     pub(crate) fn capsule<'py>(
         &self,
         py: Python<'py>,
@@ -39,7 +39,7 @@ impl Stream {
 
 #[pymethods]
 impl Stream {
-    /// The stream as a capsule. The schema is that of the rows, whatever schema is asked for, as the interface allows.
+    /// The stream as a capsule. It keeps the schema of the rows even if another is requested, as the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

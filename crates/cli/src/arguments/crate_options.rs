@@ -126,7 +126,7 @@ fn replicas(text: &str) -> Result<String, String> {
 }
 
 impl CrateArgs {
-    /// The loader's options, with its defaults for what was not given.
+    /// The loader's options, with its defaults for omitted ones.
     pub(crate) fn options(&self, batch_rows: Option<usize>) -> CrateOptions {
         CrateOptions {
             transport: self.transport.map(Into::into).unwrap_or_default(),

@@ -59,7 +59,7 @@ pub(crate) struct ColumnArgs {
 }
 
 impl ColumnArgs {
-    /// What does not depend on how the files were found.
+    /// Applies the options that do not depend on how the files were found.
     fn limited(&self, source: ParquetFiles, read_ahead: ReadAhead) -> ParquetFiles {
         source
             .compare_page_checksums(!self.no_page_checksums)
@@ -154,7 +154,7 @@ impl TextFound {
     }
 }
 
-/// An opened source, and what it needs while it is read.
+/// An opened source with the temporary files and stores that must outlive it.
 pub(crate) struct Inputs {
     rows: Rows,
     /// The phases of opening it.
@@ -219,7 +219,7 @@ impl Inputs {
         }
     }
 
-    /// What was found out about text; nothing for other sources.
+    /// The inferred dialect and column types of text; empty for other sources.
     pub(crate) fn text_found(&self) -> TextFound {
         match &self.rows {
             #[cfg(feature = "full")]

@@ -24,9 +24,9 @@ pub(crate) struct OrderArgs {
     /// order of the input, and rows without a time come last.
     #[arg(long, value_name = "COLUMN")]
     pub sort_by: Option<String>,
-    /// The directory for the index, which takes 48 bytes per row while it is built and 24 afterwards; of
+    /// The directory for the index, which takes 48 bytes per row while it is built and 24 afterwards; for
     /// text, 12 more and as much as the text. A killed run leaves it there, and the same command uses it
-    /// again [default: that of --out; for a load, the system's temporary directory].
+    /// again [default: the directory of --out; for a load, the system's temporary directory].
     #[arg(long, value_name = "DIR")]
     pub index_dir: Option<PathBuf>,
     /// The memory for entries and copies while the index is built, over all threads [default: 64MiB].
@@ -101,13 +101,13 @@ impl IndexPlan {
     }
 }
 
-/// What is known of rows in another order.
+/// The report about sorted rows, for people and for `--json`.
 #[derive(Serialize)]
 pub(crate) struct Ordered {
     /// 1 without partitions.
     pub partitions: usize,
     pub index_bytes: u64,
-    /// Whether it is one that a killed run has left.
+    /// Whether a killed run left the index.
     pub index_reused: bool,
     /// Whether the row groups were in order already, so that there was no index.
     pub in_order: bool,
@@ -140,8 +140,8 @@ impl Ordered {
     }
 }
 
-/// The partitions of a table of CrateDB as those of the index: `date_trunc('day', at)`, or a column. `None`
-/// for other parts of a date, by which the rows are sorted alone.
+/// Translates the partitions of a CrateDB table for the index: `date_trunc('day', at)`, or a column. `None` for
+/// other parts of a date: then the rows are only sorted.
 pub(crate) fn of_crate_db(text: &str) -> Option<PartitionedBy> {
     if let Ok(by) = text.parse() {
         return Some(by);

@@ -59,8 +59,7 @@ pub(crate) enum StrategyArg {
     Auto,
     /// All connections copy into one table.
     Direct,
-    /// Each connection copies into tables of its own, which become partitions of the table. With
-    /// --partition-by.
+    /// Each connection copies into its own tables, which become partitions of the table. With --partition-by.
     Staged,
 }
 

@@ -16,7 +16,7 @@ use crate::arguments::size_arg;
 use crate::error::Error;
 use crate::screen::phases;
 
-/// Where the table is. Both are required, except by a sub-command that has arguments of its own.
+/// Where the table is. Both are required, except by a sub-command with its own arguments.
 #[derive(Args, Debug)]
 pub(crate) struct TargetArgs {
     /// The server: postgres://user@host/database or crate://host:4200.
@@ -110,7 +110,7 @@ impl Destination {
         }
     }
 
-    /// Sets the key of mode upsert, and what it does with rows whose key the table has.
+    /// Sets the key of mode upsert, and how to treat rows whose key the table has. Ignored by CrateDB.
     pub(crate) fn key(self, key: &[String], on_conflict: OnConflict) -> Self {
         match self {
             Self::Postgres(postgres) => {
@@ -320,7 +320,7 @@ pub(crate) enum ModeArg {
 impl From<ModeArg> for Mode {
     fn from(mode: ModeArg) -> Self {
         match mode {
-            // What the records of the table say is known later.
+            // `adds_files` asks the table's records later.
             ModeArg::Auto | ModeArg::Create => Mode::Create,
             ModeArg::Append => Mode::Append,
             ModeArg::Truncate => Mode::Truncate,

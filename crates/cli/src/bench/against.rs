@@ -1,6 +1,6 @@
-//! Other programs as sides of a benchmark, and what they report of their work.
+//! Other programs as sides of a benchmark, and their own reports.
 //!
-//! A program can report what it did in the last line of its output, as a JSON object:
+//! A program can report its work in the last line of its output, as a JSON object:
 //! `{"rows": 1000, "checksum": "...", "bytes": 5000, "versions": {"duckdb": "1.4"}}`, each part optional.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(crate) struct OtherProgram {
     line: CommandLine,
 }
 
-/// What a program reports that it did.
+/// A program's report of its work.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 pub(crate) struct ReportedWork {
     pub rows: Option<u64>,

@@ -1,5 +1,4 @@
-//! One case: our counted runs and those of the other programs, interleaved, with measurements of ours from
-//! inside.
+//! One case: our counted runs interleaved with the other programs' runs. Ours are also measured from inside.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,7 +38,7 @@ pub(crate) struct Done {
     pub phase: PhaseReport,
     pub rows: Option<u64>,
     pub bytes: u64,
-    /// The size of what it stored, if that was asked for.
+    /// The bytes that it stored, if `bench` asked for them.
     pub stored: Option<u64>,
     pub checksum: Option<String>,
 }
@@ -56,7 +55,7 @@ pub(crate) trait Surroundings {
         Ok(())
     }
 
-    /// The same for one of our runs in a process of its own.
+    /// The same for one of our runs in a separate process.
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         Ok(Vec::new())
     }
@@ -89,7 +88,7 @@ impl Surroundings for Folders {
     }
 }
 
-/// A measured case, and what was learned on the way.
+/// A measured case, with versions, folders and stacks for the report.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub case: Case,
@@ -100,11 +99,11 @@ pub(crate) struct Measured {
     pub stacks: Option<SampledStacks>,
 }
 
-/// What runs of other programs revealed.
+/// The other programs' versions, and one that reports nothing.
 #[derive(Default)]
 struct Notes {
     versions: BTreeMap<String, String>,
-    /// A program that does not report what it did.
+    /// A program that does not report its work.
     silent: Option<String>,
 }
 
@@ -158,7 +157,7 @@ impl Measurement<'_> {
         }
         let stacks = self.flame.then(|| self.stacks(&mut ours)).transpose()?;
         if !others.is_empty() {
-            // As for other programs: each run was a process of its own.
+            // Each run was a separate process, as with other programs.
             result.command = Some(format!("{OURS} bench {}, one run a process", self.name));
         }
         let mut results = vec![result];
@@ -170,7 +169,7 @@ impl Measurement<'_> {
         Ok(Measured { case, versions, folders, stacks })
     }
 
-    /// Does one of our runs in a process of its own.
+    /// Does one of our runs in a separate process.
     fn run_ours(&self, around: &mut dyn Surroundings) -> Result<Observed, Error> {
         let environment = around.before_ours()?;
         let mut observation =

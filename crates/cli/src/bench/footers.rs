@@ -29,7 +29,7 @@ pub(crate) struct FooterBench {
     pub plan: PlanArgs,
 }
 
-/// Hides what a benchmark refuses: nothing is printed.
+/// Hides the views, which a benchmark refuses because it prints none.
 fn without_views(arg: Arg) -> Arg {
     let is_view = arg.get_help_heading() == Some("Views");
     arg.hide(is_view)

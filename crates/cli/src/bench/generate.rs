@@ -139,7 +139,7 @@ struct OutputDirectory<'a> {
 enum To<'a> {
     Device,
     Directory,
-    /// A store; and the folder there of a run in a process of its own.
+    /// A store, with the folder in it if the run has a separate process.
     Store(&'a GenBench, Arc<AtomicBool>, Option<String>),
 }
 

@@ -1,11 +1,11 @@
 //! `sawmill bench`: measures whole runs of the other sub-commands, compares and saves them.
 //!
 //! ```text
-//! arguments ─sweep─▶ points ─case─▶ our runs and those of other programs, interleaved ─▶ cases
+//! arguments ─sweep─▶ points ─case─▶ our runs and other programs' runs, interleaved ─▶ cases
 //!                                        cases ─outcome─▶ table, JSON, HTML, saved result, exit code
 //! ```
 //!
-//! Each sub-command that can be measured has a file below `bench/`. Each run has a profile of its own.
+//! Each sub-command that can be measured has a file below `bench/`. Each run has its own profile.
 
 mod against;
 mod case;

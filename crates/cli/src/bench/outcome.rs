@@ -51,7 +51,11 @@ impl<'a> Outcome<'a> {
         Ok(Outcome { plan, baseline, file, stacks: Vec::new() })
     }
 
-    /// Adds a case, compared with that of the baseline.
+    /// Adds a case, compared with the baseline's.
+    ///
+    /// # Errors
+    ///
+    /// The two did not do the same work.
     pub(crate) fn add(&mut self, measured: Measured) -> Result<(), Error> {
         let Measured { mut case, versions, folders, stacks } = measured;
         self.file.versions.extend(versions);

@@ -1,4 +1,4 @@
-//! One of our runs as a process of its own, to be measured like other programs: from its start to its end.
+//! One of our runs as a separate process, measured like other programs from its start to its end.
 //!
 //! The process is this program with the same arguments. Its environment tells it to do one run of one point
 //! of the sweep, where to do it, and in which file to leave its own measurements.
@@ -52,8 +52,8 @@ pub(crate) fn place(variable: &str) -> Option<String> {
     std::env::var(variable).ok()
 }
 
-/// Does one run in a process of its own. Time, CPU time and memory are those of the whole process; the rest
-/// comes from its report.
+/// Does one run in a separate process. Time, CPU time and memory count the whole process; the rest is in its
+/// report.
 pub(crate) fn run(
     point: usize,
     environment: &[(&'static str, String)],

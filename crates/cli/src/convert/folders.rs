@@ -26,7 +26,7 @@ use crate::r#gen::formats::text_form::NoText;
 /// Rows of a batch.
 const BATCH_ROWS: usize = 4096;
 
-/// The most bytes of an unfinished row group, of which each thread holds one.
+/// The most bytes of an unfinished row group. Each thread holds one.
 const GROUP_BYTES: u64 = 32 << 20;
 
 /// The threads that encode the columns of a file, besides the one that gathers its rows: so a core is not idle
@@ -128,7 +128,7 @@ impl Folders<'_> {
         Ok(())
     }
 
-    /// The columns of the files: those of a list are in the names of the folders.
+    /// The columns of the files: without the column whose values name the folders.
     fn columns(&self) -> Vec<usize> {
         let fields = self.rows.schema().fields();
         let stays = |name: &str| !matches!(self.by, PartitionedBy::List(column) if column == name);
@@ -211,14 +211,14 @@ fn leaf_of(schema: &Schema, name: &str) -> Option<i32> {
     (!before.clone().any(|field| field.data_type().is_nested())).then(|| i32::try_from(at).ok()).flatten()
 }
 
-/// The name of the folder of a value. An empty one has that of rows without a value.
+/// The name of the folder of a value. Empty values share the folder of rows without a value.
 fn folder_name(column: &str, value: Option<&str>) -> String {
     let value = value.filter(|value| !value.is_empty()).map_or(NULL.to_owned(), escaped);
     format!("{}={value}", escaped(column))
 }
 
-/// A value as a part of a folder's name: what file systems and readers take for something else becomes `%2F`
-/// and the like.
+/// A value as a part of a folder's name. Characters with a meaning for file systems or readers become `%2F` and
+/// the like.
 fn escaped(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for (at, character) in text.char_indices() {

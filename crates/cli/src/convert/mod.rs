@@ -92,8 +92,8 @@ pub(crate) struct ConvertArgs {
     /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072].
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
-    /// Leave out records of text that cannot be read, and write them to this file with their places and what is
-    /// wrong: CSV, or NDJSON if it is named so.
+    /// Leave out records of text that cannot be read, and write them to this file with their places and the
+    /// reasons: CSV, or NDJSON if the name ends in .ndjson or .jsonl.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// Fail if there are more of them [default: 100000].
@@ -123,7 +123,7 @@ fn partitioned_by(text: &str) -> Result<PartitionedBy, String> {
     text.parse().map_err(|error: sawmill_source::Error| error.to_string())
 }
 
-/// Each option names its heading, which would otherwise be that of the options after these, too.
+/// Each option names its heading: a heading of the struct would also apply to the options after it.
 const PARQUET: &str = "How files are written";
 
 /// How Parquet is written, as `sawmill gen` does.
@@ -154,7 +154,7 @@ struct ParquetArgs {
 
 impl ConvertArgs {
     /// The output; the empty path if there is none, with --parse-only.
-    /// Takes the last of several files for the output if none is named. What exists is an input: only `--out`
+    /// Takes the last of several files for the output if none is named. An existing file is an input: only `--out`
     /// may replace it.
     ///
     /// # Errors

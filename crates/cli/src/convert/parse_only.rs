@@ -120,7 +120,7 @@ fn add_batch(sums: &mut [Option<Sum>], batch: &RecordBatch) {
 
 fn add(sum: &mut Option<Sum>, more: Option<Sum>) {
     *sum = match (*sum, more) {
-        // No column has so many rows that 128 bits could overflow.
+        // 128 bits overflow only beyond 2^64 rows.
         (Some(Sum::Whole(a)), Some(Sum::Whole(b))) => Some(Sum::Whole(a.wrapping_add(b))),
         (Some(Sum::Float(a)), Some(Sum::Float(b))) => Some(Sum::Float(a + b)),
         (sum, more) => sum.or(more),

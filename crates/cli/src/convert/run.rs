@@ -57,7 +57,7 @@ struct Converted<'a> {
     ordered: Option<Ordered>,
 }
 
-/// What was written.
+/// The bytes and files written so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Written {
     pub bytes: u64,
@@ -65,7 +65,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Counts a file of so many bytes.
+    /// Counts a file of `bytes` bytes.
     pub(super) fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.files += 1;
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     convert(args, format, source, Some((&rows, &order)), phases, &profile, console, cancel)
 }
 
-/// Prints what would be done.
+/// Prints the plan.
 fn explain(
     inputs: &Inputs,
     source: &dyn Source,
@@ -325,7 +325,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     Some(directory_of(&path).canonicalize().ok()?.join(path.file_name()?))
 }
 
-/// Whether the rows go to standard output, by whatever name: nothing else may then be written there.
+/// Whether `path` is standard output, under any name: then only rows may be written there.
 fn is_standard_output(path: &Path) -> bool {
     #[cfg(unix)]
     let same = {

@@ -14,11 +14,11 @@ use super::out::objects_of;
 use crate::error::Error;
 use crate::r#gen::formats::failed;
 
-/// A directory that takes its name when everything in it is on disk. Until then it stands beside its place
-/// under another name; it is removed when it is dropped before, and by the next run after a kill.
+/// A directory that takes its name when everything in it is on disk. Until then it has a temporary name next to
+/// its destination. Dropping it earlier removes it; after a kill, the next run does.
 ///
-/// Beside the directory stand `.NAME.PROCESS-NUMBER.partial`, which is being written, `.replaced`, which had
-/// the name before, and `.lock`, which the process holds as long as one of the two may be there.
+/// Three names are next to the directory: `.NAME.PROCESS-NUMBER.partial` is being written, `.replaced` had the
+/// name before, and the process holds `.lock` as long as either may exist.
 pub(super) struct StagedDirectory {
     out: PathBuf,
     /// Whether it may take the place of another directory.
@@ -45,8 +45,8 @@ impl Names {
         Self { staging: beside(STAGING), replaced: beside(REPLACED), lock: beside(LOCK) }
     }
 
-    /// Puts things in order after the run that used these names: it gives the replaced directory its name
-    /// back if no other has it, and removes the rest, the lock last.
+    /// Cleans up after the run that used these names: gives the replaced directory its name back if that is free,
+    /// and removes the rest, the lock last.
     fn clear(&self, out: &Path) -> io::Result<()> {
         if self.replaced.exists() && !out.exists() {
             fs::rename(&self.replaced, out)?;
@@ -129,7 +129,7 @@ impl StagedDirectory {
 
 impl Drop for StagedDirectory {
     fn drop(&mut self) {
-        // The error that brought us here is the one to report.
+        // The error that ended the run is the one to report.
         let _ = self.names.clear(&self.out);
     }
 }
@@ -138,7 +138,7 @@ fn prefix(out: &Path) -> String {
     format!(".{}.", path_name(out.file_name().unwrap_or_default().as_ref()))
 }
 
-/// Puts things in order after killed runs.
+/// Cleans up after killed runs.
 fn clear_abandoned(out: &Path) -> Result<(), Error> {
     let parent = directories::directory_of(out);
     let wrong = |error: io::Error| failed("reading the directory", parent, &error);
@@ -189,7 +189,7 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// Whether such a run writes files of this name, relative to the directory.
+    /// Whether a run with this layout writes files of this name, relative to the directory.
     pub(super) fn has(self, name: &str) -> bool {
         match self {
             Self::Parts => {

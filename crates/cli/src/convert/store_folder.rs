@@ -26,7 +26,7 @@ const SENDERS: usize = 16;
 /// Bytes that are read and sent at once.
 const PIECE: usize = 1 << 20;
 
-/// A folder of a store, and what is in it.
+/// A folder of a store, and the objects already in it.
 pub(super) struct StoreFolder {
     folder: ObjectFolder,
     /// The objects that are replaced or removed, relative to the folder.
@@ -38,8 +38,8 @@ pub(super) struct StoreFolder {
 }
 
 impl StoreFolder {
-    /// Looks at the folder. Objects in it are an error unless a run that did not finish has left them, or they
-    /// may be replaced; each of them must be one that such a run writes.
+    /// Lists the folder. Objects in it are an error unless an unfinished run left them or the user allows replacing
+    /// them. Objects with names that `layout` does not use are always an error.
     pub(super) fn open(
         args: &ConvertArgs,
         url: &ObjectUrl,

@@ -30,7 +30,7 @@ impl Directory {
         remove_abandoned(&parent);
         let make = || {
             let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent)?;
-            // Locked before it gets its name: a lock file that can be locked has no owner.
+            // Locked before it has its name: another process takes a lock file that it can lock for abandoned.
             let lock = tempfile::NamedTempFile::new_in(directory.path())?;
             lock.as_file().lock()?;
             let lock = lock.persist(directory.path().join(LOCK)).map_err(|error| error.error)?;

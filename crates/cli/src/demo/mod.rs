@@ -80,7 +80,7 @@ struct Loaded {
     kept: Option<Kept>,
 }
 
-/// How to use what was kept.
+/// How to reach the kept server, and how to stop it.
 #[derive(Serialize)]
 struct Kept {
     url: String,

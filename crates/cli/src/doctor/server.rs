@@ -10,7 +10,7 @@ use sawmill_source::Control;
 use super::Report;
 use crate::error::Error;
 
-/// What the server says of itself: a name and a number or a word for each.
+/// A query for the server's version, privileges and settings, one column each.
 const FACTS: &str = "\
 SELECT current_setting('server_version'), \
   has_database_privilege(current_database(), 'CREATE'), \

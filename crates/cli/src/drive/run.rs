@@ -63,7 +63,7 @@ fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Res
     verdict(&result, &address, cancel)
 }
 
-/// The name of the result in a report: that of its file, or of its plan.
+/// The name of the result in a report: the name of its file, or of its plan.
 fn name_of(args: &DriveArgs) -> String {
     let path = args.results.as_deref().unwrap_or(Path::new(args.plan()));
     path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
@@ -121,7 +121,7 @@ pub(super) fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
     })
 }
 
-/// The error of a result whose rows are not what the server had acknowledged.
+/// Fails with a mismatch if the proof found violations: rows that are lost, changed, doubled or foreign.
 pub(super) fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
     if let Some(proof) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
         let advice = match proof.replaced {
@@ -142,7 +142,7 @@ pub(super) fn may_write(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let is_new = !path.exists();
-    // Bytes that are not text are those of another file, too.
+    // A file that is not text is not ours either.
     let is_ours = |text: String| text.is_empty() || DriveResult::is_in(&text);
     if path.is_file() && !std::fs::read_to_string(path).is_ok_and(is_ours) {
         let what = "the file exists, and no load test has written it";

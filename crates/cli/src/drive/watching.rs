@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What is shown, stored and served while a load test runs.
+/// What to show, store and serve while a load test runs.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Watching")]
 pub(crate) struct WatchArgs {
@@ -37,8 +37,7 @@ mod observers {
     use crate::screen::flame;
 
     impl WatchArgs {
-        /// The observers. What goes wrong in them later is kept in the second part: look at it when the run has
-        /// ended.
+        /// The observers, and their later errors: look at these when the run has ended.
         ///
         /// # Errors
         /// A file cannot be created, or the port is taken.
@@ -78,7 +77,7 @@ mod observers {
         }
     }
 
-    /// A new file for what is written second by second.
+    /// Creates the file that grows second by second.
     fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + use<>, Error> {
         flame::may_replace(path, begins, &format!("{option} {}", path.display()))?;
         File::create(path).map_err(|error| {

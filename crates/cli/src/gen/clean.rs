@@ -19,7 +19,7 @@ use crate::screen::console::Console;
 /// store.
 ///
 /// Complete files stay, and so does the manifest that lists them: gen --resume continues from there. The next
-/// run with --resume or --overwrite cleans up, too. A run that is under way on this machine is an error.
+/// run with --resume or --overwrite also cleans up. A run that is under way on this machine is an error.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,18 +32,18 @@ pub(crate) struct CleanArgs {
     /// List what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Also abort the uploads of runs on other machines, of which this one cannot tell whether they have
-    /// ended. Runs that have not ended fail.
+    /// Also abort the uploads of runs on other machines. This machine cannot tell whether they have ended; a run
+    /// that has not ended fails.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
     pub stores: StoreArgs,
 }
 
-/// What was found, as `--json` prints it.
+/// Unfinished files, uploads and runs, as `--json` prints them.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Cleaned {
-    /// Whether it was removed.
+    /// Whether they were removed.
     pub removed: bool,
     pub unfinished: Vec<UnfinishedFile>,
     /// The processes that have not ended their runs.
@@ -93,7 +93,7 @@ fn local(path: &Path, dry_run: bool) -> Result<Cleaned, Error> {
             for file in &before {
                 let name = file.file_name().unwrap_or_default().to_string_lossy();
                 if let Some(whole) = name_of_partial(&name) {
-                    // Those of running processes are locked and stay.
+                    // Files of running processes are locked and stay.
                     WholeFile::remove_abandoned(&folder.join(whole))
                         .map_err(|error| failed(&folder, &error))?;
                 }

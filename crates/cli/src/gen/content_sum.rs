@@ -1,6 +1,6 @@
 //! The content sum of generated rows: the same that a load of their files into PostgreSQL computes.
 //!
-//! Without folders, the rows are generated again. With folders, the column in their names comes last and gets
+//! Without folders, the rows are generated again. With folders, the column in their names is the last one and takes
 //! its type from its text, so the files are read as a load reads them.
 
 use std::num::NonZeroUsize;

@@ -37,7 +37,7 @@ pub(crate) struct UploadArgs {
 }
 
 impl UploadArgs {
-    /// How to read what was written.
+    /// How to read the written objects.
     pub(super) fn to_read_back(&self) -> ObjectArgs {
         ObjectArgs { stores: self.stores.clone(), read_ahead: ReadAhead::default().budget }
     }

@@ -188,7 +188,7 @@ fn lost(fidelity: &Fidelity, most: usize) -> String {
         ("generated", Align::Right),
     ]);
     let mut row = |what: String, measure: &MeasureFidelity| {
-        // What is rounded to 0 has no sign.
+        // Adding 0 turns -0 into 0.
         let shown = |value: f64| format!("{:.3}", (1000.0 * value).round() / 1000.0 + 0.0);
         table.row([what, measure.measure.clone(), shown(measure.source), shown(measure.generated)]);
     };
@@ -240,7 +240,7 @@ fn relations(relations: &[RelationFidelity]) -> String {
     let mut table =
         Table::new([("relation", Align::Left), ("source %", Align::Right), ("generated %", Align::Right)]);
     for relation in relations {
-        // What is rounded to 0 has no sign.
+        // Adding 0 turns -0 into 0.
         let share = |share: f64| format!("{:.2}", (10_000.0 * share).round() / 100.0 + 0.0);
         table.row([relation.relation.clone(), share(relation.source), share(relation.generated)]);
     }

@@ -26,7 +26,7 @@ impl Format {
         }
     }
 
-    /// Its name on the command line, which is also that of its files.
+    /// Its name on the command line, which is also the extension of its files.
     pub(crate) fn name(self) -> &'static str {
         self.extension()
     }

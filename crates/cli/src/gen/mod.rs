@@ -110,8 +110,8 @@ pub(crate) struct GenArgs {
     #[command(flatten)]
     dataset: DatasetArgs,
     /// A directory for the files (created if missing), a name ending in .parquet for a single file, a device
-    /// like /dev/null, or - for standard output. s3://BUCKET/PREFIX, gs:// and az:// stand for folders in
-    /// stores, and for single objects if they end in .parquet; they need the full build.
+    /// like /dev/null, or - for standard output. s3://BUCKET/PREFIX, gs:// and az:// name folders in
+    /// stores, or single objects if they end in .parquet; they need the full build.
     #[arg(long, short, default_value = ".")]
     out: PathBuf,
     /// The seed of all random values. Tables of TPC-H and TPC-DS always have the same rows.
@@ -126,8 +126,8 @@ pub(crate) struct GenArgs {
     /// The format of the files. Options about how files are written apply to parquet only.
     #[arg(long, value_enum, default_value = "parquet")]
     pub(crate) format: Format,
-    /// Make the files a new version of a Delta table in the folder --out, which is created if missing. They go
-    /// to a folder of their own, so that earlier versions stay. The same command again changes nothing. With
+    /// Make the files a new version of a Delta table in the folder --out, which is created if missing. Each run
+    /// writes to its own folder, so that earlier versions stay. The same command again changes nothing. With
     /// --overwrite, the new version has only these files. Needs the full build.
     #[arg(long, value_enum, value_name = "FORMAT")]
     table: Option<TableFormat>,
@@ -201,7 +201,7 @@ struct TableVersion {
     already_committed: bool,
 }
 
-/// What a run made, and how to say so.
+/// The result of a run for `--json`, and its text for people.
 #[derive(Debug)]
 pub(crate) struct Made {
     result: GenResult,

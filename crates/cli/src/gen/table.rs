@@ -4,7 +4,7 @@
 //! command ─ hash of all that determines its rows ─▶ TABLE/run-HASH/ ─ files, kept if complete ─▶ commit, once for each hash
 //! ```
 //!
-//! A run that was killed finds its complete files, and what it committed, by the same hash.
+//! After a kill, the same command finds its complete files and its commit by the same hash.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::r#gen::format::Format;
 use crate::r#gen::{GenArgs, GenResult, Made, TableVersion, make as make_files};
 use crate::screen::console::Console;
 
-/// What the folders of NULL are called.
+/// The value in the names of folders of NULL.
 const NULL_FOLDER: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Makes the files, and commits them.
@@ -59,7 +59,7 @@ pub(super) fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -
     Ok(made)
 }
 
-/// Rejects what does not go together with a table.
+/// Rejects options that do not fit a table.
 fn check(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let refused = |what: &str, advice: &str| Err(Error::usage(what, args.out.display().to_string(), advice));
     if args.format != Format::Parquet {
@@ -86,7 +86,7 @@ fn name_of(args: &GenArgs, (dataset, layout, options): &super::Plan) -> String {
     sum.sum().to_string().chars().take(16).collect()
 }
 
-/// What the log says of a file.
+/// The log's entry for a file.
 fn new_file(file: &WrittenFile, run: &str) -> Result<NewFile, Error> {
     let shown = file.path.to_string_lossy().replace('\\', "/");
     let inner = shown.rsplit_once(&format!("/{run}/")).map(|(_, inner)| inner.to_owned());

@@ -54,7 +54,7 @@ pub(super) fn make_all(
         args
     };
     let all: Vec<GenArgs> = tables.iter().map(named).collect();
-    // What is wrong with a later table is said before the first one is written.
+    // Check all tables before writing the first one.
     for args in &all {
         args.plan(console, cancel)?;
     }

@@ -114,7 +114,7 @@ struct TableLoad {
     /// Compare the table with the files before the load counts as complete.
     #[arg(long)]
     verify: bool,
-    /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
+    /// If they differ, report the missing rows and their row groups. PostgreSQL only.
     #[arg(long, requires = "verify")]
     locate: bool,
     /// Load files again that are recorded as loaded; not in mode create. By default, an append skips files
@@ -250,7 +250,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
     }
 }
 
-/// Loads what this run has to do of a load, or shows what it would do.
+/// Loads this run's share of a load, or shows the plan.
 fn load_share(
     args: &TableLoad,
     share: Share,
@@ -285,7 +285,7 @@ fn load_share(
             let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
             if args.ddl || args.explain || args.dry_run {
                 reading.index = Some(IndexPlan::new(addressed, order, &place));
-                // How rows go into partitions depends on the order in which they come.
+                // The order of rows decides how they are split into partitions.
                 match order.partition_by.is_some() && !args.ddl {
                     true => Some(ordered(addressed, order, &place, &profile, console, cancel)?.0),
                     false => None,
@@ -375,7 +375,7 @@ impl TableLoad {
         self.table.apply(self.nested.apply(target)?)
     }
 
-    /// Whether mode auto appends. Parts, and what needs no server, take mode create.
+    /// Whether mode auto appends. Parts, and plans that need no server, take mode create.
     fn adds_files(
         &self,
         target: &Destination,

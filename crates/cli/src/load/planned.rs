@@ -49,7 +49,7 @@ struct PostgresPlan<'a> {
     #[serde(flatten)]
     reading: &'a Reading,
     partitions: Option<PartitionsPlan>,
-    /// What would be done about columns by which the files and the table differ.
+    /// How the load would treat columns by which the files and the table differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     columns: Option<ColumnChanges>,
 }

@@ -8,11 +8,11 @@ use crate::arguments::inputs::{Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered};
 use crate::screen::phases::{bytes, thousands};
 
-/// The part of a report about it, for people and for `--json`.
+/// The part of a report about reading, for people and for `--json`.
 #[derive(Serialize)]
 pub(crate) struct Reading {
     pub folders: Vec<FolderColumn>,
-    /// What was found out about text, in plans.
+    /// The inferred dialect and column types of text, in plans.
     #[serde(flatten, skip_serializing_if = "TextFound::is_empty")]
     pub text: TextFound,
     pub pruned: Option<Pruned>,
@@ -25,7 +25,7 @@ pub(crate) struct Reading {
     /// How rows were sorted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ordered: Option<Ordered>,
-    /// What reading the columns of all objects takes; with a condition, the pages with passing rows. `None`
+    /// The requests for the columns of all objects or, with a condition, for the pages with passing rows. `None`
     /// without objects.
     pub objects: Option<ObjectRequests>,
 }

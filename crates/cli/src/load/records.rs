@@ -168,7 +168,7 @@ pub(super) fn prune(args: &PruneArgs, console: Console, cancel: &AtomicBool) -> 
     console.result(&pruned, || pruned_lines(&pruned))
 }
 
-/// What was removed; what was kept, by the reason.
+/// Lists the removed loads, and counts the kept ones by table and reason.
 fn pruned_lines(pruned: &Pruned) -> String {
     let loads = |count: usize| if count == 1 { "1 load".to_owned() } else { format!("{count} loads") };
     let done = if pruned.dry_run { "would remove" } else { "removed" };

@@ -22,7 +22,7 @@ struct LoadResult<'a> {
     measured: Measured<'a>,
 }
 
-/// What was measured of a load, and what it read.
+/// A load's measurements and its reading, as `--json` prints them.
 #[derive(Serialize)]
 pub(super) struct Measured<'a> {
     /// What limited the speed, if that could be measured.
@@ -141,7 +141,7 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
     out + "\n"
 }
 
-/// What a part has brought, and what is missing of the whole.
+/// The lines about one part: its rows and units, the units of the whole load, and the next command.
 fn of_part(table: &str, report: &LoadReport, part: &PartReport) -> String {
     let units = counted(report.units, "unit");
     let resumed = match report.units_resumed {

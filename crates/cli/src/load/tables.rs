@@ -51,7 +51,7 @@ pub(crate) fn run(
     console.result(&result, || summary(&result))
 }
 
-/// Loads all tables under a progress bar. The rows of the phase are those of all tables.
+/// Loads all tables under a progress bar. The phase counts the rows of all tables.
 pub(crate) fn load(
     tables: &PostgresTables<'_>,
     options: &LoadOptions,

@@ -1,4 +1,4 @@
-//! One line for each connection of a load: its rate, and what it waits for.
+//! One line for each connection of a load: its rate, and the reason if it waits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;

@@ -172,7 +172,7 @@ impl Console {
         self.with_named_bar(title, rows, kept, phase, |_| work())
     }
 
-    /// The same for work that renames the bar as it goes on.
+    /// The same for work that renames the bar while it runs.
     pub(crate) fn with_named_bar<T>(
         self,
         title: &str,

@@ -1,7 +1,7 @@
-//! Text of others, such as a server's message, a column's name or an argument, as a terminal may show it.
+//! Makes foreign text safe for a terminal: a server's message, a column's name, an argument.
 //!
-//! Errors, results and progress pass through here when they are printed, and nowhere before: what is sent to a server or
-//! written to a file has its own characters.
+//! Errors, results and progress pass through here only when they are printed. Text for a server or a file keeps its
+//! characters.
 
 use sawmill_inspect::escaped;
 
@@ -10,8 +10,8 @@ pub(crate) fn lines(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
-/// A message, whose line breaks may be those of others: lines after the first are indented, so that none of them can be
-/// taken for a message of its own.
+/// A message that may contain foreign line breaks: lines after the first are indented, so that they cannot pass for
+/// another message.
 pub(crate) fn message(text: &str) -> String {
     lines(text.trim_end_matches('\n')).replace('\n', "\n    ")
 }

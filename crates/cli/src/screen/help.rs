@@ -29,7 +29,7 @@ pub(crate) fn with_whole_examples(command: Command) -> Command {
     command.mut_subcommands(with_whole_examples)
 }
 
-/// Replaces blanks in indented lines, which are examples. All other lines are prose: those of a paragraph are
+/// Replaces blanks in indented lines, which are examples. All other lines are prose: the lines of a paragraph are
 /// joined, for clap to wrap.
 fn unbroken(text: &str) -> String {
     let mut unbroken = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! What a person sees: results, progress, help, and what set the speed.
+//! Output for people: results, progress, help, and the bottleneck.
 
 pub(crate) mod connections;
 pub(crate) mod console;

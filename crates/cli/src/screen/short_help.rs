@@ -4,7 +4,7 @@ use clap::{Arg, Command};
 
 use crate::screen::topic::topics;
 
-/// The options that `-h` shows of a command, beside those of every command; all others are in `--help`.
+/// The options of a command that `-h` shows besides the options of every command; `--help` has the others.
 const SHORT: [(&str, &[&str]); 9] = [
     ("bench gen", &["rows", "threads", "compression", "runs", "against", "html", "save", "baseline"]),
     ("bench load", &["to", "table", "mode", "degree", "runs", "against", "html", "save", "baseline"]),

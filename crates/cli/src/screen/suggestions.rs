@@ -1,7 +1,7 @@
-//! Names that people know from other tools, and what they are called here: `--threads` of a load is `--degree`.
+//! Translates option names of other tools into ours: `--threads` of a load is `--degree`.
 //!
-//! clap suggests names that are spelled alike. Where the user typed a word of a group below, the name that the
-//! sub-command has for the same thing takes its place.
+//! clap suggests names that are spelled alike. If the user typed a word of a group below, we suggest the
+//! sub-command's own option from that group instead.
 
 use std::ffi::OsString;
 
@@ -46,7 +46,7 @@ const OPTIONS: [&[&str]; 22] = [
     &["verbose", "debug", "log-level"],
 ];
 
-/// What an option of other tools is in one sub-command.
+/// Options of other tools that are an option with a value here: sub-command, their name, ours.
 const VALUES: [(&str, &str, &str); 7] = [
     ("load", "overwrite", "--mode replace"),
     ("load", "force", "--mode replace"),
@@ -79,7 +79,7 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
             };
             let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
             if let Some(ours) = option(sub_command, &typed) {
-                // What clap would suggest instead: a name that is spelled alike, or the word as a value.
+                // clap's own suggestion: a name that is spelled alike, or the word as a value.
                 error.remove(ContextKind::Suggested);
                 let usage = sub_command.clone().render_usage();
                 error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));

@@ -7,7 +7,7 @@ use clap::Command;
 use crate::error::Error;
 use crate::screen::help::with_whole_examples;
 
-/// What a group is called where its first word says too little, and other words for it.
+/// Groups whose first word says too little, and the words that select them.
 const NAMES: [(&str, &[&str]); 8] = [
     ("Columns that change", &["change", "schema"]),
     ("CrateDB", &["crate", "cratedb"]),

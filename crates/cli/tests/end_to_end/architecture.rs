@@ -32,7 +32,7 @@ fn documented() -> Imports {
     imports
 }
 
-/// The dependencies among the crates, without those of tests.
+/// The dependencies among the crates, without dev-dependencies.
 fn in_manifests() -> Imports {
     let mut imports = Imports::new();
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {

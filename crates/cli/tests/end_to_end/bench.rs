@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Ran, command, names, sawmill, signal, until, wait};
 
-/// `sawmill bench` in a directory that holds its temporary files and what it saves.
+/// `sawmill bench` in a directory that holds its temporary files and saved results.
 pub fn bench(home: &TempDir, args: &[&str]) -> Ran {
     let mut command = command([&["bench"], args].concat());
     command

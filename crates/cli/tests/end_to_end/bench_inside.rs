@@ -1,4 +1,4 @@
-//! What `sawmill bench` sees of its own runs: phases, bottleneck, samples over time, the kinds of tables.
+//! `sawmill bench` reports on its own runs: phases, bottleneck, samples over time, the kinds of tables.
 
 use serde_json::Value;
 

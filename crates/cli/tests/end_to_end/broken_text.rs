@@ -29,7 +29,7 @@ fn texts(rows: usize, dictionary: bool) -> Vec<Vec<u8>> {
     (0..rows).map(value).collect()
 }
 
-/// Writes columns `id` and `c`, text of which one value is not UTF-8.
+/// Writes columns `id` and `c`. `c` is text with one value that is not UTF-8.
 fn broken(path: &Path, dictionary: bool, nested: bool) {
     let texts = texts(ROWS, dictionary);
     let values: ArrayRef = Arc::new(BinaryArray::from_iter_values(&texts));
@@ -83,7 +83,7 @@ fn a_text_that_is_not_utf8_is_named_and_rejects_leave_out_its_row_alone() {
     for dictionary in [false, true] {
         let path = file(&bench, "broken.parquet");
         broken(&path, dictionary, false);
-        // Into a table of its own: units that were committed before the error would be finished first.
+        // Into a separate table: a second load would first finish the units committed before the error.
         let error = bench.load(&path, &format!("refused_{dictionary}"), &[]).fails(1);
         assert!(error.contains("is not UTF-8: byte 0xe9 at 3"), "{error}");
         assert!(error.contains("broken.parquet, row group 2, row 17, column \"c\""), "{error}");

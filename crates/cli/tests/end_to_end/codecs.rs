@@ -58,7 +58,7 @@ fn codecs(path: &Path) -> BTreeMap<String, String> {
     codecs
 }
 
-/// Compares the codecs, and the rows with those of a file without, by pyarrow and DuckDB.
+/// pyarrow and DuckDB find the expected codecs, and the same rows as in `plain`.
 fn others_read_the_same(plain: &Path, path: &Path, expected: &BTreeMap<String, String>) {
     let Some(python) = python("pyarrow.parquet, duckdb") else { return };
     let script = format!(

@@ -269,7 +269,7 @@ fn a_directory_is_whole_or_not_there_and_only_one_of_ours_is_replaced() {
     let error = convert(&at("wrong.csv"), &at("bad"), &["--file-size", "1"]).fails(1);
     assert!(error.contains("wrong.csv, line 20002"), "{error}");
     assert!(!at("bad").exists());
-    // What is there stays unless it is to be replaced, and is of ours.
+    // An existing directory stays, unless --overwrite is given and all its files are ours.
     assert!(convert(&at("a.csv"), &at("none"), &[]).fails(2).contains("--overwrite replaces it"));
     convert(&at("a.csv"), &at("none"), &["--overwrite"]).ok();
     fs::write(at("none/mine.txt"), "mine").unwrap();

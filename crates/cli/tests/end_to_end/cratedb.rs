@@ -27,7 +27,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// The stand-in, for faults and for what is looked up in it.
+    /// The stand-in, for tests that need faults or look at its state.
     pub fn standin() -> Self {
         let standin = StandIn::start(1);
         let url = standin.url();

@@ -1,4 +1,4 @@
-//! How much memory a load into CrateDB takes: what was configured, whatever the width of rows.
+//! A load into CrateDB takes the configured memory, whatever the width of rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use sawmill_cratedb_standin::StandIn;
 
 use crate::harness::{peak, sawmill, start, wait};
 
-/// One column of texts of so many bytes, no two of them alike, in row groups of 64 MiB.
+/// Writes one column of distinct texts of `width` bytes each, in row groups of 64 MiB.
 fn write(path: &Path, rows: usize, width: usize) {
     let schema_of = |rows: std::ops::Range<usize>| {
         let texts = rows.map(|row| {
@@ -80,9 +80,9 @@ fn memory_follows_the_options_and_not_the_width_of_rows() {
             }
             wait(child).ok();
             println!("{width} bytes a row over {transport}: {} MiB at most", most >> 20);
-            // A row that is longer than a batch has a block of its own. Beside what is encoded: two decoded
-            // batches of 16 MiB with their pages, being read and being dropped, and the program itself. The
-            // file of the widest rows has 300 MB.
+            // A row longer than a batch gets a separate block. Besides encoded rows, memory holds the
+            // program and two decoded batches of 16 MiB with their pages, one being read and one being
+            // dropped. The file of the widest rows has 300 MB.
             let encoded = encoded.max(24 * width as u64);
             let bound = encoded + 2 * 3 * (16 << 20) + (64 << 20);
             assert!(most < bound, "{width} bytes a row over {transport}: {most}, not below {bound}");

@@ -214,7 +214,7 @@ fn several_files_columns_in_another_order_folders_and_chosen_columns_become_one_
     let rows = "select string_agg(day || ' ' || called, ';' order by called) from c";
     let rows: String = bench.client().query_one(rows, &[]).unwrap().get(0);
     assert_eq!(rows, "2024-01-01 Ann;2024-01-02 Bob;2024-01-02 C\tD");
-    // A directory without Parquet files stands for the text in it.
+    // The text in a directory without Parquet files is read.
     bench.load(bench.dir.path(), "d", &[]).ok();
     assert_eq!(bench.count("select count(*) from d"), 3);
     bench.file("day=2024-01-03/c.tsv", "id\tother\n1\tx\n");
@@ -362,7 +362,7 @@ fn text_takes_the_types_of_the_tables_columns_if_they_are_asked_for() {
         "select count(*) from t where (code, fare, seats, twice) in (('007', 12.50, 4, 8), ('12', 3, 1, 2))";
     assert_eq!(bench.count(rows), 2);
     sawmill(bench.args("verify", &file, "t", &["--rename", "Code=code", "--types", "table"])).ok();
-    // A type by name goes before that of the table.
+    // A named type overrides the table's type.
     let more = bench.file("b.csv", "code,fare\n1e3,1e1\n");
     let error = bench.load(&more, "t", &["--mode", "append", "--types", "table"]).fails(1);
     assert!(error.contains("decimal(10,2)") && error.contains("fare"), "{error}");

@@ -1,4 +1,4 @@
-//! A PostgreSQL shared by the tests that run at the same time, and a database of its own for each.
+//! Tests that run at the same time share a PostgreSQL; each has its own database.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! Delta tables: those of an independent writer are loaded, and ours are read by an independent reader.
+//! Delta tables: we load an independent writer's, and an independent reader reads ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -573,7 +573,7 @@ fn columns_that_a_table_maps_are_found_by_their_names_or_numbers_in_the_files() 
                 r#"{"id":3,"s":{"b":"z"},"l":[{"b":"z"}],"part":7}"#,
             ]
         );
-        // Statistics are those of the column, not of the other one of its name.
+        // Statistics belong to this column, not to the other one of the same name.
         assert_eq!(rows(&input, &["--where", "id = 2", "--columns", "id"]), [r#"{"id":2}"#]);
         assert!(rows(&input, &["--where", "id >= 100"]).is_empty());
         assert_eq!(rows(&input, &["--where", "part = 7 and lacking is null", "--columns", "part"]).len(), 3);

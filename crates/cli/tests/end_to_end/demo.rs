@@ -183,8 +183,8 @@ fn an_ordinary_user_can_run_it_as_well_as_root() {
     let tmp = temporary();
     // Where the account can reach it, whatever the permissions of the build directory.
     let binary = tmp.path().join("sawmill");
-    // By a process of its own: a child that another test forks would keep a file open that this one writes,
-    // and such a file cannot be run ("Text file busy").
+    // A separate process copies it. If this one did, a child that another test forks could keep the copy open
+    // for writing, and running it would fail with "Text file busy".
     let copied =
         Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_sawmill")]).arg(&binary).status();
     assert!(copied.unwrap().success());

@@ -1,4 +1,4 @@
-//! A driver that did not run for a while says so: what it measured meanwhile is not the server's doing.
+//! A driver that did not run for a while says so: the server did not cause the delays of that time.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -116,7 +116,7 @@ fn a_sample_reaches_all_files_and_row_groups() {
         let spec = sawmill(["gen", "spec", "--like", named, "--sample", sample]).ok().out;
         assert!(spec.contains("sequence = { start = 5, step = 3 }"), "{spec}");
         assert!(spec.contains("rows = 60000\n"), "{spec}");
-        // All days, or those of a sample of a tenth, up to the last one in the footers.
+        // All days, or the days of a sample of a tenth, up to the last one in the footers.
         let days = spec.lines().last().unwrap().matches(" = ").count();
         assert!(days >= least || spec.contains("uniform = { min = 0, max = 180 }"), "{days} {spec}");
         assert!(spec.contains("180"), "{spec}");

@@ -1,4 +1,4 @@
-//! `sawmill gen`: where rows are, which files it makes, and what it does with existing ones.
+//! `sawmill gen`: where rows are, which files it makes, and how it treats existing ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -365,13 +365,12 @@ fn the_content_sum_of_rows_is_that_of_a_load_whatever_the_layout_and_format() {
         "{resumed}"
     );
     assert_eq!(manifest(&out)["content_sum"], sum(&whole));
-    // Files that are adopted, those of parts too, have the sum of the whole.
+    // Adopted files, also from parts, have the sum of the whole.
     let adopted = run(at("parts").to_str().unwrap(), &["--files", "5", "--resume"]);
     assert!(adopted["files"].as_array().unwrap().iter().all(|file| file["kept"] == true));
     assert_eq!(sum(&adopted), sum(&whole));
     assert_eq!(manifest(&at("parts"))["content_sum"], sum(&whole));
-    // In folders the column comes last and has the type of its text: the sum is that of the files, as they
-    // are loaded.
+    // In folders the column is last and has the type of its text; the sum covers the rows as they are loaded.
     let folders = run(at("folders").to_str().unwrap(), &["--partition-by", "word", "--files", "2"]);
     let loaded = bench.load(&at("folders"), "folders", &["--verify", "--json"]).ok().json();
     assert_eq!(loaded["report"]["content"]["content_sum"], sum(&folders));

@@ -97,7 +97,6 @@ fn options_that_do_not_fit_several_tables_are_errors() {
     assert!(!out.exists());
 }
 
-/// The keys of the children are those of the parents, and each column is that of the parent's row.
 #[test]
 fn all_tables_are_checked_before_the_first_is_written() {
     let dir = tempfile::tempdir().unwrap();
@@ -109,6 +108,7 @@ fn all_tables_are_checked_before_the_first_is_written() {
     assert!(error.contains("note") && !out.exists(), "{error}");
 }
 
+/// Each child has its key and its country from the same row of the parent.
 #[test]
 fn tables_are_loaded_without_files_and_join() {
     let bench = Bench::new();

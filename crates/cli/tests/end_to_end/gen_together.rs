@@ -99,7 +99,7 @@ fn a_run_that_keeps_or_replaces_files_waits_for_another_and_reports_it() {
         until("the first file", || out.join("devices-00000.parquet").exists());
         let error = sawmill(args(out_text, "7", &[])).fails(1);
         assert!(error.contains(&format!("process {}", long.id())) && error.contains(out_text), "{error}");
-        // A part of the same dataset is in the way, too; another dataset is not.
+        // A part of the same dataset is also refused, another dataset is not.
         sawmill(args(out_text, "7", &["--files", "2", "--part", "1/2"])).fails(1);
         sawmill(["gen", "contacts", "--rows", "10", "--out", out_text]).ok();
         let mut waiting = start(args(out_text, "7", &["--overwrite"]));

@@ -90,8 +90,7 @@ impl Ran {
         self
     }
 
-    /// What it said on standard error; it must have ended with this exit code and exactly one line
-    /// of error.
+    /// Its standard error. It must have ended with this exit code and exactly one line of error.
     #[track_caller]
     pub fn fails(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);

@@ -40,7 +40,7 @@ fn dictionary(keys: DataType, values: DataType) -> DataType {
     DataType::Dictionary(Box::new(keys), Box::new(values))
 }
 
-/// A struct within a struct, so many levels deep.
+/// Structs within structs, `levels` deep.
 fn nested(levels: usize) -> ArrayRef {
     let mut array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
     for _ in 0..levels {
@@ -68,7 +68,7 @@ fn a_file_is_read_whatever_its_arrow_schema_says() {
         ("short", Arc::new(short), DataType::Decimal128(10, 2)),
         ("long", Arc::new(long), DataType::Decimal256(50, 2)),
         ("bytes", Arc::new(bytes), DataType::FixedSizeBinary(8)),
-        // pyarrow stores the keys of one dictionary, of which a row group may have several.
+        // pyarrow stores the type of one dictionary's keys; a row group may have several dictionaries.
         ("texts", Arc::new(StringArray::from_iter_values(many(1000))), DataType::Utf8),
         ("numbers", Arc::new(Int64Array::from_iter_values(0..1000)), DataType::Int64),
     ];

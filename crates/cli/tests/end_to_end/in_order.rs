@@ -66,7 +66,7 @@ fn convert(from: &Path, to: &Path, more: &[&str]) -> Ran {
     sawmill([&["convert", from.to_str().unwrap(), "--out", to.to_str().unwrap()], more].concat())
 }
 
-/// What is in the folders of a directory, as text.
+/// The rows in each folder `day=...` of a directory, as CSV.
 fn folders(directory: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for folder in names(directory) {

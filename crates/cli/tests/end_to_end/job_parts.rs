@@ -26,13 +26,13 @@ fn a_job_whose_processes_are_killed_loads_each_row_once() {
         let units = client.query_one("select count(*) from _sawmill.units", &[]);
         units.is_ok_and(|row| row.get::<_, i64>(0) > 8)
     });
-    // As after the loss of a node: two are killed, and started again with the same index.
+    // As after the loss of a node: two are killed, and restarted with the same index.
     for at in [1, 2] {
         signal(&job[at], "KILL");
         let again = of(["0", "1", "2"][at]);
         wait(std::mem::replace(&mut job[at], again));
     }
-    // Whoever finishes too early learns what is missing, or that others are at work.
+    // `finish` before the end says how much is missing, or that other processes are at work.
     let finish = [&["load", "finish", source], &target[..], &["--verify"]].concat();
     let early = sawmill(&finish);
     assert!(early.code == Some(1) || early.code == Some(4), "{}{}", early.out, early.err);
@@ -49,7 +49,7 @@ fn a_job_whose_processes_are_killed_loads_each_row_once() {
     let finished = sawmill(&finish).ok();
     assert!(finished.out.contains("2,000,000 rows") && finished.out.contains("verified"), "{}", finished.out);
     assert_eq!(bench.count("select count(*) from c"), 2_000_000);
-    // The rows are those of one process.
+    // One process loads the same rows.
     let once = [&["load", source], &["--to", &url, "--table", "once"][..]].concat();
     let sum =
         |out: &str| out.split("content sum ").nth(1).unwrap().split([',', '\n']).next().unwrap().to_owned();

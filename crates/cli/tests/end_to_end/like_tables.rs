@@ -74,8 +74,8 @@ fn lost<V: std::hash::Hash + Eq>(values: &[Option<V>], keys: &[Option<V>]) -> (f
 const CUSTOMERS: u64 = 2000;
 const ORDERS: u64 = 20_000;
 
-/// Customers whose keys have gaps, articles whose keys are texts, orders of a skewed third of the customers of which one
-/// percent is unknown and a tenth null, and items that follow their orders.
+/// Writes customers whose keys have gaps, articles whose keys are texts, orders, and items that follow their orders.
+/// Orders choose customers with a skew; one percent refer to unknown customers, a tenth to none.
 fn shop(folder: &Path) {
     let mut draw = random(7);
     let customers: Vec<i64> = (0..CUSTOMERS as i64).map(|row| 1000 + row * 7 + row % 3).collect();

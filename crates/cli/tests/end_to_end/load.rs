@@ -149,7 +149,7 @@ fn a_killed_load_that_rejects_rows_ends_with_each_of_them_once() {
     let refused = bench.dir.path().join("refused.parquet");
     let table = "create table c (name text check (name not like '%e'), phones jsonb)";
     bench.client().batch_execute(table).unwrap();
-    // Of a table that held rows, only a first run with --verify records which.
+    // If the table held rows, only a first run with --verify records them.
     bench.client().batch_execute("insert into c values ('earlier')").unwrap();
     let more = ["--mode", "append", "--unit-rows", "5k", "--rejects", refused.to_str().unwrap()];
     let args = bench.args("load", &file, "c", &more);
@@ -336,7 +336,7 @@ fn the_state_of_loads_is_shown() {
     let url = bench.server.url();
     let status = |more: &[&str]| sawmill(["load", "status", "--to", &url].iter().chain(more)).ok();
     assert_eq!(status(&[]).out, "no recorded loads\n");
-    // So many that the load is killed long before its end.
+    // Enough rows to kill the load long before its end.
     let rows = Path::new("gen:contacts?rows=20M");
     bench.load(Path::new("gen:events?rows=10"), "done", &[]).ok();
     let child = start(bench.args("load", rows, "under_way", &["--unit-rows", "5000"]));

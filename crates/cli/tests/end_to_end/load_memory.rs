@@ -1,4 +1,4 @@
-//! How much memory a load into PostgreSQL takes: what was configured, whatever the size of a row group.
+//! A load into PostgreSQL takes the configured memory, whatever the size of a row group.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use sawmill_localpg::LocalPg;
 
 use crate::harness::{peak, start, wait};
 
-/// One row group of a column of texts of so many bytes, no two of them alike.
+/// Writes one column of distinct texts of `width` bytes each, in one row group.
 fn write_row_group(path: &Path, rows: usize, width: usize) {
     let batch = |from: usize, rows: usize| {
         let texts = (from..from + rows).map(|row| {

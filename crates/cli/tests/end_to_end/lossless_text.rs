@@ -160,7 +160,7 @@ fn json_in_lists_structs_and_maps_is_written_as_it_is() {
     assert_eq!(bench.count(numbers), 2);
 }
 
-/// Writers other than those of Arrow name UUIDs and JSON in the Parquet schema alone.
+/// Writers that do not use Arrow mark UUIDs and JSON only in the Parquet schema.
 #[test]
 fn uuids_and_json_of_files_without_an_arrow_schema_are_written_as_such_at_any_depth() {
     let files = Files::new();

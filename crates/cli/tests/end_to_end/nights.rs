@@ -24,7 +24,7 @@ fn one_command_creates_the_table_on_the_first_night_and_adds_new_files_on_all_ot
     let folder = bench.dir.path().join("days");
     std::fs::create_dir(&folder).unwrap();
     day(&folder, "1.csv", 0..1000);
-    // Keys and indexes are those of the first night.
+    // Only the first night makes keys and indexes.
     let options = ["--primary-key", "id", "--index", "note"];
     night(&bench, &folder, "public.days", &options).ok();
     assert!(night(&bench, &folder, "public.days", &options).ok().out.contains("nothing to do"));

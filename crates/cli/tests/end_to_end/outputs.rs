@@ -20,7 +20,7 @@ const WRITERS: [&str; 7] = [
     "gen contacts --rows 3 --out OUT",
 ];
 
-/// A folder with text, of which one line cannot be read, and with a Parquet file.
+/// A folder with a Parquet file and a text file that has one unreadable line.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("x.csv"), TEXT).unwrap();
@@ -74,7 +74,7 @@ fn through_a_link_the_file_that_it_leads_to_is_written_and_the_link_stays() {
         let (file, link) = (format!("file-{number}"), format!("link-{number}.parquet"));
         let link = if writer.contains("--format ndjson") { format!("link-{number}.ndjson") } else { link };
         symlink(&file, at(&link)).unwrap();
-        // A link that leads nowhere counts as what is there already.
+        // A dangling link counts as an existing output.
         let asks = writer.contains("--out OUT");
         let writer = if asks { format!("{writer} --overwrite") } else { (*writer).to_owned() };
         run(folder.path(), &writer, &link).ok();

@@ -1,4 +1,4 @@
-//! A panic in a thread ends its command with an error, and no other thread waits for ever.
+//! A panic in a thread ends its command with an error, and the other threads do not wait for ever.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -110,8 +110,8 @@ fn file_of(path: &Path, writer: ThriftWriter) {
     std::fs::write(path, file).unwrap();
 }
 
-/// A footer of so many row groups and columns, the middle one of three being odd: `encrypted`, or of an
-/// unknown `codec` or `type`.
+/// Writes a footer whose second column has an `oddity`: it is `encrypted` or `elsewhere`, or its `codec` or `type`
+/// is unknown.
 pub fn raw_footer(path: &Path, row_groups: usize, columns: usize, oddity: &str) {
     let odd = |column: usize, what: &str| column == 1 && oddity == what;
     let mut w = ThriftWriter::new();
@@ -202,7 +202,7 @@ pub fn one_text(path: &Path, len: usize) {
     write(path, &batch(vec![("text", text)]), properties);
 }
 
-/// Writes a file of columns whose pages, as Zstandard, are so many zeros, of which 1,000 rows use 8,000 bytes.
+/// Writes a file whose pages are `len` zeros in Zstandard. The 1,000 rows of a page use 8,000 bytes.
 pub fn zeros(path: &Path, columns: usize, len: usize) {
     // A frame with a window of 128 KiB, whose blocks are each a byte and how often it comes.
     let mut body = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x38];

@@ -1,4 +1,4 @@
-//! Every command that the README shows does what it says.
+//! Runs every command of the README, and the tasks of a new user.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,7 @@ fn every_command_of_the_readme_runs() {
         if line == "cargo test --workspace" {
             continue;
         }
-        // The directory first: the path of the binary may well begin with /tmp, too.
+        // The directory first: the path of the binary may also begin with /tmp.
         let command = line
             .replace("/tmp/", &format!("{}/", dir.path().display()))
             .replace("postgres://localhost/db/contacts", &with_table(&server.url(), "contacts"))
@@ -42,7 +42,7 @@ fn every_command_of_the_readme_runs() {
         assert!(command.starts_with(sawmill), "no test runs {line:?}");
         let output = Command::new("sh").args(["-c", &command]).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
-        // What a load test says of a machine that is busy with other tests is true.
+        // A load test rightly complains of a machine that is busy with other tests.
         let busy = error.contains("the result is invalid: the driver did not run for");
         assert!(output.status.success() || busy, "{line}\n{error}");
         ran += 1;

@@ -217,7 +217,7 @@ fn a_file_of_rejected_rows_that_promises_another_format_is_refused_before_connec
             "{error}"
         );
     }
-    // What the name promises is what is written: the next error is about the missing source.
+    // The name fits NDJSON, so the next error is about the missing source.
     let written = ["load", "x.parquet", "--to", "crate://127.0.0.1:1", "--table", "t", "--at-least-once"];
     assert!(sawmill([&written[..], &["--rejects", "out.JSONL"]].concat()).err.contains("x.parquet"));
 }

@@ -79,7 +79,7 @@ pub trait Folder: fmt::Debug + Send + Sync {
     /// It cannot be removed.
     fn remove(&self, name: &str) -> Result<(), Error>;
 
-    /// Removes what killed runs left of files in a folder below this one, if `is_ours` accepts their names.
+    /// Removes unfinished files of killed runs in a folder below this one, if `is_ours` accepts their names.
     ///
     /// # Errors
     /// The folder cannot be read, or a file cannot be removed.
@@ -121,7 +121,7 @@ pub trait Folder: fmt::Debug + Send + Sync {
     /// The folder cannot be read.
     fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>, Error>;
 
-    /// Whether nothing but its manifest tells other runs of this one, because the folder has no locks.
+    /// Whether the folder has no locks, so that only its manifest tells other runs of this one.
     fn lacks_locks(&self) -> bool {
         false
     }
@@ -136,7 +136,7 @@ pub struct FileBytes<'a> {
     pub bytes: u64,
     /// The checksum of its bytes.
     pub sum: Checksum,
-    /// What its store called this version of it.
+    /// The store's tag of this version.
     pub tag: Option<&'a str>,
 }
 
@@ -150,9 +150,9 @@ pub struct MadeFile {
     pub bytes: u64,
     /// The checksum of its bytes.
     pub sum: Option<Checksum>,
-    /// Of a file of this machine: what tells it from another one of the same name.
+    /// Tells a local file from another one of the same name.
     pub identity: Option<Identity>,
-    /// What its store calls this version of it.
+    /// The store's tag of this version.
     pub tag: Option<String>,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct ManifestFile {
     /// The XXH3-128 of its bytes. Formerly `sum`.
     #[serde(rename = "file_checksum", alias = "sum")]
     pub sum: Checksum,
-    /// What its store calls this version of it.
+    /// The store's tag of this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
 }

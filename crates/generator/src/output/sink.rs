@@ -19,7 +19,7 @@ pub trait Upload: fmt::Debug + Send {
     /// The store does not take them, or the caller cancelled.
     fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error>;
 
-    /// Gives the file its name. Returns what the store calls this version of it.
+    /// Gives the file its name. Returns the store's tag of this version.
     ///
     /// # Errors
     /// The store does not take it, or the caller cancelled.
@@ -51,7 +51,7 @@ pub(crate) struct Finished {
     pub sum: Option<Checksum>,
     /// `None` for streams and uploads.
     pub identity: Option<Identity>,
-    /// What a store calls this version of the file.
+    /// The store's tag of this version.
     pub tag: Option<String>,
 }
 

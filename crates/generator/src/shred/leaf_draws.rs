@@ -36,7 +36,7 @@ pub(crate) struct Draws<'a> {
     pub operands: &'a [Values],
     /// The requested values; a block is drawn as a whole.
     pub wanted: Range<usize>,
-    /// The seed of the job, from which other tables draw, too.
+    /// The seed of the job; other tables also draw from it.
     pub seed: u64,
     /// For members of a copula: the rank of each value, from 0 to below 1.
     pub ranks: &'a [f64],

@@ -232,10 +232,10 @@ struct UsedKeys {
     different: u64,
     /// The keys, in their order.
     used: Vec<u64>,
-    /// Of many keys, the first that may be unused after each one, plus 1; 0 after an unused key. Paths get shorter when
-    /// they are followed.
+    /// From [`FEW_KEYS`] on: for each used key, 1 + the first key after it that may be unused; 0 for an unused key.
+    /// Following a path shortens it.
     table: Vec<u32>,
-    /// The same without the 1, of keys that are too many for a table.
+    /// The same without the 1, for more than [`TABLE_KEYS`] different keys.
     sparse: HashMap<u64, u64>,
 }
 

@@ -289,7 +289,7 @@ impl Dataset {
             (None, _) => return wrong("the dataset has no such field"),
         };
         let own = OwnDistribution::new(distribution);
-        // Files of other draws are not those of this dataset.
+        // Files with other draws must not pass for files of this dataset.
         self.text_hash ^= own.hash();
         self.each_leaf_mut(&mut |leaf| {
             if leaf.index == index {
@@ -348,7 +348,8 @@ impl Dataset {
         self.fields.iter().any(needs)
     }
 
-    /// The benchmark whose table it is. Such a table has the same rows for every seed.
+    /// The benchmark that defines this table; `None` for other datasets. A benchmark's table has the same rows for
+    /// every seed.
     pub fn benchmark(&self) -> Option<Benchmark> {
         self.maker.as_ref().map(|maker| maker.benchmark())
     }

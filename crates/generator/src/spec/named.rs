@@ -14,7 +14,7 @@ const DEFAULT_SEED: u64 = 42;
 /// The rows of a source whose dataset does not say how many it has.
 const DEFAULT_ROWS: u64 = 1_000_000;
 
-/// What the name of a dataset names.
+/// The meaning of a dataset's name.
 ///
 /// ```
 /// use sawmill_generator::{Benchmark, DatasetName};
@@ -47,7 +47,7 @@ pub enum DatasetName {
 }
 
 impl DatasetName {
-    /// What `name` names. A file called `tpch` or `SPEC/TABLE` goes before what else the name may mean.
+    /// Finds the meaning of `name`. A file called `tpch` or `SPEC/TABLE` takes precedence over the benchmark or table.
     pub fn new(name: &str) -> Self {
         Self::in_folder(Path::new(""), name)
     }

@@ -86,7 +86,7 @@ pub(crate) fn read_one(
         return Err(Error::spec(what, "", "name the spec alone"));
     };
     let dataset = tables.dataset(name, 0)?;
-    // Other tables may hold it, too, but only those that were read for it.
+    // Other tables may also hold it, but only tables that were read for it.
     drop(tables);
     let mut dataset = Arc::try_unwrap(dataset)
         .map_err(|_| Error::spec("tables that look one another up", name, "remove one of the look-ups"))?;

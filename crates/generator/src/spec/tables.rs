@@ -37,7 +37,7 @@ pub(crate) const MAX_PARENTS: usize = 32;
 pub(crate) struct Tables<'a> {
     tables: Vec<(&'a str, SpecTable<'a>)>,
     folder: &'a SpecFolder<'a>,
-    /// What the rows of each table are multiplied by.
+    /// Multiplies the rows of each table.
     scale: f64,
     /// The tables that have been read.
     read: RefCell<HashMap<String, Arc<Dataset>>>,

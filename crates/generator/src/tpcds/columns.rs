@@ -70,7 +70,7 @@ fn kind(field: &Field) -> Result<LogicalType, Error> {
     })
 }
 
-/// What strings like these are: their average length, and whether values repeat.
+/// Describes strings by their average length and whether values repeat.
 fn strings(sample: &dyn Array) -> ValueSpec {
     let strings: Vec<&str> = sample.as_string_view().iter().flatten().collect();
     let n = strings.len().max(1);

@@ -1,10 +1,10 @@
 //! The 24 tables of TPC-DS: the rows of the crate `tpcdsgen`, pages written by our encoder.
 //!
 //! (TPC Benchmark DS, revision 4.0.0, section 2.) `tpcdsgen-arrow` makes the rows of a chunk of keys as Arrow batches,
-//! whose columns are appended to those of the pages. Numbers from a small range (days, quantities, keys of small
-//! tables) are stored as indices of a sorted dictionary that is known in advance.
+//! and we append their values to the pages. Numbers from a small range (days, quantities, keys of small tables) are
+//! stored as indices of a sorted dictionary that is known in advance.
 //!
-//! `dbgen_version` is left out: its only row states when and by which command it was made.
+//! We leave out `dbgen_version`: its only row states when and by which command it was made.
 
 mod columns;
 mod orders;
@@ -35,7 +35,7 @@ const SAMPLE_KEYS: i64 = 1024;
 /// The rows of some keys, in order.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// A table, and what makes its rows.
+/// A table, its schema, and the function that opens its rows.
 pub(crate) struct Source {
     table: DsTable,
     schema: fn() -> SchemaRef,
@@ -89,7 +89,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().map(|source| source.table.get_name())
 }
 
-/// The columns of a table, the number of its rows, and what makes them.
+/// The columns of a table, the number of its rows, and their maker.
 type Made = (Vec<Column>, u64, Box<dyn RowMaker>);
 
 /// A table at a scale factor.

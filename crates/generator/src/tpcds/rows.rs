@@ -1,4 +1,4 @@
-//! Appends the columns of Arrow batches to those of the pages.
+//! Appends the values of Arrow batches to the pages.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +33,7 @@ impl Rows {
     /// Passes over up to `most` rows of one batch; returns these.
     fn take(&mut self, most: usize) -> Range<usize> {
         if self.batch.as_ref().is_none_or(|batch| batch.num_rows() == self.at) {
-            // Generators reuse the memory of a batch that is not there any more.
+            // Dropped first, because generators reuse the memory of a dropped batch.
             self.batch = None;
             // A batch is an error only if a column without nulls has one, which `tpcdsgen-arrow` tests.
             self.batch = self.batches.next().and_then(Result::ok);

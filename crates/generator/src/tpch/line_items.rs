@@ -64,7 +64,7 @@ impl Keys {
     }
 }
 
-/// What line items and the totals of orders are both computed from.
+/// The random streams behind both the line items and the totals of orders.
 #[derive(Debug)]
 pub(crate) struct Lines {
     count: Stream,
@@ -76,7 +76,7 @@ pub(crate) struct Lines {
     shipped: Stream,
 }
 
-/// A line item, as far as both need it.
+/// The values of a line item that both need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub quantity: u32,

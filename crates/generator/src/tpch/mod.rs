@@ -58,7 +58,7 @@ impl TpchTable {
     }
 }
 
-/// The columns of a table at a scale factor, the number of its rows, and what makes them.
+/// The columns of a table at a scale factor, the number of its rows, and their maker.
 pub(crate) fn table(table: TpchTable, scale: f64) -> (Vec<Column>, u64, Box<dyn RowMaker>) {
     let (rows, maker) = tables::maker(table, scale);
     (columns::columns(table), rows, maker)

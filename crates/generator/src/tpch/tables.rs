@@ -25,7 +25,7 @@ use crate::tpch::text::Comments;
 /// the right ones.
 static NO_TEXT: LazyLock<TextPool> = LazyLock::new(|| TextPool::new(1024, Distributions::static_default()));
 
-/// The number of rows of a table, and what computes them.
+/// The number of rows of a table, and their maker.
 pub(crate) fn maker(table: TpchTable, scale: f64) -> Maker {
     match table {
         TpchTable::Region => even(5, 1, |chunk| {

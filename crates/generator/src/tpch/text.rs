@@ -19,15 +19,15 @@ const TEXT: usize = 300 << 20;
 /// Bytes of a block, which takes less than half a millisecond to make.
 const BLOCK: usize = 256 << 10;
 const BLOCKS: usize = TEXT / BLOCK;
-/// What a block also has of the next one, so that a comment which begins in it is whole: the longest have 198 bytes.
+/// Bytes of the next block that a block repeats, so that every comment in it is whole: the longest have 198 bytes.
 const OVERLAP: usize = 256;
 /// Room for a sentence: the longest has 148 bytes.
 const SENTENCE: usize = 256;
 /// Bytes that are copied for a word of any length; the longest has 14 and a blank.
 const WORD: usize = 16;
 
-/// For each block, the sentence that covers its first byte: four bytes are the random number before it, two the bytes
-/// of the sentence that come before the block.
+/// For each block, the sentence that covers its first byte: four bytes are the random number before it, two the number
+/// of its bytes before the block.
 static STARTS: &[u8; 6 * BLOCKS] = include_bytes!("text_blocks.bin");
 
 /// A word and what follows it.

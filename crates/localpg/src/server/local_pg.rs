@@ -94,7 +94,7 @@ impl LocalPg {
     /// # Errors
     ///
     /// The server had already ended (crashed), needed a stronger shutdown or ended abnormally, with the last
-    /// lines of its log; or the directory cannot be removed. The server is no longer running in any case.
+    /// lines of its log; or the directory cannot be removed. Either way, the server has ended.
     pub fn stop(self) -> Result<(), Error> {
         let Self { mut postmaster, home, socket_home, .. } = self;
         let ended = postmaster.shut_down(Shutdown::Fast).map_err(|what| {
@@ -110,9 +110,9 @@ impl LocalPg {
     ///
     /// # Errors
     ///
-    /// It does not start again, with the last lines of its log; the value then has no server.
+    /// The server does not start again; the error has the last lines of its log. The value then has no server.
     pub fn restart_immediate(&mut self) -> Result<(), Error> {
-        // Whatever its state was, it is gone now.
+        // Errors do not matter: the server has ended either way.
         let _ = self.postmaster.shut_down(Shutdown::Immediate);
         let socket_dir = self.socket_dir().to_owned();
         for _ in 0..50 {

@@ -1,6 +1,6 @@
 //! Named `rayon` pools for work that is parallel over row groups, files, columns or chunks.
 //!
-//! What waits for sockets has threads of its own ([`on_threads`](crate::on_threads)).
+//! Work that waits for sockets runs on separate threads ([`on_threads`](crate::on_threads)).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -80,7 +80,7 @@ impl Pool {
     }
 
     /// Calls `each` for every item. Each thread creates a state when it takes its first item. An error raises `stop`,
-    /// after which no item is begun; `each` may look at it, too.
+    /// after which no item is begun; `each` may also look at it.
     ///
     /// # Errors
     /// The first error that `state` or `each` returns, or its panic.
@@ -98,12 +98,12 @@ impl Pool {
                 none => each(none.insert(state()?), item),
             };
             if let Err(error) = caught(&self.thread(), work) {
-                // Those that follow may be of items that were stopped.
+                // Later errors may come from items that were stopped.
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 stop.store(true, Relaxed);
             }
         };
-        // What was taken is begun, so that the results of all items before a failed one are known.
+        // A taken item is always begun, so that all items before a failed one have results.
         let items = items.into_iter().take_while(|_| !stop.load(Relaxed));
         match &self.rayon {
             Some(pool) => pool.install(|| items.par_bridge().for_each_init(|| None, one)),
@@ -161,7 +161,7 @@ impl Pool {
             let begin = |item: T| -> Receiver<Result<R, ThreadFailure>> {
                 let (made, result) = bounded(1);
                 scope.spawn_fifo(move |_| {
-                    // After an error of `take` nobody waits for it.
+                    // The receiver is gone after an error of `take`.
                     let _ = made.send(make(item));
                 });
                 result

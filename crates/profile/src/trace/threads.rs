@@ -66,8 +66,8 @@ impl From<ThreadFailure> for io::Error {
     }
 }
 
-/// Returns what `work` returns. If it panics, the error names the thread and repeats the panic's message; what the
-/// panic left half-changed must not be used any more.
+/// Returns the result of `work`. If it panics, the error names the thread and repeats the panic's message. Do not use
+/// data that the panic left half-changed.
 ///
 /// # Errors
 /// The error of `work`, or its panic.
@@ -79,7 +79,7 @@ pub fn caught<T, E: From<ThreadFailure>>(thread: &str, work: impl FnOnce() -> Re
     done.unwrap_or_else(|panic| Err(ThreadFailure::panicked(thread, panic.as_ref()).into()))
 }
 
-/// Panics in the thread or pool that the variable names, so that tests see what becomes of the others.
+/// Panics in the thread or pool that the variable names, so that tests see how the other threads end.
 fn panic_for_a_test(thread: &str) {
     #[cfg(debug_assertions)]
     {
@@ -111,7 +111,7 @@ pub struct ScopedThread<'scope, T>(Kind<'scope, T>);
 #[derive(Debug)]
 enum Kind<'scope, T> {
     OfSystem(ScopedJoinHandle<'scope, T>),
-    /// A thread of a simulation: what it returned, or its panic.
+    /// A thread of a simulation, with its result or panic once it has ended.
     Simulated {
         name: String,
         returned: Arc<Mutex<Option<std::thread::Result<T>>>>,
@@ -128,7 +128,7 @@ impl<T> ScopedThread<'_, T> {
     }
 }
 
-/// A thread that was started with a stack of its own size, for example.
+/// For threads that the caller started, for example with another stack size.
 impl<'scope, T> From<ScopedJoinHandle<'scope, T>> for ScopedThread<'scope, T> {
     fn from(thread: ScopedJoinHandle<'scope, T>) -> Self {
         Self(Kind::OfSystem(thread))
@@ -254,9 +254,9 @@ impl<T: Send, E: From<ThreadFailure> + Send> Job<'_, T, E> {
     }
 }
 
-/// Runs `work` while a thread runs `companion`, which has to end soon after its flag is raised. That happens when
-/// `work` has ended, by a panic, too. The companion's result is missing if its thread panicked or could not be
-/// started: the work does not need it.
+/// Runs `work` while a thread runs `companion`. The companion's flag is raised when `work` ends or panics, and the
+/// companion then has to end soon. Its result is missing if its thread panicked or could not be started: the work
+/// does not need it.
 pub fn beside<C: Send, T>(
     name: &str,
     companion: impl FnOnce(&AtomicBool) -> C + Send,

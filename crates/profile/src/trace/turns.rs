@@ -1,14 +1,14 @@
-//! What threads of a job take from the operating system: their start, their waits, sleep and the clock. A simulation
-//! supplies it through [`Turns`].
+//! The services of the operating system that threads of a job use: start, waits, sleep and the clock. A simulation
+//! replaces them through [`Turns`].
 //!
 //! A simulation runs the real code, one thread at a time; it may run all of them as coroutines on one thread of the
 //! system. At each point where a thread would wait or sleep it gives up its turn, and the simulation chooses the next
-//! thread. Outside of a simulation each function does what the standard library does, after one look at a thread-local
-//! variable; it is called once a block, a lock or a pause, so it is always compiled in.
+//! thread. Outside a simulation each function calls the standard library after one look at a thread-local variable.
+//! It is called once a block, a lock or a pause, so it is always compiled in.
 //!
 //! `shuttle`, `loom` and `madsim` replace `std::thread`, channels or the runtime. The loads use scoped threads and
-//! blocking calls, all of which pass through this crate: these hooks are smaller than a port. The scheduler itself is
-//! part of the tests of `sawmill-loader`.
+//! blocking calls, and all of them pass through this crate: these hooks are smaller than a port. The scheduler is part
+//! of the tests of `sawmill-loader`.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -68,7 +68,7 @@ pub fn is_simulated() -> bool {
     SEAT.try_with(|seat| seat.try_borrow().is_ok_and(|seat| seat.is_some())).unwrap_or(false)
 }
 
-/// Puts a seat back that was left, after a panic, too.
+/// Puts the previous seat back, even after a panic.
 struct Before(Option<Seat>);
 
 impl Drop for Before {
@@ -188,7 +188,7 @@ impl Simulated {
         })
     }
 
-    /// Starts the thread. `work` has dropped all that it borrows when the scope that waits for it goes on.
+    /// Starts the thread. The scope waits until `work` has dropped all that it borrows.
     pub(crate) fn start(self, work: impl FnOnce() + Send) {
         let turns = Arc::clone(&self.turns);
         let thread = self.thread;

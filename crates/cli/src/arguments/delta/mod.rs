@@ -1,5 +1,4 @@
-//! Delta tables on the command line: `delta:FOLDER` or `delta:FOLDER@VERSION` stands for the files that a version
-//! lists.
+//! Delta tables on the command line: `delta:FOLDER` or `delta:FOLDER@VERSION` names the files that a version lists.
 
 #[cfg(feature = "full")]
 mod table;

@@ -62,7 +62,7 @@ pub(crate) fn folder(
     cancel: &Arc<AtomicBool>,
 ) -> Result<(Box<dyn TableFolder>, Objects), Error> {
     match Location::of(root)? {
-        // Of a table on this machine, all files are here.
+        // All files of a local table are local.
         Location::Path(path) => Ok((Box::new(LocalTable::new(path)), Objects::of(stores, None, cancel)?)),
         Location::Object(url) => {
             let objects = Objects::of(stores, Some(&url), cancel)?;

@@ -20,7 +20,7 @@ const OBJECTS: usize = 8;
 ///
 /// # Errors
 ///
-/// An object cannot be read, its name is not that of a file, or the disk is full.
+/// An object cannot be read, its name cannot be a file's name, or the disk is full.
 pub(crate) fn of(
     urls: &[ObjectUrl],
     objects: &Objects,

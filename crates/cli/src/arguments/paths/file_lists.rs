@@ -1,5 +1,5 @@
-//! Lists of files: `@NAME` on a command line stands for the files on the lines of NAME, `@-` for those on the
-//! lines of standard input. Thousands of files do not fit on a command line.
+//! Lists of files: `@NAME` on a command line reads one file name from each line of NAME, `@-` from each line of
+//! standard input. Thousands of files do not fit on a command line.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::error::Error;
 /// The longest list that is read: anything longer is not a list of names.
 const MAX_LENGTH: u64 = 256 * 1024 * 1024;
 
-/// The name of the list that a path stands for. An existing file called `@NAME` is that file.
+/// The name of the list if the path is `@NAME`. An existing file called `@NAME` is that file.
 fn list_of(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix('@').filter(|name| !name.is_empty() && path.symlink_metadata().is_err())
 }

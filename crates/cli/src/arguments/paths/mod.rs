@@ -19,12 +19,12 @@ use crate::arguments::stores::{Objects, StoreArgs};
 use crate::arguments::text::has_text_extension;
 use crate::error::Error;
 
-/// The files that a directory stands for.
+/// Which files of a directory to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Parquet files.
     Parquet,
-    /// Parquet files; if there are none, those of delimited text.
+    /// Parquet files; if there are none, delimited text.
     ParquetOrText,
 }
 
@@ -59,9 +59,9 @@ pub(crate) struct Located {
     pub objects: Objects,
 }
 
-/// The files and objects that `paths` name. A directory stands for the wanted files below it, a pattern for
-/// its matches, the start of the names of objects for those below it, each in the order of their names; a
-/// list stands for the files on its lines, and a version of a Delta table for those that it lists.
+/// The files and objects that `paths` name. A directory names the wanted files below it, a pattern its matches,
+/// and a prefix of a store the objects below it, each in the order of their names. A list names the files on its
+/// lines, and a version of a Delta table the files that it lists.
 ///
 /// Directories and patterns skip names that start with `_` or `.`.
 pub(crate) fn located(
@@ -177,7 +177,7 @@ fn is_iceberg_metadata(directory: &Path) -> bool {
     names.into_iter().any(|name| name.to_string_lossy().ends_with(ICEBERG))
 }
 
-/// What the names of an Iceberg table's metadata files end with.
+/// The end of the names of an Iceberg table's metadata files.
 pub(crate) const ICEBERG: &str = ".metadata.json";
 
 /// Refuses to take all files of a folder that a table format manages: some of them may be deleted from the

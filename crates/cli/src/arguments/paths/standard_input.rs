@@ -7,7 +7,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Exit};
 
-/// What standard input is called instead of the name of a file.
+/// The name of standard input in messages, in place of a file's name.
 pub(crate) const STANDARD_INPUT: &str = "standard input";
 
 /// Writes standard input to a temporary file: reading a Parquet file starts at its end.

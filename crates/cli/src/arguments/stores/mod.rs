@@ -19,13 +19,13 @@ use crate::error::Error;
 /// How to reach the stores that URLs name.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct StoreArgs {
-    /// An option of the stores that URLs name: endpoint, region, path_style, anonymous, requester_pays, and
-    /// those of the crate object_store. Write env:NAME for the value of an environment variable; a secret
+    /// An option of the stores that URLs name: endpoint, region, path_style, anonymous, requester_pays, or
+    /// any option of the crate object_store. Write env:NAME for the value of an environment variable; a secret
     /// must be in one. May be repeated. Needs the full build.
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Stores")]
     pub store: Vec<String>,
-    /// Read no file outside of this folder or URL, whatever a link, a list or the log of a Delta table names. Without it,
-    /// a Delta table in a store has no files outside of its bucket, and none of this machine.
+    /// Read no file outside this folder or URL, whatever a link, a list or the log of a Delta table names. Without it,
+    /// a Delta table in a store still cannot name files outside its bucket or on this machine.
     #[arg(long, value_name = "FOLDER", help_heading = "Input")]
     pub confine: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The bytes of a file or an object, whichever the user named.
+//! The bytes of the file or object that the user named.
 
 use std::fs::File;
 
@@ -49,12 +49,12 @@ impl PlaceBytes {
     ///
     /// # Errors
     ///
-    /// The bytes cannot be read, or are not those of a Parquet file.
+    /// The bytes cannot be read, or are not a Parquet file.
     pub(crate) fn footer(&self, options: &Options) -> Result<Footer, Error> {
         Footer::read(&self.bytes, &self.name, options).map_err(|error| self.because(error.into()))
     }
 
-    /// The error of the store, if reading failed there: it says more than that of the decoder above it.
+    /// Prefers the store's error, if there is one: it says more than the error of the decoder above it.
     pub(crate) fn because(&self, error: Error) -> Error {
         self.fault.get().cloned().map_or(error, Error::from)
     }

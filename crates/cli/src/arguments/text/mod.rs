@@ -51,21 +51,21 @@ pub(crate) enum TextKind {
 /// What `--types` says for the types of the table's columns.
 const TABLE: &str = "table";
 
-/// Each option names its heading: a heading of the struct would also be that of the options after these.
+/// Each option names its heading: a heading of the struct would also apply to the options after it.
 const HEADING: &str = "Text";
 
 /// How to read delimited text and JSON.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TextArgs {
-    /// The format of the files [default: auto, by the extension, before that of a compressed file: .csv, .tsv,
-    /// .tab and .psv are delimited text, .ndjson and .jsonl have a JSON object on each line, all others are
+    /// The format of the files [default: auto, by the extension, before a compressed file's .gz or the like: .csv,
+    /// .tsv, .tab and .psv are delimited text, .ndjson and .jsonl have a JSON object on each line, all others are
     /// Parquet]. Text may be compressed with gzip, zstd, bzip2, xz or LZ4, whatever its name.
     #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv|ndjson",
         help_heading = HEADING)]
     pub format: Option<InputFormat>,
-    /// What is between fields, one character or several; 'tab' or '\t' is a tab, '\x1f' the byte of this number
-    /// [default: a tab for .tsv and .tab, | for .psv, else a comma, or the one of ; tab | that all records of the
-    /// start of the file fit].
+    /// The separator of fields, one character or several; 'tab' or '\t' is a tab, '\x1f' the byte of this number
+    /// [default: a tab for .tsv and .tab, | for .psv, else a comma, or the one of ; tab | that fits all records at the
+    /// start of the file].
     #[arg(long, value_name = "CHARS", value_parser = delimiter, help_heading = HEADING)]
     pub delimiter: Option<String>,
     /// The character around fields that contain delimiters or newlines; within them it is doubled. 'none'
@@ -75,18 +75,18 @@ pub(crate) struct TextArgs {
     /// The character before a quote within quotes, besides doubling it.
     #[arg(long, value_name = "CHAR", value_parser = special, help_heading = HEADING)]
     pub escape: Option<u8>,
-    /// The first record has values and not the names of the columns, which are then column_1 and so on, or
-    /// those of --names.
+    /// The first record has values, not column names. Columns are then called column_1 and so on, or as --names
+    /// says.
     #[arg(long, help_heading = HEADING)]
     pub no_header: bool,
-    /// The names of the columns, instead of those of the header.
+    /// The names of the columns, instead of the header's.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = HEADING)]
     pub names: Vec<String>,
-    /// A word that stands for NULL outside of quotes. May be repeated [default: the empty field; with other
+    /// A word that means NULL outside quotes. May be repeated [default: the empty field; with other
     /// words, give --null '' as well to keep it].
     #[arg(long, value_name = "WORD", help_heading = HEADING)]
     pub null: Vec<String>,
-    /// The words of --null stand for NULL within quotes, too.
+    /// The words of --null also mean NULL within quotes.
     #[arg(long, help_heading = HEADING)]
     pub null_quoted: bool,
     /// Skip lines that start with this character.
@@ -96,10 +96,10 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "LINES", help_heading = HEADING)]
     pub skip_lines: Option<u64>,
     /// The types of columns, such as 'a=int32,b=decimal(10,2),c=date(%d.%m.%Y)', @FILE with one on each line, or
-    /// the word table for those of the columns of an existing PostgreSQL table. May be repeated. The types of other
-    /// columns are inferred from a sample: bool, int16, int32, int64, float32, float64,
-    /// decimal(P,S), date, time, timestamp, timestamptz (each also with _ns, or with a pattern in
-    /// parentheses), epoch_s, epoch_ms, epoch_us, epoch_ns, uuid, json, text.
+    /// the word table for the column types of an existing PostgreSQL table. May be repeated. Sawmill infers the types
+    /// of other columns from a sample: bool, int16, int32, int64, float32, float64, decimal(P,S), date, time,
+    /// timestamp, timestamptz (each also with _ns, or with a pattern in parentheses), epoch_s, epoch_ms, epoch_us,
+    /// epoch_ns, uuid, json, text.
     #[arg(long, value_name = "NAME=TYPE,...|@FILE|table", help_heading = HEADING)]
     pub types: Vec<String>,
     /// Columns of the table by their names in the files, with their types in SQL.
@@ -110,7 +110,7 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
     pub text_encoding: Option<String>,
     /// What to do with records that have fewer or more fields than there are columns: fill makes missing
-    /// fields NULL, fill-and-cut also leaves out the fields after those of the columns [default: error].
+    /// fields NULL, fill-and-cut also leaves out surplus fields [default: error].
     #[arg(long, value_enum, hide_possible_values = true, value_name = "error|fill|fill-and-cut", help_heading = HEADING)]
     pub ragged: Option<RaggedArg>,
     /// Numbers have a comma before their fraction, as in 12,50.
@@ -134,9 +134,9 @@ pub(crate) struct TextArgs {
     /// none surprises the load [default: 16384].
     #[arg(long, value_name = "RECORDS|all", value_parser = sample, help_heading = HEADING)]
     pub sample: Option<u64>,
-    /// Leave out records that cannot be read, and write them to this file with their places and what is wrong:
-    /// CSV, or NDJSON if it is named so. All records are read once more beforehand. The same as --rejects with
-    /// such a name.
+    /// Leave out records that cannot be read, and write them to this file with their places and the reasons: CSV,
+    /// or NDJSON if the name ends in .ndjson or .jsonl. This reads all records once more beforehand. The same as
+    /// --rejects with the name of a CSV or NDJSON file.
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub rejected_lines: Option<PathBuf>,
     /// Fail if more records than this cannot be read [default: 100000].
@@ -342,8 +342,7 @@ pub(crate) fn has_text_extension(path: &Path) -> bool {
     text_kind(path).is_some()
 }
 
-/// What text files with this name are.
-/// What the extension of a file says of its content; `None` if that is not text.
+/// The kind of text by the extension, before a compressed file's; `None` if it is not text.
 pub(crate) fn text_kind(path: &Path) -> Option<TextKind> {
     let extension =
         |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());

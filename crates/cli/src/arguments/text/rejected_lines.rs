@@ -60,7 +60,7 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
     Ok(())
 }
 
-/// Whether a file is empty, or begins as those of earlier runs do; also a place without a file, and a device.
+/// Whether `path` is free, a device, an empty file, or a file that begins with `begins`, as earlier runs wrote it.
 fn may_replace(path: &Path, begins: &[u8]) -> std::io::Result<bool> {
     if is_stream(path) {
         return Ok(true);

@@ -140,8 +140,8 @@ fn types(given: &[String], formats: &mut Formats) -> Result<Vec<(String, ColumnT
     Ok(types)
 }
 
-/// The types that text needs for columns of these types of PostgreSQL. Those of other types take the server's own text.
-/// Days and times that have patterns are inferred.
+/// The types that text needs for columns of these PostgreSQL types. Columns of other types take the server's own text.
+/// If patterns are given, days and times are inferred instead.
 fn known_types(of_table: &[(String, String)], has_patterns: bool) -> Vec<(String, ColumnType)> {
     let known = of_table.iter().map(|(name, sql)| (name.clone(), of_sql(sql)));
     known

@@ -20,7 +20,7 @@ use crate::load::load_files;
 use crate::load::tables as load_tables;
 use crate::screen::console::Console;
 
-/// Whether the arguments ask for such a load.
+/// Whether the arguments ask for a load into CrateDB or into several tables.
 pub(super) fn is_meant(args: &LoadBench) -> bool {
     into_crate_db(args) || args.nested.makes_tables()
 }
@@ -146,7 +146,7 @@ fn into_table(
     })
 }
 
-/// Rows and sums are those of all tables.
+/// Loads several tables. The result adds up their rows and lists the sum of each.
 fn into_tables(
     tables: &PostgresTables<'_>,
     options: &LoadOptions,

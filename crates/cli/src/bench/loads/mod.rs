@@ -1,4 +1,4 @@
-//! `sawmill bench load`: whole loads, each into a table of its own, which is dropped afterwards.
+//! `sawmill bench load`: whole loads, each into a new table that is dropped afterwards.
 
 mod alone;
 
@@ -276,7 +276,7 @@ pub(crate) fn measure(
         sums: runs.sums,
     };
     let mut measured = measurement.case(room, |profile| match own_process::place(TABLE) {
-        // In a process of its own, the process that measures it names, creates and removes the table.
+        // The process that measures a separate run names, creates and removes the table.
         Some(table) => runs.load(target::postgres(&url, &table)?.nested(layout), true, profile),
         None => runs.load(next()?, false, profile),
     })?;
@@ -467,7 +467,7 @@ impl Surroundings for TablesOfOthers<'_> {
 
     fn abandon(&mut self) {
         if let Some(target) = self.made.take() {
-            // The error to report is that of the program.
+            // The program's error is the one to report.
             let _ = demo::remove(&target, true);
         }
     }
@@ -484,7 +484,7 @@ impl Surroundings for TablesOfOthers<'_> {
 }
 
 impl TablesOfOthers<'_> {
-    /// Completes a run's figures by what the other program left in its table.
+    /// Completes a run's figures from the table that the other program filled.
     fn inspect(
         &mut self,
         target: &Postgres,
@@ -516,7 +516,7 @@ fn folders_of(files: Option<&Path>, server: Option<&Server>) -> Vec<PathBuf> {
     files.map(here).into_iter().chain(data).collect()
 }
 
-/// The name of the nth table, which no other process on this machine uses.
+/// The name of the nth table, unique on this machine.
 fn numbered(table: &TableName, number: u32) -> String {
     let name = format!("{}_{}_{number}", table.name(), std::process::id());
     let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));

@@ -1,4 +1,4 @@
-//! Which columns have so many distinct values that a dictionary would be thrown away again.
+//! Finds columns with too many distinct values for a dictionary: the writer would build it and throw it away.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -21,7 +21,7 @@ const MIN: usize = 1024;
 const DISTINCT: f64 = 0.97;
 
 /// Returns the properties without dictionaries for the columns whose values in the first rows are nearly all
-/// distinct. `given` are the columns whose encoding the user has chosen; `None` stands for all of them.
+/// distinct. `given` are the columns whose encoding the user has chosen; `None` means all of them.
 pub(super) fn without_useless(
     properties: WriterProperties,
     first: &RecordBatch,
@@ -41,8 +41,8 @@ pub(super) fn without_useless(
     properties.build()
 }
 
-/// The share of distinct values among those that are not null; `None` for few values, and for types that have
-/// few or that are not looked at.
+/// The share of distinct values among the values that are not null; `None` for few values, and for types that
+/// have few or that are not examined.
 fn distinct(array: &dyn Array) -> Option<f64> {
     let values = array.len() - array.null_count();
     if values < MIN {

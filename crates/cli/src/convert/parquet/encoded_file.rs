@@ -41,7 +41,7 @@ pub(super) struct EncodedFile<W: Write + Send> {
     costs: Vec<Duration>,
     /// The row groups begun.
     row_groups: usize,
-    /// What the encoders have not answered yet, in its order.
+    /// The batches and row groups that the encoders have not answered yet, the oldest first.
     awaited: VecDeque<Awaited>,
     /// The rows of the row group that is being encoded.
     rows: usize,
@@ -211,7 +211,7 @@ impl<W: Write + Send> EncodedFile<W> {
     /// About how many bytes the row group has that is being encoded. For the same batches always the same.
     pub(super) fn row_group_bytes(&self) -> u64 {
         match self.awaited.iter().any(|awaited| matches!(awaited, Awaited::RowGroup)) {
-            // Nothing is known yet but what the one before takes.
+            // So far the encoders have only answered for the row group before.
             true => 0,
             false => scaled(self.known.1, self.known.0, self.rows),
         }
@@ -492,7 +492,7 @@ mod tests {
         assert_eq!((known, bytes), sizes());
     }
 
-    /// Takes so many bytes, and then no more.
+    /// An output with room for this many bytes.
     struct Full(usize);
 
     impl Write for Full {

@@ -29,7 +29,7 @@ pub(super) type ParquetFile<'w> = Counted<'w, Out>;
 /// A Parquet file that is being written. Its first rows decide which columns have a dictionary.
 pub(super) struct ParquetOut<'a, W: Write + Send> {
     schema: SchemaRef,
-    /// The columns whose encoding the user has chosen; `None` stands for all of them.
+    /// The columns whose encoding the user has chosen; `None` means all of them.
     given: Vec<Option<&'a str>>,
     encoders: usize,
     spans: SpanSink,
@@ -43,7 +43,7 @@ enum State<W: Write + Send> {
 }
 
 impl<'a, W: Write + Send> ParquetOut<'a, W> {
-    /// Begins a file of rows with this schema, whose columns so many threads encode.
+    /// Begins a file of rows with this schema; `encoders` threads encode its columns.
     pub(super) fn new(
         out: W,
         args: &'a ConvertArgs,
@@ -95,7 +95,7 @@ impl<'a, W: Write + Send> ParquetOut<'a, W> {
         }
     }
 
-    /// Ends the row group if it has about so many bytes: the next row begins another one.
+    /// Ends the row group if it has about `bytes` bytes or more; the next row begins another one.
     pub(super) fn end_row_group_of(&mut self, bytes: u64) {
         if let State::Begun(file) = &mut self.state
             && file.row_group_bytes() >= bytes

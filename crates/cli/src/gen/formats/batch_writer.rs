@@ -52,7 +52,7 @@ impl<W: Write> BatchWriter<W> {
         Ok(())
     }
 
-    /// Writes what ends the rows, and returns where they went, which is not flushed.
+    /// Writes the end of the format, and returns the output without flushing it.
     pub(crate) fn finish(self) -> Result<W, ArrowError> {
         match self {
             BatchWriter::File(writer) => writer.into_inner(),

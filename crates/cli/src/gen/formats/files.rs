@@ -26,7 +26,7 @@ pub(crate) struct Planned {
     pub path: Option<PathBuf>,
 }
 
-/// Decides which files to write and where, locks them, and removes or rejects what is in their place.
+/// Decides which files to write and where, locks them, and removes or rejects files in their place.
 pub(crate) fn plan(
     job: &FormatJob<'_>,
     console: Console,

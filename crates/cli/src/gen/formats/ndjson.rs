@@ -1,7 +1,10 @@
-//! Encoders for NDJSON where it differs from the `arrow-json` crate: floats that are not finite, for which
-//! JSON has no numbers, and map entries whose value is null, both of which the crate would drop silently; UUIDs and
-//! intervals, which it would write as hexadecimal digits; and text that is JSON, which it would write as strings. It encodes the elements of a list by the list's field,
-//! without the mark of JSON on the field of the elements, so lists are here, too.
+//! Encoders for NDJSON where ours differs from the `arrow-json` crate:
+//!
+//! - The crate silently drops floats that are not finite, for which JSON has no numbers, and map entries whose value
+//!   is null.
+//! - It writes UUIDs and intervals as hexadecimal digits, and text that is JSON as strings.
+//! - It encodes the elements of a list by the list's field and misses the mark of JSON on their own field. So lists
+//!   are here as well.
 
 use std::sync::LazyLock;
 

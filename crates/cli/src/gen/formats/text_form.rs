@@ -1,6 +1,7 @@
 //! Converts batches to a form that JSON and CSV can write.
 //!
-//! UUIDs become 36 characters, intervals their parts with units, times of day as well text (PostgreSQL's 24:00:00 is none of `arrow`'s times), instants are in UTC (names of time zones would need a database), map keys are
+//! UUIDs become 36 characters, intervals their parts with units. Times of day also become text, because `arrow` has
+//! no 24:00:00 as PostgreSQL does. Instants are in UTC (names of time zones would need a database), map keys are
 //! text. A date or time beyond the range of `arrow`'s calendar is an error.
 
 use std::sync::Arc;

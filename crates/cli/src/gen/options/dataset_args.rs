@@ -22,18 +22,18 @@ pub(crate) struct DatasetArgs {
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow, JSON or CSV file, or of the Parquet files in a directory or that
-    /// match a pattern, with plain values for their types. URLs of objects are read, too.
+    /// match a pattern, with plain values for their types. Also reads URLs of objects.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
     /// Take columns, nulls, list lengths, values and their distributions from a Parquet, Arrow, JSON or CSV file.
     ///
     /// Or from the Parquet files in a directory or that match a pattern. Sawmill looks at a sample of all rows
-    /// and at the footers. URLs of objects are read, too. May be repeated: the files become the tables of
+    /// and at the footers. Also reads URLs of objects. May be repeated: the files become the tables of
     /// one dataset, and columns whose values are keys of another file refer to it.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Vec<PathBuf>,
     /// The scale factor of TPC-H or TPC-DS, which determines the rows of its tables [default: 1, 6 million line
-    /// items], or what the rows of each table of a spec with several are multiplied by.
+    /// items]. In a spec with several tables, it multiplies the rows of each.
     #[arg(long, value_name = "FACTOR")]
     scale: Option<f64>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ impl DatasetArgs {
         self.like.len() > 1
     }
 
-    /// The files of which the dataset was inferred, if there are several.
+    /// The files that the dataset was inferred from, if there are several.
     pub(crate) fn learned_from(&self) -> &[PathBuf] {
         &self.learned_from
     }

@@ -63,7 +63,7 @@ pub(crate) enum Statistics {
     None,
     /// Bounds, null counts and sizes of column chunks.
     Chunk,
-    /// The same for pages, too: in the column index or, without page indexes, in page headers.
+    /// Also for pages: in the column index or, without page indexes, in page headers.
     Page,
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct LayoutArgs {
     /// spec reads is never replaced.
     #[arg(long)]
     overwrite: bool,
-    /// Generate nothing: all files have to be there.
+    /// Generate nothing: all files must exist.
     #[arg(skip)]
     finish: bool,
 }
@@ -145,10 +145,10 @@ impl LayoutArgs {
         (self.resume, self.overwrite) = (true, false);
     }
 
-    /// These files, all of which have to be there.
+    /// Requires all of these files to exist.
     ///
     /// # Errors
-    /// Options that make files.
+    /// An option is given that makes files.
     pub(crate) fn finished(mut self) -> Result<Self, Error> {
         let given = [("--part", self.part != Part::WHOLE), ("--overwrite", self.overwrite)];
         if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {

@@ -9,7 +9,7 @@ use sawmill_generator::Verbatim;
 use crate::arguments::stores::StoreArgs;
 use crate::screen::phases;
 
-/// A spec, and what it does not represent.
+/// An inferred spec, and notices about its gaps.
 #[derive(Debug)]
 pub(crate) struct Inferred {
     pub spec: String,
@@ -43,8 +43,8 @@ pub(crate) struct LikeArgs {
     /// ids that count from 0 come out the same.
     #[arg(long, conflicts_with = "no_verbatim")]
     pub verbatim: bool,
-    /// Copy no strings into the spec: neither whole ones nor letters and digits that all have in common. The
-    /// punctuation between them, their lengths and numbers, dates and times are still those of the data.
+    /// Copy no strings into the spec: neither whole ones nor letters and digits that all have in common. The spec
+    /// still has the punctuation between them, their lengths, and the numbers, dates and times of the data.
     #[arg(long)]
     pub no_verbatim: bool,
 }
@@ -84,10 +84,10 @@ Examples:
   sawmill gen fidelity orders.parquet /tmp/shop/orders customers.parquet /tmp/shop/customers
   sawmill gen fidelity s3://bucket/trips /tmp/trips")]
 pub(crate) struct FidelityArgs {
-    /// The source: a Parquet, Arrow, JSON or CSV file, a directory of Parquet files, a pattern, or a URL that
-    /// stands for one of these.
+    /// The source: a Parquet, Arrow, JSON or CSV file, a directory of Parquet files, a pattern, or a URL of one
+    /// of these.
     pub source: PathBuf,
-    /// The generated data: a file, a directory or a pattern, too.
+    /// The generated data: also a file, a directory or a pattern.
     pub generated: PathBuf,
     /// More tables, each a source and its generated data. The command then also compares the references
     /// between them: the share of orphans, and the skew of the keys.

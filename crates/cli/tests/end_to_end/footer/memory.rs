@@ -91,7 +91,7 @@ fn a_list_of_row_groups_that_does_not_fit_into_memory_is_an_error() {
     let path = dir.path().join("groups.parquet");
     let len: u32 = 200 << 20;
     let mut w = one_column();
-    // As many as might fit into so many bytes; a row of each takes 32.
+    // As many as `len` bytes might hold; each takes 32 bytes of memory.
     w.list(4, 12, u64::from(len) / 5 - 100);
     sparse(&path, w.bytes(), len);
     rejected_for_memory(confined(["footer", path.to_str().unwrap()]), &path);

@@ -125,7 +125,7 @@ fn what_is_wrong_with_standard_input_is_said_of_standard_input() {
     fs::write(&cut, &bytes[..bytes.len() - 9]).unwrap();
     let empty = dir.path().join("empty.parquet");
     fs::write(&empty, "").unwrap();
-    // The pages are those of another file.
+    // The pages are damaged, the footer is not.
     let damaged = dir.path().join("damaged.parquet");
     let mut other = bytes.clone();
     other[4..300].fill(0xff);

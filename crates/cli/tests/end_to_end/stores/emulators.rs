@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::harness::{Ran, command, sawmill, until};
 use crate::load::Bench;
 
-/// An emulator in a process of its own.
+/// An emulator's process, killed when it is dropped.
 struct Emulator(Child);
 
 impl Drop for Emulator {

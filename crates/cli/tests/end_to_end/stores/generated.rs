@@ -188,7 +188,7 @@ fn a_credential_that_expires_while_parts_are_sent_leaves_the_uploads_to_the_next
     assert!(!error.contains("SECRETEXAMPLE"), "{error}");
     let whole = s3.objects("trips").into_iter().filter(|name| name.ends_with(".parquet"));
     assert_eq!(whole.count(), 0);
-    // With new credentials, the same command does the rest and aborts what was begun.
+    // With new credentials, the same command does the rest and aborts the unfinished uploads.
     run(&s3.endpoint, &large(FOLDER, &["--resume"])).ok();
     assert_same(&s3, "data/", local(&large(FOLDER, &[])).path());
     assert!(s3.uploads("trips").is_empty());
@@ -320,7 +320,7 @@ fn a_run_that_another_machine_takes_over_fails_and_harms_nothing() {
     s3.put("trips", "data/_sawmill.contacts.json", elsewhere.to_string().as_bytes());
     let second = s3.sawmill(&large(FOLDER, &["--seed", "7", "--overwrite"])).ok();
     assert!(second.err.contains("takes over"), "{}", second.err);
-    // S3 says that there is no such upload, moto answers with 500.
+    // S3 answers that the upload does not exist, moto answers with 500.
     let error = wait(child).fails(1);
     assert!(error.contains("s3://trips/data/"), "{error}");
     assert_same(&s3, "data/", local(&large(FOLDER, &["--seed", "7"])).path());

@@ -135,7 +135,7 @@ fn an_object_that_changes_in_mid_load_and_credentials_that_expire_leave_no_table
         let error = with_s3(&web, &args("load", OBJECT, &bench, &[])).fails(1);
         assert!(error.contains(why) && error.contains(OBJECT), "{case}: {error}");
         assert!(!bench.exists("c"), "{case}");
-        // The same command goes on.
+        // The same command loads the rest.
         broken.store(false, Relaxed);
         with_s3(&web, &args("load", OBJECT, &bench, &["--verify"])).ok();
         assert_eq!(bench.count("select count(*) from c"), 100_000, "{case}");
@@ -211,7 +211,7 @@ fn a_condition_reads_the_pages_that_may_match_and_explain_says_how_many_bytes() 
     let bench = Bench::new();
     for (condition, rows, most) in [
         ("id >= 100000 and id < 104000", 4_000, size / 10),
-        // Rows at both ends: what is between them is not read.
+        // Rows at both ends: the pages between them are not read.
         ("id < 10 or id >= 399990", 20, size / 10),
         // Four rows far apart.
         ("id in (5, 100005, 200005, 300005)", 4, size / 4),

@@ -1,5 +1,5 @@
-//! A proxy in front of an S3 server: it counts requests, and some of them it refuses, delays, cuts, or
-//! forwards without returning the answer.
+//! A proxy in front of an S3 server. It counts requests, and refuses, delays or cuts some of them, or forwards
+//! them without returning the answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ pub enum Fate {
     Expired,
     /// The connection breaks in the middle of its body.
     Cut,
-    /// The server does what it asks for, but its answer is lost.
+    /// The server carries out the request, but its answer is lost.
     AnswerLost,
 }
 
@@ -56,7 +56,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Stands in front of `endpoint`; `decide` gets each request and how many came before it.
+    /// Forwards to `endpoint`; `decide` takes each request and the number of requests before it.
     pub fn before(endpoint: &str, decide: impl Fn(&Sent, usize) -> Fate + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = format!("http://{}", listener.local_addr().unwrap());

@@ -151,7 +151,7 @@ impl S3 {
     }
 }
 
-/// Sets the variables that the tools of S3 use, and none of the machine's own.
+/// Replaces the machine's S3 variables and configuration files with the test's.
 pub fn environment(mut command: Command, endpoint: &str) -> Command {
     for (key, _) in std::env::vars().filter(|(key, _)| key.starts_with("AWS_")) {
         command.env_remove(key);

@@ -1,4 +1,4 @@
-//! Every other sub-command over URLs does what it does over paths.
+//! The other sub-commands treat URLs as they treat paths.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const OBJECT: &str = "s3://trips/data/contacts-00000.parquet";
 
 const TEXT: &str = "id,name,at\n1,a,2024-01-01\n2,\"b, c\",2024-01-02\n3,,2024-01-03\n";
 
-/// What a command prints with a path and with a URL, without either.
+/// A command prints the same for a path and for a URL, apart from their names.
 fn same(web: &Web, file: &Path, args: &[&str]) {
     let of = |place: &str| args.iter().map(|arg| arg.replace("PLACE", place)).collect::<Vec<String>>();
     let here = sawmill(of(file.to_str().unwrap())).ok().out.replace(file.to_str().unwrap(), "");
@@ -55,7 +55,7 @@ fn specs_are_inferred_from_objects_as_from_files() {
         s3.sawmill(&args).ok().json()
     };
     assert_eq!(of("s3://trips/data/*.parquet"), of(data.to_str().unwrap()));
-    // What it is inferred from is not replaced.
+    // A spec's source is not replaced.
     let before = s3.object("trips", "data/contacts-00000.parquet");
     let args = ["gen", "--like", OBJECT, "--rows", "10", "--out", OBJECT, "--overwrite"];
     let ran = s3.sawmill(&args);
@@ -112,7 +112,7 @@ fn folders_of_a_store_take_the_files_of_a_conversion_when_all_are_complete() {
         let sent = s3.object("raw", &format!("out/{to}/{name}")).unwrap();
         assert_eq!(sent, std::fs::read(local.join(name)).unwrap());
         assert_eq!(s3.object("raw", &format!("out/{to}/_unfinished_by_sawmill_convert")), None);
-        // What is there stays, unless it is to be replaced or a run did not finish.
+        // Existing objects stay, unless --overwrite is given or an unfinished run left them.
         assert!(s3.sawmill(&of(&url)).fails(2).contains("--overwrite replaces them"));
         let stale = format!(
             "out/{to}/{}",

@@ -1,5 +1,5 @@
 //! A web server in the test process: it serves a folder with or without ranges, counts requests, and answers
-//! some of them wrongly. Reads of S3 are the same requests, so it stands for a store with faults, too.
+//! some of them wrongly. Reads of S3 are the same requests, so it also replaces a store with faults.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};

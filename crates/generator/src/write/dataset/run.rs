@@ -36,7 +36,7 @@ struct FileState {
 }
 
 impl FileState {
-    /// The state of a file before its first row group, and what threads that wait for their turn wait on.
+    /// The state of a file before its first row group, and the condition on which threads wait for their turn.
     fn planned(row_groups: u64) -> (Mutex<Self>, Condvar) {
         (Mutex::new(FileState { row_groups: row_groups as usize, ..FileState::default() }), Condvar::new())
     }
@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
             settled.make_room(kept.folder)
         };
         if room.is_err() {
-            // The run ends here. The error says what failed first.
+            // The run ends here. The first error is the one to report.
             let _ = self.save_manifest(false, true);
         }
         room

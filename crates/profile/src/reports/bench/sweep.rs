@@ -45,7 +45,7 @@ pub(super) fn sections(name: &str, cases: &[&Case]) -> Vec<Section> {
     sections
 }
 
-/// Heat maps of two numbers at a time; of names, too, if lines have no number to run over.
+/// Heat maps of each pair of numbers; without numbers, of each pair of parameters.
 fn pairs(numbers: &[&(&str, Vec<&str>)], varied: &[(&str, Vec<&str>)], cases: &[&Case]) -> String {
     let shown: Vec<&(&str, Vec<&str>)> = match numbers {
         [] => varied.iter().collect(),

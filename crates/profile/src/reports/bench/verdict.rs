@@ -20,7 +20,7 @@ pub(super) fn verdict(files: &[ResultFile]) -> String {
         .unwrap_or_else(|| format!("{}: nothing was measured", last.label))
 }
 
-/// What else a reader has to know at once: what limited the speed, and whether the figures are firm.
+/// The other headlines: the bottleneck, and whether the figures are firm.
 pub(super) fn findings(file: &ResultFile) -> Vec<String> {
     let mut findings = Vec::new();
     let limits: Vec<&Bottleneck> =

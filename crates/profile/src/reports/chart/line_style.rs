@@ -1,5 +1,4 @@
-//! How lines are told apart without colours: by marks if they have few points, by dashes if they have
-//! many.
+//! Distinguishes lines without colours: by marks if they have few points, by dashes if they have many.
 
 use std::fmt::Write as _;
 
