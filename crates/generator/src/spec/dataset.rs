@@ -294,6 +294,8 @@ impl Dataset {
         self.each_leaf_mut(&mut |leaf| {
             if leaf.index == index {
                 leaf.values = ValueSpec::Own(own.clone());
+                // Its draws follow no rank of a copula.
+                leaf.ranked = None;
             }
         });
         Ok(self)
