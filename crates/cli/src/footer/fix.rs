@@ -76,13 +76,14 @@ pub(super) fn run(args: &FixArgs, console: Console, cancel: &Arc<AtomicBool>) ->
     let place = Place::new(&args.input, cancel)?;
     let opened = place.open(&objects)?;
     let name = escaped_place(&place);
+    let out = OutputFile::create(&args.out, args.overwrite)?;
     let found =
         repaired(&opened.bytes, &name, args.max_footer).map_err(|error| opened.because(error.into()))?;
-    OutputFile::create(&args.out, args.overwrite)?
-        .finish(|out| {
-            copy(&opened.bytes, found.start, out, cancel)?;
-            write_file(&found.footer, false, out)
-        })
+    let copied = |out: &mut dyn io::Write| {
+        copy(&opened.bytes, found.start, out, cancel)?;
+        write_file(&found.footer, false, out)
+    };
+    out.finish(copied)
         .map_err(|error| if cancel.load(Relaxed) { interrupted() } else { opened.because(error) })?;
     let Repaired { repairs, left, .. } = &found;
     let report = Report {

@@ -86,18 +86,27 @@ fn a_function_wins_over_a_narrow_difference_and_fidelity_notices_lost_weights_by
         |of: &dyn Fn(usize) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..ROWS).map(of))) };
     let code = |i: usize| (scattered(i + 3, 10) > 2).then(|| scattered(i + 5, 3) as i64);
     let codes: ArrayRef = Arc::new((0..ROWS).map(code).collect::<Int64Array>());
-    let kinds = whole(&|i| code(i).unwrap_or(3));
-    let columns = vec![("low", whole(&low)), ("high", whole(&high)), ("code", codes), ("kind", kinds)];
-    let (source, _) = inferred(columns);
+    let columns = |moved: usize| {
+        let kinds = whole(&|i| code(i + moved).unwrap_or(3));
+        vec![("low", whole(&low)), ("high", whole(&high)), ("code", codes.clone()), ("kind", kinds)]
+    };
+    let (source, _) = inferred(columns(0));
     let (_, rows) = generated(&source);
     let [lows, highs] = [0, 1].map(|i| rows.column(i).as_primitive::<Int64Type>().values().to_vec());
     assert!(lows.iter().zip(&highs).all(|(low, found)| low + 1 + (low * 7919) % 50 == *found));
+    let by_nulls = |made: &InferredSpec| {
+        let fidelity = source.compare(made);
+        let pair = fidelity.pairs.iter().find(|pair| pair.columns == ["code", "kind"]).unwrap();
+        let of = pair.measures.iter().find(|of| of.measure == "kind by the nulls of code").unwrap();
+        (pair.is_kept, of.source, of.generated)
+    };
     let mut made = InferredSpec::new("made", &rows.schema(), &[]).unwrap();
     made.add(&rows).unwrap();
-    let fidelity = source.compare(&made);
-    let pair = fidelity.pairs.iter().find(|pair| pair.columns == ["code", "kind"]).unwrap();
-    let lost = pair.measures.iter().find(|of| of.measure == "kind by the nulls of code").unwrap();
-    assert!(!pair.is_kept && lost.source > 0.3 && lost.generated < 0.05, "{lost:?}");
+    let (_, there, kept) = by_nulls(&made);
+    assert!(there > 0.3 && kept > 0.3, "{there} {kept}");
+    let (broken, _) = inferred(columns(7));
+    let (is_kept, _, lost) = by_nulls(&broken);
+    assert!(!is_kept && lost < 0.05, "{lost}");
 }
 
 #[test]

@@ -28,12 +28,22 @@ pub fn scrubbed(footer: &Footer) -> Result<Vec<u8>, Error> {
     rewrite(footer.bytes(), &mut Scrub::new(footer))
 }
 
-/// Whether a file is a footer alone, and its chunks are in no file: [`write_file`] made it of a footer.
+/// Whether a file is a footer alone, and its chunks, which can be read, are in no file: [`write_file`] made it.
 pub fn has_no_data(footer: &Footer) -> bool {
     let alone = MAGIC.len() as u64 + footer.footer_len() as u64 + TAIL;
-    let claims =
-        |chunk: sawmill_footer::ColumnChunk<'_>| chunk.compressed_size() > 0 || !chunk.has_metadata();
-    footer.file_len() == Some(alone) && footer.row_groups().flat_map(|group| group.columns()).any(claims)
+    if footer.file_len() != Some(alone) {
+        return false;
+    }
+    let mut claimed = 0;
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        let elsewhere = chunk.locations().is_ok_and(|at| at.file_path.is_some_and(|path| !path.is_empty()));
+        // Those have an error of their own.
+        if elsewhere || !chunk.has_metadata() || chunk.readable().is_err() {
+            return false;
+        }
+        claimed += chunk.compressed_size().max(0);
+    }
+    claimed > 0
 }
 
 /// Writes what follows the data of a file: the footer, its length and the magic bytes; before them also the first

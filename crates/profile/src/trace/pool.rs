@@ -34,7 +34,7 @@ const MAX_CORES: usize = 8;
 pub struct Pool {
     name: String,
     spans: Option<SpanSink>,
-    /// Missing if one thread is enough, or the system starts none: then the calling thread does the work.
+    /// Missing if the system starts no thread: then the calling thread does the work.
     rayon: Option<ThreadPool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -56,13 +56,12 @@ impl Pool {
         Self::new(name, cores.min(items), spans)
     }
 
-    /// Starts `threads` threads, or fewer where the system starts no more. With one the calling thread does the work.
-    /// With `spans`, their work is recorded there.
+    /// Starts `threads` threads, or fewer where the system starts no more. With `spans`, their work is recorded there.
     pub fn new(name: &str, threads: usize, spans: Option<&SpanSink>) -> Self {
         let mut wanted = threads;
         let mut pool =
             Self { name: name.to_owned(), spans: spans.cloned(), rayon: None, threads: Vec::new() };
-        while wanted > 1 && pool.rayon.is_none() {
+        while wanted > 0 && pool.rayon.is_none() {
             let mut threads = Vec::with_capacity(wanted);
             let start = |thread: rayon::ThreadBuilder| {
                 let (name, spans) = (format!("{name}-{}", thread.index()), spans.cloned());

@@ -20,12 +20,11 @@ const MAX_MEMBERS: usize = 100;
 
 /// The copula of the columns that depend on some other; `None` if none does.
 pub(crate) fn fitted(axes: Vec<Axis>) -> Option<Fitted> {
-    // Where ranks are spread evenly, each field is a member.
     let is_few = |axis: &Axis| matches!(axis.of, Of::Rows(rows) if is_even(rows, axes.len()));
     let is_even = axes.first().is_some_and(is_few);
     let related = forest::Relations::new(&axes, is_even);
     let mut strength: Vec<(f64, usize)> = related.strengths().into_iter().zip(0..).collect();
-    strength.retain(|(strength, i)| *strength > 0.0 || is_even && !matches!(axes[*i].of, Of::Rows(_)));
+    strength.retain(|(strength, _)| *strength > 0.0);
     strength.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     strength.truncate(MAX_MEMBERS);
     let mut kept: Vec<usize> = strength.into_iter().map(|(_, axis)| axis).collect();
