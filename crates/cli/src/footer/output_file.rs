@@ -29,6 +29,10 @@ impl OutputFile {
                 "name a file",
             ));
         }
+        if out == Path::new("-") {
+            let what = "the file cannot go to standard output, which has the report";
+            return Err(Error::usage(what, name, "name a file"));
+        }
         if out.is_dir() {
             return Err(Error::usage("the output is a directory", name, "give the name of a file"));
         }

@@ -95,6 +95,7 @@ fn fix_leaves_nothing_of_a_file_that_it_cannot_repair() {
     assert!(error.contains("cut.parquet"), "{error}");
     let url = footer(&["fix", path.to_str().unwrap(), "s3://bucket/out.parquet"]);
     url.fails(2);
+    assert!(footer(&["fix", path.to_str().unwrap(), "-"]).fails(2).contains("name a file"));
     assert_eq!(names(dir.path()), ["cut.parquet"]);
 }
 
