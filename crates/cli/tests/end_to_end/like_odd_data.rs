@@ -86,11 +86,11 @@ fn a_function_wins_over_a_narrow_difference_and_fidelity_notices_lost_weights_by
         |of: &dyn Fn(usize) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..ROWS).map(of))) };
     let code = |i: usize| (scattered(i + 3, 10) > 2).then(|| scattered(i + 5, 3) as i64);
     let codes: ArrayRef = Arc::new((0..ROWS).map(code).collect::<Int64Array>());
-    let columns = |moved: usize| {
-        let kinds = whole(&|i| code(i + moved).unwrap_or(3));
+    let columns = |step: usize| {
+        let kinds = whole(&|i| code(i * step % ROWS).unwrap_or(3));
         vec![("low", whole(&low)), ("high", whole(&high)), ("code", codes.clone()), ("kind", kinds)]
     };
-    let (source, _) = inferred(columns(0));
+    let (source, _) = inferred(columns(1));
     let (_, rows) = generated(&source);
     let [lows, highs] = [0, 1].map(|i| rows.column(i).as_primitive::<Int64Type>().values().to_vec());
     assert!(lows.iter().zip(&highs).all(|(low, found)| low + 1 + (low * 7919) % 50 == *found));
@@ -104,7 +104,7 @@ fn a_function_wins_over_a_narrow_difference_and_fidelity_notices_lost_weights_by
     made.add(&rows).unwrap();
     let (_, there, kept) = by_nulls(&made);
     assert!(there > 0.3 && kept > 0.3, "{there} {kept}");
-    let (broken, _) = inferred(columns(7));
+    let (broken, _) = inferred(columns(7919));
     let (is_kept, _, lost) = by_nulls(&broken);
     assert!(!is_kept && lost < 0.05, "{lost}");
 }
