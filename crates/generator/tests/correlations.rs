@@ -137,7 +137,7 @@ fn mistakes_name_what_is_wrong_and_what_to_write() {
     };
     let fare = "[[copula]]\nfield = \"fare\"\n";
     for (copula, message) in [
-        ("[[copula]]\nfield = \"tip\"\n".to_owned(), "\"tip\" is no field outside of lists"),
+        ("[[copula]]\nfield = \"tip\"\n".to_owned(), "\"tip\" is not a field outside of lists"),
         ("[[copula]]\nfield = \"paid\"\n".to_owned(), "a second member"),
         ("[[copula]]\nnulls = \"fare\"\n".to_owned(), "name a field that has `nulls`"),
         ("[[copula]]\nrows = true\n".to_owned(), "as the first member"),

@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How often it asks a scheduler that it has lost whether that refuses it.
 const ASK: Duration = Duration::from_secs(5);
 
-/// Runs tasks until the process is told to end. A line on standard output reports when it begins to accept them.
+/// Runs tasks until a signal ends the process. Prints a line to standard output once it accepts tasks.
 pub(crate) async fn run(args: ExecutorArgs) -> Result<()> {
     let (scheduler_host, scheduler_port) = host_and_port(&args.scheduler)?;
     let host = args.host.unwrap_or_else(|| args.bind.to_string());

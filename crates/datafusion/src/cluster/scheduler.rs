@@ -27,7 +27,7 @@ use crate::error::{external, refused};
 const LOOK: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 3;
 
-/// Schedules until the process is told to end. The first line of standard output has its URL.
+/// Schedules until a signal ends the process. Prints its URL as the first line of standard output.
 pub(crate) async fn run(args: SchedulerArgs) -> Result<()> {
     let wanted = SocketAddr::new(args.bind, args.port);
     let host = args.host.clone().unwrap_or_else(|| args.bind.to_string());

@@ -149,7 +149,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Whether the current value is no row group or column chunk that the footer left out.
+    /// Whether the footer kept the current value: row groups and column chunks outside of a projection are left out.
     fn is_decoded(&self) -> bool {
         let Some(footer) = self.footer else { return true };
         let steps: [Option<PathStep>; 5] =

@@ -25,6 +25,9 @@ const ROUNDING: f64 = 0.1;
 /// What a member is, by the key that names it.
 const KINDS: [&str; 4] = ["field", "nulls", "present", "rows"];
 
+/// A member without a field: its scores, its bins, and the leaf that follows it.
+type Whole = (Scores, Option<Vec<f64>>, Option<(usize, Ranked)>);
+
 /// A member as it is read.
 struct Read {
     /// Its key and the name of the field.
@@ -150,13 +153,8 @@ impl Reader<'_> {
         Ok(with)
     }
 
-    /// The member `rows = true` or `present = true`, which is no field.
-    #[allow(clippy::type_complexity)]
-    fn whole(
-        &self,
-        kind: &str,
-        node: SpecNode<'_>,
-    ) -> Result<(Scores, Option<Vec<f64>>, Option<(usize, Ranked)>), Error> {
+    /// Reads the member `rows = true` or `present = true`, which names no field.
+    fn whole(&self, kind: &str, node: SpecNode<'_>) -> Result<Whole, Error> {
         let (rows, present) = (self.dataset.rows.filter(|rows| *rows > 0), &self.dataset.present);
         match (kind, node.boolean(), rows, present) {
             ("rows", Some(true), Some(rows), _) if self.read.is_empty() => {
@@ -188,7 +186,7 @@ impl Reader<'_> {
             }
         });
         found.ok_or_else(|| {
-            let what = format!("{} is no field outside of lists", node.described());
+            let what = format!("{} is not a field outside of lists", node.described());
             node.error("", what, "write the name of a field of the record")
         })
     }
@@ -271,7 +269,7 @@ impl Reader<'_> {
             lines.map(line).collect()
         });
         let lines = read.filter(|lines| lines.iter().all(|line| !line.is_empty()) && !lines.is_empty());
-        let lines = lines.ok_or_else(|| wrong("`counts` that are no lists of numbers"))?;
+        let lines = lines.ok_or_else(|| wrong("`counts` must be lists of numbers"))?;
         let width = lines.first().map_or(0, Vec::len);
         self.counts = self.counts.saturating_add(width.saturating_mul(lines.len()));
         if self.counts > MAX_COUNTS || width.max(lines.len()) > MAX_BINS {

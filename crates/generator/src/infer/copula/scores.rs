@@ -34,7 +34,7 @@ pub(super) fn correlation(a: &[f64], b: &[f64]) -> (f64, usize) {
     (if spread > 1e-12 { ((xy - x * y) / spread).clamp(-1.0, 1.0) } else { 0.0 }, n)
 }
 
-/// The mean square of numbers that are there.
+/// The mean square of the numbers, without nulls.
 pub(super) fn mean_square(values: &[f64]) -> f64 {
     let there = values.iter().filter(|v| !v.is_nan());
     let (n, sum) = there.fold((0usize, 0.0), |(n, sum), v| (n + 1, sum + v * v));
