@@ -156,12 +156,12 @@ def tables(entry, drawn):
     kinds = {}
     for case in entry["cases"]:
         name = f"{case['parameters']['table']}, {'primary key' if case['parameters']['pk'] == 'yes' else 'no key'}"
-        kinds.setdefault(name, []).append((int(case["parameters"]["degree"]), case["sides"][0]["wall"]))
+        kinds.setdefault(name, []).append((int(case["parameters"]["connections"]), case["sides"][0]["wall"]))
     degrees = sorted({degree for points in kinds.values() for degree, _ in points})
     rows = [[name, *(f"{wall['median']:.3f}" for _, wall in sorted(points))] for name, points in kinds.items()]
-    drawn["benchmarks/tables.svg"] = lines("Seconds over degree", list(kinds.items()))
-    text += table(["table", *(f"degree {degree}" for degree in degrees)], rows)
-    return text + ["", "![Seconds over degree](benchmarks/tables.svg)", ""]
+    drawn["benchmarks/tables.svg"] = lines("Seconds over connections", list(kinds.items()))
+    text += table(["table", *(str(degree) for degree in degrees)], rows)
+    return text + ["", "![Seconds over connections](benchmarks/tables.svg)", ""]
 
 
 def datasets(results):

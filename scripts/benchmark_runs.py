@@ -174,7 +174,7 @@ class Benchmarks:
         changed = {**self.environment, "SAWMILL_LOAD_ROWS": rows, "SAWMILL_LOAD_SPEC": spec}
         run([program, "data"], changed, 1800)
         name = f"kinds-{script}-{rows_of}"
-        command = [self.binary, "bench", "load", str(self.peers / "data" / f"{rows_of}-{rows}"), "--degree", "2"]
+        command = [self.binary, "bench", "load", str(self.peers / "data" / f"{rows_of}-{rows}"), "--connections", "2"]
         command += ["--table", "logged,unlogged", "--pk", "no,yes", "--key", key]
         command += ["--runs", changed.get("SAWMILL_RUNS", "3"), "--warmup", "0", "--against", f"{peer}={program} run"]
         return self.bench(name, command + ["--json", str(self.written / f"{name}.json")], changed, 600)
@@ -189,7 +189,7 @@ class Benchmarks:
     def tables(self):
         files = self.trips(self.environment.get("SAWMILL_LOAD_ROWS", "1000000"))
         command = [self.binary, "bench", "load", files, "--table", "logged,unlogged", "--pk", "yes,no", "--key", "trip_id"]
-        command += ["--degree", "1,2" if self.quick else "1,2,4,8", "--runs", "2" if self.quick else "3"]
+        command += ["--connections", "1,2" if self.quick else "1,2,4,8", "--runs", "2" if self.quick else "3"]
         return self.bench("load-tables", command + ["--json", str(self.written / "load-tables.json")])
 
     def cargo(self, names, arguments, environment=None, timeout=1800):

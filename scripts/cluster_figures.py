@@ -199,7 +199,7 @@ class Figures:
                     return run([*command, "--to", url, "--table", "t"])
 
                 sides = {
-                    "plain": lambda: load([SAWMILL, "load", source, "--degree", CORES]),
+                    "plain": lambda: load([SAWMILL, "load", source, "--connections", CORES]),
                     "engine": lambda: load(
                         [CLUSTER, "submit", "load", source, "--parts", self.args.parts, "--scheduler", cluster.url]
                     ),
@@ -210,7 +210,7 @@ class Figures:
                 cells = [f"{seconds[of]:.2f} s" for of in seconds]
                 rows.append((ratio, f"{shown(number)} {what}, {self.args.parts} parts", *cells, f"{ratio:.2f}"))
             memory.append(("load of contacts", megabytes(cluster.peaks())))
-        heads = ["", f"`load --degree {CORES}`", "`submit load`", "ratio"]
+        heads = ["", f"`load --connections {CORES}`", "`submit load`", "ratio"]
         table("Loads into PostgreSQL, weak rows first:", heads, [row[1:] for row in sorted(rows, reverse=True)])
         return memory
 

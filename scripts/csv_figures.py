@@ -87,7 +87,7 @@ def data():
     for name, (spec, rows) in {**specs, "text": (TEXT, "3M"), "hits": (hits, "1M")}.items():
         if not (WORK / f"{name}.csv").exists():
             (WORK / f"{name}.toml").write_text(spec)
-            run(SAWMILL, "gen", WORK / f"{name}.toml", "--rows", rows, "--format", "csv", "--out", WORK / f"{name}.csv", "--quiet")
+            run(SAWMILL, "gen", WORK / f"{name}.toml", "--rows", rows, "--as", "csv", "--out", WORK / f"{name}.csv", "--quiet")
     if not (WORK / "ordered.parquet").exists():
         run(SAWMILL, "convert", WORK / "ordered.csv", "--out", WORK / "ordered.parquet", "--quiet")
 
@@ -168,7 +168,7 @@ def load():
     }
     for name, (file, *options) in cases.items():
         result = WORK / "load.json"
-        run(SAWMILL, "bench", "load", WORK / file, "--degree", "2", "--runs", TURNS, "--warmup", "0", *options,
+        run(SAWMILL, "bench", "load", WORK / file, "--connections", "2", "--runs", TURNS, "--warmup", "0", *options,
             "--json", result)
         for side in json.loads(result.read_text())["cases"][0]["sides"]:
             print(f"load {name:24} {side['name']:10} {side['wall']['median']:6.2f} s", flush=True)

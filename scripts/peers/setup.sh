@@ -51,7 +51,7 @@ trips_data() { make_data "$load_name" "$load_spec" --rows "$load_rows" --files 4
 # bench_load NAME: compares loads with `run` of the calling script.
 bench_load() {
   trips_data
-  "$sawmill" bench load "$trips" --degree "${SAWMILL_DEGREE:-2}" --runs "$runs" --warmup "$warmup" \
+  "$sawmill" bench load "$trips" --connections "${SAWMILL_DEGREE:-2}" --runs "$runs" --warmup "$warmup" \
     --against "$1=$0 run" --json "$peers/results/load-$(basename "$0").json" "${@:2}"
 }
 

@@ -69,12 +69,12 @@ pub(crate) mod bench {
     }
 }
 
-/// `sawmill gen --format`.
+/// `sawmill gen --as`.
 pub(crate) mod formats {
     use super::*;
 
     pub(crate) fn run(args: &GenArgs, _: Console, _: &Arc<AtomicBool>) -> Result<Made, Error> {
-        Err(Error::not_built(format!("--format {}", args.format.name())))
+        Err(Error::not_built(format!("--as {}", args.format.name())))
     }
 }
 
@@ -96,14 +96,14 @@ pub(crate) mod fidelity {
     }
 }
 
-/// `sawmill gen --like` and `--schema`.
+/// `sawmill gen --like` and `--schema-of`.
 pub(crate) mod infer {
     use super::*;
 
     type Learned = Result<Inferred, Error>;
 
     pub(crate) fn of_schema(named: &Path, _: &LikeArgs, _: &StoreArgs, _: &Arc<AtomicBool>) -> Learned {
-        Err(Error::not_built(format!("--schema {}", named.display())))
+        Err(Error::not_built(format!("--schema-of {}", named.display())))
     }
 
     pub(crate) fn of_sample(named: &Path, _: &LikeArgs, _: &StoreArgs, _: &Arc<AtomicBool>) -> Learned {

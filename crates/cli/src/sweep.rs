@@ -35,7 +35,10 @@ const SWEPT: [(&str, &[&str]); 3] = [
         ],
     ),
     ("footer", &["--tail-hint"]),
-    ("load", &["--degree", "--unit-rows", "--batch-rows", "--batch-bytes", "--table", "--pk", "--strategy"]),
+    (
+        "load",
+        &["--connections", "--unit-rows", "--batch-rows", "--batch-bytes", "--table", "--pk", "--strategy"],
+    ),
 ];
 
 /// The options among them whose values are words.
@@ -220,7 +223,7 @@ mod tests {
 
     #[test]
     fn lists_and_inclusive_ranges_are_expanded() {
-        let values = |text| values(text, "--degree").unwrap().join(" ");
+        let values = |text| values(text, "--connections").unwrap().join(" ");
         assert_eq!(values("1,2,4"), "1 2 4");
         assert_eq!(values("1..4"), "1 2 3 4");
         assert_eq!(values("10..35+10"), "10 20 30");
@@ -239,8 +242,8 @@ mod tests {
     #[test]
     fn a_malformed_sweep_is_rejected_with_examples() {
         for text in ["1,", "..", "4..1", "0..8*2", "1..8*1", "1..8+0", "1..", "a,b", "1,1", "1..100000"] {
-            let error = values(text, "--degree").unwrap_err().to_string();
-            assert!(error.contains("--degree") && error.contains("1,2,4"), "{error}");
+            let error = values(text, "--connections").unwrap_err().to_string();
+            assert!(error.contains("--connections") && error.contains("1,2,4"), "{error}");
         }
     }
 
@@ -257,7 +260,7 @@ mod tests {
 
     #[test]
     fn kinds_of_tables_are_swept_by_their_names() {
-        let found = of("sawmill bench load a --table logged,unlogged --pk=yes,no --degree 1").unwrap();
+        let found = of("sawmill bench load a --table logged,unlogged --pk=yes,no --connections 1").unwrap();
         assert_eq!(found.len(), 4);
         assert_eq!(format!("{:?}", found[3].parameters), r#"{"pk": "no", "table": "unlogged"}"#);
         assert!(of("sawmill bench load a --table s.t").unwrap()[0].parameters.is_empty());
@@ -303,6 +306,6 @@ mod tests {
             assert_eq!(lines(line), [line]);
             assert!(of(line).unwrap()[0].parameters.is_empty());
         }
-        assert!(of("sawmill bench load a --degree 1..100 --unit-rows 1..100").is_err());
+        assert!(of("sawmill bench load a --connections 1..100 --unit-rows 1..100").is_err());
     }
 }

@@ -141,7 +141,7 @@ fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &
              target_session_attrs=read-write"
         }
         &SqlState::TOO_MANY_CONNECTIONS => {
-            "use fewer connections (--degree 1 needs only one where a role may have no more), end other sessions, or allow \
+            "use fewer connections (--connections 1 needs only one where a role may have no more), end other sessions, or allow \
              more: CONNECTION LIMIT of the role or the database, max_connections of the server"
         }
         &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT => NOT_THROUGH_A_POOL,

@@ -108,8 +108,10 @@ fn counted_side(name: &str, millis: f64, per_cycle: f64) -> SideResult {
 }
 
 fn file(label: &str, speed: f64) -> ResultFile {
-    let mut file =
-        ResultFile::new(label, "sawmill bench load --table logged,unlogged --pk yes,no --degree 1,2,4,8");
+    let mut file = ResultFile::new(
+        label,
+        "sawmill bench load --table logged,unlogged --pk yes,no --connections 1,2,4,8",
+    );
     file.commit =
         Some(Commit { hash: "0123456789abcdef".into(), title: "Shred <faster>".into(), changed: true });
     file.versions =

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Loads an object with `__arrow_c_stream__` into a table, and returns the report as JSON. Ctrl-C ends the load; the
 /// same call finishes it.
 #[pyfunction]
-#[pyo3(signature = (stream, to, table, *, mode="create", verify=false, degree=None))]
+#[pyo3(signature = (stream, to, table, *, mode="create", verify=false, connections=None))]
 pub(crate) fn load_stream(
     py: Python<'_>,
     stream: &Bound<'_, PyAny>,
@@ -32,7 +32,7 @@ pub(crate) fn load_stream(
     table: &str,
     mode: &str,
     verify: bool,
-    degree: Option<usize>,
+    connections: Option<usize>,
 ) -> PyResult<String> {
     let (schema, batches) = batches_of(stream)?;
     let source = py.detach(|| Batches::new(schema, batches));
@@ -40,7 +40,7 @@ pub(crate) fn load_stream(
     let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8));
     let default = LoadOptions::default();
     let batch_bytes = if CrateServer::understands(to) { CrateDb::BATCH_BYTES } else { default.batch_bytes };
-    let options = LoadOptions { degree: degree.unwrap_or(cores).max(1), verify, batch_bytes, ..default };
+    let options = LoadOptions { degree: connections.unwrap_or(cores).max(1), verify, batch_bytes, ..default };
     let report = interruptible(py, |cancel| {
         let phase = Profile::new().phase("load");
         load(&source, target.as_ref(), &options, &Control::new(cancel, &phase))

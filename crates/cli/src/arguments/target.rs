@@ -194,7 +194,7 @@ pub(crate) struct EffortArgs {
     /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8].
     ///
     /// 1 is enough for a PostgreSQL role that may have one connection.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = degree)]
+    #[arg(long = "connections", alias = "degree", value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     degree: Option<NonZeroUsize>,
     /// Rows of a unit, which one transaction commits; the last units are smaller.
     #[arg(long, default_value = "262144", value_parser = phases::count)]

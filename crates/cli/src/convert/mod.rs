@@ -39,7 +39,7 @@ Examples:
   sawmill convert trips.parquet --out trips.csv --columns id,fare --where 'fare > 10'
   sawmill convert trips.csv.gz --out trips.parquet --bloom id --encoding at=delta --rejects bad.csv
   sawmill convert events.ndjson.zst --types 'payload=json' --out events.parquet
-  sawmill convert trips.parquet --to ndjson --out - | head
+  sawmill convert trips.parquet --as ndjson --out - | head
   sawmill convert trips.csv --parse-only --columns fare
   sawmill convert 'trips/*.csv.gz' --out trips-parquet --file-size 1GB --compression zstd
   sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out trips
@@ -75,7 +75,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     explain: bool,
     /// The format to write [default: by the extension of --out].
-    #[arg(long, value_enum)]
+    #[arg(long = "as", alias = "to", value_enum)]
     to: Option<OutputFormat>,
     /// Replace the file if it exists, or a directory that has only such files. An input is never replaced.
     #[arg(long)]

@@ -344,7 +344,7 @@ fn reject_nested(source: &dyn Source) -> Result<(), Error> {
         None => Ok(()),
         Some(field) => {
             let what = format!("the column {} is nested, which CSV cannot represent", field.name());
-            Err(Error::usage(what, "--to csv", "use --to ndjson, or leave it out with --columns"))
+            Err(Error::usage(what, "--as csv", "use --as ndjson, or leave it out with --columns"))
         }
     }
 }
@@ -458,7 +458,7 @@ impl ConvertArgs {
             None => Err(Error::usage(
                 "the format to write is not known",
                 place,
-                "give --to parquet, csv or ndjson, or end the name with / for a directory of Parquet files",
+                "give --as parquet, csv or ndjson, or end the name with / for a directory of Parquet files",
             )),
             Some(OutputFormat::Parquet) if self.out() == Path::new("-") => Err(Error::usage(
                 "Parquet is not written to standard output",

@@ -96,7 +96,7 @@ fn small_heap(node: &[Value]) -> Option<Finding> {
         Finding::new(
             format!("node {name} has a heap of {}", bytes(heap)),
             "requests of a load may trip a circuit breaker",
-            "CRATE_HEAP_SIZE=25 % of the memory, then restart; or sawmill load --batch-bytes 1MB --degree 2",
+            "CRATE_HEAP_SIZE=25 % of the memory, then restart; or sawmill load --batch-bytes 1MB --connections 2",
         )
     })
 }

@@ -19,7 +19,7 @@ pub(super) fn check() -> Report {
         findings.push(Finding::new(
             format!("{} of memory are free for this process", bytes(memory)),
             "sorting and inference use less, and take longer",
-            "raise the limit of the container, or give --threads 1 and --degree 1",
+            "raise the limit of the container, or give --threads 1 and --connections 1",
         ));
     }
     match Search::from_env().find() {

@@ -57,7 +57,7 @@ pub(super) fn check(url: &str, cancel: &AtomicBool) -> Result<Report, Error> {
         find(
             format!("{free} connections are free"),
             "a load waits or fails with more",
-            "sawmill load --degree 2, or raise max_connections",
+            "sawmill load --connections 2, or raise max_connections",
         );
     }
     if text(6)? == "off" {

@@ -27,7 +27,7 @@ use crate::screen::phases::bytes;
 #[command(after_help = "\
 Examples:
   sawmill footer extract --scrub trips.parquet report.parquet
-  sawmill footer ls report.parquet --columns                     # what it tells
+  sawmill footer ls report.parquet --chunks                     # what it tells
   sawmill footer extract s3://bucket/trips.parquet footer.parquet")]
 pub(crate) struct ExtractArgs {
     /// The file: a path, a URL, or - for standard input.

@@ -82,7 +82,7 @@ Examples:
   sawmill footer /data/trips            # every .parquet file below the directory
   sawmill footer '/data/**/part-*.parquet'
   sawmill footer data.parquet --schema
-  sawmill footer data.parquet --statistics --column 'address.*' --row-group 0..4
+  sawmill footer data.parquet --bounds --column 'address.*' --row-group 0..4
   sawmill footer data.parquet --sizes
   sawmill footer data.parquet --page-headers --column name   # dictionaries included
   sawmill footer check /data/trips --pages
@@ -121,10 +121,10 @@ pub(crate) struct FooterArgs {
     #[arg(long, help_heading = "Views")]
     row_groups: bool,
     /// Show types, codecs, encodings, sizes and offsets of the column chunks.
-    #[arg(long, help_heading = "Views")]
+    #[arg(long = "chunks", alias = "columns", help_heading = "Views")]
     columns: bool,
     /// Show bounds and counts of the column chunks (-v: long values in full).
-    #[arg(long, help_heading = "Views")]
+    #[arg(long = "bounds", alias = "statistics", help_heading = "Views")]
     statistics: bool,
     /// Show the data pages of the column chunks, from the page indexes: offsets, rows, bounds.
     #[arg(long, help_heading = "Views")]
@@ -192,7 +192,8 @@ pub(crate) struct FooterArgs {
         default_value = "1GiB", help_heading = "Opening")]
     max_footer: u64,
     /// How much of a footer to verify before showing it. Anything wrong is an error.
-    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = selection::Level::Decoded, help_heading = "Opening")]
+    #[arg(long = "strictness", alias = "verify", value_name = "LEVEL", value_enum,
+        default_value_t = selection::Level::Decoded, help_heading = "Opening")]
     verify: selection::Level,
     /// Map footers into memory instead of reading them: for footers of hundreds of megabytes in the page
     /// cache. The files must not be changed or truncated meanwhile.

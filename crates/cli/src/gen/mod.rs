@@ -62,10 +62,10 @@ Examples:
   sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/parts   # on the second of 8 machines
   sawmill gen finish contacts --rows 1B --files 64 --out /tmp/parts   # when all of them are done
   sawmill gen contacts --rows 1M --out /tmp/c --content-sum   # the sum that a load of /tmp/c prints
-  sawmill gen orders --rows 1000 --format ndjson --out -   # one JSON object on each line
+  sawmill gen orders --rows 1000 --as ndjson --out -   # one JSON object on each line
   sawmill gen contacts --rows 100M --files 8 --out s3://bucket/contacts   # objects, each whole or not there
   sawmill gen clean s3://bucket/contacts   # aborts the uploads that a killed run left
-  sawmill gen contacts --rows 1M --table delta --out s3://bucket/contacts   # a version of a Delta table
+  sawmill gen contacts --rows 1M --table-format delta --out s3://bucket/contacts   # a version of a Delta table
   sawmill gen tpch --scale 10 --out /tmp/tpch   # all tables of TPC-H, a folder each
   sawmill gen shop.toml --scale 0.1 --out /tmp/tables   # all tables of a spec, a folder each
   sawmill gen tpch/lineitem --scale 1 --files 4 --out /tmp/lineitem
@@ -124,12 +124,12 @@ pub(crate) struct GenArgs {
     #[arg(long)]
     print: bool,
     /// The format of the files. Options about how files are written apply to parquet only.
-    #[arg(long, value_enum, default_value = "parquet")]
+    #[arg(long = "as", alias = "format", value_enum, default_value = "parquet")]
     pub(crate) format: Format,
     /// Make the files a new version of a Delta table in the folder --out, which is created if missing. Each run
     /// writes to its own folder, so that earlier versions stay. The same command again changes nothing. With
     /// --overwrite, the new version has only these files. Needs the full build.
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long = "table-format", alias = "table", value_enum, value_name = "FORMAT")]
     table: Option<TableFormat>,
     /// The text for null in CSV [default: empty]. A string that equals it is quoted, so that the two differ.
     #[arg(long, value_name = "TEXT", value_parser = csv_null)]
@@ -324,16 +324,16 @@ fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Ma
     let output = output(args, cancel)?;
     if output == Output::Stdout && args.format.is_binary() && std::io::stdout().is_terminal() {
         let what = format!("{} is binary, and standard output is a terminal", args.format.name());
-        let advice = "redirect it (--out - > FILE), name a file with --out, or use --format ndjson";
+        let advice = "redirect it (--out - > FILE), name a file with --out, or use --as ndjson";
         return Err(Error::usage(what, args.out.display().to_string(), advice));
     }
     if args.csv_null.is_some() && args.format != Format::Csv {
-        let what = "--csv-null without --format csv";
+        let what = "--csv-null without --as csv";
         return Err(Error::usage(what, args.out.display().to_string(), "leave it out"));
     }
     if args.format != Format::Parquet {
         if destination::is_url(&args.out)? {
-            let what = format!("--format {} cannot be written to a URL", args.format.name());
+            let what = format!("--as {} cannot be written to a URL", args.format.name());
             let advice = "write parquet, or give a path and copy the files from there";
             return Err(Error::usage(what, args.out.display().to_string(), advice));
         }

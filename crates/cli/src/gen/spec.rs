@@ -17,7 +17,7 @@ Examples:
   sawmill gen spec contacts > my.toml
   sawmill gen spec --like trips.parquet > trips.toml
   sawmill gen spec --like s3://bucket/trips > trips.toml
-  sawmill gen spec --schema trips.parquet > trips.toml")]
+  sawmill gen spec --schema-of trips.parquet > trips.toml")]
 pub(crate) struct SpecArgs {
     #[command(flatten)]
     dataset: DatasetArgs,

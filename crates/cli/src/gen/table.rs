@@ -1,4 +1,4 @@
-//! `gen --table delta`: the files of a run become a version of a Delta table.
+//! `gen --table-format delta`: the files of a run become a version of a Delta table.
 //!
 //! ```text
 //! command ─ hash of all that determines its rows ─▶ TABLE/run-HASH/ ─ files, kept if complete ─▶ commit, once for each hash
@@ -63,7 +63,7 @@ pub(super) fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -
 fn check(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let refused = |what: &str, advice: &str| Err(Error::usage(what, args.out.display().to_string(), advice));
     if args.format != Format::Parquet {
-        return refused("the files of a Delta table are Parquet", "leave out --format");
+        return refused("the files of a Delta table are Parquet", "leave out --as");
     }
     if args.layout.part != Part::WHOLE {
         let advice = "generate all parts without --table into one folder, or the table on one machine";

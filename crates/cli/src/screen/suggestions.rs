@@ -1,4 +1,4 @@
-//! Translates option names of other tools into ours: `--threads` of a load is `--degree`.
+//! Translates option names of other tools into ours: `--threads` of a load is `--connections`.
 //!
 //! clap suggests names that are spelled alike. If the user typed a word of a group below, we suggest the
 //! sub-command's own option from that group instead.
@@ -12,10 +12,10 @@ use clap::{Command, Error};
 /// Options for one thing; of several that a sub-command has, the first is suggested.
 const OPTIONS: [&[&str]; 22] = [
     &[
+        "connections",
         "degree",
         "threads",
         "clients",
-        "connections",
         "jobs",
         "parallel",
         "parallelism",
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn names_of_other_tools_lead_to_ours() {
         for (line, ours) in [
-            ("sawmill load a --threads 4", "'--degree'"),
+            ("sawmill load a --threads 4", "'--connections'"),
             ("sawmill load a --overwrite", "'--mode replace'"),
             ("sawmill load a --query x", "'--where'"),
             ("sawmill load a --pk id", "'--primary-key'"),

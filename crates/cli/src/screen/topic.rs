@@ -97,11 +97,11 @@ mod tests {
     #[test]
     fn a_topic_has_its_options_and_no_other() {
         for (line, has, lacks) in [
-            ("sawmill load --help csv", "--delimiter", "--degree"),
+            ("sawmill load --help csv", "--delimiter", "--connections"),
             ("sawmill load --help crate", "--gzip", "--where"),
             ("sawmill -q convert --help CSV", "--delimiter", "--sort-by"),
             ("sawmill gen --help files", "--compression", "--seed"),
-            ("sawmill footer --help views", "--statistics", "--part"),
+            ("sawmill footer --help views", "--bounds", "--part"),
         ] {
             let text = shown(line).unwrap().unwrap();
             assert!(

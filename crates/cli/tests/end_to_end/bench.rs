@@ -161,7 +161,7 @@ fn loads_go_into_tables_that_are_gone_afterwards() {
     let files = contacts(&home);
     let server = LocalPg::start().unwrap();
     let url = server.url();
-    let args = ["load", &files, "--to", &url, "--degree", "1,2", "--runs", "2", "--json"];
+    let args = ["load", &files, "--to", &url, "--connections", "1,2", "--runs", "2", "--json"];
     let json = bench(&home, &args).ok().json();
     let cases = json["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 2);

@@ -74,7 +74,7 @@ fn data_is_not_written_over_by_results() {
 }
 
 #[test]
-fn four_kinds_of_tables_over_degrees_come_out_as_four_tables() {
+fn four_kinds_of_tables_over_connections_come_out_as_four_tables() {
     let home = home();
     let spec = home.path().join("keyed.toml");
     std::fs::write(
@@ -85,12 +85,12 @@ fn four_kinds_of_tables_over_degrees_come_out_as_four_tables() {
     .unwrap();
     let (spec, files) = (spec.display().to_string(), home.path().join("files").display().to_string());
     crate::harness::sawmill(["gen", &spec, "--rows", "3000", "--out", &files]).ok();
-    let kinds = ["--table", "logged,unlogged", "--pk=yes,no", "--key", "id", "--degree", "1,2"];
+    let kinds = ["--table", "logged,unlogged", "--pk=yes,no", "--key", "id", "--connections", "1,2"];
     let once = ["--runs", "1", "--warmup", "0", "--json", "r.json"];
     let table = bench(&home, &[&["load", &files], &kinds[..], &once].concat()).ok().out;
     for kind in ["pk=no table=logged", "pk=no table=unlogged", "pk=yes table=logged", "pk=yes table=unlogged"]
     {
-        let title = format!("load {kind}\ndegree");
+        let title = format!("load {kind}\nconnections");
         assert!(table.contains(&title), "{title}: {table}");
     }
     assert_eq!(table.matches("speed-up").count(), 4, "{table}");
@@ -106,7 +106,8 @@ fn four_kinds_of_tables_over_degrees_come_out_as_four_tables() {
 fn batches_are_swept_by_a_range() {
     let home = home();
     let files = contacts(&home);
-    let sweep = ["--batch-rows", "256..1024*2", "--degree", "1", "--runs", "1", "--warmup", "0", "--json"];
+    let sweep =
+        ["--batch-rows", "256..1024*2", "--connections", "1", "--runs", "1", "--warmup", "0", "--json"];
     let json = bench(&home, &[&["load", &files], &sweep[..]].concat()).ok().json();
     let rows: Vec<&str> = json["cases"]
         .as_array()

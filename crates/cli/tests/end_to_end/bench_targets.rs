@@ -26,7 +26,7 @@ fn loads_into_cratedb_are_measured_and_their_tables_are_gone_afterwards() {
     let files = contacts(&home);
     let standin = StandIn::start(1);
     let url = standin.url();
-    let args = ["load", &files, "--to", &url, "--row-key", "--degree", "1,2", "--runs", "2", "--json"];
+    let args = ["load", &files, "--to", &url, "--row-key", "--connections", "1,2", "--runs", "2", "--json"];
     let json = bench(&home, &args).ok().json();
     assert_eq!(json["cases"].as_array().unwrap().len(), 2);
     assert_measured(&json, 2000, false);

@@ -137,7 +137,7 @@ fn names_that_are_wrong_are_refused_with_advice() {
         let error = error.fails(2);
         assert!(error.contains(expected), "{codecs:?}: {error}");
     }
-    let csv = ["gen", "devices", "--rows", "10", "--format", "csv", "--out", "-", "--compression", "id=none"];
+    let csv = ["gen", "devices", "--rows", "10", "--as", "csv", "--out", "-", "--compression", "id=none"];
     assert!(sawmill(csv).fails(2).contains("--compression"));
 }
 
@@ -191,7 +191,8 @@ fn runs_with_other_codecs_are_not_resumed_or_finished() {
 fn a_delta_table_has_files_of_these_codecs() {
     let dir = tempfile::tempdir().unwrap();
     let table = dir.path().join("table");
-    let args = ["gen", "contacts", "--rows", "1k", "--table", "delta", "--out", table.to_str().unwrap()];
+    let args =
+        ["gen", "contacts", "--rows", "1k", "--table-format", "delta", "--out", table.to_str().unwrap()];
     sawmill(args.iter().chain(&["--compression", "phones=zstd"])).ok();
     let run = names(&table).into_iter().find(|name| name.starts_with("run-")).unwrap();
     let codecs = codecs(&table.join(run).join("contacts-00000.parquet"));
@@ -230,7 +231,7 @@ fn conversions_give_each_column_its_codec_too() {
         (&["--compression", "zstd", "--compression", "lz4"], "two codecs for all columns"),
         (&["--compression", "email=zstd:-3"], "levels 1 to 22"),
         (&["--encoding", "items=plain"], "\"items\" has several columns"),
-        (&["--to", "ndjson", "--compression", "email=none"], "--compression"),
+        (&["--as", "ndjson", "--compression", "email=none"], "--compression"),
     ] {
         let error = convert("no.parquet", more).fails(2);
         assert!(error.contains(expected), "{more:?}: {error}");

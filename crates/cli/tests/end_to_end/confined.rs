@@ -27,7 +27,7 @@ fn neither_a_link_nor_a_list_nor_a_tables_log_leads_out_of_the_folder() {
     fs::remove_file(at("in/day=1/b.parquet")).unwrap();
     footer(&at("in")).ok();
 
-    sawmill(["gen", "contacts", "--rows", "10", "--table", "delta", "--out", &at("in/t")]).ok();
+    sawmill(["gen", "contacts", "--rows", "10", "--table-format", "delta", "--out", &at("in/t")]).ok();
     footer(&format!("delta:{}", at("in/t"))).ok();
     let log = at("in/t/_delta_log/00000000000000000000.json");
     let text = fs::read_to_string(&log).unwrap();

@@ -130,7 +130,7 @@ fn many_rows_keep_their_order_on_any_number_of_threads() {
     convert(&at("a.parquet"), &at("b.csv"), &["--threads", "4"]).ok();
     assert!(fs::read_to_string(at("b.csv")).unwrap() == text, "the same rows in the same order");
     let piped =
-        sawmill(["convert", at("a.parquet").to_str().unwrap(), "--to", "csv", "--out", "-", "--limit", "2"]);
+        sawmill(["convert", at("a.parquet").to_str().unwrap(), "--as", "csv", "--out", "-", "--rows", "2"]);
     assert_eq!(piped.ok().out, "id\n0\n1\n");
 }
 
@@ -144,8 +144,8 @@ fn nothing_is_overwritten_or_left_half_written() {
     assert_eq!(fs::read_to_string(at("there.parquet")).unwrap(), "mine");
     convert(&at("a.csv"), &at("there.parquet"), &["--overwrite"]).ok();
     assert!(convert(&at("a.csv"), &at("a.csv"), &["--overwrite"]).fails(2).contains("one of the inputs"));
-    assert!(convert(&at("a.csv"), Path::new("-"), &["--to", "parquet"]).fails(2).contains("standard output"));
-    assert!(convert(&at("a.csv"), &at("a.x"), &[]).fails(2).contains("--to"));
+    assert!(convert(&at("a.csv"), Path::new("-"), &["--as", "parquet"]).fails(2).contains("standard output"));
+    assert!(convert(&at("a.csv"), &at("a.x"), &[]).fails(2).contains("--as"));
     fs::write(at("wrong.csv"), "a,b\n1,2\n3\n").unwrap();
     let error = convert(&at("wrong.csv"), &at("b.csv"), &[]).fails(1);
     assert!(error.contains("wrong.csv, line 3"), "{error}");
@@ -230,7 +230,7 @@ fn a_directory_has_files_of_about_the_size_asked_for_and_the_rows_in_their_order
     }
     for format in ["csv", "ndjson"] {
         let text = at(format);
-        let options = ["--to", format, "--file-size", "1MB"];
+        let options = ["--as", format, "--file-size", "1MB"];
         sawmill(
             [&["convert", out.to_str().unwrap(), "--out", text.to_str().unwrap()], &options[..]].concat(),
         )
@@ -263,7 +263,7 @@ fn a_directory_is_whole_or_not_there_and_only_one_of_ours_is_replaced() {
     convert(&at("none"), &at("none.csv"), &[]).ok();
     assert_eq!(fs::read_to_string(at("none.csv")).unwrap(), "a,b\n");
     fs::create_dir(at("there.parquet")).unwrap();
-    convert(&at("a.csv"), &at("there.parquet"), &["--to", "csv"]).ok();
+    convert(&at("a.csv"), &at("there.parquet"), &["--as", "csv"]).ok();
     assert_eq!(fs::read_to_string(at("there.parquet/part-00000.csv")).unwrap(), "a,b\n1,2\n");
     // A failure leaves nothing, not even the files before it.
     let error = convert(&at("wrong.csv"), &at("bad"), &["--file-size", "1"]).fails(1);

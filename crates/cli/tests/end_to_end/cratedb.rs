@@ -248,7 +248,7 @@ fn kill_again_and_again(key: &str, transport: &str) {
     let args = bench.args(
         "load",
         &file,
-        &["--transport", transport, "--unit-rows", "2000", "--batch-rows", "200", "--degree", "2"],
+        &["--transport", transport, "--unit-rows", "2000", "--batch-rows", "200", "--connections", "2"],
     );
     let args: Vec<String> = args.into_iter().chain((!key.is_empty()).then(|| key.to_owned())).collect();
     // Each batch takes its time, so that there is something to kill.
@@ -294,7 +294,7 @@ fn waiting_for_the_server_is_not_blamed_on_the_processors() {
     for transport in ["http", "pg"] {
         let bench = Bench::standin();
         let file = bench.contacts("60000");
-        let more = ["--row-key", "--transport", transport, "--degree", "1", "--json"];
+        let more = ["--row-key", "--transport", transport, "--connections", "1", "--json"];
         let json = bench.load(&file, &more).ok().json();
         let threads = json["phase"]["threads"].as_array().unwrap();
         let sender = threads.iter().find(|thread| thread["name"] == "sender 1").unwrap();

@@ -62,7 +62,7 @@ fn memory_follows_the_options_and_not_the_width_of_rows() {
                 "--row-key",
                 "--transport",
                 transport,
-                "--degree",
+                "--connections",
                 "2",
                 "--batch-bytes",
                 "1M",

@@ -181,7 +181,7 @@ fn read(table: &Path) -> Option<Value> {
 
 fn generate(out: &Path, more: &[&str]) -> Vec<String> {
     let mut args: Vec<String> =
-        ["gen", "contacts", "--files", "3", "--table", "delta"].map(str::to_owned).to_vec();
+        ["gen", "contacts", "--files", "3", "--table-format", "delta"].map(str::to_owned).to_vec();
     args.extend(["--out".to_owned(), out.display().to_string()]);
     args.extend(more.iter().map(|more| (*more).to_owned()));
     args
@@ -246,7 +246,18 @@ fn a_table_is_partitioned_as_its_folders_are() {
     fs::write(&spec, KINDS).unwrap();
     let [spec, to] = [&spec, &out].map(|path| path.to_str().unwrap());
     let by = |column: &str, to: &str| {
-        sawmill(["gen", spec, "--rows", "5k", "--table", "delta", "--partition-by", column, "--out", to])
+        sawmill([
+            "gen",
+            spec,
+            "--rows",
+            "5k",
+            "--table-format",
+            "delta",
+            "--partition-by",
+            column,
+            "--out",
+            to,
+        ])
     };
     by("kind", to).ok();
     let Some(read) = read(&out) else { return };
@@ -390,9 +401,10 @@ fn appends_that_do_not_fit_a_table_are_refused_before_anything_is_generated() {
     let path = out.to_str().unwrap();
     let spec = folder.path().join("kinds.toml");
     fs::write(&spec, KINDS).unwrap();
-    let kinds = sawmill(["gen", spec.to_str().unwrap(), "--rows", "1k", "--table", "delta", "--out", path]);
+    let kinds =
+        sawmill(["gen", spec.to_str().unwrap(), "--rows", "1k", "--table-format", "delta", "--out", path]);
     assert!(kinds.code == Some(1) && kinds.err.contains("does not fit"), "{}", kinds.err);
-    let events = sawmill(["gen", "events", "--rows", "1k", "--table", "delta", "--out", path]);
+    let events = sawmill(["gen", "events", "--rows", "1k", "--table-format", "delta", "--out", path]);
     assert!(events.code == Some(2) && events.err.contains("Delta has no type"), "{}", events.err);
     for (key, value) in [("delta.constraints.x", "id > 0"), ("delta.appendOnly", "true")] {
         let configured = format!(r#""configuration":{{"{key}":"{value}"}}"#);
@@ -403,10 +415,10 @@ fn appends_that_do_not_fit_a_table_are_refused_before_anything_is_generated() {
     assert_eq!(fs::read_dir(&out).unwrap().count(), 2, "the log and the files of the first run");
     for (more, expected) in [
         (vec!["--part", "1/2"], "--part with --table"),
-        (vec!["--format", "ndjson"], "are Parquet"),
+        (vec!["--as", "ndjson"], "are Parquet"),
         (vec!["--out", "x.parquet"], "a table is a folder"),
     ] {
-        let mut args = vec!["gen", "contacts", "--rows", "1k", "--files", "2", "--table", "delta"];
+        let mut args = vec!["gen", "contacts", "--rows", "1k", "--files", "2", "--table-format", "delta"];
         if more[0] != "--out" {
             args.extend(["--out", path]);
         }
@@ -449,7 +461,7 @@ fn table(
 
 /// The rows of an input as lines of JSON.
 fn rows(input: &str, more: &[&str]) -> Vec<String> {
-    let args = [&["convert", input, "--to", "ndjson", "--out", "-"], more].concat();
+    let args = [&["convert", input, "--as", "ndjson", "--out", "-"], more].concat();
     sawmill(args).ok().out.lines().map(str::to_owned).collect()
 }
 
@@ -595,7 +607,7 @@ fn rows_that_a_deletion_vector_names_are_not_read() {
     assert_eq!(rows(&input, &["--where", "id between 2 and 8"]), lines(&[2, 5, 6, 8]));
     assert_eq!(rows(&input, &["--where", "id >= 0"]), lines(&kept));
     assert_eq!(rows(&input, &["--where", "id in (3, 29)"]), lines(&[]));
-    assert_eq!(rows(&input, &["--limit", "4"]), lines(&kept[..4]));
+    assert_eq!(rows(&input, &["--rows", "4"]), lines(&kept[..4]));
     let bench = Bench::new();
     sawmill(bench.args("load", &url(&input), "c", &["--verify", "--unit-rows", "4"])).ok();
     assert_eq!(bench.count("select count(*) from c"), 34);
@@ -603,9 +615,9 @@ fn rows_that_a_deletion_vector_names_are_not_read() {
     sawmill(bench.args("verify", &url(&input), "c", &[])).ok();
     let outside = vector.replace("^Bg9^0", "^Bg8^0");
     let input = table(folder.path(), schema, "", &outside, ids(), Some(many.clone()));
-    let error = sawmill(["convert", &input, "--to", "ndjson", "--out", "-"]).fails(1);
+    let error = sawmill(["convert", &input, "--as", "ndjson", "--out", "-"]).fails(1);
     assert!(error.contains("deletion vector"), "{error}");
     let input = table(folder.path(), schema, "", vector, vec![column("id", Int64Array::from(vec![1]))], None);
-    let error = sawmill(["convert", &input, "--to", "ndjson", "--out", "-"]).fails(1);
+    let error = sawmill(["convert", &input, "--as", "ndjson", "--out", "-"]).fails(1);
     assert!(error.contains("the table deletes row 30, and the file has 1"), "{error}");
 }

@@ -341,7 +341,7 @@ fn a_load_that_was_killed_behind_its_change_is_finished_by_the_same_command() {
     wait(child);
     nights.release(holder, "loads");
     // Killed with a part of its rows.
-    let options = ["--evolve", "--degree", "1", "--unit-rows", "20"];
+    let options = ["--evolve", "--connections", "1", "--unit-rows", "20"];
     let holder =
         nights.hold("units", "(select count(*) from _sawmill.units where load_id = new.load_id) > 1");
     let child = start(nights.words(&nights.folder, &[&options[..], &["--verify"]].concat()));

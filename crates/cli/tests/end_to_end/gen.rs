@@ -60,7 +60,7 @@ fn a_single_file_is_replaced_only_when_asked_to() {
     let dir = tempfile::tempdir().unwrap();
     for (name, format) in [("x.parquet", "parquet"), ("x.csv", "csv"), ("x.ndjson", "ndjson")] {
         let out = dir.path().join(name);
-        let args = ["gen", "devices", "--rows", "10", "--format", format, "--out", out.to_str().unwrap()];
+        let args = ["gen", "devices", "--rows", "10", "--as", format, "--out", out.to_str().unwrap()];
         fs::write(&out, "precious").unwrap();
         let error = sawmill(args).fails(2);
         assert!(error.contains(name) && error.contains("--overwrite"), "{error}");
@@ -86,7 +86,7 @@ fn the_file_that_a_dataset_is_taken_from_is_never_replaced() {
     fs::create_dir(at("out")).unwrap();
     fs::hard_link(&source, at("out/x-00000.parquet")).unwrap();
     for out in ["x.parquet", "hard.parquet", "soft.parquet", "./out/../x.parquet", "out"] {
-        for way in ["--like", "--schema"] {
+        for way in ["--like", "--schema-of"] {
             let args = ["gen", way, &source, "--rows", "5", "--overwrite", "--out", &at(out)];
             let error = sawmill(args).fails(2);
             assert!(error.contains("would be replaced"), "{out}: {error}");
@@ -96,7 +96,7 @@ fn the_file_that_a_dataset_is_taken_from_is_never_replaced() {
     }
     let spec = at("spec.csv");
     fs::write(&spec, sawmill(["gen", "spec", "devices"]).ok().out).unwrap();
-    let args = ["gen", &spec, "--rows", "5", "--format", "csv", "--overwrite", "--out", &spec];
+    let args = ["gen", &spec, "--rows", "5", "--as", "csv", "--overwrite", "--out", &spec];
     assert!(sawmill(args).fails(2).contains("would be replaced"));
 }
 

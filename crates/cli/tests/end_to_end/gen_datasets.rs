@@ -63,8 +63,7 @@ fn files_beside_a_spec_are_found_from_anywhere() {
          [[fields]]\nname = \"colour\"\ntype = \"string\"\nvalues = { choice = { file = \"colours.txt\" } }\n",
     )
     .unwrap();
-    let text =
-        sawmill(["gen", spec.to_str().unwrap(), "--rows", "50", "--format", "csv", "--out", "-"]).ok().out;
+    let text = sawmill(["gen", spec.to_str().unwrap(), "--rows", "50", "--as", "csv", "--out", "-"]).ok().out;
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("shop,colour"));
     let mut rows = 0;
@@ -83,13 +82,13 @@ fn data_like_a_file_has_its_columns_and_shape() {
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     for (name, format) in [("o.parquet", "parquet"), ("o.arrow", "arrow"), ("o.ndjson", "ndjson")] {
         let (from, again) = (path(name), path(&format!("again-{format}.parquet")));
-        sawmill(["gen", "contacts", "--rows", "3000", "--format", format, "--out", &from]).ok();
+        sawmill(["gen", "contacts", "--rows", "3000", "--as", format, "--out", &from]).ok();
         let spec = sawmill(["gen", "spec", "--like", &from]).ok().out;
         assert!(spec.contains("unique = \"+91-{id:010}\"") && spec.contains("Mobile"), "{spec}");
         sawmill(["gen", "--like", &from, "--rows", "500", "--out", &again]).ok();
         let schema = sawmill(["footer", &again, "--schema"]).ok().out;
         assert!(schema.contains("phones") && schema.contains("phone_type"), "{schema}");
-        sawmill(["gen", "--schema", &from, "--rows", "10", "--out", "/dev/null"]).ok();
+        sawmill(["gen", "--schema-of", &from, "--rows", "10", "--out", "/dev/null"]).ok();
     }
     let ran = sawmill(["gen", "--like", "/no/such.parquet"]);
     assert!(ran.code == Some(1) && ran.err.contains("/no/such.parquet"), "{}", ran.err);
@@ -135,7 +134,7 @@ fn a_sample_reaches_all_files_and_row_groups() {
 
 #[test]
 fn json_lines_are_the_records() {
-    let text = sawmill(["gen", "orders", "--rows", "20", "--format", "ndjson", "--out", "-"]).ok().out;
+    let text = sawmill(["gen", "orders", "--rows", "20", "--as", "ndjson", "--out", "-"]).ok().out;
     let records: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(records.len(), 20);
@@ -150,21 +149,21 @@ fn other_formats_are_whole_and_do_not_overwrite() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("files");
     let out = out.to_str().unwrap();
-    let args = ["gen", "devices", "--rows", "100", "--files", "3", "--format", "csv", "--out", out];
+    let args = ["gen", "devices", "--rows", "100", "--files", "3", "--as", "csv", "--out", out];
     sawmill(args).ok();
     assert_eq!(crate::harness::names(out.as_ref()).len(), 3);
     let ran = sawmill(args);
     assert!(ran.code == Some(2) && ran.err.contains("--overwrite"), "{}", ran.err);
     sawmill(args.iter().chain(&["--overwrite"]).copied()).ok();
     for (more, part) in [
-        (["--format", "csv"].as_slice(), "nested"),
-        (["--format", "ndjson", "--compression", "zstd"].as_slice(), "--compression"),
-        (["--format", "arrow", "--partition-by", "name"].as_slice(), "--partition-by"),
+        (["--as", "csv"].as_slice(), "nested"),
+        (["--as", "ndjson", "--compression", "zstd"].as_slice(), "--compression"),
+        (["--as", "arrow", "--partition-by", "name"].as_slice(), "--partition-by"),
     ] {
         let ran = sawmill(["gen", "contacts", "--rows", "10", "--out", out].iter().chain(more).copied());
         assert!(ran.code == Some(2) && ran.err.contains(part), "{part}: {}", ran.err);
     }
-    let ran = sawmill(["gen", "devices", "--rows", "100k", "--format", "ndjson", "--out", "/dev/full"]);
+    let ran = sawmill(["gen", "devices", "--rows", "100k", "--as", "ndjson", "--out", "/dev/full"]);
     assert!(ran.code == Some(1) && ran.err.contains("/dev/full"), "{}", ran.err);
 }
 

@@ -1,4 +1,4 @@
-//! `sawmill gen --format`: values arrive in text as they are, or not at all.
+//! `sawmill gen --as`: values arrive in text as they are, or not at all.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ fn spec(dir: &Path, fields: &str) -> PathBuf {
 }
 
 fn records(spec: &Path, rows: &str) -> Vec<Value> {
-    let args = ["gen", spec.to_str().unwrap(), "--rows", rows, "--format", "ndjson", "--out", "-"];
+    let args = ["gen", spec.to_str().unwrap(), "--rows", rows, "--as", "ndjson", "--out", "-"];
     sawmill(args).ok().out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -48,16 +48,16 @@ fn a_value_that_text_cannot_show_is_an_error_with_field_and_row() {
         };
         for format in formats {
             let out = dir.path().join("out");
-            let args = ["gen", spec, "--rows", "9", "--format", format, "--out", out.to_str().unwrap()];
+            let args = ["gen", spec, "--rows", "9", "--as", format, "--out", out.to_str().unwrap()];
             let error = sawmill(args).fails(2);
             assert!(error.contains("cannot be written as text") && error.contains(place), "{error}");
             assert_eq!(names(&out), [""; 0]);
             // Three rows of them can be shown.
-            let args = ["gen", spec, "--rows", "3", "--format", format, "--out", "-"];
+            let args = ["gen", spec, "--rows", "3", "--as", format, "--out", "-"];
             assert!(!sawmill(args).ok().out.contains("ERROR"));
         }
         // Formats with room for them hold them all.
-        let args = ["gen", spec, "--rows", "9", "--out", "-", "--format", "arrow"];
+        let args = ["gen", spec, "--rows", "9", "--out", "-", "--as", "arrow"];
         assert!(command(args).output().unwrap().status.success());
         let out = dir.path().join("out.parquet");
         sawmill(["gen", spec, "--rows", "9", "--out", out.to_str().unwrap(), "--overwrite"]).ok();
@@ -74,16 +74,8 @@ fn an_expression_that_overflows_is_an_error_in_every_format() {
     );
     for format in ["parquet", "arrow", "ndjson", "csv"] {
         let out = dir.path().join(format);
-        let args = [
-            "gen",
-            spec.to_str().unwrap(),
-            "--rows",
-            "5000",
-            "--format",
-            format,
-            "--out",
-            out.to_str().unwrap(),
-        ];
+        let args =
+            ["gen", spec.to_str().unwrap(), "--rows", "5000", "--as", format, "--out", out.to_str().unwrap()];
         let error = sawmill(args).fails(2);
         assert!(
             error.contains("the value 2148000000 does not fit int32") && error.contains("field x, row 2148"),
@@ -112,7 +104,7 @@ fn postgresql_reads_the_very_rows_from_csv() {
     let source = format!("gen:{}?rows=2000", spec.display());
     bench.load(Path::new(&source), "loaded", &[]).ok();
     for (null, options) in [(None, ""), (Some("NULL"), ", NULL 'NULL'"), (Some("\\N"), ", NULL '\\N'")] {
-        let mut args = vec!["gen", spec.to_str().unwrap(), "--rows", "2000", "--format", "csv", "--out", "-"];
+        let mut args = vec!["gen", spec.to_str().unwrap(), "--rows", "2000", "--as", "csv", "--out", "-"];
         args.extend(null.iter().flat_map(|null| ["--csv-null", null]));
         let csv = command(args).output().unwrap();
         assert!(csv.status.success());
@@ -135,7 +127,7 @@ fn nulls_of_an_only_column_need_a_text() {
     let dir = tempfile::tempdir().unwrap();
     let spec =
         spec(dir.path(), r#"{ name = "s", type = "string", nulls = 0.5, values = { constant = "" } }"#);
-    let gen_csv = ["gen", spec.to_str().unwrap(), "--rows", "20", "--format", "csv", "--out", "-"];
+    let gen_csv = ["gen", spec.to_str().unwrap(), "--rows", "20", "--as", "csv", "--out", "-"];
     let error = sawmill(gen_csv).fails(2);
     assert!(error.contains("empty lines") && error.contains("--csv-null"), "{error}");
     let text = sawmill(gen_csv.iter().chain(&["--csv-null", "-"]).copied()).ok().out;
@@ -144,7 +136,7 @@ fn nulls_of_an_only_column_need_a_text() {
     let error = sawmill(gen_csv.iter().chain(&["--csv-null", ","]).copied());
     assert!(error.code == Some(2) && error.err.contains("without quotes"), "{}", error.err);
     let error = sawmill(["gen", "devices", "--rows", "1", "--csv-null", "x", "--out", "/dev/null"]).fails(2);
-    assert!(error.contains("--format csv"), "{error}");
+    assert!(error.contains("--as csv"), "{error}");
 }
 
 #[test]
@@ -195,7 +187,7 @@ fn binary_formats_are_not_written_to_a_terminal() {
         assert_eq!(opened, 0);
         // SAFETY: openpty has just opened both descriptors, and this function is their only owner.
         let (mut ours, theirs) = unsafe { (fs::File::from_raw_fd(ours), Stdio::from_raw_fd(theirs)) };
-        let args = ["gen", "devices", "--rows", "2", "--format", format, "--out", "-"];
+        let args = ["gen", "devices", "--rows", "2", "--as", format, "--out", "-"];
         let child = command(args).stdout(theirs).stderr(Stdio::piped()).spawn().unwrap();
         let mut shown = Vec::new();
         // The terminal ends with an error once its other side is closed.

@@ -319,8 +319,8 @@ fn the_content_sum_of_rows_is_that_of_a_load_whatever_the_layout_and_format() {
     let layouts: &[&[&str]] = &[
         &["--files", "3", "--row-group-rows", "700", "--threads", "3"],
         &["--compression", "zstd", "--data-page-version", "2", "--page-rows", "64"],
-        &["--format", "arrow"],
-        &["--format", "ndjson", "--files", "2"],
+        &["--as", "arrow"],
+        &["--as", "ndjson", "--files", "2"],
     ];
     for (i, layout) in layouts.iter().enumerate() {
         let made = run(at(&format!("out-{i}")).to_str().unwrap(), layout);

@@ -115,7 +115,7 @@ fn overwriting_with_other_folders_or_fewer_files_leaves_none_of_the_old_ones() {
     for (first, second) in [
         (&["--partition-by", "model"][..], &[][..]),
         (&[], &["--partition-by", "model"]),
-        (&["--format", "csv"], &["--format", "csv", "--part", "1/1", "--rows", "5k"]),
+        (&["--as", "csv"], &["--as", "csv", "--part", "1/1", "--rows", "5k"]),
     ] {
         let out = dir.path().join(format!("{}-{}", first.len(), second.len()));
         let small = |more: &[&str]| {

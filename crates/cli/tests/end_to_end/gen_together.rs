@@ -33,7 +33,7 @@ fn is_tidy(directory: &Path) -> bool {
 #[test]
 fn of_two_runs_into_one_directory_one_writes_its_files_and_the_other_fails() {
     let dir = tempfile::tempdir().unwrap();
-    for (kind, more) in [("parquet", &["--files", "4"][..]), ("csv", &["--files", "3", "--format", "csv"])] {
+    for (kind, more) in [("parquet", &["--files", "4"][..]), ("csv", &["--files", "3", "--as", "csv"])] {
         let expected = ["1", "2"].map(|seed| alone(&dir.path().join(kind), seed, more));
         for round in 0..12 {
             let out = dir.path().join(format!("out-{kind}-{round}"));
@@ -134,7 +134,7 @@ fn waiting_ends_when_it_is_interrupted() {
 fn leftovers_of_a_killed_run_do_not_disturb_others() {
     let dir = tempfile::tempdir().unwrap();
     for (name, more) in
-        [("many", &["--files", "4"][..]), ("one.parquet", &[]), ("one.ndjson", &["--format", "ndjson"])]
+        [("many", &["--files", "4"][..]), ("one.parquet", &[]), ("one.ndjson", &["--as", "ndjson"])]
     {
         let out = dir.path().join(name);
         let out_text = out.to_str().unwrap();
@@ -171,7 +171,7 @@ fn names_are_on_disk_before_the_manifest_and_the_manifest_before_the_run_ends() 
         ("new/directory", &["--files", "3"][..]),
         ("folders", &["--files", "2", "--partition-by", "model"]),
         ("one.parquet", &[]),
-        ("one.csv", &["--format", "csv"]),
+        ("one.csv", &["--as", "csv"]),
     ] {
         let out = dir.join(name);
         let log = dir.join("log");

@@ -55,7 +55,7 @@ fn file(dir: &Path, format: &str) -> PathBuf {
     let path = dir.join(format!("spans.{format}"));
     let args = ["gen", spec(dir).to_str().unwrap(), "--rows", "3000", "--out", path.to_str().unwrap()]
         .map(str::to_owned);
-    let format = (format != "parquet").then(|| ["--format".to_owned(), format.to_owned()]);
+    let format = (format != "parquet").then(|| ["--as".to_owned(), format.to_owned()]);
     sawmill(args.into_iter().chain(format.into_iter().flatten())).ok();
     path
 }
@@ -153,18 +153,10 @@ fn postgresql_gets_intervals_from_files_and_from_specs() {
 #[test]
 fn text_formats_write_them_or_say_which_field_they_cannot_write() {
     let dir = tempfile::tempdir().unwrap();
-    let lines = sawmill([
-        "gen",
-        spec(dir.path()).to_str().unwrap(),
-        "--rows",
-        "50",
-        "--format",
-        "ndjson",
-        "--out",
-        "-",
-    ])
-    .ok()
-    .out;
+    let lines =
+        sawmill(["gen", spec(dir.path()).to_str().unwrap(), "--rows", "50", "--as", "ndjson", "--out", "-"])
+            .ok()
+            .out;
     let lines: Vec<serde_json::Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(

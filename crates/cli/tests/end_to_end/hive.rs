@@ -91,7 +91,7 @@ fn columns_of_folders_are_chosen_renamed_and_limited_like_others() {
     // Nothing is read of the files then.
     bench.load(&tree(), "folders", &["--columns", "region,year", "--verify"]).ok();
     assert_eq!(differing(&bench, "table folders", &format!("select region, year from ({ROWS}) as r")), 0);
-    bench.load(&tree(), "few", &["--limit", "7", "--verify"]).ok();
+    bench.load(&tree(), "few", &["--rows", "7", "--verify"]).ok();
     assert_eq!(bench.count("select count(*) from few where year = 2019 and month = '01'"), 7);
     bench.load(&tree(), "parts", &["--partition-by", "list(year)", "--verify"]).ok();
     assert_eq!(differing(&bench, "select id, year, month, region, day from parts", ROWS), 0);

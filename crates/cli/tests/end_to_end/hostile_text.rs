@@ -47,7 +47,7 @@ fn arguments_are_escaped_by_every_command() {
         vec!["gen", "clean", h],
         vec!["gen", "contacts", "--rows", h, "--out", "x"],
         vec!["footer", h],
-        vec!["footer", "--statistics", h],
+        vec!["footer", "--bounds", h],
         vec!["footer", "head", h],
         vec!["footer", "diff", h, h],
         vec!["load", h, to[0], to[1], to[2], to[3]],
@@ -95,7 +95,7 @@ fn names_and_values_of_files_are_escaped_in_results_and_errors() {
     let out = directory.path().join("out.parquet");
     for args in [
         vec!["footer", path],
-        vec!["footer", "--statistics", path],
+        vec!["footer", "--bounds", path],
         vec!["footer", "head", path],
         vec!["gen", "fidelity", path, path],
         vec!["convert", path, "--out", out.to_str().unwrap(), "--columns", "missing"],

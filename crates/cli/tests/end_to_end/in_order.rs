@@ -72,7 +72,7 @@ fn folders(directory: &Path) -> BTreeMap<String, String> {
     for folder in names(directory) {
         let file = directory.join(&folder).join("part-0.parquet");
         assert_eq!(names(&directory.join(&folder)), ["part-0.parquet"]);
-        let read = ["convert", file.to_str().unwrap(), "--to", "csv", "--hive", "no", "--out", "-"];
+        let read = ["convert", file.to_str().unwrap(), "--as", "csv", "--hive", "no", "--out", "-"];
         let day = folder.strip_prefix("day=").unwrap();
         let day = if day == "__HIVE_DEFAULT_PARTITION__" { "" } else { day };
         found.insert(day.to_owned(), sawmill(read).ok().out);
@@ -126,7 +126,7 @@ fn rows_are_sorted_into_one_file_and_parquet_is_sorted_like_text() {
     convert(&at("a.csv"), &at("a.parquet"), &["--row-group-rows", "7000"]).ok();
     convert(&at("a.parquet"), &at("out"), &SORTED).ok();
     assert!(folders(&at("out")) == by_day(&lines));
-    convert(&at("a.parquet"), &at("limited"), &[&SORTED[..], &["--limit", "5000"]].concat()).ok();
+    convert(&at("a.parquet"), &at("limited"), &[&SORTED[..], &["--rows", "5000"]].concat()).ok();
     assert!(folders(&at("limited")) == by_day(&lines[..5000]));
 }
 
@@ -137,7 +137,7 @@ fn a_list_has_a_folder_for_each_value_and_other_folders_are_not_touched() {
     fs::write(at("a.csv"), "k,v\nb/c,1\n,2\na,3\nb/c,4\n\"\",5\n").unwrap();
     convert(&at("a.csv"), &at("out"), &["--partition-by", "list(k)"]).ok();
     assert_eq!(names(&at("out")), ["k=__HIVE_DEFAULT_PARTITION__", "k=a", "k=b%2Fc"]);
-    let read = sawmill(["convert", at("out").to_str().unwrap(), "--to", "csv", "--out", "-"]).ok().out;
+    let read = sawmill(["convert", at("out").to_str().unwrap(), "--as", "csv", "--out", "-"]).ok().out;
     for line in ["3,a\n", "1,b/c\n4,b/c\n", "2,\n", "5,\n"] {
         assert!(read.contains(line), "{read}");
     }

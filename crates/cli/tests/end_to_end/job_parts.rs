@@ -130,8 +130,7 @@ fn what_has_no_parts_says_so() {
         sawmill(["gen", "contacts", "--rows", "10", "--part", "1/2", "--out", one.to_str().unwrap()]).err;
     assert!(error.contains("a single file is made as a whole: part 1/2 has none"), "{error}");
     let out = dir.path().join("c.csv");
-    let finish =
-        ["gen", "finish", "contacts", "--rows", "10", "--format", "csv", "--out", out.to_str().unwrap()];
+    let finish = ["gen", "finish", "contacts", "--rows", "10", "--as", "csv", "--out", out.to_str().unwrap()];
     let error = sawmill(finish).fails(2);
-    assert!(error.contains("gen finish with --format csv"), "{error}");
+    assert!(error.contains("gen finish with --as csv"), "{error}");
 }

@@ -172,7 +172,7 @@ fn a_column_whose_arrow_type_is_unknown_has_its_parquet_type() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("wide.parquet"), BASE64_STANDARD.decode(FILE).unwrap()).unwrap();
-    for option in ["--like", "--schema"] {
+    for option in ["--like", "--schema-of"] {
         let spec = sawmill(["gen", "spec", option, &path("wide.parquet")]).ok();
         assert!(spec.out.contains("name = \"i\"\ntype = \"fixed_binary\""), "{}", spec.out);
         assert!(!spec.err.contains("panicked"), "{}", spec.err);

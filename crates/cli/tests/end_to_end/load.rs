@@ -303,9 +303,9 @@ fn malformed_names_of_generated_rows_are_rejected() {
 fn the_first_rows_are_loaded_and_verified() {
     let bench = Bench::new();
     let file = bench.contacts("3000");
-    let json = bench.load(&file, "few", &["--limit", "1k", "--verify", "--json"]).ok().json();
+    let json = bench.load(&file, "few", &["--rows", "1k", "--verify", "--json"]).ok().json();
     assert_eq!(json["report"]["rows"], 1000);
-    sawmill(bench.args("verify", &file, "few", &["--limit", "1000"])).ok();
+    sawmill(bench.args("verify", &file, "few", &["--rows", "1000"])).ok();
     sawmill(bench.args("verify", &file, "few", &[])).fails(4);
 }
 

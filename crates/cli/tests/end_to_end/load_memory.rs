@@ -47,7 +47,7 @@ fn memory_follows_the_connections_and_not_the_size_of_a_row_group() {
             let (url, table, degree_word) = (server.url(), format!("t{width}_{degree}"), degree.to_string());
             let args = ["load", file.to_str().unwrap(), "--to", &url, "--table", &table];
             let mut child =
-                start(args.into_iter().chain(["--unit-rows", "100000", "--degree", &degree_word]));
+                start(args.into_iter().chain(["--unit-rows", "100000", "--connections", &degree_word]));
             let mut most = 0;
             while child.try_wait().unwrap().is_none() {
                 most = most.max(peak(child.id()).unwrap_or(0));

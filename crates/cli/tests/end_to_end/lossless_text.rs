@@ -222,7 +222,7 @@ fn intervals_have_their_months_in_every_kind_of_text() {
     assert_eq!(second, format!(r#"{{"id":503,"pause":"{interval}","waits":["{interval}",null]}}"#));
     let head = sawmill(["footer", "head", path.to_str().unwrap(), "-n", "2"]).ok().out;
     assert_eq!(head.lines().nth(1), Some(&*second));
-    files.convert("a.parquet", "a.csv", &["--columns", "id,pause", "--limit", "2"]).ok();
+    files.convert("a.parquet", "a.csv", &["--columns", "id,pause", "--rows", "2"]).ok();
     assert_eq!(files.read("a.csv"), format!("id,pause\n0,0 secs\n503,{interval}\n"));
 }
 

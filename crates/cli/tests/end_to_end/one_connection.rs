@@ -19,22 +19,22 @@ fn one_connection_is_enough_with_degree_1_and_other_commands_say_what_to_do() {
     let address = format!("postgres://one:x@{host}/{database}");
     let run = |words: &[&str], more: &[&str]| sawmill([words, &["--to", &address], more].concat());
 
-    let several = run(&["load", file], &["--table", "t", "--degree", "3"]).fails(2);
+    let several = run(&["load", file], &["--table", "t", "--connections", "3"]).fails(2);
     assert!(several.contains("may have one connection, and 4 are needed"), "{several}");
     assert!(!bench.exists("loads"));
     for part in ["1/2", "2/2"] {
-        run(&["load", file], &["--table", "t", "--degree", "1", "--part", part]).ok();
+        run(&["load", file], &["--table", "t", "--connections", "1", "--part", part]).ok();
     }
-    run(&["load", "finish", file], &["--table", "t", "--degree", "1", "--verify"]).ok();
-    run(&["verify", file], &["--table", "t", "--degree", "1"]).ok();
+    run(&["load", "finish", file], &["--table", "t", "--connections", "1", "--verify"]).ok();
+    run(&["verify", file], &["--table", "t", "--connections", "1"]).ok();
     let status = run(&["load", "status"], &[]).ok();
     assert!(status.out.contains("public.t"), "{}", status.out);
     assert_eq!(bench.count("SELECT count(*) FROM t"), 2000);
 
     let _other = postgres::Client::connect(&address, postgres::NoTls).unwrap();
     for words in [["load", file], ["verify", file]] {
-        let refused = run(&words, &["--table", "u", "--degree", "1", "--retries", "0"]).fails(1);
+        let refused = run(&words, &["--table", "u", "--connections", "1", "--retries", "0"]).fails(1);
         assert!(refused.contains("too many connections for role"), "{refused}");
-        assert!(refused.contains("--degree 1") && refused.contains("CONNECTION LIMIT"), "{refused}");
+        assert!(refused.contains("--connections 1") && refused.contains("CONNECTION LIMIT"), "{refused}");
     }
 }

@@ -11,12 +11,12 @@ const TEXT: &str = "a,b\n2024-01-01,2\n3,4,5\n";
 
 /// Commands that write a file, as they are in a folder with `x.csv`. `OUT` is the name of the file.
 const WRITERS: [&str; 7] = [
-    "convert x.csv --rejects r.csv --to csv --out OUT",
-    "convert x.csv --rejects r.csv --to parquet --out OUT",
-    "convert x.csv --sort-by a --rejects r.csv --to ndjson --out OUT",
+    "convert x.csv --rejects r.csv --as csv --out OUT",
+    "convert x.csv --rejects r.csv --as parquet --out OUT",
+    "convert x.csv --sort-by a --rejects r.csv --as ndjson --out OUT",
     "convert x.csv --overwrite --out y.parquet --rejects OUT",
     "convert x.csv --overwrite --out y.parquet --rejected-lines OUT",
-    "gen contacts --rows 3 --format ndjson --out OUT",
+    "gen contacts --rows 3 --as ndjson --out OUT",
     "gen contacts --rows 3 --out OUT",
 ];
 
@@ -72,7 +72,7 @@ fn through_a_link_the_file_that_it_leads_to_is_written_and_the_link_stays() {
     let at = |name: &str| folder.path().join(name);
     for (number, writer) in WRITERS.iter().enumerate() {
         let (file, link) = (format!("file-{number}"), format!("link-{number}.parquet"));
-        let link = if writer.contains("--format ndjson") { format!("link-{number}.ndjson") } else { link };
+        let link = if writer.contains("--as ndjson") { format!("link-{number}.ndjson") } else { link };
         symlink(&file, at(&link)).unwrap();
         // A dangling link counts as an existing output.
         let asks = writer.contains("--out OUT");
@@ -95,7 +95,7 @@ fn through_a_link_the_file_that_it_leads_to_is_written_and_the_link_stays() {
 #[test]
 fn standard_output_by_its_path_has_the_rows_and_nothing_else() {
     let folder = folder();
-    let ran = run(folder.path(), "convert y.parquet --to csv --out OUT", "/dev/stdout").ok();
+    let ran = run(folder.path(), "convert y.parquet --as csv --out OUT", "/dev/stdout").ok();
     assert_eq!(ran.out, "a,b\n2024-01-01,2\n");
 }
 

@@ -45,7 +45,7 @@ fn words(line: &str) -> Vec<String> {
 fn a_panic_in_any_thread_of_a_load_is_its_error_and_the_same_command_finishes() {
     let bench = Bench::new();
     let file = bench.contacts("5k");
-    let verified = ["--verify", "--degree", "2", "--unit-rows", "500"];
+    let verified = ["--verify", "--connections", "2", "--unit-rows", "500"];
     for thread in ["main", "opener", "encoder-1", "sender-1", "encoder-2", "sender-2", "reader-1", "reader-2"]
     {
         let args = bench.args("load", &file, "c", &verified);
@@ -56,9 +56,9 @@ fn a_panic_in_any_thread_of_a_load_is_its_error_and_the_same_command_finishes() 
     }
     bench.load(&file, "c", &[]).ok();
     for thread in ["source-1", "source-2", "reader-1"] {
-        is_reported(thread, &bench.args("verify", &file, "c", &["--degree", "2"]));
+        is_reported(thread, &bench.args("verify", &file, "c", &["--connections", "2"]));
     }
-    let partitioned = ["--partition-by", "hash(name,4)", "--degree", "2"];
+    let partitioned = ["--partition-by", "hash(name,4)", "--connections", "2"];
     for (thread, strategy) in [("surveyor", "staged"), ("encoder-2", "staged"), ("sender-1", "direct")] {
         let more = [&partitioned[..], &["--strategy", strategy]].concat();
         is_reported(thread, &bench.args("load", &file, strategy, &more));
@@ -99,11 +99,11 @@ fn a_panic_while_a_file_is_converted_is_an_error_and_leaves_no_output() {
     Ran::from(run("gen orders --rows 20k --out orders.parquet")).ok();
     Ran::from(run(&format!("convert orders.parquet {rows} --out orders.csv"))).ok();
     for (thread, line) in [
-        ("reader", "convert orders.parquet --out out --to ndjson".to_owned()),
-        ("reader", "convert orders.parquet --out out --to csv --columns id".to_owned()),
-        ("reader", "convert orders.csv --out out --to parquet".to_owned()),
-        ("encoder-1", "convert orders.parquet --out out --to parquet".to_owned()),
-        ("writer", format!("convert orders.parquet --out out --to parquet {rows} {by}")),
+        ("reader", "convert orders.parquet --out out --as ndjson".to_owned()),
+        ("reader", "convert orders.parquet --out out --as csv --columns id".to_owned()),
+        ("reader", "convert orders.csv --out out --as parquet".to_owned()),
+        ("encoder-1", "convert orders.parquet --out out --as parquet".to_owned()),
+        ("writer", format!("convert orders.parquet --out out --as parquet {rows} {by}")),
         ("merge", format!("convert orders.csv --out out --sort-by ordered_at {by}")),
         ("sampler", format!("convert orders.csv --out out {by}")),
         ("parser", "convert orders.csv --parse-only".to_owned()),
@@ -123,7 +123,7 @@ fn a_panic_while_rows_are_generated_is_an_error_and_the_same_command_finishes() 
     for (thread, format) in [("generate", "parquet"), ("generate", "ndjson")] {
         let out = dir.path().join(format!("{thread}-{format}"));
         let line =
-            format!("gen orders --rows 50k --files 4 --threads 2 --format {format} --out {}", out.display());
+            format!("gen orders --rows 50k --files 4 --threads 2 --as {format} --out {}", out.display());
         is_reported(thread, &words(&line));
         sawmill(words(&line)).ok();
     }

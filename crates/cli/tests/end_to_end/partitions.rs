@@ -74,7 +74,7 @@ fn a_killed_load_of_partitions_is_finished_by_the_same_command() {
             "--unit-rows",
             "2000",
             "--verify",
-            "--degree",
+            "--connections",
             "2",
         ];
         let args = bench.args("load", &file, table, &more);

@@ -87,7 +87,7 @@ fn what_statistics_spare_is_explained_and_a_limit_counts_rows_that_pass() {
         text.contains("of 4 row groups, 3 have no matching rows and 0 have only matching rows"),
         "{text}"
     );
-    let limit = ["--columns", "id", "--where", "id > 160000", "--limit", "1000"];
+    let limit = ["--columns", "id", "--where", "id > 160000", "--rows", "1000"];
     bench.load(&file, "few", &limit).ok();
     assert_eq!(
         bench.count("select sum(id)::bigint from few where id between 160001 and 161000"),

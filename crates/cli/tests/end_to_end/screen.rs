@@ -28,7 +28,7 @@ fn help_lists_the_options_of_text_apart_from_those_of_all_sources() {
         let section: Vec<_> =
             section.into_iter().take_while(|line| line.is_empty() || line.starts_with(' ')).collect();
         let has = |option: &str| section.iter().any(|line| line.trim_start().starts_with(option));
-        assert!(has("--delimiter") && has("--max-record") && !has("--where") && !has("--limit"), "{help}");
+        assert!(has("--delimiter") && has("--max-record") && !has("--where") && !has("--rows"), "{help}");
     }
 }
 
@@ -68,7 +68,7 @@ fn each_sub_command_has_a_manual_page() {
         assert!(page(&format!("sawmill-{sub}.1")).starts_with(".ie"), "{sub}");
     }
     assert!(page("sawmill.1").contains("sawmill\\-load(1)"));
-    assert!(page("sawmill-load.1").contains("\\-\\-degree"));
+    assert!(page("sawmill-load.1").contains("\\-\\-connections"));
     assert!(page("sawmill-gen.1").contains("Report details on standard error"));
 
     let refused = sawmill(["man", "/dev/null/pages"]).fails(1);

@@ -39,14 +39,14 @@ fn assert_whole(bench: &Bench, table: &str, rows: i64) {
 fn several_files_are_one_transaction_and_each_has_its_record() {
     let bench = Bench::new();
     let files = orders(&bench, 1000);
-    let columns = ["--columns", "id,status,ordered_at", "--degree", "2", "--verify"];
+    let columns = ["--columns", "id,status,ordered_at", "--connections", "2", "--verify"];
     let rejected = bench.dir.path().join("refused.parquet");
     for (table, more) in [
         ("direct", &[][..]),
         ("staged", &["--strategy", "staged", "--partition-by", "hash(id, 4)"]),
         ("rejecting", &["--rejects", rejected.to_str().unwrap()]),
         ("some", &["--where", "id > 500 or id < 100"]),
-        ("few", &["--limit", "5005"]),
+        ("few", &["--rows", "5005"]),
     ] {
         let json = bench.load(&files, &format!("t_{table}"), &[&columns[..], more, &["--json"]].concat());
         let json = json.ok().json();
@@ -79,7 +79,7 @@ fn a_load_that_is_killed_among_tiny_files_is_finished_exactly_once() {
     let files = orders(&bench, 2000);
     let rejected = bench.dir.path().join("refused.parquet");
     for (table, more) in [("direct", &[][..]), ("rejecting", &["--rejects", rejected.to_str().unwrap()])] {
-        let args = ["--columns", "id,status", "--unit-rows", "100", "--degree", "2", "--verify"];
+        let args = ["--columns", "id,status", "--unit-rows", "100", "--connections", "2", "--verify"];
         let args = bench.args("load", &files, table, &[&args[..], more].concat());
         let child = start(&args);
         let mut client = bench.client();
@@ -154,7 +154,7 @@ fn a_row_that_the_server_refuses_is_located_and_rejected_if_asked_for() {
             "create table t (id bigint check (id <> 1234), status text); create table s (like t including all)",
         )
         .unwrap();
-    let more = ["--mode", "append", "--columns", "id,status", "--degree", "1"];
+    let more = ["--mode", "append", "--columns", "id,status", "--connections", "1"];
     // Ids count from 1: the 1,234th row is the fourth of file 123.
     let place = format!("{}, row group 0, row 3", file(&files, 123).display());
     let error = bench.load(&files, "t", &more).fails(1);

@@ -83,7 +83,7 @@ fn a_killed_load_is_finished_by_the_same_command_and_two_at_once_add_one_version
     let first = night(folder, "1.csv", &rows(1));
     bench.load(&first, "tools", &MODE).ok();
     let second = night(folder, "2.csv", &rows(2));
-    let slow = [&MODE[..], &["--unit-rows", "500", "--degree", "1"]].concat();
+    let slow = [&MODE[..], &["--unit-rows", "500", "--connections", "1"]].concat();
     let child = start(bench.args("load", &second, "tools", &slow));
     until("a staging table", || {
         bench.count("select count(*) from pg_class where relname like 'tools\\_%' and relkind = 'r'") > 0

@@ -42,7 +42,7 @@ impl<'a> CrateSession<'a> {
         if options.share != Share::Whole {
             return Err(Error::new(Kind::Config, "a load into CrateDB cannot be divided into parts")
                 .at(format!("table {}", crate_db.table()?))
-                .advise("leave --part out: one process loads the files, over --degree connections"));
+                .advise("leave --part out: one process loads the files, over --connections connections"));
         }
         let mut opening = Opening::of(crate_db, source, options, control)?;
         let lease = opening.take_lease()?;

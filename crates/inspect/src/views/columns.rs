@@ -1,4 +1,4 @@
-//! `--columns`: everything that the footer states of each column chunk, except its values.
+//! `--chunks`: everything that the footer states of each column chunk, except its values.
 
 use std::io::{self, Write};
 

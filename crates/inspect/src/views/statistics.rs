@@ -1,4 +1,4 @@
-//! `--statistics`: typed bounds and counts of each column chunk.
+//! `--bounds`: typed bounds and counts of each column chunk.
 
 use std::io::{self, Write};
 

@@ -47,7 +47,8 @@ impl<'a> PostgresSession<'a> {
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
         let (connection, server) = postgres.connect(rehearse, control)?;
         let needed = if options.degree > 1 { options.degree + 1 } else { 1 };
-        server.refuse_more_than_one(needed, "load with --degree 1, or allow the role more connections")?;
+        server
+            .refuse_more_than_one(needed, "load with --connections 1, or allow the role more connections")?;
         let opening = Opening { postgres, source, options, connection: &connection, control };
         let (table, found) = opening.find_or_create_table()?;
         let matched = match postgres.evolves() {

@@ -163,7 +163,7 @@ fn what_needs_several_connections_is_refused_before_anything_is_written() {
     let error = run(&source, &single.target("t"), &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Config);
     assert!(error.what().contains("may have one connection, and 3 are needed"), "{error}");
-    assert!(error.to_string().contains("--degree 1"), "{error}");
+    assert!(error.to_string().contains("--connections 1"), "{error}");
     let error = crate::tables::load(&source, single.target("t"), false, &one(false)).unwrap_err();
     assert!(error.kind() == Kind::Config && error.to_string().contains("--nested jsonb"), "{error}");
     assert!(!single.database.has("_sawmill.loads") && !single.database.has("t__sawmill_loading"));

@@ -114,7 +114,7 @@ def load(source: Any, to: str, table: str, **options: Any) -> Any:
             stream of Arrow.
         to: the server, such as ``postgres://me@localhost/db``.
         table: the table, such as ``public.trips``.
-        options: for files those of ``sawmill load``; for Arrow ``mode``, ``verify`` and ``degree``.
+        options: for files those of ``sawmill load``; for Arrow ``mode``, ``verify`` and ``connections``.
 
     After any failure the same call loads exactly what is missing.
     """

@@ -34,14 +34,14 @@ use crate::screen::console::Console;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sawmill bench load /data/trips --degree 1,2,4
+  sawmill bench load /data/trips --connections 1,2,4
   sawmill bench load /data/trips --to postgres://me@localhost/db --table scratch.trips --runs 10
-  sawmill bench load trips.parquet --batch-rows 1024..16384*2 --degree 1,2
-  sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --degree 1,2,4,8
-  sawmill bench load 'gen:contacts?rows=1M' --degree 1,2
-  sawmill bench load s3://bucket/trips --degree 1,2,4
+  sawmill bench load trips.parquet --batch-rows 1024..16384*2 --connections 1,2
+  sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --connections 1,2,4,8
+  sawmill bench load 'gen:contacts?rows=1M' --connections 1,2
+  sawmill bench load s3://bucket/trips --connections 1,2,4
   sawmill bench load trips.parquet --mode replace
-  sawmill bench load trips.parquet --to crate://localhost:4200 --row-key --degree 1,2,4
+  sawmill bench load trips.parquet --to crate://localhost:4200 --row-key --connections 1,2,4
   sawmill bench load contacts.parquet --nested tables
   sawmill bench load trips.parquet --strategy direct,staged --partition-by \"month(pickup)\"
   sawmill bench load trips.csv --sort-by pickup --partition-by \"day(pickup)\"

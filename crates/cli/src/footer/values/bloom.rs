@@ -68,14 +68,14 @@ fn look_up(
         return Err(Error::failure(
             what,
             place(),
-            "give its whole path: sawmill footer FILE --columns lists them",
+            "give its whole path: sawmill footer FILE --chunks lists them",
         ));
     };
     let Some(element) = footer.schema().leaf(leaf) else { return Ok(Vec::new()) };
     let stored = |value: &String| {
         plain_bytes(element, value).map_err(|expected| {
             let what = format!("column {}: expected {expected}, found {value:?}", escaped(&element.path()));
-            Error::failure(what, place(), "write the value as sawmill footer --statistics shows it")
+            Error::failure(what, place(), "write the value as sawmill footer --bounds shows it")
         })
     };
     let values: Vec<Vec<u8>> = args.value.iter().map(stored).collect::<Result<_, _>>()?;

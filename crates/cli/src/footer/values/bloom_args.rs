@@ -13,7 +13,7 @@ use crate::screen::console::Console;
 /// Look values up in the Bloom filters of a column.
 ///
 /// A filter knows for certain that a value is absent from a row group; a value that it may hold has to be
-/// searched there. Dates, times and decimals are written as `sawmill footer --statistics` shows them, bytes
+/// searched there. Dates, times and decimals are written as `sawmill footer --bounds` shows them, bytes
 /// as 0x and hexadecimal digits.
 #[derive(Args, Debug)]
 #[command(after_help = "\

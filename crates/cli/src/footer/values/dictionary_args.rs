@@ -15,7 +15,7 @@ use crate::screen::phases;
 
 /// Show the values of dictionaries, which are the distinct values of a column chunk.
 ///
-/// A writer that gave up on a dictionary stored later values in pages without one: --columns shows whether
+/// A writer that gave up on a dictionary stored later values in pages without one: --chunks shows whether
 /// the encodings of a chunk are mixed. Chunks without a dictionary are left out.
 #[derive(Args, Debug)]
 #[command(after_help = "\

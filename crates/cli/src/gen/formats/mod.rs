@@ -1,4 +1,4 @@
-//! `sawmill gen --format arrow|ndjson|csv`: writes the same rows from Arrow batches.
+//! `sawmill gen --as arrow|ndjson|csv`: writes the same rows from Arrow batches.
 //!
 //! Files are written whole or not at all, like Parquet files. Several files are written in parallel, each by
 //! one thread.
@@ -34,7 +34,7 @@ const BATCH_ROWS: usize = 8192;
 /// Generates another format than Parquet.
 pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Made, Error> {
     let reject = |what: &str, advice: &str| {
-        let what = format!("{what} with --format {}", args.format.name());
+        let what = format!("{what} with --as {}", args.format.name());
         Err(Error::usage(what, args.out.display().to_string(), advice))
     };
     if args.layout.partition_by.is_some() {
@@ -135,7 +135,7 @@ fn reject_what_csv_cannot_hold(job: &FormatJob<'_>) -> Result<(), Error> {
     let fields = schema.fields();
     if let Some(field) = fields.iter().find(|field| field.data_type().is_nested()) {
         let what = format!("the column {} is nested, which CSV cannot represent", field.name());
-        return reject(what, "use --format ndjson");
+        return reject(what, "use --as ndjson");
     }
     if let (true, [only]) = (job.csv_null.is_empty(), &fields[..])
         && only.is_nullable()
@@ -192,7 +192,7 @@ fn write_rows(
         error => Error::failure(
             format!("writing failed: {error}"),
             shown.display().to_string(),
-            "use another --format",
+            "use another --as",
         ),
     };
     let schema = job.dataset.arrow_schema();
@@ -211,7 +211,7 @@ fn write_rows(
             NoText::Value { column, row, what } => Error::usage(
                 what,
                 format!("{}, field {column}, row {}", shown.display(), first + row as u64),
-                "use --format parquet or arrow, or keep the values within the years 0 to 9999",
+                "use --as parquet or arrow, or keep the values within the years 0 to 9999",
             ),
             NoText::Option(what) => Error::usage(what, shown.display().to_string(), ""),
             NoText::Arrow(error) => arrow(error),

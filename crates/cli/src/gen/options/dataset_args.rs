@@ -23,7 +23,7 @@ pub(crate) struct DatasetArgs {
     dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow, JSON or CSV file, or of the Parquet files in a directory or that
     /// match a pattern, with plain values for their types. Also reads URLs of objects.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
+    #[arg(long = "schema-of", alias = "schema", value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
     /// Take columns, nulls, list lengths, values and their distributions from a Parquet, Arrow, JSON or CSV file.
     ///
@@ -117,7 +117,7 @@ impl DatasetArgs {
             }
             None if self.scale.is_some() => {
                 let what = "a scale for a dataset that has a single table";
-                Err(Error::usage(what, "--like and --schema", "give its number of rows instead"))
+                Err(Error::usage(what, "--like and --schema-of", "give its number of rows instead"))
             }
             None => Ok(Dataset::from_toml(&self.spec(console, stores, cancel)?)?),
         }

@@ -55,7 +55,7 @@ pub(crate) struct LayoutArgs {
     /// Keep the complete files of an earlier run, also of one with --part, and generate the others.
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
-    /// Replace the files of an earlier run, or an existing single file. A file that --like, --schema or the
+    /// Replace the files of an earlier run, or an existing single file. A file that --like, --schema-of or the
     /// spec reads is never replaced.
     #[arg(long)]
     overwrite: bool,

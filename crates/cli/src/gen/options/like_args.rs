@@ -20,7 +20,7 @@ pub(crate) struct Inferred {
 /// The number of rows of a sample.
 fn sampled(text: &str) -> Result<u64, String> {
     match phases::count(text)? {
-        0 => Err("a sample has at least one row; --schema takes the types alone".to_owned()),
+        0 => Err("a sample has at least one row; --schema-of takes the types alone".to_owned()),
         rows => Ok(rows),
     }
 }
@@ -32,7 +32,7 @@ pub(crate) struct LikeArgs {
     /// most 1 GiB of memory; if rows are wide, it has fewer.
     #[arg(long, value_name = "ROWS", default_value = "1M", value_parser = sampled)]
     pub sample: u64,
-    /// A column that --like and --schema leave out; may be repeated.
+    /// A column that --like and --schema-of leave out; may be repeated.
     #[arg(long, value_name = "COLUMN")]
     pub exclude: Vec<String>,
     /// Copy the strings of all columns with at most 10,000 distinct strings into the spec. By default only

@@ -82,7 +82,7 @@ fn a_filter_of_another_length_than_the_footer_states_answers_nothing() {
     let path = dir.path().join("types.parquet");
     many_types(&path);
     let file = path.to_str().unwrap();
-    let columns = sawmill(["footer", file, "--columns", "--column", "text", "--row-group", "0", "--json"]);
+    let columns = sawmill(["footer", file, "--chunks", "--column", "text", "--row-group", "0", "--json"]);
     let chunk = columns.ok().json()["files"][0]["views"]["columns"][0].clone();
     let at = chunk["bloom_filter_offset"].as_u64().unwrap() as usize;
     assert!(chunk["bloom_filter_length"].as_u64().is_some(), "{chunk}");
@@ -106,7 +106,7 @@ fn a_damaged_filter_is_an_error_that_names_the_file() {
     let path = dir.path().join("types.parquet");
     many_types(&path);
     let columns =
-        sawmill(["footer", path.to_str().unwrap(), "--columns", "--column", "text", "--json"]).ok().json();
+        sawmill(["footer", path.to_str().unwrap(), "--chunks", "--column", "text", "--json"]).ok().json();
     let text = columns.to_string();
     let at = text.split("\"bloom_filter_offset\":").nth(1).unwrap();
     let at: usize = at[..at.find(|c: char| !c.is_ascii_digit()).unwrap()].parse().unwrap();

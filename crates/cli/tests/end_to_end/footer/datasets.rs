@@ -75,7 +75,7 @@ fn small_files_of_a_directory_and_schema_are_planned_to_be_merged() {
     assert_eq!(json["merge"].as_array().unwrap().len(), 3, "{json}");
     let text = sawmill(["footer", directory, &format!("--plan-merge={bytes}")]).ok().out;
     assert!(text.starts_with("nothing to merge"), "{text}");
-    assert_eq!(sawmill(["footer", directory, "--plan-merge", "--columns"]).code, Some(2));
+    assert_eq!(sawmill(["footer", directory, "--plan-merge", "--chunks"]).code, Some(2));
 }
 
 #[test]

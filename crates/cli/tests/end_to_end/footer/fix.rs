@@ -106,7 +106,7 @@ fn an_extracted_footer_shows_the_same_and_says_that_it_has_no_data() {
     let (name, alone) = (path.to_str().unwrap(), out.to_str().unwrap());
     footer(&["extract", name, alone]).ok();
     assert_eq!(Footer::open(&out).unwrap().bytes(), Footer::open(&path).unwrap().bytes());
-    for view in ["--schema", "--row-groups", "--columns", "--statistics"] {
+    for view in ["--schema", "--row-groups", "--chunks", "--bounds"] {
         assert_eq!(footer(&[alone, view]).ok().out, footer(&[name, view]).ok().out, "{view}");
     }
     footer(&["check", alone]).ok();
@@ -127,7 +127,7 @@ fn a_scrubbed_footer_tells_the_layout_and_no_names() {
     let (name, report) = (path.to_str().unwrap(), out.to_str().unwrap());
     let json = footer(&["extract", "--scrub", name, report, "--json"]).ok().json();
     assert_eq!(json["is_scrubbed"], true);
-    let view = |file: &str| footer(&[file, "--json", "--columns", "--statistics"]).ok().json();
+    let view = |file: &str| footer(&[file, "--json", "--chunks", "--bounds"]).ok().json();
     let (whole, scrubbed) = (view(name), view(report));
     let chunks = |json: &serde_json::Value| json["files"][0]["views"]["columns"].as_array().unwrap().len();
     assert_eq!(chunks(&whole), chunks(&scrubbed));

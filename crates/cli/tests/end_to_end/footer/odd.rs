@@ -17,11 +17,10 @@ fn names_and_values_cannot_drive_a_terminal() {
     let path = dir.path().join("evil\u{1b}[2J.parquet");
     with_names(&path, &[evil, "", "名前", "a.b"], evil);
     for args in [
-        &["--schema", "--row-groups", "--columns", "--statistics", "--key-value", "--sizes", "--page-index"]
-            [..],
+        &["--schema", "--row-groups", "--chunks", "--bounds", "--key-value", "--sizes", "--page-index"][..],
         &["--dump"],
         &["--dump", "-v"],
-        &["--json", "--schema", "--columns", "--statistics", "--key-value", "--sizes", "--dump"],
+        &["--json", "--schema", "--chunks", "--bounds", "--key-value", "--sizes", "--dump"],
         &["--ndjson"],
         &["--csv"],
         &[],
@@ -30,7 +29,7 @@ fn names_and_values_cannot_drive_a_terminal() {
         let unsafe_char = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!out.contains(unsafe_char), "{args:?}: {out:?}");
     }
-    let json = view(&path, &["--columns", "--key-value", "--json"]).ok().json();
+    let json = view(&path, &["--chunks", "--key-value", "--json"]).ok().json();
     let views = &json["files"][0]["views"];
     // Programs get the names as they are.
     assert_eq!(views["columns"][0]["path"], evil);
@@ -51,10 +50,9 @@ fn names_and_values_cannot_drive_a_terminal() {
 fn files_without_rows_columns_or_readable_columns_are_shown() {
     let dir = tempfile::tempdir().unwrap();
     let views = [
-        &["--schema", "--row-groups", "--columns", "--statistics", "--key-value", "--sizes", "--page-index"]
-            [..],
+        &["--schema", "--row-groups", "--chunks", "--bounds", "--key-value", "--sizes", "--page-index"][..],
         &["--dump"],
-        &["--json", "--schema", "--columns", "--statistics", "--sizes", "--page-index", "--row-groups"],
+        &["--json", "--schema", "--chunks", "--bounds", "--sizes", "--page-index", "--row-groups"],
         &["--ndjson"],
         &["--csv"],
         &[],
@@ -75,11 +73,11 @@ fn files_without_rows_columns_or_readable_columns_are_shown() {
         }
         let lines = view(&path, &["--ndjson"]).ok().out;
         assert_eq!(lines.lines().count(), row_groups * columns);
-        let shown = view(&path, &["--columns"]).ok().out;
+        let shown = view(&path, &["--chunks"]).ok().out;
         match oddity {
             "encrypted" => {
                 assert!(shown.contains("encrypted"), "{shown}");
-                assert!(view(&path, &["--statistics"]).ok().out.contains("encrypted"));
+                assert!(view(&path, &["--bounds"]).ok().out.contains("encrypted"));
                 assert!(lines.contains("\"num_values\":null"), "{lines}");
             }
             "" => assert!(!shown.contains("unreadable")),
@@ -134,10 +132,10 @@ fn a_footer_is_looked_at_as_far_as_is_asked_for() {
     let path = dir.path().join("codec.parquet");
     // An unknown codec, and sums that do not add up, are nothing that decoding minds.
     raw_footer(&path, 1, 2, "codec");
-    view(&path, &["--verify", "decoded"]).ok();
-    view(&path, &["--verify", "values"]).ok();
+    view(&path, &["--strictness", "decoded"]).ok();
+    view(&path, &["--strictness", "values"]).ok();
     assert!(
-        view(&path, &["--verify", "consistency"])
+        view(&path, &["--strictness", "consistency"])
             .fails(1)
             .contains("expected the columns' 20 bytes, found 10")
     );
@@ -150,8 +148,8 @@ fn tens_of_thousands_of_columns_are_shown_at_once() {
     many_columns(&path, 20_000);
     let started = std::time::Instant::now();
     for args in [
-        &["--schema", "--columns", "--statistics", "--sizes", "-v"][..],
-        &["--json", "--schema", "--columns", "--statistics", "--sizes"],
+        &["--schema", "--chunks", "--bounds", "--sizes", "-v"][..],
+        &["--json", "--schema", "--chunks", "--bounds", "--sizes"],
         &["--ndjson"],
     ] {
         assert!(view(&path, args).ok().out.lines().count() >= 20_000, "{args:?}");

@@ -90,7 +90,7 @@ fn a_selection_shows_nothing_else() {
     contacts(dir.path(), "300k", "1");
     let path = dir.path().join("contacts-00000.parquet");
     let paths = |args: &[&str]| -> Vec<(u64, String)> {
-        let json = view(&path, &[&["--columns", "--json"], args].concat()).ok().json();
+        let json = view(&path, &[&["--chunks", "--json"], args].concat()).ok().json();
         let chunks = json["files"][0]["views"]["columns"].as_array().unwrap();
         let key = |chunk: &Value| {
             (chunk["row_group"].as_u64().unwrap(), chunk["path"].as_str().unwrap().to_owned())
@@ -108,11 +108,11 @@ fn a_selection_shows_nothing_else() {
     assert_eq!(view(&path, &["--row-group", "2..1"]).code, Some(2));
     // One that is not there is missed.
     for args in
-        [&["--row-group", "7"][..], &["--row-group", "7", "--columns"], &["--row-group", "3..5", "--csv"]]
+        [&["--row-group", "7"][..], &["--row-group", "7", "--chunks"], &["--row-group", "3..5", "--csv"]]
     {
         assert!(view(&path, args).fails(1).contains("found 3 row groups in the file, 0 to 2"), "{args:?}");
     }
-    assert_eq!(view(&path, &["--row-group", "7..", "--columns"]).ok().out, "no row groups\n");
+    assert_eq!(view(&path, &["--row-group", "7..", "--chunks"]).ok().out, "no row groups\n");
     // By other means than names and numbers of row groups.
     assert_eq!(paths(&["--column-number", "0", "--row-group", "1"]), [(1, name.clone())]);
     assert_eq!(paths(&["--column-number", "0,1", "--column", "name"]).len(), 6);
@@ -196,7 +196,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("wide.parquet");
     many_columns(&path, 5_000);
-    for args in [&["--dump"][..], &["--json", "--columns"], &["--ndjson"], &["--columns"]] {
+    for args in [&["--dump"][..], &["--json", "--chunks"], &["--ndjson"], &["--chunks"]] {
         let mut child = command(["footer", path.to_str().unwrap()].iter().chain(args))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -28,7 +28,7 @@ fn without_nulls(value: Value) -> Value {
 fn head_prints_the_rows_that_the_generator_made() {
     let dir = tempfile::tempdir().unwrap();
     contacts(dir.path(), "3000", "3");
-    let expected = rows(sawmill(["gen", "contacts", "--rows", "3000", "--format", "ndjson", "--out", "-"]));
+    let expected = rows(sawmill(["gen", "contacts", "--rows", "3000", "--as", "ndjson", "--out", "-"]));
     let expected: Vec<Value> = expected.into_iter().map(without_nulls).collect();
     let directory = dir.path().to_str().unwrap();
     let head = |args: &[&str]| -> Vec<Value> {

@@ -86,7 +86,7 @@ fn row_groups_columns_and_statistics_are_as_the_parquet_crate_reads_them() {
     many_types(&typed);
     for path in [dir.path().join("contacts-00000.parquet"), typed] {
         let json =
-            view(&path, &["--row-groups", "--columns", "--statistics", "--key-value", "--json"]).ok().json();
+            view(&path, &["--row-groups", "--chunks", "--bounds", "--key-value", "--json"]).ok().json();
         let views = &json["files"][0]["views"];
         let expected = peer(&path);
         let file = expected.file_metadata();
@@ -136,7 +136,7 @@ fn bounds_are_shown_as_people_read_them() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("types.parquet");
     many_types(&path);
-    let json = view(&path, &["--statistics", "--json"]).ok().json();
+    let json = view(&path, &["--bounds", "--json"]).ok().json();
     let chunks = json["files"][0]["views"]["statistics"].as_array().unwrap();
     let bounds = |name: &str| {
         let chunk = chunks.iter().find(|chunk| chunk["path"] == name && chunk["row_group"] == 0).unwrap();
@@ -154,13 +154,13 @@ fn bounds_are_shown_as_people_read_them() {
     assert_eq!(bounds("decimal"), text("-0.05", "1234567890123456789012345.67"));
     assert_eq!(bounds("binary"), text("0x00ff", "0xdeadbeef"));
     assert_eq!(bounds("nothing"), (Value::Null, Value::Null));
-    let shown = view(&path, &["--statistics"]).ok().out;
+    let shown = view(&path, &["--bounds"]).ok().out;
     for expected in ["\"\"", "\"zoë\"", "2024-02-29T12:34:56Z", "-0.05", "0xdeadbeef", "18,446"] {
         assert_eq!(shown.contains(expected), expected != "18,446", "{expected} in {shown}");
     }
     // A long value is clipped, marked as cut short by its writer, and whole with -v.
     assert!(shown.contains("… (") && shown.contains('~'), "{shown}");
-    assert!(!view(&path, &["--statistics", "-v"]).ok().out.contains('…'));
+    assert!(!view(&path, &["--bounds", "-v"]).ok().out.contains('…'));
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn an_objects_views_are_those_of_the_file() {
     for view in [
         "--schema",
         "--row-groups",
-        "--statistics",
+        "--bounds",
         "--page-index",
         "--key-value",
         "--sizes",

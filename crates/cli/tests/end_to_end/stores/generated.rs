@@ -370,7 +370,7 @@ fn places_that_take_no_files_are_errors() {
         let error = sawmill(["gen", "contacts", "--rows", "10", "--out", out]).fails(2);
         assert!(error.contains(why) && !error.contains("SECRET"), "{error}");
     }
-    let args = ["gen", "orders", "--rows", "10", "--format", "ndjson", "--out", FOLDER];
+    let args = ["gen", "orders", "--rows", "10", "--as", "ndjson", "--out", FOLDER];
     let error = sawmill(args).fails(2);
-    assert!(error.contains("--format ndjson cannot be written to a URL"), "{error}");
+    assert!(error.contains("--as ndjson cannot be written to a URL"), "{error}");
 }

@@ -60,7 +60,7 @@ fn explain_states_the_requests_and_a_load_makes_no_more() {
     assert_eq!(planned["requests"], 5, "one for each row group: {planned}");
     assert!(planned["bytes"].as_u64().unwrap() < bytes, "{planned}");
     let before = web.asked().len();
-    with_s3(&web, &args("load", OBJECT, &bench, &["--degree", "1"])).ok();
+    with_s3(&web, &args("load", OBJECT, &bench, &["--connections", "1"])).ok();
     assert_eq!(bench.count("select count(*) from c"), 100_000);
     // Besides the row groups, the load opens the object and looks at the end whether it has changed.
     let asked = web.asked().len() - before;
@@ -148,7 +148,7 @@ fn an_object_that_was_replaced_between_two_runs_is_rejected() {
     let (folder, web) =
         served("100k", |_, before| if before > 25 { Fate::Refused(403, "") } else { Fate::Answered });
     let bench = Bench::new();
-    let options = ["--unit-rows", "5000", "--degree", "1", "--read-ahead", "64KiB"];
+    let options = ["--unit-rows", "5000", "--connections", "1", "--read-ahead", "64KiB"];
     with_s3(&web, &args("load", OBJECT, &bench, &options)).fails(1);
     let out = folder.path().join("trips/data/contacts-00000.parquet");
     let out = out.to_str().unwrap();
@@ -226,7 +226,7 @@ fn a_condition_reads_the_pages_that_may_match_and_explain_says_how_many_bytes() 
         };
         let planned = run(&["--explain", "--json"]).0.json()["objects"]["bytes"].as_u64().unwrap();
         assert!(planned < most, "{condition}: {planned} of {size} are planned");
-        let (_, bytes) = run(&["--degree", "1"]);
+        let (_, bytes) = run(&["--connections", "1"]);
         // The footer, its indexes and the pages of the condition's column come before.
         assert!(bytes < 2 * most + (1 << 20), "{condition}: {bytes} of {size} are read");
         assert_eq!(bench.count(&format!("select count(*) from {table}")), rows);
@@ -253,7 +253,7 @@ fn connections_that_load_one_row_group_request_its_bytes_once() {
     let size = std::fs::metadata(out.join("contacts-00000.parquet")).unwrap().len();
     let web = Web::serve(folder.path(), |_, _| Fate::Late(20));
     let bench = Bench::new();
-    let effort = ["--degree", "4", "--unit-rows", "20k", "--verify"];
+    let effort = ["--connections", "4", "--unit-rows", "20k", "--verify"];
     with_s3(&web, &args("load", OBJECT, &bench, &effort)).ok();
     assert_eq!(bench.count("select count(*) from c"), 300_000);
     let bytes: u64 = web.asked().iter().map(|asked| asked.bytes).sum();

@@ -87,7 +87,7 @@ fn a_transfer_that_ends_early_again_and_again_goes_on() {
         _ => Fate::Answered,
     });
     let url = format!("http://{}/x.csv", web.address);
-    let out = sawmill(["convert", &url, "--to", "csv", "--out", "-"]).ok().out;
+    let out = sawmill(["convert", &url, "--as", "csv", "--out", "-"]).ok().out;
     assert!(out == format!("id,name\n{lines}"), "{} bytes", out.len());
 }
 
@@ -97,7 +97,7 @@ fn the_log_of_a_table_in_a_store_names_no_file_outside_of_its_bucket() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret.parquet");
     sawmill(["gen", "contacts", "--rows", "10", "--out", secret.to_str().unwrap()]).ok();
-    s3.sawmill(&["gen", "contacts", "--rows", "10", "--table", "delta", "--out", "s3://data/t"]).ok();
+    s3.sawmill(&["gen", "contacts", "--rows", "10", "--table-format", "delta", "--out", "s3://data/t"]).ok();
     let log = "t/_delta_log/00000000000000000000.json";
     let text = String::from_utf8(s3.object("data", log).unwrap()).unwrap();
     let start = text.find("\"path\":\"").unwrap() + 8;

@@ -46,7 +46,7 @@ fn specs_are_inferred_from_objects_as_from_files() {
     contacts(folder.path(), "6k", "3");
     let data = folder.path().join("trips/data");
     let Some(s3) = S3::with("trips", &folder.path().join("trips")) else { return };
-    for option in ["--like", "--schema"] {
+    for option in ["--like", "--schema-of"] {
         let here = sawmill(["gen", "spec", option, data.to_str().unwrap()]).ok().out;
         assert_eq!(s3.sawmill(&["gen", "spec", option, "s3://trips/data"]).ok().out, here, "{option}");
     }

@@ -19,7 +19,7 @@ use crate::text::counts::parse_count;
 const MAX_LINES: usize = 8;
 
 /// The parameter that is drawn across if it was varied.
-const FIRST_CHOICE: &str = "degree";
+const FIRST_CHOICE: &str = "connections";
 
 /// A line: its name, and the statistics of the wall times by the parameter's value.
 struct Series<'a> {
@@ -264,17 +264,17 @@ mod tests {
         for table in ["logged", "unlogged"] {
             for pk in ["yes", "no"] {
                 for degree in ["1", "2", "4", "8"] {
-                    cases.push(case(&[("table", table), ("pk", pk), ("degree", degree)], 1000));
+                    cases.push(case(&[("table", table), ("pk", pk), ("connections", degree)], 1000));
                 }
             }
         }
         let cases: Vec<&Case> = cases.iter().collect();
-        let lines = series("degree", &["pk", "table"], &cases);
+        let lines = series("connections", &["pk", "table"], &cases);
         let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["logged, with key", "logged, no key", "unlogged, with key", "unlogged, no key"]);
         assert!(lines.iter().all(|line| line.points.len() == 4));
         let sections = sections("load", &cases);
-        assert_eq!(sections[0].title, "load: time over degree");
+        assert_eq!(sections[0].title, "load: time over connections");
         assert!(sections[1].content.is_empty(), "names are lines, not a heat map");
     }
 
@@ -286,14 +286,14 @@ mod tests {
                 for degree in ["1", "2"] {
                     let values = (batch.to_string(), unit.to_string());
                     cases.push(case(
-                        &[("batch_rows", &values.0), ("unit_rows", &values.1), ("degree", degree)],
+                        &[("batch_rows", &values.0), ("unit_rows", &values.1), ("connections", degree)],
                         10,
                     ));
                 }
             }
         }
         let cases: Vec<&Case> = cases.iter().collect();
-        let groups = groups("degree", &["batch_rows", "unit_rows"], &cases);
+        let groups = groups("connections", &["batch_rows", "unit_rows"], &cases);
         let titles: Vec<&str> = groups.iter().map(|(title, _)| title.as_str()).collect();
         assert_eq!(titles, ["batch rows 1", "batch rows 2", "batch rows 3", "batch rows 4", "batch rows 5"]);
     }
