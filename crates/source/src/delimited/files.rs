@@ -17,12 +17,10 @@ use super::records::dialect::{Dialect, RecordForm};
 use super::records::place::line_of;
 use super::records::proposal::ProposedOption;
 use super::text_file::{Opening, TextFile};
-use sawmill_profile::{Pool, known_columns};
+use sawmill_profile::{Control, Error, Kind, Pool, Result, known_columns};
 
 use crate::columns::choice::ColumnChoice;
 use crate::condition::pruning::Known;
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
 use crate::parquet_files::united::UnlikeFiles;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use sawmill_footer::RangeReader;
+use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::{Fault, Location, ObjectUrl};
 
 use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16};
@@ -17,8 +18,6 @@ use super::records::leading::Split;
 use super::records::place::{line_of, shown};
 use super::records::proposal::{ProposedOption, START, proposed, taken};
 use super::records::splitter::{Cell, Form, Malformed, Splitter, extent};
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::hive::{Folder, FolderName, folder_names, values_of_links};
 use crate::parquet_files::opened_file::{OpenObject, recorded_version, unreadable};
 use crate::parquet_files::reader::Readable;

@@ -7,9 +7,9 @@ use arrow_schema::{Field, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema_by_columns};
 use parquet::file::metadata::ParquetMetaData;
-use sawmill_footer::Footer;
+use sawmill_footer::{ColumnChunk, Footer};
+use sawmill_profile::{Error, Kind, Result};
 
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::guarded::{arrow_metadata, guarded};
 use crate::parquet_files::opened_file::{not_readable, refused_footer};
 use crate::parquet_files::reader::FileBytes;

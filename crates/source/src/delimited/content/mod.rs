@@ -20,6 +20,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::ObjectReader;
 
 pub(super) use self::compression::{Compression, MAGIC};
@@ -30,8 +31,6 @@ pub(super) use self::long_delimiter::{UNIT_SEPARATOR, with_short_delimiters};
 use self::object_stream::ObjectStream;
 use self::spool::{Spool, Unspooled};
 use super::records::dialect::Dialect;
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::opened_file::unreadable;
 use crate::parquet_files::reader::Readable;
 use crate::parquet_files::stamp::Stamp;

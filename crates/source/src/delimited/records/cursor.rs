@@ -1,12 +1,12 @@
 //! Reads a file's records one after the other, through a buffer that holds at least one whole record.
 
 use memchr::memchr;
+use sawmill_profile::{Error, Kind, Result};
 
 use super::dialect::Ragged;
 use super::leading::Split;
 use super::splitter::{Cell, Form, Malformed, Step};
 use crate::delimited::text_file::TextFile;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::Readable;
 
 /// Bytes that are read at once.

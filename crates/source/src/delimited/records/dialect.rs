@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use sawmill_profile::{Error, Kind, Result};
+
 use crate::delimited::columns::formats::Formats;
 use crate::delimited::content::{UNIT_SEPARATOR, encoding_named};
-use crate::error::{Error, Kind, Result};
 
 /// The form of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
