@@ -170,6 +170,11 @@ impl TextFile {
         Ok(file)
     }
 
+    /// The number of lines before the header.
+    pub(super) fn skipped(&self) -> u64 {
+        self.dialect.skip_lines
+    }
+
     /// The number of fields of a record.
     pub(super) fn fields(&self) -> usize {
         self.columns.len().max(1)
@@ -256,6 +261,11 @@ impl TextFile {
             true => advice.to_owned(),
             false => format!("{advice}; the start of the file fits {}", other.join(", ")),
         }
+    }
+
+    /// Whether the start of the text has records with more fields than there are columns.
+    pub(super) fn has_longer_records(&self) -> bool {
+        !self.splitter.lenient && self.proposed().iter().any(|of| of.option == "--ragged fill-and-cut")
     }
 
     pub(super) fn longest_record(&self) -> usize {

@@ -266,11 +266,9 @@ impl<'a> Cursor<'a> {
     }
 
     fn ragged(&self, fields: usize, columns: usize) -> Error {
-        let allow = match self.file.ragged {
-            Ragged::Refused => "--ragged fill or fill-and-cut",
-            // Records with fewer fields are allowed already.
-            Ragged::Filled | Ragged::FilledAndCut => "--ragged fill-and-cut",
-        };
+        // Records with fewer fields may be allowed already, or others have more.
+        let fill = fields < columns && self.file.ragged == Ragged::Refused && !self.file.has_longer_records();
+        let allow = if fill { "--ragged fill" } else { "--ragged fill-and-cut" };
         let advice = format!(
             "correct the record, check --delimiter, --quote and --skip-lines, or allow such records with {allow}"
         );
