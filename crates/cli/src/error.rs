@@ -159,12 +159,6 @@ impl From<sawmill_profile::ThreadFailure> for Error {
     }
 }
 
-impl From<sawmill_profile::Error> for Error {
-    fn from(error: sawmill_profile::Error) -> Self {
-        Self::failure(error.what(), error.place(), error.advice())
-    }
-}
-
 impl From<sawmill_localpg::Error> for Error {
     fn from(error: sawmill_localpg::Error) -> Self {
         Self::failure(error.what(), error.place(), error.advice())
@@ -183,16 +177,6 @@ impl From<sawmill_store::Error> for Error {
     }
 }
 
-#[cfg(feature = "full")]
-impl From<sawmill_delta::Error> for Error {
-    fn from(error: sawmill_delta::Error) -> Self {
-        match error.of_store() {
-            Some(store) => store.clone().into(),
-            None => Self::failure(error.what(), error.place(), error.advice()),
-        }
-    }
-}
-
 impl From<sawmill_inspect::Error> for Error {
     fn from(error: sawmill_inspect::Error) -> Self {
         Self::failure(error.what(), error.place(), error.advice())
@@ -206,9 +190,9 @@ impl From<sawmill_footer::Error> for Error {
     }
 }
 
-impl From<sawmill_source::Error> for Error {
-    fn from(error: sawmill_source::Error) -> Self {
-        use sawmill_source::Kind;
+impl From<sawmill_profile::Error> for Error {
+    fn from(error: sawmill_profile::Error) -> Self {
+        use sawmill_profile::Kind;
         let exit = match error.kind() {
             Kind::Cancelled => Exit::Interrupted,
             Kind::Config => Exit::Usage,
@@ -216,7 +200,7 @@ impl From<sawmill_source::Error> for Error {
             _ => Exit::Failure,
         };
         let made_table = match error.kind() {
-            Kind::Config | Kind::Exists | Kind::Busy | Kind::Schema => None,
+            Kind::Config | Kind::Exists | Kind::Busy | Kind::Schema | Kind::Failed => None,
             _ => Some(false),
         };
         Error { made_table, ..Self::new(exit, error.what(), error.place(), error.advice()) }

@@ -9,9 +9,9 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use sawmill_footer::{ColumnChunk, DEFAULT_MAX_PAGE, Footer, Options};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::action::Action;
-use crate::error::{Error, Result};
 use crate::log_name::LOG;
 use crate::table_folder::TableFolder;
 
@@ -33,9 +33,11 @@ pub(crate) fn read(table: &dyn TableFolder, names: &[String]) -> Result<Vec<Acti
     for sidecar in sidecars {
         let name = match sidecar.contains('/') {
             true => {
-                return Err(Error::new("a sidecar outside of the log's folder").at(sidecar).advise(
-                    "write a checkpoint of the table without sidecars, or one that has them in its log",
-                ));
+                return Err(Error::new(Kind::Failed, "a sidecar outside of the log's folder")
+                    .at(sidecar)
+                    .advise(
+                        "write a checkpoint of the table without sidecars, or one that has them in its log",
+                    ));
             }
             false => format!("{LOG}/{SIDECARS}/{sidecar}"),
         };
@@ -47,7 +49,7 @@ pub(crate) fn read(table: &dyn TableFolder, names: &[String]) -> Result<Vec<Acti
 fn read_file(table: &dyn TableFolder, name: &str) -> Result<Vec<Action>> {
     let place = || table.location(name).map_or_else(|_| name.to_owned(), |place| place.to_string());
     let damaged = |what: String| {
-        Error::new(format!("the checkpoint cannot be read: {what}"))
+        Error::new(Kind::Failed, format!("the checkpoint cannot be read: {what}"))
             .at(place())
             .advise("restore it, or remove it if the log has all commits before it")
     };

@@ -11,10 +11,10 @@ use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrow_schema::Schema;
+use sawmill_profile::{Error, Kind, Result};
 use serde_json::json;
 
 use crate::action::{Action, Add, Format, Metadata, Protocol, Remove, Transaction};
-use crate::error::{Error, Result};
 use crate::log_name::commit_name;
 use crate::partition::has_plain_text;
 use crate::protocol::check_writable;
@@ -74,7 +74,8 @@ impl Commit {
     /// A column of a type that Delta does not have.
     pub fn new(application: &str, schema: &Schema, change: Change, files: Vec<NewFile>) -> Result<Self> {
         let refused = |what: String| {
-            Error::new(what).advise("change the column's type, or write plain files without --table")
+            Error::new(Kind::Failed, what)
+                .advise("change the column's type, or write plain files without --table")
         };
         let fields = schema.fields().iter().map(|field| from_arrow(field)).collect::<Result<_, _>>();
         let fields = fields.map_err(refused)?;
@@ -89,15 +90,14 @@ impl Commit {
     pub fn partitioned_by(mut self, columns: &[String], schema: &Schema) -> Result<Self> {
         for column in columns {
             let field = schema.field_with_name(column).map_err(|_| {
-                Error::new(format!("the dataset has no column {column:?}"))
+                Error::new(Kind::Failed, format!("the dataset has no column {column:?}"))
                     .advise("name a column of the dataset")
             })?;
             if !has_plain_text(field.data_type()) {
                 let what =
                     format!("a Delta table cannot be partitioned by {column:?}: {}", field.data_type());
-                return Err(
-                    Error::new(what).advise("partition by a column of text, integers, dates or booleans")
-                );
+                return Err(Error::new(Kind::Failed, what)
+                    .advise("partition by a column of text, integers, dates or booleans"));
             }
         }
         self.partition_columns = columns.to_vec();
@@ -143,7 +143,7 @@ impl Commit {
             }
             sleep(Duration::from_millis(u64::from(attempt.min(20)) * 10));
         }
-        Err(Error::new("other programs commit versions without a pause")
+        Err(Error::new(Kind::Failed, "other programs commit versions without a pause")
             .at(place)
             .advise("run the command again when they have ended"))
     }
@@ -162,7 +162,7 @@ impl Commit {
     /// Checks that the files fit into the table.
     fn fits(&self, snapshot: &Snapshot, place: &str) -> Result<()> {
         let refused = |what: String| {
-            Err(Error::new(what)
+            Err(Error::new(Kind::Failed, what)
                 .at(place)
                 .advise("write to another folder, or generate with the table's columns"))
         };
@@ -216,7 +216,8 @@ impl Commit {
         actions.extend(self.files.iter().map(add));
         let mut lines = Vec::new();
         for action in &actions {
-            serde_json::to_writer(&mut lines, action).map_err(|error| Error::new(error.to_string()))?;
+            serde_json::to_writer(&mut lines, action)
+                .map_err(|error| Error::new(Kind::Failed, error.to_string()))?;
             lines.push(b'\n');
         }
         Ok(lines)
@@ -266,7 +267,8 @@ impl Commit {
             id: unique_id(),
             name: None,
             format: Format::default(),
-            schema_string: schema_string(self.fields.clone()).map_err(Error::new)?,
+            schema_string: schema_string(self.fields.clone())
+                .map_err(|what| Error::new(Kind::Failed, what))?,
             partition_columns: self.partition_columns.clone(),
             configuration: BTreeMap::new(),
             created_time: Some(now),

@@ -42,7 +42,6 @@ mod action;
 mod checkpoint;
 mod commit;
 mod deletion_vector;
-mod error;
 mod log_name;
 mod partition;
 mod protocol;
@@ -51,7 +50,7 @@ mod snapshot;
 mod table_folder;
 
 pub use commit::{Change, Commit, Committed, NewFile};
-pub use error::{Error, Result};
+pub use sawmill_profile::{Error, Result};
 pub use snapshot::{DeletedRows, Snapshot, SnapshotFile};
 #[cfg(feature = "objects")]
 pub use table_folder::StoreTable;

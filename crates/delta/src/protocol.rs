@@ -1,8 +1,8 @@
 //! What a table demands of its readers and writers, and whether Sawmill has it.
 
 use crate::action::{Metadata, Protocol};
-use crate::error::{Error, Result};
 use crate::schema::{DeltaField, Mapping, each_field};
+use sawmill_profile::{Error, Kind, Result};
 
 /// Features of readers that Sawmill has, that change nothing that it reads, or that are refused where they are
 /// used: types, which are also compared with the files' types.
@@ -40,7 +40,7 @@ const WRITER: [&str; 15] = [
 /// Checks that Sawmill can read the table.
 pub(crate) fn check_readable(protocol: &Protocol, metadata: &Metadata, place: &str) -> Result<()> {
     let refused = |what: String| {
-        Err(Error::new(what).at(place).advise(
+        Err(Error::new(Kind::Failed, what).at(place).advise(
             "read it with another program, or write a table without it: sawmill loads plain Parquet, too",
         ))
     };
@@ -83,7 +83,9 @@ pub(crate) fn check_writable(
     place: &str,
 ) -> Result<()> {
     let refused = |what: String| {
-        Err(Error::new(what).at(place).advise("write to another folder, or with a program that has it"))
+        Err(Error::new(Kind::Failed, what)
+            .at(place)
+            .advise("write to another folder, or with a program that has it"))
     };
     match protocol.min_writer_version {
         1..=6 => {}

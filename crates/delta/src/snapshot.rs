@@ -10,13 +10,13 @@ use std::thread;
 
 use arrow_array::ArrayRef;
 use arrow_schema::Schema;
+use sawmill_profile::{Error, Kind, Result};
 use sawmill_store::Location;
 use serde_json::Value;
 
 use crate::action::{Action, Add, Metadata, Protocol};
 use crate::checkpoint::{self, actions_of};
 use crate::deletion_vector::deleted_rows;
-use crate::error::{Error, Result};
 use crate::log_name::{LOG, LogNames, commit_name};
 use crate::partition;
 use crate::protocol::{check_readable, mapping};
@@ -81,7 +81,7 @@ impl Snapshot {
         let Some(newest) = names.newest() else { return Ok(None) };
         let version = version.unwrap_or(newest);
         if version > newest {
-            return Err(Error::new(format!("the table has no version {version}"))
+            return Err(Error::new(Kind::Failed, format!("the table has no version {version}"))
                 .at(place)
                 .advise(format!("its newest is {newest}")));
         }
@@ -126,7 +126,7 @@ impl Replayed {
             let oldest = names.checkpoints.keys().next().map_or_else(String::new, |oldest| {
                 format!("the oldest version with a checkpoint is {oldest}")
             });
-            return Err(Error::new(what).at(place).advise(oldest));
+            return Err(Error::new(Kind::Failed, what).at(place).advise(oldest));
         }
         for actions in read_commits(table, &commits.collect::<Vec<_>>())? {
             replayed.apply(actions)?;
@@ -163,13 +163,17 @@ impl Replayed {
 
     fn snapshot(self, table: &dyn TableFolder, version: u64, place: &str) -> Result<Snapshot> {
         let lacks = |what: &str| {
-            Error::new(format!("the table's log has no {what}")).at(place).advise("restore the table's log")
+            Error::new(Kind::Failed, format!("the table's log has no {what}"))
+                .at(place)
+                .advise("restore the table's log")
         };
         let protocol = self.protocol.ok_or_else(|| lacks("protocol"))?;
         let metadata = self.metadata.ok_or_else(|| lacks("schema"))?;
         check_readable(&protocol, &metadata, place)?;
         let unsupported = |what: String| {
-            Error::new(what).at(place).advise("read the table with another program, or rewrite its column")
+            Error::new(Kind::Failed, what)
+                .at(place)
+                .advise("read the table with another program, or rewrite its column")
         };
         let fields = fields_of(&metadata.schema_string).map_err(unsupported)?;
         let schema =
@@ -211,7 +215,7 @@ fn file_of(
     let deleted = match &add.deletion_vector {
         None => None,
         Some(vector) => Some(deleted_rows(table, vector).map_err(|what| {
-            Error::new(format!("the deletion vector of the file cannot be read: {what}"))
+            Error::new(Kind::Failed, format!("the deletion vector of the file cannot be read: {what}"))
                 .at(path)
                 .advise("rewrite the files that have some (in Spark: REORG TABLE ... APPLY (PURGE)), then load the new version")
         })?),
@@ -222,7 +226,9 @@ fn file_of(
         let text = names.get(*column).and_then(|name| add.partition_values.get(name)).cloned().flatten();
         let value = partition::value(text.as_deref(), field.data_type()).map_err(|what| {
             let what = format!("the partition value of column {:?}: {what}", field.name());
-            Error::new(what).at(path).advise("rewrite the partition, or read the table with another program")
+            Error::new(Kind::Failed, what)
+                .at(path)
+                .advise("rewrite the partition, or read the table with another program")
         })?;
         partition_values.push((*column, value, text));
     }
@@ -279,7 +285,9 @@ fn read_commit(table: &dyn TableFolder, version: u64) -> Result<Vec<Action>> {
     let name = commit_name(version);
     let damaged = |what: String| {
         let place = table.location(&name).map_or_else(|_| name.clone(), |place| place.to_string());
-        Error::new(format!("the commit cannot be read: {what}")).at(place).advise("restore the table's log")
+        Error::new(Kind::Failed, format!("the commit cannot be read: {what}"))
+            .at(place)
+            .advise("restore the table's log")
     };
     let bytes = table.read(&name)?.ok_or_else(|| damaged("the file is missing".to_owned()))?;
     actions_of(&bytes).map_err(damaged)
@@ -288,7 +296,7 @@ fn read_commit(table: &dyn TableFolder, version: u64) -> Result<Vec<Action>> {
 /// Returns a path without percent-encoding.
 fn decoded(path: &str) -> Result<String> {
     sawmill_store::percent_decoded(path).ok_or_else(|| {
-        Error::new("the path of a file is not percent-encoded UTF-8")
+        Error::new(Kind::Failed, "the path of a file is not percent-encoded UTF-8")
             .at(path)
             .advise("restore the table's log")
     })

@@ -4,9 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use sawmill_profile::{Error, Kind, Result};
 use sawmill_store::{Location, WholeFile, directories};
-
-use crate::error::{Error, Result};
 
 /// The folder of a table. Names are relative to it, with slashes.
 pub trait TableFolder: Sync {
@@ -97,7 +96,7 @@ fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::StorageFull => "free some space, then run the command again",
         _ => "",
     };
-    Error::new(format!("{doing} failed: {error}")).at(path.display().to_string()).advise(advice)
+    Error::new(Kind::Failed, format!("{doing} failed: {error}")).at(path.display().to_string()).advise(advice)
 }
 
 /// A table in a store.

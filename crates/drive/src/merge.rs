@@ -24,14 +24,14 @@ use crate::result::second::{OperationSecond, Second, ServerSample};
 /// search for the highest rate.
 pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     let Some((first, rest)) = parts.split_first() else {
-        return Err(Error::new("there are no results to merge", "", "pass the results of all parts"));
+        return Err(Error::failed("there are no results to merge", "", "pass the results of all parts"));
     };
     rest.iter().try_for_each(|other| same_plan(first, other))?;
     all_parts(parts)?;
     ran_together(parts)?;
     if let Some(search) = parts.iter().find(|part| part.result.find_max.is_some()) {
         let what = "a search for the highest rate cannot be merged";
-        return Err(Error::new(what, &search.name, "merge runs at a fixed rate"));
+        return Err(Error::failed(what, &search.name, "merge runs at a fixed rate"));
     }
     let results: Vec<&DriveResult> = parts.iter().map(|part| &part.result).collect();
     let operations: Vec<OperationResult> = (0..first.result.operations.len())
@@ -75,7 +75,7 @@ fn limits(parts: &[NamedResult], merged: &DriveResult) -> Result<Vec<LimitResult
             if limits.iter().any(|known| known.limit == *limit) {
                 continue;
             }
-            let unknown = |what: String| Error::new(what, &part.name, "merge with the sawmill that drove");
+            let unknown = |what: String| Error::failed(what, &part.name, "merge with the sawmill that drove");
             limits.push(limit.parse::<Limit>().map_err(unknown)?.judge(merged));
         }
     }
@@ -99,7 +99,7 @@ fn same_plan(first: &NamedResult, other: &NamedResult) -> Result<(), Error> {
     if differs.is_empty() {
         return Ok(());
     }
-    Err(Error::new(
+    Err(Error::failed(
         format!("the results are not of one load test: {} differs", differs.join(", ")),
         format!("{} and {}", first.name, other.name),
         "merge the parts of one run: the same plan with --part 1/n to n/n",
@@ -113,14 +113,14 @@ fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
         let Some(number) = part.result.run.part.as_deref() else { continue };
         if let Some(before) = seen.insert(number, &part.name) {
             let what = format!("part {number} comes twice");
-            return Err(Error::new(what, format!("{before} and {}", part.name), "pass each part once"));
+            return Err(Error::failed(what, format!("{before} and {}", part.name), "pass each part once"));
         }
     }
     let Some(of) = seen.keys().next().and_then(|number| number.split_once('/')).map(|(_, of)| of) else {
         return Ok(());
     };
     if seen.len() != parts.len() || seen.keys().any(|number| !number.ends_with(&format!("/{of}"))) {
-        return Err(Error::new(
+        return Err(Error::failed(
             "the results are parts of different divisions",
             "",
             "merge the parts of one run",
@@ -136,7 +136,7 @@ fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
         [] => Ok(()),
         missing => {
             let what = format!("part {} is missing", missing.join(", "));
-            Err(Error::new(what, "", "pass the results of all parts"))
+            Err(Error::failed(what, "", "pass the results of all parts"))
         }
     }
 }
@@ -153,7 +153,7 @@ fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
         let before = parts.get(..place).unwrap_or_default();
         if let Some(same) = before.iter().find(|other| other.result == part.result) {
             let place = format!("{} and {}", same.name, part.name);
-            return Err(Error::new("one result comes twice", place, "pass each once"));
+            return Err(Error::failed("one result comes twice", place, "pass each once"));
         }
         let apart = |other: &&NamedResult| {
             let (a, b) = (other.result.began, part.result.began);
@@ -164,7 +164,7 @@ fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
             let seconds = part.result.began - other.result.began;
             let what =
                 format!("{} began {:.1} s {} {}", part.name, seconds.abs(), later(seconds), other.name);
-            return Err(Error::new(what, "", "start all parts at one time: --start-at SECONDS"));
+            return Err(Error::failed(what, "", "start all parts at one time: --start-at SECONDS"));
         }
     }
     Ok(())

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::SinkExt;
-use sawmill_profile::{WaitKind, WireCounters, wait};
-use sawmill_source::{Control, Error, Kind, LOOK, Result};
+use sawmill_profile::{Control, Error, Kind, LOOK, Result, WaitKind, WireCounters, wait};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;

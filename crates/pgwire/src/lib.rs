@@ -10,7 +10,7 @@
 //! use sawmill_pgwire::Server;
 //! let server: Server = "postgres://ada@localhost:5432/sales?sslmode=disable".parse()?;
 //! println!("{server}");
-//! # Ok::<(), sawmill_source::Error>(())
+//! # Ok::<(), sawmill_profile::Error>(())
 //! ```
 //!
 //! | module | purpose |

@@ -2,7 +2,7 @@
 //! = transaction`. A load's lock would stay with a process that then serves others, and prepared statements
 //! would reach a process that does not have them. So a load refuses such a pool before it changes anything.
 
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_profile::{Control, Error, Kind, Result};
 use tokio_postgres::SimpleQueryMessage;
 
 use crate::address::server::Server;

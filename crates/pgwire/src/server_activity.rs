@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use sawmill_source::{Error, Kind, LOOK};
+use sawmill_profile::{Error, Kind, LOOK};
 
 use crate::address::server::{Endpoint, Product, Server};
 use crate::blocking::BlockingConnection;

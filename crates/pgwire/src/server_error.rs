@@ -1,6 +1,6 @@
 //! Errors of servers: whether a retry may help, and what to do about them.
 
-use sawmill_source::{Error, Kind};
+use sawmill_profile::{Error, Kind};
 use tokio_postgres::error::SqlState;
 
 use crate::server_report::ServerReport;

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_profile::{Control, Error, Kind, Result};
 
 use crate::address::server::Server;
 use crate::connection::Connection;

@@ -22,10 +22,12 @@
 //! | `watch` | samples during a run: memory, CPU time and stacks of this process and others | `measure` |
 //! | `measure` | runs and compares whole processes, statistics with intervals, result files | `measure` |
 //! | `reports` | tables for the terminal, HTML pages, flame graphs | `measure` |
+//! | `control`, `error` | cancelling and notices of a job, its error | |
 //! | `text` | formats and parses sizes, counts, durations and dates; the names like a wrong one | |
 //!
-//! Libraries need only `trace` and `text`, which know nothing of the other rooms.
+//! Libraries need only `trace`, `control`, `error` and `text`, which know nothing of the other rooms.
 
+mod control;
 mod error;
 #[cfg(feature = "measure")]
 mod measure;
@@ -36,9 +38,10 @@ mod trace;
 #[cfg(feature = "measure")]
 mod watch;
 
-pub use error::{Error, Result};
+pub use control::{Control, LOOK};
+pub use error::{Error, Kind, Result};
 pub use text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes, parse_bytes};
-pub use text::calendar::utc_text;
+pub use text::calendar::{civil, days_from_civil, utc_text};
 pub use text::counts::{format_count, format_counted, format_grouped, format_rate, parse_count};
 pub use text::durations::{format_duration, parse_duration};
 pub use text::known_columns::known_columns;
@@ -56,6 +59,7 @@ pub use trace::threads::{
     ScopedThread, ThreadFailure, beside, caught, joined, on_threads, spawn, spawn_scoped,
 };
 pub use trace::turns::{self, scope};
+pub use trace::unit_key::UnitKey;
 pub use trace::wait::WaitKind;
 pub use trace::wire::WireCounters;
 

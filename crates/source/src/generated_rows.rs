@@ -10,10 +10,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Fields, Schema, SchemaRef};
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema};
 use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::columns::choice::ColumnChoice;
 use crate::condition::pruning::Known;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::interval::embedded_schema;
 use crate::parquet_files::schema::{ENUM_MARK, marked};
 use crate::units::{

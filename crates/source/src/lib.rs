@@ -45,15 +45,11 @@
 //! | `ordered` | rows sorted by time and partition by partition, through an index on disk |
 //! | `limited` | the first rows of a source |
 //! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
-//! | `control` | the cancel flag and the counters of a running load |
-//! | `error` | the error type: problem, place and remedy |
 
 mod columns;
 mod condition;
-mod control;
 #[cfg(feature = "csv")]
 mod delimited;
-mod error;
 #[cfg(feature = "generated")]
 mod generated_rows;
 mod hive;
@@ -67,13 +63,11 @@ mod units;
 pub use columns::united::columns_of_files;
 pub use condition::pruning::{Bounds, Known, Nulls};
 pub use condition::{Condition, Literal};
-pub use control::{Control, LOOK};
 #[cfg(feature = "csv")]
 pub use delimited::{
     ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern,
     ProposedOption, Ragged, RecordForm, RejectedRecord,
 };
-pub use error::{Error, Kind, Result};
 #[cfg(feature = "generated")]
 pub use generated_rows::{GeneratedRows, embedded_arrow_schema};
 pub use hive::{FolderColumn, FolderKind, Hive};
@@ -93,6 +87,7 @@ pub use parquet_files::reader::FileBytes;
 pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
 pub use parquet_files::united::UnlikeFiles;
+pub use sawmill_profile::{Control, Error, Kind, LOOK, Result};
 pub use traced::{LineageColumns, Traced};
 pub use units::{
     Facts, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,

@@ -1,9 +1,9 @@
 //! The first rows of a source: its units in their order, up to a number of rows.
 
 use arrow_schema::SchemaRef;
+use sawmill_profile::Result;
 
 use crate::condition::pruning::Known;
-use crate::error::Result;
 use crate::units::{Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader};
 
 /// A source that ends after a number of rows.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::condition::pruning::Known;
-use crate::error::{Error, Kind, Result};
 use crate::units::{Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader};
 
 /// The names of the columns that say where a row comes from.

@@ -7,21 +7,12 @@ use std::cmp::Reverse;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use sawmill_profile::{Error, Kind, Result};
 use serde::Serialize;
 
 use crate::condition::pruning::Known;
-use crate::error::{Error, Kind, Result};
 
-/// The identity of a unit: stable for a source as long as its files do not change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub struct UnitKey {
-    /// Position of the file in [`Source::files`].
-    pub file: u32,
-    /// Row group in the file.
-    pub row_group: u32,
-    /// First row, counted from the start of the row group; with a condition, only passing rows count.
-    pub first_row: u64,
-}
+pub use sawmill_profile::UnitKey;
 
 /// The name of a column of 64-bit integers: the number of each row in its row group, counted from 0.
 pub const ROW_IN_GROUP: &str = "sawmill.row_in_group";

@@ -21,6 +21,8 @@ pub enum Kind {
     Unavailable,
     /// The web server does not answer requests for ranges of bytes.
     NoRanges,
+    /// The bytes that arrived do not have the checksum that the store states.
+    Damaged,
     /// The caller asked to stop.
     Cancelled,
 }

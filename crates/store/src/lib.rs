@@ -53,8 +53,8 @@ pub use confinement::Confinement;
 pub use error::{Error, Kind};
 pub use location::{Location, ObjectUrl, Scheme, percent_decoded};
 pub use objects::{
-    Access, Answer, Fault, Object, ObjectReader, Pending, PlannedReader, ReadAhead, RequestPlan, Traffic,
-    Version,
+    Access, Answer, Digest, Fault, Object, ObjectReader, Pending, PlannedReader, ReadAhead, RequestPlan,
+    Traffic, Version,
 };
 pub use partial::{name_of_partial, partial_name};
 pub use path_name::path_name;

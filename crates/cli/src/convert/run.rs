@@ -85,7 +85,13 @@ struct Explained {
 
 pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let format = if args.parse_only { None } else { Some(args.format()?) };
-    let text = args.text.with_rejects(args.rejects.as_deref(), args.max_rejects)?;
+    let mut text = args.text.with_rejects(args.rejects.as_deref(), args.max_rejects)?;
+    if format == Some(OutputFormat::Csv)
+        && !text.has_values()
+        && matches!(args.order.order(args.partition_by.clone()), Ok(None))
+    {
+        text.to_mut().as_written = true;
+    }
     args.check_rejects(text.rejected_lines.as_deref())?;
     let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;

@@ -30,7 +30,7 @@ pub struct NamedResult {
 /// The list of results is empty.
 pub fn html_report(results: &[NamedResult]) -> Result<String, Error> {
     match results {
-        [] => Err(Error::new("there are no results to draw", "", "pass at least one result file")),
+        [] => Err(Error::failed("there are no results to draw", "", "pass at least one result file")),
         [one] => Ok(single(one).html()),
         several => Ok(side_by_side::page(several).html()),
     }

@@ -23,17 +23,17 @@ impl DriveResult {
             version: u64,
         }
         let none = |error: serde_json::Error| {
-            Error::new(format!("this is not the result of a load test: {error}"), place, ADVICE)
+            Error::failed(format!("this is not the result of a load test: {error}"), place, ADVICE)
         };
         let head: Head = serde_json::from_str(text).map_err(none)?;
         if head.format != FORMAT {
             let what = format!("this is a file of format {:?}, not {FORMAT:?}", head.format);
-            return Err(Error::new(what, place, ADVICE));
+            return Err(Error::failed(what, place, ADVICE));
         }
         if head.version == 0 || head.version > VERSION {
             let what = format!("it has version {} of the format", head.version);
             let advice = format!("read it with a newer sawmill; this one reads versions 1 to {VERSION}");
-            return Err(Error::new(what, place, advice));
+            return Err(Error::failed(what, place, advice));
         }
         serde_json::from_str(text).map_err(none)
     }

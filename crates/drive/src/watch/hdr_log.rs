@@ -37,7 +37,7 @@ impl HdrLog {
         if let Err(error) = written {
             self.failed = true;
             let what = format!("the histograms cannot be written: {error}");
-            self.troubles.keep(Error::new(what, &self.place, "the seconds before this one are complete"));
+            self.troubles.keep(Error::failed(what, &self.place, "the seconds before this one are complete"));
         }
     }
 }

@@ -64,7 +64,7 @@ impl JsonLines {
         if let Err(error) = written {
             self.failed = true;
             let what = format!("the JSON lines cannot be written: {error}");
-            self.troubles.keep(Error::new(what, &self.place, "the lines before this one are complete"));
+            self.troubles.keep(Error::failed(what, &self.place, "the lines before this one are complete"));
         }
     }
 }

@@ -41,7 +41,7 @@ impl Prometheus {
     pub fn listen(address: &str) -> Result<Self, Error> {
         let advice = "give an address such as :9400 or 127.0.0.1:9400";
         let failed = |error: std::io::Error| {
-            Error::new(
+            Error::failed(
                 format!("metrics cannot be served: {error}"),
                 format!("--prometheus {address}"),
                 advice,

@@ -94,19 +94,19 @@ fn column_meta_data(cursor: &mut Cursor<'_>, chunk: &mut Chunk, statistics: &mut
                 CODEC
             }
             (5, I64) => {
-                chunk.num_values = cursor.size()?;
+                chunk.num_values = cursor.size_or_zero()?;
                 NUM_VALUES
             }
             (6, I64) => {
-                chunk.uncompressed = cursor.size()?;
+                chunk.uncompressed = cursor.size_or_zero()?;
                 UNCOMPRESSED
             }
             (7, I64) => {
-                chunk.compressed = cursor.size()?;
+                chunk.compressed = cursor.size_or_zero()?;
                 COMPRESSED
             }
             (9, I64) => {
-                chunk.data_page_offset = cursor.size()?;
+                chunk.data_page_offset = cursor.size_or_zero()?;
                 DATA_PAGE_OFFSET
             }
             (11, I64) => {
@@ -219,7 +219,7 @@ impl RowGroupWalk {
                     return Ok(true);
                 }
                 (2, I64) => {
-                    group.total_byte_size = cursor.size()?;
+                    group.total_byte_size = cursor.size_or_zero()?;
                     self.has_size = true;
                 }
                 (3, I64) => {
@@ -228,7 +228,7 @@ impl RowGroupWalk {
                 }
                 (4, LIST) => group.sorting_columns = sorting_columns(cursor)?,
                 (5, I64) => group.file_offset = Some(cursor.integer()?),
-                (6, I64) => group.total_compressed_size = Some(cursor.size()?),
+                (6, I64) => group.total_compressed_size = Some(cursor.size_or_zero()?),
                 (7, I16) => group.ordinal = Some(cursor.i16()?),
                 (1, found) => return Err(wire(cursor, found, "a list of column chunks")),
                 (2 | 3, found) => return Err(wire(cursor, found, "an i64")),

@@ -176,6 +176,13 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
+    /// A size, count or offset of one column or row group: a negative one counts as unknown, which is 0, so that it
+    /// hides no other fact of the file.
+    #[inline(always)]
+    pub fn size_or_zero(&mut self) -> Step<i64> {
+        Ok(self.integer()?.max(0))
+    }
+
     #[inline(always)]
     pub fn double(&mut self) -> Step<f64> {
         let mut raw = [0; 8];

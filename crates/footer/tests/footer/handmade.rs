@@ -376,7 +376,7 @@ fn missing_fields_are_named_with_the_struct_that_lacks_them() {
 }
 
 #[test]
-fn negative_sizes_and_numbers_out_of_range_are_errors() {
+fn negative_sizes_are_unknown_and_hide_nothing_else() {
     for (id, name) in [
         (5, "num_values"),
         (6, "total_uncompressed_size"),
@@ -384,10 +384,19 @@ fn negative_sizes_and_numbers_out_of_range_are_errors() {
         (9, "data_page_offset"),
     ] {
         let bytes = footer(1, |writer, _| chunk(writer, |writer| writer.i64(id, -1)));
-        let path = format!("row_groups[0].columns[0].meta_data.{name}");
-        assert_error(&bytes, &path, "expected a non-negative value, found -1");
+        let footer = Footer::decode(bytes.as_slice()).unwrap();
+        let group = footer.row_groups().next().unwrap();
+        let chunk = group.columns().next().unwrap();
+        let facts = [
+            chunk.num_values(),
+            chunk.uncompressed_size(),
+            chunk.compressed_size(),
+            chunk.data_page_offset(),
+        ];
+        let unknown = facts.map(|fact| fact == 0);
+        assert_eq!(unknown, [id == 5, id == 6, id == 7, id == 9], "{name}");
     }
-    for (id, name) in [(2, "total_byte_size"), (3, "num_rows"), (6, "total_compressed_size")] {
+    for id in [2, 6] {
         let mut writer = ThriftWriter::new();
         writer.i32(1, 1);
         schema(&mut writer, 0);
@@ -395,10 +404,29 @@ fn negative_sizes_and_numbers_out_of_range_are_errors() {
         writer.list(4, STRUCT, 1);
         writer.begin_element();
         writer.list(1, STRUCT, 0);
-        writer.i64(id, -1);
-        let path = format!("row_groups[0].{name}");
-        assert_error(writer.bytes(), &path, "expected a non-negative value, found -1");
+        writer.i64(2, if id == 2 { -1 } else { 5 });
+        writer.i64(3, 10);
+        writer.i64(6, if id == 6 { -1 } else { 5 });
+        writer.stop();
+        writer.stop();
+        let footer = Footer::decode(writer.bytes()).unwrap();
+        let group = footer.row_groups().next().unwrap();
+        let (bytes, compressed) = (group.total_byte_size(), group.total_compressed_size());
+        assert_eq!((bytes == 0, compressed == Some(0)), (id == 2, id == 6));
     }
+}
+
+#[test]
+fn numbers_of_rows_below_zero_and_numbers_out_of_range_are_errors() {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    schema(&mut writer, 0);
+    writer.i64(3, 10);
+    writer.list(4, STRUCT, 1);
+    writer.begin_element();
+    writer.list(1, STRUCT, 0);
+    writer.i64(3, -1);
+    assert_error(writer.bytes(), "row_groups[0].num_rows", "expected a non-negative value, found -1");
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);
     schema(&mut writer, 0);

@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use sawmill_source::Result;
+use sawmill_profile::Result;
 use socket2::{SockRef, TcpKeepalive};
 
 use crate::address::parameters::{Parameters, refused};

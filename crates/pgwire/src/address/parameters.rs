@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use sawmill_source::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::address::service_file;
 

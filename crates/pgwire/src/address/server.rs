@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use rustls::ClientConfig;
-use sawmill_source::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 use tokio_postgres::Config;
 
 use crate::address::keep_alive::KeepAlive;

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sawmill_source::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::address::parameters::{Variable, known};
 

@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use sawmill_source::{Error, Result};
+use sawmill_profile::{Error, Result};
 
 use crate::address::parameters::refused;
 

@@ -16,7 +16,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme,
     SupportedProtocolVersion,
 };
-use sawmill_source::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 use tokio_postgres::config::SslMode;
 
 use crate::address::parameters::{Parameters, Variable, refused};

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use sawmill_source::{Error, Kind, LOOK, Result};
+use sawmill_profile::{Error, Kind, LOOK, Result};
 
 use crate::address::server::{Endpoint, Server};
 use crate::address::session_kind::SessionKind;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, StreamOwned};
-use sawmill_source::Result;
+use sawmill_profile::Result;
 
 use crate::address::server::{Endpoint, Server};
 use crate::blocking::messages::late;

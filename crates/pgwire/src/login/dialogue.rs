@@ -3,7 +3,7 @@
 use std::io;
 
 use rustls::pki_types::CertificateDer;
-use sawmill_source::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 

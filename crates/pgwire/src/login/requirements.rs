@@ -1,7 +1,7 @@
 //! The user's requirements on a login: `require_auth` and `channel_binding`, as in libpq 16
 //! (<https://www.postgresql.org/docs/16/libpq-connect.html#LIBPQ-CONNECT-REQUIRE-AUTH>).
 
-use sawmill_source::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::address::parameters::{Parameters, refused};
 

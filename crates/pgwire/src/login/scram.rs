@@ -4,7 +4,7 @@
 use postgres_protocol::authentication::sasl::{
     ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
 };
-use sawmill_source::Result;
+use sawmill_profile::Result;
 
 use crate::login::requirements::{Binding, unmet};
 
@@ -94,6 +94,6 @@ impl Scram {
     }
 }
 
-fn failed(error: std::io::Error) -> sawmill_source::Error {
+fn failed(error: std::io::Error) -> sawmill_profile::Error {
     unmet(format!("the server cannot prove that it knows the password: {error}"))
 }

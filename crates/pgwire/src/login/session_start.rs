@@ -2,7 +2,7 @@
 //! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP>).
 
 use postgres_protocol::authentication::md5_hash;
-use sawmill_source::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 use tokio_postgres::Config;
 
 use crate::login::requirements::{Binding, Method, Requirements, unmet};

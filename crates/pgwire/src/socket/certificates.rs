@@ -5,7 +5,7 @@ use std::path::Path;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use sawmill_source::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 
 /// The authorities in a file, or the system's if `file` is `None`. `advice` says how to name a file.
 pub fn authorities(file: Option<&Path>, advice: &str) -> Result<RootCertStore> {

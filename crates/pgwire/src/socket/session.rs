@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustls::pki_types::ServerName;
-use sawmill_profile::WireCounters;
-use sawmill_source::Result;
+use sawmill_profile::{Result, WireCounters};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;

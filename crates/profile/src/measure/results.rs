@@ -247,7 +247,7 @@ impl ResultFile {
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string_pretty(self)
             .map(|text| text + "\n")
-            .map_err(|error| Error::new(format!("the results cannot be written as JSON: {error}"), "", ""))
+            .map_err(|error| Error::failed(format!("the results cannot be written as JSON: {error}"), "", ""))
     }
 
     /// Parses JSON text; `place` names it in errors.
@@ -263,18 +263,18 @@ impl ResultFile {
         }
         let no_result = |error: serde_json::Error| {
             let advice = format!("pass a file that sawmill bench --json wrote (format {RESULT_FORMAT:?})");
-            Error::new(format!("this is not a benchmark result: {error}"), place, advice)
+            Error::failed(format!("this is not a benchmark result: {error}"), place, advice)
         };
         let head: Head = serde_json::from_str(text).map_err(no_result)?;
         if head.format != RESULT_FORMAT {
             let what = format!("this is a file of format {:?}, not {RESULT_FORMAT:?}", head.format);
-            return Err(Error::new(what, place, "pass a file that sawmill bench --json wrote"));
+            return Err(Error::failed(what, place, "pass a file that sawmill bench --json wrote"));
         }
         if head.version == 0 || head.version > RESULT_VERSION {
             let what = format!("it has version {} of the format", head.version);
             let advice =
                 format!("read it with a newer sawmill; this one reads versions 1 to {RESULT_VERSION}");
-            return Err(Error::new(what, place, advice));
+            return Err(Error::failed(what, place, advice));
         }
         serde_json::from_str(text).map_err(no_result)
     }
@@ -293,7 +293,7 @@ impl ResultFile {
     /// It cannot be read; or see [`ResultFile::from_json`].
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| {
-            Error::new(format!("the results cannot be read: {error}"), path.display().to_string(), "")
+            Error::failed(format!("the results cannot be read: {error}"), path.display().to_string(), "")
         })?;
         Self::from_json(&text, &path.display().to_string())
     }

@@ -121,7 +121,7 @@ pub fn run_interleaved<E: From<Error>>(
     for round in rounds.chain((0..plan.runs).map(|number| RunNumber { number, warmup: false })) {
         for (side, done) in sides.iter_mut().zip(&mut runs) {
             if cancel.load(Relaxed) {
-                return Err(Error::new("stopped before all runs were done", side.name(), "").into());
+                return Err(Error::failed("stopped before all runs were done", side.name(), "").into());
             }
             let run = (side.run)(round)?;
             same_work(&mut work, side.name(), &run)?;
@@ -156,7 +156,7 @@ fn same_work(seen: &mut Vec<(String, Run)>, name: &str, run: &Run) -> Result<()>
 fn not_the_same(first: &str, second: &str, figures: &str) -> Error {
     let place =
         if first == second { format!("two runs of {first}") } else { format!("{first} and {second}") };
-    Error::new(
+    Error::failed(
         format!("the runs did not do the same work: {figures}"),
         place,
         "give both sides the same input and options; otherwise their times cannot be compared",

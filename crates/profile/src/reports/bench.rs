@@ -31,7 +31,7 @@ const FEW_CASES: usize = 1;
 /// The list of results is empty.
 pub fn html_report(files: &[ResultFile]) -> Result<String> {
     let Some(last) = files.last() else {
-        return Err(Error::new("there are no results to draw", "", "pass at least one result file"));
+        return Err(Error::failed("there are no results to draw", "", "pass at least one result file"));
     };
     let mut page = Page {
         origin: format!("sawmill bench, {}, {}", last.label, last.started),

@@ -81,13 +81,13 @@ pub fn parse_bytes(text: &str) -> Result<u64> {
         "g" | "gib" => 1 << 30,
         "t" | "tib" => 1 << 40,
         "p" | "pib" => 1 << 50,
-        _ => return Err(Error::new(format!("unknown unit {unit:?} of a size"), text, ADVICE)),
+        _ => return Err(Error::failed(format!("unknown unit {unit:?} of a size"), text, ADVICE)),
     };
     // Parse whole numbers exactly: a float would lose digits above 2^53.
     let number = text.trim().strip_suffix(unit).unwrap_or(text).trim_end().replace('_', "");
     if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
         let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-        return bytes.ok_or_else(|| Error::new(format!("{text:?} is too large for a size"), "", ADVICE));
+        return bytes.ok_or_else(|| Error::failed(format!("{text:?} is too large for a size"), "", ADVICE));
     }
     // Round fractions of a byte such as in 0.1 GiB; half a byte without a unit is a mistake.
     let bytes = if factor > 1 { (value * factor as f64).round() } else { value };

@@ -80,7 +80,7 @@ pub fn parse_count(text: &str) -> Result<u64> {
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return digits
             .parse()
-            .map_err(|_| Error::new(format!("{text:?} is too large for a count"), "", ADVICE));
+            .map_err(|_| Error::failed(format!("{text:?} is too large for a count"), "", ADVICE));
     }
     let (value, unit) = number_and_unit(&ungrouped, "count", ADVICE)?;
     let factor = match unit.to_ascii_lowercase().as_str() {
@@ -89,7 +89,7 @@ pub fn parse_count(text: &str) -> Result<u64> {
         "m" => 1e6,
         "b" | "g" => 1e9,
         "t" => 1e12,
-        _ => return Err(Error::new(format!("{unit:?} is not a unit of a count"), text, ADVICE)),
+        _ => return Err(Error::failed(format!("{unit:?} is not a unit of a count"), text, ADVICE)),
     };
     whole(value * factor, text, "count", ADVICE)
 }

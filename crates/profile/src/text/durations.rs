@@ -64,11 +64,11 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
         "h" => 3600.0,
         "d" => 86_400.0,
         "" if value == 0.0 => 0.0,
-        "" => return Err(Error::new(format!("{text:?} has no unit"), "", ADVICE)),
-        _ => return Err(Error::new(format!("{unit:?} is not a unit of time"), text, ADVICE)),
+        "" => return Err(Error::failed(format!("{text:?} has no unit"), "", ADVICE)),
+        _ => return Err(Error::failed(format!("{unit:?} is not a unit of time"), text, ADVICE)),
     };
     Duration::try_from_secs_f64(value * seconds)
-        .map_err(|_| Error::new(format!("{text:?} is too long"), "", ADVICE))
+        .map_err(|_| Error::failed(format!("{text:?} is too long"), "", ADVICE))
 }
 
 #[cfg(test)]

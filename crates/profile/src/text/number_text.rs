@@ -19,7 +19,7 @@ pub(crate) fn number_and_unit<'a>(text: &'a str, what: &str, advice: &str) -> Re
     };
     let end = trimmed.char_indices().find(ends).map_or(trimmed.len(), |(at, _)| at);
     let (number, unit) = trimmed.split_at(end);
-    let refused = |why: &str| Error::new(format!("{text:?} is not a {what}{why}"), "", advice);
+    let refused = |why: &str| Error::failed(format!("{text:?} is not a {what}{why}"), "", advice);
     let value: f64 = number.replace('_', "").parse().map_err(|_| refused(""))?;
     if !value.is_finite() || value < 0.0 || number.starts_with(['-', '+']) {
         return Err(refused(": it must not be negative"));
@@ -31,11 +31,11 @@ pub(crate) fn number_and_unit<'a>(text: &'a str, what: &str, advice: &str) -> Re
 pub(crate) fn whole(value: f64, text: &str, what: &str, advice: &str) -> Result<u64> {
     // 2^64 as a float. Above 2^53 the product is a whole number anyway, to float precision.
     if value >= 18_446_744_073_709_551_616.0 {
-        return Err(Error::new(format!("{text:?} is too large for a {what}"), "", advice));
+        return Err(Error::failed(format!("{text:?} is too large for a {what}"), "", advice));
     }
     let rounded = value.round();
     if (value - rounded).abs() > 1e-6 {
-        return Err(Error::new(format!("{text:?} is not a whole {what}"), "", advice));
+        return Err(Error::failed(format!("{text:?} is not a whole {what}"), "", advice));
     }
     Ok(rounded as u64)
 }

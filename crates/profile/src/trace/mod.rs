@@ -11,5 +11,6 @@ pub(crate) mod span_report;
 pub(crate) mod system;
 pub(crate) mod threads;
 pub mod turns;
+pub(crate) mod unit_key;
 pub(crate) mod wait;
 pub(crate) mod wire;

@@ -69,7 +69,7 @@ impl CpuSampler {
     pub fn available() -> Result<()> {
         match cfg!(all(unix, feature = "flamegraph")) {
             true => Ok(()),
-            false => Err(Error::new(
+            false => Err(Error::failed(
                 "this program was built without stack sampling",
                 "",
                 "build it for Unix with the feature flamegraph",
@@ -86,7 +86,7 @@ impl CpuSampler {
         Self::available()?;
         let failed = |error: &dyn std::fmt::Display| {
             let advice = "run one sampler at a time, or leave out the flame graph";
-            Error::new(format!("the CPU cannot be sampled: {error}"), "", advice)
+            Error::failed(format!("the CPU cannot be sampled: {error}"), "", advice)
         };
         let alone = Alone::take().ok_or_else(|| failed(&"another sampler is running"))?;
         let collector = Collector::start().map_err(|error| failed(&error))?;
@@ -98,7 +98,7 @@ impl CpuSampler {
     /// # Errors
     /// The samples cannot be read back.
     pub fn stop(self) -> Result<SampledStacks> {
-        self.collector.stop().ok_or_else(|| Error::new("the CPU samples are lost", "", ""))
+        self.collector.stop().ok_or_else(|| Error::failed("the CPU samples are lost", "", ""))
     }
 }
 

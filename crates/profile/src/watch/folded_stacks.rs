@@ -59,7 +59,7 @@ impl FoldedStacks {
                 .rsplit_once(' ')
                 .and_then(|(frames, samples)| Some((frames, samples.parse().ok()?)))
                 .ok_or_else(|| {
-                    Error::new(
+                    Error::failed(
                         "this is not a folded stack",
                         format!("line {}", number + 1),
                         "write frames separated by ;, then a blank and the number of samples",

@@ -56,7 +56,7 @@ fn listening_unix_socket(line: &str, path: &Path) -> Option<u64> {
 
 fn holder_of(sockets: &BTreeSet<u64>, place: &str) -> Result<u32> {
     if sockets.is_empty() {
-        return Err(Error::new(
+        return Err(Error::failed(
             "no process listens there",
             place,
             "start the server, or specify its process id",
@@ -67,7 +67,7 @@ fn holder_of(sockets: &BTreeSet<u64>, place: &str) -> Result<u32> {
     let parent = |pid: u32| Stat::read(&format!("/proc/{pid}/stat")).map(|stat| stat.parent);
     let oldest = holders.iter().find(|pid| !parent(**pid).is_some_and(|parent| holders.contains(&parent)));
     oldest.copied().ok_or_else(|| {
-        Error::new(
+        Error::failed(
             "the process that listens there is not visible from here",
             place,
             "it runs in a container or under another user: run as that user or as root, \

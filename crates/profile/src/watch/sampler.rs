@@ -36,13 +36,13 @@ impl Target {
         return match self {
             Self::Pid(pid) => match crate::watch::proc_files::Stat::read(&format!("/proc/{pid}/stat")) {
                 Some(_) => Ok(*pid),
-                None => Err(Error::new("the process does not exist", format!("pid {pid}"), "")),
+                None => Err(Error::failed("the process does not exist", format!("pid {pid}"), "")),
             },
             Self::TcpPort(port) => crate::watch::listener::of_port(*port),
             Self::UnixSocket(path) => crate::watch::listener::of_unix_socket(path),
         };
         #[cfg(not(target_os = "linux"))]
-        Err(Error::new(
+        Err(Error::failed(
             "other processes are sampled on Linux only",
             format!("{self:?}"),
             "leave it out, or measure on Linux",
@@ -173,7 +173,7 @@ impl Sampler {
             .name("sampler".into())
             .spawn(move || run(&theirs, observed, most))
             .map_err(|error| {
-                Error::new(
+                Error::failed(
                     format!("the sampling thread cannot be started: {error}"),
                     "",
                     "raise the thread limit (ulimit -u)",

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
-use sawmill_profile::known_columns;
-
-use crate::error::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result, known_columns};
 
 /// The selected columns of a schema.
 pub(crate) struct ColumnChoice {

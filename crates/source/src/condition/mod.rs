@@ -18,12 +18,12 @@ mod value_set;
 use std::fmt;
 use std::str::FromStr;
 
+use sawmill_profile::{Error, Result};
+
 pub use literal::Literal;
 pub(crate) use moment::days as days_of;
 #[cfg(feature = "csv")]
 pub(crate) use moment::{plain_timestamp, time as time_of, timestamp as timestamp_of};
-
-use crate::error::{Error, Result};
 
 /// A condition on the columns of a source, by their names in the files.
 ///

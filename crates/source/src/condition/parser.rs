@@ -1,8 +1,9 @@
 //! Parses conditions: SQL keywords, names in double quotes where necessary, and dates and timestamps with or
 //! without quotes.
 
+use sawmill_profile::{Error, Kind, Result};
+
 use crate::condition::{Literal, Node, Operator};
-use crate::error::{Error, Kind, Result};
 
 /// Most levels of nested conditions, so that no text exhausts the stack.
 const MAX_LEVELS: usize = 64;

@@ -9,12 +9,11 @@ use arrow_array::{Array, ArrayAccessor, GenericByteArray, RecordBatch};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, Field, Schema};
 use half::f16;
-use sawmill_profile::known_columns;
+use sawmill_profile::{Error, Kind, Result, known_columns};
 
 use crate::condition::literal::{Domain, domain, order_of_f32, order_of_f64, value_type};
 use crate::condition::value_set::ValueSet;
 use crate::condition::{Condition, Literal, Node, Operator};
-use crate::error::{Error, Kind, Result};
 use crate::hive::Folder;
 use crate::parquet_files::interval::is_interval;
 

@@ -17,12 +17,10 @@ use super::records::dialect::{Dialect, RecordForm};
 use super::records::place::line_of;
 use super::records::proposal::ProposedOption;
 use super::text_file::{Opening, TextFile};
-use sawmill_profile::{Pool, known_columns};
+use sawmill_profile::{Control, Error, Kind, Pool, Result, known_columns};
 
 use crate::columns::choice::ColumnChoice;
 use crate::condition::pruning::Known;
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
 use crate::parquet_files::united::UnlikeFiles;
@@ -41,6 +39,8 @@ pub struct DelimitedOptions {
     /// The types of more columns, if the files have columns of these names and [`types`](Self::types) has none for
     /// them. Not of JSON.
     pub known_types: Vec<(String, ColumnType)>,
+    /// Whether columns without a given type are text, as they are written, instead of inferred. Not of JSON.
+    pub as_written: bool,
     /// How many records to look at to infer types; `None`: 16,384.
     pub sample: Option<u64>,
     /// Leaves out records that cannot be read, up to this number; `None`: they are errors. All records are read
@@ -71,7 +71,7 @@ pub struct DelimitedFiles {
 
 /// The common columns, in the order of the first file, and the findings of the sample.
 pub(super) enum Columns {
-    Delimited { types: Vec<ColumnType>, candidates: Vec<Candidates>, given: Vec<bool> },
+    Delimited { types: Vec<ColumnType>, candidates: Vec<Candidates>, given: Vec<Option<&'static str>> },
     Json { columns: Vec<JsonColumn>, shape: Box<Shape>, given: Vec<String> },
 }
 
@@ -139,7 +139,8 @@ impl DelimitedFiles {
         chunk: u64,
         control: &Control<'_>,
     ) -> Result<Self> {
-        let DelimitedOptions { dialect, types, known_types, hive, sample, most_rejected, unlike } = options;
+        let DelimitedOptions { dialect, types, known_types, hive, sample, most_rejected, unlike, .. } =
+            options;
         let lenient = most_rejected.is_some();
         let how = Opening { dialect, with_folders: *hive == Hive::Columns, lenient, objects, control };
         let mut opened =
@@ -161,7 +162,7 @@ impl DelimitedFiles {
         let sample = Sample { rows: sample.unwrap_or(Sample::ROWS), files: opened.len() };
         let columns = match dialect.records {
             RecordForm::Delimited => {
-                find_types(&opened, &names, dialect, given.split_at(types.len()), sample)?
+                find_types(&opened, &names, options, given.split_at(types.len()), sample)?
             }
             RecordForm::Json => find_shapes(&opened, dialect, given, sample)?,
         };
@@ -205,6 +206,13 @@ impl DelimitedFiles {
         Ok(files)
     }
 
+    /// Returns the files whose first lines are a title that is skipped, though no option says so, and these lines.
+    pub fn titles(&self) -> impl Iterator<Item = (&str, u64)> {
+        let given = self.dialect.skip_lines;
+        let titled = self.opened.iter().filter(move |file| file.skipped() > given);
+        titled.map(|file| (file.name.as_str(), file.skipped()))
+    }
+
     /// Returns the records that are left out because they cannot be read.
     pub fn rejected(&self) -> &[RejectedRecord] {
         &self.rejected
@@ -237,7 +245,7 @@ impl DelimitedFiles {
         let columns = columns.map(|((name, of), (candidates, given))| {
             let place = |file: usize, offset| self.opened.get(file).map(|file| file.place(offset));
             let because = match &candidates.evidence {
-                _ if *given => "given".to_owned(),
+                _ if let Some(reason) = *given => reason.to_owned(),
                 None => "the sample has no value".to_owned(),
                 Some(of) => format!("{} in {}", of.value, place(of.file, of.offset).unwrap_or_default()),
             };
@@ -441,7 +449,7 @@ type Typed = (String, ColumnType);
 fn find_types(
     opened: &[TextFile],
     names: &[String],
-    dialect: &Dialect,
+    DelimitedOptions { dialect, as_written, .. }: &DelimitedOptions,
     (given, known): (&[Typed], &[Typed]),
     sample: Sample,
 ) -> Result<Columns> {
@@ -457,6 +465,14 @@ fn find_types(
             }
             Some(at) => of_column[at] = Some(*of),
         }
+    }
+    let reason = |of: &Option<ColumnType>| match of {
+        Some(_) => Some("given"),
+        None => as_written.then_some("kept as it is written"),
+    };
+    let reasons = of_column.iter().map(reason).collect();
+    if *as_written {
+        of_column.iter_mut().for_each(|of| *of = of.or(Some(ColumnType::Text)));
     }
     let mut candidates = vec![Candidates::default(); names.len()];
     if of_column.iter().any(Option::is_none) || !known.is_empty() {
@@ -483,7 +499,7 @@ fn find_types(
         .zip(&candidates)
         .map(|(given, of)| given.unwrap_or_else(|| of.inferred(&dialect.formats)));
     let types = types.collect();
-    Ok(Columns::Delimited { types, candidates, given: of_column.iter().map(Option::is_some).collect() })
+    Ok(Columns::Delimited { types, candidates, given: reasons })
 }
 
 /// Returns the columns of lines of JSON.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use sawmill_footer::RangeReader;
+use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::{Fault, Location, ObjectUrl};
 
 use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16};
@@ -17,8 +18,6 @@ use super::records::leading::Split;
 use super::records::place::{line_of, shown};
 use super::records::proposal::{ProposedOption, START, proposed, taken};
 use super::records::splitter::{Cell, Form, Malformed, Splitter, extent};
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::hive::{Folder, FolderName, folder_names, values_of_links};
 use crate::parquet_files::opened_file::{OpenObject, recorded_version, unreadable};
 use crate::parquet_files::reader::Readable;
@@ -171,6 +170,11 @@ impl TextFile {
         Ok(file)
     }
 
+    /// The number of lines before the header.
+    pub(super) fn skipped(&self) -> u64 {
+        self.dialect.skip_lines
+    }
+
     /// The number of fields of a record.
     pub(super) fn fields(&self) -> usize {
         self.columns.len().max(1)
@@ -257,6 +261,11 @@ impl TextFile {
             true => advice.to_owned(),
             false => format!("{advice}; the start of the file fits {}", other.join(", ")),
         }
+    }
+
+    /// Whether the start of the text has records with more fields than there are columns.
+    pub(super) fn has_longer_records(&self) -> bool {
+        !self.splitter.lenient && self.proposed().iter().any(|of| of.option == "--ragged fill-and-cut")
     }
 
     pub(super) fn longest_record(&self) -> usize {

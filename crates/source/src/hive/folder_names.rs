@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use crate::error::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 
 /// The name of null in a folder's name.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";

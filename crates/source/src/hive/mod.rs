@@ -16,9 +16,8 @@ pub(crate) use folder_value::FolderValue;
 use std::path::PathBuf;
 
 use arrow_schema::{DataType, Field};
+use sawmill_profile::{Error, Kind, Result};
 use serde::Serialize;
-
-use crate::error::{Error, Kind, Result};
 
 /// Whether folders such as `year=2020` are columns of the files within.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
+use sawmill_profile::{Control, Error, Kind, Result};
 
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::units::{Source, Unit, UnitKey, UnitReader};
 
 /// Where a row is.

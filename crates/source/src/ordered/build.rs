@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use sawmill_profile::{Control, Error, Kind, Result};
+
 use super::Order;
 use super::addressed::Addressed;
 use super::directory::{Listed, Part, encode};
@@ -15,8 +17,6 @@ use super::keys::{Book, Keying};
 use super::merge::{Target, merge};
 use super::runs::{Runs, Section, Spill};
 use super::workspace::{IndexPlace, Workspace};
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 
 /// The source of an index, and its place.
 pub(super) struct Builder<'a> {

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use sawmill_profile::{Control, Result};
+
 use super::Order;
 use super::addressed::{RowAddress, address_of};
 use super::directory::Part;
@@ -9,8 +11,6 @@ use super::index::{Index, Stretch};
 use super::keys::Keying;
 use super::partition::Slot;
 use crate::condition::pruning::{Bounds, Known, Nulls};
-use crate::control::Control;
-use crate::error::Result;
 use crate::units::{Source, Unit};
 
 /// A row group within one partition.

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 
 use sawmill_footer::RangeReader;
+use sawmill_profile::{Control, Error, Kind, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::addressed::RowAddress;
@@ -11,8 +12,6 @@ use super::directory::{CopyFile, Listed, Part, decode};
 use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, copies};
 use super::merge::both_hashes;
 use super::workspace::Workspace;
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 
 pub(super) const ENTRIES: &str = "entries";
 pub(super) const DIRECTORY: &str = "directory";

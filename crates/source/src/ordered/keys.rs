@@ -14,10 +14,9 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 
 use super::Order;
 use super::partition::{PartitionedBy, Slot};
-use sawmill_profile::known_columns;
+use sawmill_profile::{Error, Kind, Result, known_columns};
 
 use crate::condition::pruning::{Bounds, Known, Nulls};
-use crate::error::{Error, Kind, Result};
 
 /// The most partitions: a larger number is probably a mistake.
 const MAX: usize = 10_000;

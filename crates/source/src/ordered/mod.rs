@@ -18,7 +18,6 @@
 
 pub(crate) mod addressed;
 mod build;
-mod calendar;
 mod directory;
 mod entry;
 mod in_order;

@@ -4,10 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use arrow_schema::{DataType, Field, Schema};
+use sawmill_profile::{Error, Kind, Result, civil, days_from_civil};
 
-use super::calendar::{civil, days_from_civil};
 use crate::condition::pruning::{Bounds, Known, Nulls};
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::schema::UUID_EXTENSION;
 
 /// A span of time, in UTC for timestamps with a zone.

@@ -2,6 +2,7 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use sawmill_profile::{Control, Error, Kind, Result};
 
 use super::Order;
 use super::addressed::{Addressed, Fetcher, Wanted};
@@ -14,8 +15,6 @@ use super::keys::Keying;
 use super::partition::{PartitionedBy, Slot};
 use super::workspace::IndexPlace;
 use crate::condition::pruning::{Known, Nulls};
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::units::{
     Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
 };

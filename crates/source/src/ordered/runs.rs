@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use sawmill_profile::Result;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::directory::CopyFile;
 use super::entry::{ENTRY_BYTES, Entry};
 use super::index::file_of_copies;
 use super::workspace::Workspace;
-use crate::error::Result;
 
 /// The fewest bytes of copies in the buffer.
 const MIN_COPIES: u64 = 64 << 10;

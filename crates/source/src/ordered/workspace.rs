@@ -4,9 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sawmill_profile::{Error, Kind, Result};
 use sawmill_store::shared_places;
-
-use crate::error::{Error, Kind, Result};
 
 /// Where an index is built, and the memory for it.
 #[derive(Clone, Debug)]

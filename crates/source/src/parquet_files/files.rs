@@ -11,13 +11,12 @@ use std::sync::{Arc, Mutex, Weak};
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
-use sawmill_profile::Pool;
+use sawmill_profile::{Error, Kind, Pool, Result};
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 
 use crate::columns::choice::ColumnChoice;
 use crate::columns::common::is_untyped;
 use crate::condition::pruning::{Known, known_of};
-use crate::error::{Error, Kind, Result};
 use crate::hive::{Compared, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::interval::as_bytes;

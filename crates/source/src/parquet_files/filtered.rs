@@ -21,14 +21,13 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
 };
+use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::RequestPlan;
 use serde::Serialize;
 
 use crate::condition::Condition;
 use crate::condition::pruning::{Known, intersection, outlook, outlook_of_folders, pages};
 use crate::condition::rows::RowTest;
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::files::{ParquetFiles, map_where_they_are};
 use crate::parquet_files::filtered::group::{FilteredGroup, PassingPlaces, Reading, WINDOW_ROWS};
 use crate::parquet_files::guarded::guarded;

@@ -7,9 +7,9 @@ use arrow_schema::{Field, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema_by_columns};
 use parquet::file::metadata::ParquetMetaData;
-use sawmill_footer::Footer;
+use sawmill_footer::{ColumnChunk, Footer};
+use sawmill_profile::{Error, Kind, Result};
 
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::guarded::{arrow_metadata, guarded};
 use crate::parquet_files::opened_file::{not_readable, refused_footer};
 use crate::parquet_files::reader::FileBytes;
@@ -53,7 +53,13 @@ pub(super) fn readable(
     wanted: &[String],
     shown: &str,
 ) -> Result<Readable> {
+    check_rows(footer).map_err(|error| error.at(shown))?;
     let mut left_out = Vec::new();
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        if let Some(what) = damage(&chunk) {
+            leave_out(&mut left_out, root_of(footer, chunk.leaf()), &what, wanted, shown)?;
+        }
+    }
     let metadata = match parquet_metadata(footer, file, &left_out) {
         Ok(metadata) => metadata,
         Err(error) => {
@@ -87,6 +93,35 @@ pub(super) fn readable(
 fn derived(metadata: &Arc<ParquetMetaData>) -> parquet::errors::Result<(ArrowReaderMetadata, bool)> {
     let derive = |options| ArrowReaderMetadata::try_new(Arc::clone(metadata), options);
     arrow_metadata(ArrowReaderOptions::new(), derive)
+}
+
+/// The most rows of a file: its units are in memory, and no file has so many rows.
+const MAX_ROWS: i64 = 1 << 38;
+
+/// Refuses a number of rows that a damaged footer states.
+fn check_rows(footer: &Footer) -> Result<()> {
+    let rows = footer.row_groups().fold(0_i64, |rows, group| rows.saturating_add(group.num_rows()));
+    if rows <= MAX_ROWS {
+        return Ok(());
+    }
+    let what = format!("the row groups state {rows} rows, more than any file has");
+    Err(Error::new(Kind::Source, what).advise("the footer is damaged: write or copy the file again"))
+}
+
+/// What keeps a column chunk from being read, though the other columns can be: its footer entry has no values,
+/// no bytes or no place, or states a negative one.
+fn damage(chunk: &ColumnChunk<'_>) -> Option<String> {
+    let (group, rows) = (chunk.row_group().index(), chunk.row_group().num_rows());
+    if rows == 0 || !chunk.has_metadata() {
+        return None;
+    }
+    let missing = match (chunk.num_values(), chunk.compressed_size(), chunk.byte_range().start) {
+        (0, ..) => "num_values",
+        (_, 0, _) => "total_compressed_size",
+        (.., 0) => "data_page_offset",
+        _ => return None,
+    };
+    Some(format!("in row group {group} of {rows} rows, its {missing} is 0 or negative"))
 }
 
 /// Leaves out a column. Fails if the column is wanted; if `wanted` is empty, all columns are.

@@ -11,10 +11,10 @@ use std::time::SystemTime;
 use arrow_schema::Schema;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use sawmill_footer::{Footer, Options, page_limits_59};
+use sawmill_profile::{Error, Kind, Result};
 use sawmill_store::{Fault, Object, ObjectReader, ObjectUrl, PlannedReader, ReadAhead, RequestPlan, Version};
 
 use crate::columns::common::without_dictionaries;
-use crate::error::{Error, Kind, Result};
 use crate::hive::Folder;
 use crate::object_bytes::{ObjectBytes, PlannedBytes};
 use crate::parquet_files::guarded::guarded;

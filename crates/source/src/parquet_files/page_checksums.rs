@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use parquet::file::metadata::ColumnChunkMetaData;
 use sawmill_footer::{LargestPages, PageLimits, page_checksums_within, page_limits_59};
+use sawmill_profile::{Error, Kind, Result};
 
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::FileBytes;
 
 /// The parts of a row group whose checksums were compared in this run: leaf columns, and ranges of their bytes.

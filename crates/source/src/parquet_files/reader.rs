@@ -18,7 +18,6 @@ use parquet::errors::ParquetError;
 
 use crate::columns::common::typed;
 use crate::columns::united::widened;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::files::ParquetFiles;
 use crate::parquet_files::filtered::Filtered;
 use crate::parquet_files::guarded::{Panicked, guarded};
@@ -28,6 +27,7 @@ use crate::units::{Read, Source, Unit, UnitKey, UnitReader};
 use arrangement::{Arrangement, Chosen};
 pub use file_bytes::FileBytes;
 pub(crate) use file_bytes::Readable;
+use sawmill_profile::{Error, Kind, Result};
 
 /// A reader that stays open between units of the same row group.
 pub(crate) struct ParquetReader<'a> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::columns::common::values_of;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_marked};
 
 /// Field metadata that names an Arrow extension type

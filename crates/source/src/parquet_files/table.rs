@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, new_null_array};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use sawmill_profile::{Error, Kind, Result};
 use sawmill_store::Location;
 
 use crate::columns::common::common;
-use crate::error::{Error, Kind, Result};
 use crate::hive::{Folder, FolderValue, Hive};
 use crate::parquet_files::files::{Opened, ParquetFiles, map_where_they_are, open};
 use crate::parquet_files::opened_file::{ColumnPlace, OpenObject, OpenedFile};

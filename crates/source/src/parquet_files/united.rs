@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::new_null_array;
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::columns::united::widest;
-use crate::error::{Error, Kind, Result};
 use crate::hive::{Folder, FolderName, FolderValue};
 use crate::parquet_files::files::Opened;
 use crate::parquet_files::left_out::without;

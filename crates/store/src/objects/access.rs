@@ -16,8 +16,24 @@ pub trait Access: Send + Sync {
     /// Starts to read a range of an object, and fails if the object no longer has this version.
     fn start(&self, object: &Object, range: Range<u64>) -> Pending;
 
+    /// Asks the store for the checksum of an object; `None` if it states none that can be computed here.
+    fn digest(&self, object: &Object) -> Option<Box<dyn Digest>>;
+
     /// The requests so far.
     fn traffic(&self) -> &Traffic;
+}
+
+/// The checksum of an object, which is computed from all its bytes in their order.
+pub trait Digest: Send {
+    /// Takes the next bytes.
+    fn update(&mut self, bytes: &[u8]);
+
+    /// Compares the checksum with the one that the store states.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Damaged`]: they differ.
+    fn check(self: Box<Self>) -> Result<(), Error>;
 }
 
 /// The version of an object, which later objects of the same name do not share.
@@ -74,6 +90,11 @@ impl Object {
     /// Starts to read a range of its bytes.
     pub fn start(&self, range: Range<u64>) -> Pending {
         self.access.start(self, range)
+    }
+
+    /// Asks its store for its checksum, with one request; `None` if the store states none that can be computed here.
+    pub fn digest(&self) -> Option<Box<dyn Digest>> {
+        self.access.digest(self)
     }
 
     /// The requests to its store so far.

@@ -4,6 +4,6 @@ mod access;
 mod planned;
 mod reader;
 
-pub use access::{Access, Answer, Object, Pending, Traffic, Version};
+pub use access::{Access, Answer, Digest, Object, Pending, Traffic, Version};
 pub use planned::{Fault, PlannedReader, ReadAhead, RequestPlan};
 pub use reader::ObjectReader;

@@ -11,10 +11,12 @@ use object_store::list::PaginatedListStore;
 use object_store::{
     BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider,
 };
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{Error, Kind};
 use crate::location::{ObjectUrl, Scheme};
 use crate::remote::aws_profile;
+use crate::remote::checksums::MODE;
 use crate::remote::connections::Connections;
 use crate::remote::faults::fault;
 use crate::remote::options::StoreOptions;
@@ -75,11 +77,19 @@ pub(super) fn client(url: &ObjectUrl, options: &StoreOptions, create_only: bool)
 }
 
 fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Built, Error> {
+    // Buckets for directories have other tags.
+    let checks = options.checks();
+    let connections = Connections::OfStore { checks, has_md5_tags: !url.authority().ends_with("--x-s3") };
     let mut builder = AmazonS3Builder::new();
     builder = match create_only {
-        true => builder.with_http_connector(CreateOnly),
-        false => builder.with_http_connector(Connections::OfStore),
+        true => builder.with_http_connector(CreateOnly(connections)),
+        false => builder.with_http_connector(connections),
     };
+    if checks {
+        let mode =
+            HeaderMap::from_iter([(HeaderName::from_static(MODE), HeaderValue::from_static("ENABLED"))]);
+        builder = builder.with_client_options(ClientOptions::new().with_default_headers(mode));
+    }
     for (key, value) in CONNECTIONS {
         builder = builder.with_config(AmazonS3ConfigKey::Client(key), value);
     }
@@ -108,8 +118,12 @@ fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Buil
     Ok(Built { uploads, ..Built::without_uploads(store) })
 }
 
+fn without_md5_tags(options: &StoreOptions) -> Connections {
+    Connections::OfStore { checks: options.checks(), has_md5_tags: false }
+}
+
 fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
-    let mut builder = GoogleCloudStorageBuilder::from_env().with_http_connector(Connections::OfStore);
+    let mut builder = GoogleCloudStorageBuilder::from_env().with_http_connector(without_md5_tags(options));
     for (key, value) in CONNECTIONS {
         let key = GoogleConfigKey::Client(key);
         if builder.get_config_value(&key).is_none()
@@ -136,7 +150,7 @@ fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
 }
 
 fn azure(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
-    let mut builder = MicrosoftAzureBuilder::from_env().with_http_connector(Connections::OfStore);
+    let mut builder = MicrosoftAzureBuilder::from_env().with_http_connector(without_md5_tags(options));
     for (key, value) in CONNECTIONS {
         builder = builder.with_config(AzureConfigKey::Client(key), value);
     }

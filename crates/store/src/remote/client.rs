@@ -15,8 +15,9 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
-use crate::objects::{Access, Answer, Object, Pending, Traffic, Version};
+use crate::objects::{Access, Answer, Digest, Object, Pending, Traffic, Version};
 use crate::remote::build::Built;
+use crate::remote::checksums::{Running, Stated};
 use crate::remote::faults::{fault, is_empty, lacks_ranges, was_repeated};
 use crate::remote::hedging::Hedging;
 use crate::remote::writing::uploads::Uploads;
@@ -140,6 +141,7 @@ impl Client {
     async fn get_once(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
         let answer = self.hedging.first(|| self.store.get_opts(path, options.clone())).await?;
         let (meta, length) = (answer.meta.clone(), answer.range.end - answer.range.start);
+        let stated = answer.extensions.get::<Stated>().filter(|_| answer.range == (0..meta.size)).cloned();
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
         let mut stream = answer.into_stream();
         while let Some(part) = stream.next().await {
@@ -150,11 +152,13 @@ impl Client {
             }
         }
         self.traffic.count(bytes.len() as u64);
-        match bytes.len() as u64 == length {
-            true => Ok((meta, bytes)),
-            false => {
-                Err(StoreError::Generic { store: "store", source: "an answer of another length".into() })
-            }
+        let wrong = |source| StoreError::Generic { store: "store", source };
+        if bytes.len() as u64 != length {
+            return Err(wrong("an answer of another length".into()));
+        }
+        match stated.map_or(Ok(()), |stated| stated.check(&bytes)) {
+            Ok(()) => Ok((meta, bytes)),
+            Err(damaged) => Err(wrong(damaged.into())),
         }
     }
 }
@@ -197,6 +201,22 @@ impl Access for Client {
                 false => Err(object.changed()),
             }
         })
+    }
+
+    fn digest(&self, object: &Object) -> Option<Box<dyn Digest>> {
+        let url = object.url();
+        if url.scheme().is_web() {
+            return None;
+        }
+        let asked = GetOptions { head: true, ..GetOptions::default() };
+        let answer =
+            async { self.store.get_opts(&path_of(url)?, asked).await.map_err(|error| fault(url, &error)) };
+        // Without an answer there is no checksum; the requests for the bytes have errors of their own.
+        let answer = self.wait(answer).flatten().ok()?;
+        self.traffic.count(0);
+        let stated = answer.extensions.get::<Stated>()?;
+        let is_same = version_of(&answer.meta) == *object.version();
+        is_same.then(|| Box::new(Running::at(stated.clone(), url.to_string())) as Box<dyn Digest>)
     }
 
     fn traffic(&self) -> &Traffic {

@@ -13,14 +13,17 @@ use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::tls::Certificate;
 use reqwest::{Client, NoProxy, Proxy, Url};
 
+use crate::remote::checksums::Stating;
+
 /// The most redirects of a request.
 const MAX_REDIRECTS: usize = 10;
 
 /// Makes connections, and decides which redirects they follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Connections {
-    /// To a store: requests are signed for one host, so only that host can answer them.
-    OfStore,
+    /// To a store: requests are signed for one host, so only that host can answer them. `has_md5_tags`: its entity
+    /// tags may be MD5 sums.
+    OfStore { checks: bool, has_md5_tags: bool },
     /// To a web server: other hosts may have the file, but no server may send us to one of our own network.
     OfWebServer,
 }
@@ -42,7 +45,11 @@ impl std::error::Error for Elsewhere {}
 
 impl HttpConnector for Connections {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.client(options)?))
+        let client = HttpClient::new(self.client(options)?);
+        Ok(match *self {
+            Self::OfStore { checks: true, has_md5_tags } => HttpClient::new(Stating { client, has_md5_tags }),
+            Self::OfStore { .. } | Self::OfWebServer => client,
+        })
     }
 }
 
@@ -122,7 +129,7 @@ impl Connections {
             && asked.port_or_known_default() == to.port_or_known_default()
             && asked.scheme() == to.scheme();
         let is_safe = match self {
-            Self::OfStore => is_same,
+            Self::OfStore { .. } => is_same,
             Self::OfWebServer => {
                 let keeps_tls = asked.scheme() != "https" || to.scheme() == "https";
                 is_same || keeps_tls && (is_internal(asked) || !is_internal(to))

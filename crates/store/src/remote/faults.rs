@@ -8,6 +8,7 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
+use crate::remote::checksums::Damaged;
 use crate::remote::connections::Elsewhere;
 
 const CREDENTIALS: &str = "check the credentials: the environment variables of the store's own tools, or --store; \
@@ -75,6 +76,9 @@ fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
         let advice = "name the region or the endpoint of the bucket: --store region=..., --store endpoint=...; of a web \
                       server, the address that it named";
         return (Kind::Usage, format!("{elsewhere}, and that is not followed"), advice);
+    }
+    if let Some(damaged) = in_chain::<Damaged>(error) {
+        return (Kind::Damaged, damaged.to_string(), Damaged::ADVICE);
     }
     if let Some((status, _)) = status(&text) {
         if status == "416" {

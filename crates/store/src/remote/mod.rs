@@ -9,6 +9,7 @@
 
 mod aws_profile;
 mod build;
+mod checksums;
 mod client;
 mod connections;
 mod copying;

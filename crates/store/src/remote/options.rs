@@ -14,6 +14,9 @@ const SECRET: [&str; 6] = ["secret", "token", "account_key", "access_key", "sas_
 /// Options that look like secrets and are not: identifiers, and names of files.
 const PUBLIC: [&str; 4] = ["access_key_id", "token_file", "token_service_url", "use_azure_cli"];
 
+/// Our own option: whether bytes are compared with the checksums that the store states.
+const CHECKSUMS: &str = "checksums";
+
 /// Options of stores that hold for all stores of a command.
 #[derive(Clone, Default)]
 pub struct StoreOptions(Vec<(String, String)>);
@@ -46,6 +49,11 @@ impl StoreOptions {
 
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Whether the bytes of objects are compared with the checksums that their store states.
+    pub(super) fn checks(&self) -> bool {
+        self.pairs().all(|pair| pair != (CHECKSUMS, "no"))
     }
 
     pub(super) fn has(&self, keys: &[&str]) -> bool {
@@ -88,7 +96,11 @@ fn known(key: &str, value: String) -> Result<(String, String), Error> {
         },
         key => (key, value),
     };
-    let is_known = AmazonS3ConfigKey::from_str(key).is_ok()
+    if key == CHECKSUMS && !matches!(value.as_str(), "yes" | "no") {
+        return Err(Error::new(Kind::Usage, "expected yes or no").at(format!("--store {key}={value}")));
+    }
+    let is_known = key == CHECKSUMS
+        || AmazonS3ConfigKey::from_str(key).is_ok()
         || GoogleConfigKey::from_str(key).is_ok()
         || AzureConfigKey::from_str(key).is_ok();
     match is_known {

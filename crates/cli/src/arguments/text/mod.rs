@@ -105,6 +105,9 @@ pub(crate) struct TextArgs {
     /// Columns of the table by their names in the files, with their types in SQL.
     #[arg(skip)]
     pub table_types: Vec<(String, String)>,
+    /// Fields are text as it is written, because they are written as text again.
+    #[arg(skip)]
+    pub as_written: bool,
     /// How text is encoded if it is not UTF-8, such as windows-1252, iso-8859-15, shift_jis or utf-16le. Text
     /// with the byte order mark of UTF-16 needs no option.
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
@@ -272,6 +275,15 @@ impl TextArgs {
             InputFormat::Csv | InputFormat::Tsv | InputFormat::Ndjson => true,
         };
         is_named_so && is_text
+    }
+
+    /// Whether an option asks for the meaning of values, beyond their text.
+    pub(crate) fn has_values(&self) -> bool {
+        let words = [&self.types, &self.true_words, &self.false_words, &self.time_format];
+        words.iter().any(|given| !given.is_empty())
+            || self.decimal_comma
+            || self.thousands.is_some()
+            || self.sample.is_some()
     }
 
     /// These options, with `rejects` as the file of records that cannot be read.

@@ -46,7 +46,9 @@ pub(crate) fn open(
     let known_types = known_types(&args.table_types, !args.time_format.is_empty());
     let most_rejected = args.rejected_lines.as_ref().map(|_| args.max_rejected_lines.unwrap_or(MAX_REJECTED));
     let sample = args.sample;
-    let options = DelimitedOptions { dialect, types, known_types, hive, sample, most_rejected, unlike };
+    let as_written = args.as_written;
+    let options =
+        DelimitedOptions { dialect, types, known_types, as_written, hive, sample, most_rejected, unlike };
     let started = Instant::now();
     let spinner = console.spinner();
     spinner.set_message("boundaries: finding where records start");
@@ -65,7 +67,11 @@ pub(crate) fn open(
             phases::bytes(phase.bytes())
         )
     });
-    Ok((opened?, phase.finish()))
+    let opened = opened?;
+    for (file, lines) in opened.titles() {
+        console.notice(&format!("{file}: the first {lines} lines are a title; --skip-lines 0 reads them"));
+    }
+    Ok((opened, phase.finish()))
 }
 
 fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
@@ -104,6 +110,11 @@ fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
         nulls: if args.null.is_empty() { default.nulls } else { args.null.clone() },
         quoted_nulls: args.null_quoted,
         skip_lines: args.skip_lines.unwrap_or_default(),
+        may_adapt: args.quote.is_none()
+            && args.escape.is_none()
+            && args.skip_lines.is_none()
+            && args.names.is_empty()
+            && !args.no_header,
         longest_record: args
             .max_record
             .map_or(default.longest_record, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),

@@ -56,6 +56,35 @@ fn files_with_an_impossible_dictionary_or_an_endless_page_index_are_read() {
     }
 }
 
+/// pyarrow and DuckDB read the first file, and the column `id` of the others.
+#[test]
+fn a_negative_size_count_or_place_hides_one_fact_and_never_the_file() {
+    let expected: Vec<Value> = (0..6).map(|id| json!({"id": id, "name": format!("n{}", id % 2)})).collect();
+    let sizes = fixture("negative_sizes.parquet");
+    assert_eq!((rows(&sizes), converted(&sizes)), (expected.clone(), expected));
+    let found = view(&sizes, &["--check"]).fails(1);
+    assert!(found.contains("are wrong"), "{found}");
+    for name in ["negative_values.parquet", "negative_bytes.parquet", "negative_place.parquet"] {
+        let path = fixture(name).to_str().unwrap().to_owned();
+        view(&fixture(name), &["--columns", "--row-groups"]).ok();
+        view(&fixture(name), &["--check"]).fails(1);
+        let convert = ["convert", &path, "--to", "csv", "--out", "-"];
+        let out = sawmill([&convert[..], &["--columns", "id"]].concat()).ok().out;
+        assert_eq!(out, "id\n0\n1\n2\n3\n4\n5\n", "{name}");
+        let error = sawmill(convert).fails(1);
+        assert!(error.contains("\"name\" cannot be read: in row group 1 of 3 rows"), "{error}");
+        sawmill(["footer", "head", &path, "--column", "id"]).ok();
+        sawmill(["footer", "head", &path]).fails(1);
+    }
+}
+
+#[test]
+fn a_number_of_rows_that_no_file_has_is_an_error() {
+    let path = fixture("endless_rows.parquet").to_str().unwrap().to_owned();
+    let error = sawmill(["convert", &path, "--to", "csv", "--out", "-"]).fails(1);
+    assert!(error.contains("more than any file has") && error.contains("endless_rows.parquet"), "{error}");
+}
+
 /// `nation.dict-malformed.parquet` of apache/parquet-testing: `parquet-mr` before 1.2.9 counted the headers of
 /// dictionaries in no size.
 #[test]

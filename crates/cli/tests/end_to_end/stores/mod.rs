@@ -1,5 +1,6 @@
 //! Inputs and outputs that URLs name: objects of S3 and files of web servers, with and without faults.
 
+mod checksums;
 mod emulators;
 mod footers;
 mod generated;

@@ -21,6 +21,8 @@ pub enum Fate {
     Cut,
     /// The server carries out the request, but its answer is lost.
     AnswerLost,
+    /// The server answers it, and a bit of the last byte of its answer changes.
+    Flipped,
 }
 
 /// A request.
@@ -126,6 +128,9 @@ fn pass(mut client: &TcpStream, server: &str, decide: &Decide, log: &Mutex<Vec<S
     forward.write_all(&body).ok()?;
     let mut answer = Vec::new();
     forward.read_to_end(&mut answer).ok()?;
+    if let (Fate::Flipped, Some(last)) = (&fate, answer.last_mut()) {
+        *last ^= 1;
+    }
     match fate {
         Fate::AnswerLost => client.shutdown(Shutdown::Both).ok(),
         _ => client.write_all(&answer).ok(),

@@ -40,7 +40,7 @@ impl CommandLine {
     pub fn new(words: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
         let words: Vec<String> = words.into_iter().map(Into::into).collect();
         if words.first().is_none_or(String::is_empty) {
-            return Err(Error::new("the command is empty", "", "name a program"));
+            return Err(Error::failed("the command is empty", "", "name a program"));
         }
         Ok(Self { words, environment: Vec::new(), directory: None, output: Output::Discard, timeout: None })
     }
@@ -99,7 +99,7 @@ impl CommandLine {
         #[cfg(not(unix))]
         {
             let _ = cancel;
-            Err(Error::new("other programs can be measured on Unix only", self.text(), ""))
+            Err(Error::failed("other programs can be measured on Unix only", self.text(), ""))
         }
     }
 }
@@ -164,7 +164,7 @@ impl CommandRun {
             output = self.stdout.last_lines(5);
         }
         let advice = if output.is_empty() { String::new() } else { format!("its output: {output}") };
-        Err(Error::new(what, self.command, advice))
+        Err(Error::failed(what, self.command, advice))
     }
 
     /// The figures as a run, without rows and checksum, which only the program knows.

@@ -18,7 +18,7 @@ pub fn split_command(text: &str) -> Result<Vec<String>> {
         Some(_) => "the command is empty",
         None => "a quote of the command is not closed, or the command ends in a backslash",
     };
-    Err(Error::new(what, text, "write sh -c '...' for anything that needs a shell"))
+    Err(Error::failed(what, text, "write sh -c '...' for anything that needs a shell"))
 }
 
 #[cfg(test)]

@@ -36,10 +36,10 @@ pub(crate) fn run(line: &CommandLine, cancel: &AtomicBool) -> Result<CommandRun>
         // The child must not keep running or remain a zombie.
         signal_group(child.id(), libc::SIGKILL);
         let _ = child.wait();
-        Error::new(format!("the program cannot be watched: {error}"), line.text(), "")
+        Error::failed(format!("the program cannot be watched: {error}"), line.text(), "")
     })?;
     let (status, usage) = reap(child.id()).map_err(|error| {
-        Error::new(format!("the system does not report how it ended: {error}"), line.text(), "")
+        Error::failed(format!("the system does not report how it ended: {error}"), line.text(), "")
     })?;
     let reported = process::peak_of(&usage);
     Ok(CommandRun {
@@ -60,7 +60,7 @@ pub(crate) fn run(line: &CommandLine, cancel: &AtomicBool) -> Result<CommandRun>
 
 fn prepare(line: &CommandLine) -> Result<Command> {
     let Some((program, arguments)) = line.words.split_first() else {
-        return Err(Error::new("the command is empty", "", "name a program"));
+        return Err(Error::failed("the command is empty", "", "name a program"));
     };
     let mut command = Command::new(program);
     let output = || match line.output {
@@ -81,7 +81,7 @@ fn not_started(line: &CommandLine, error: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied => "make it executable",
         _ => "",
     };
-    Error::new(format!("the program cannot be started: {error}"), line.text(), advice)
+    Error::failed(format!("the program cannot be started: {error}"), line.text(), advice)
 }
 
 struct Watched {

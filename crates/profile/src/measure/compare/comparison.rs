@@ -83,7 +83,7 @@ impl Comparison {
     /// The sides have no runs or not equally many, or a figure is not positive.
     pub fn paired(ours: &[f64], theirs: &[f64]) -> Result<Self> {
         if ours.len() != theirs.len() {
-            return Err(Error::new(
+            return Err(Error::failed(
                 format!("the sides have {} and {} runs and cannot be paired", ours.len(), theirs.len()),
                 "",
                 "run them interleaved, or compare them as independent groups",
@@ -133,12 +133,12 @@ impl fmt::Display for Comparison {
 
 fn check(side: &[f64]) -> Result<()> {
     if side.is_empty() {
-        return Err(Error::new("a side has no runs", "", "run both sides at least once"));
+        return Err(Error::failed("a side has no runs", "", "run both sides at least once"));
     }
     match side.iter().position(|value| !value.is_finite() || *value <= 0.0) {
         Some(run) => {
             let value = side.get(run).copied().unwrap_or(f64::NAN);
-            Err(Error::new(format!("{value} cannot be compared"), format!("run {}", run + 1), ""))
+            Err(Error::failed(format!("{value} cannot be compared"), format!("run {}", run + 1), ""))
         }
         None => Ok(()),
     }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use arrow_schema::{DataType, Field, TimeUnit};
+use sawmill_profile::{Error, Kind, Result};
 
 use super::formats::Moment;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::schema::{EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION, marked};
 
 /// The type of a column of text.

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse};
 use chrono::{Datelike, NaiveDate, Timelike};
-
-use crate::error::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 
 /// How values are written, if not as in PostgreSQL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

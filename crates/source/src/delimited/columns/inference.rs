@@ -4,7 +4,7 @@
 //! something of a value, such as a leading zero or a digit, is not one of its types.
 
 use arrow_schema::TimeUnit;
-use sawmill_profile::Pool;
+use sawmill_profile::{Pool, Result};
 use serde::Serialize;
 
 use super::arrays::{Fields, Part, time, timestamp};
@@ -17,7 +17,6 @@ use crate::delimited::records::leading::Split;
 use crate::delimited::records::place::shown;
 use crate::delimited::records::splitter::Cell;
 use crate::delimited::text_file::TextFile;
-use crate::error::Result;
 
 /// The digits that a decimal has at most.
 const MAX_DIGITS: usize = 38;

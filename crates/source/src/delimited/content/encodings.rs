@@ -4,8 +4,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
-
-use crate::error::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Result};
 
 /// Names that Python, Java and Windows use, and the names of the Encoding Standard.
 const OTHER_NAMES: [(&str, &str); 9] = [

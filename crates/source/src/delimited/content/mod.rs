@@ -20,6 +20,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::ObjectReader;
 
 pub(super) use self::compression::{Compression, MAGIC};
@@ -30,8 +31,6 @@ pub(super) use self::long_delimiter::{UNIT_SEPARATOR, with_short_delimiters};
 use self::object_stream::ObjectStream;
 use self::spool::{Spool, Unspooled};
 use super::records::dialect::Dialect;
-use crate::control::Control;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::opened_file::unreadable;
 use crate::parquet_files::reader::Readable;
 use crate::parquet_files::stamp::Stamp;
@@ -108,9 +107,16 @@ impl Coding<'_> {
         object: Arc<ObjectReader>,
         control: &Control<'_>,
     ) -> Result<Content> {
-        let stream = ObjectStream::start(Arc::clone(&object)).map_err(Unspooled::Reading);
-        let text = stream.and_then(|stream| self.decode(Box::new(stream), control));
-        let text = text.map_err(|unspooled| match object.fault() {
+        let decoded = |object: &Arc<ObjectReader>| {
+            let stream = ObjectStream::start(Arc::clone(object)).map_err(Unspooled::Reading);
+            stream.and_then(|stream| self.decode(Box::new(stream), control))
+        };
+        let text = decoded(&object).or_else(|unspooled| match damaged(&unspooled) {
+            // Bytes that were damaged on their way are asked for again, by a reader that holds none of them.
+            Some(_) => decoded(&Arc::new(ObjectReader::new(object.object().clone(), Vec::new()))),
+            None => Err(unspooled),
+        });
+        let text = text.map_err(|unspooled| match object.fault().or(damaged(&unspooled)) {
             Some(fault) => fault.clone().into(),
             None => self.failed(unspooled, name),
         })?;
@@ -153,4 +159,11 @@ impl Coding<'_> {
                 .advise("the file is damaged or incomplete: bring it again"),
         }
     }
+}
+
+/// The error of bytes that do not have the checksum that their store states.
+fn damaged(unspooled: &Unspooled) -> Option<&sawmill_store::Error> {
+    let Unspooled::Reading(error) = unspooled else { return None };
+    let error = error.get_ref()?.downcast_ref::<sawmill_store::Error>()?;
+    (error.kind() == sawmill_store::Kind::Damaged).then_some(error)
 }

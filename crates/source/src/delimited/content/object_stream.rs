@@ -31,15 +31,19 @@ impl ObjectStream {
         let (sender, pieces) = bounded(AHEAD);
         let thread = spawn("object", move || -> io::Result<()> {
             let (mut at, end) = (0, object.object().size());
+            let mut digest = object.object().digest();
             while at < end {
                 let mut piece = vec![0; PIECE.min(end - at) as usize];
                 object.read_exact_at(at, &mut piece)?;
                 at += piece.len() as u64;
+                if let Some(digest) = &mut digest {
+                    digest.update(&piece);
+                }
                 if sender.send(piece).is_err() {
-                    break;
+                    return Ok(());
                 }
             }
-            Ok(())
+            digest.map_or(Ok(()), |digest| Ok(digest.check()?))
         });
         Ok(Self { pieces, thread: Some(thread?), piece: Vec::new(), at: 0 })
     }

@@ -6,10 +6,7 @@ use std::io::{self, Read, Write};
 
 use crossbeam_channel::{Receiver, bounded};
 use sawmill_footer::RangeReader;
-use sawmill_profile::{joined, spawn_scoped};
-
-use crate::control::Control;
-use crate::error::Error;
+use sawmill_profile::{Control, Error, joined, spawn_scoped};
 
 /// Bytes of a block of text. A range is read with at most two blocks more than it has.
 const BLOCK: usize = 256 << 10;

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use sawmill_profile::{Error, Kind as ErrorKind, Result};
+
 use super::columns::{JsonColumn, JsonType};
 use super::place::{joined, offset_in};
 use super::walk::{Kind, MAX_DEPTH, content, elements, kind, members};
@@ -10,7 +12,6 @@ use crate::delimited::columns::formats::Formats;
 use crate::delimited::columns::inference::{Candidates, Piece, each_record};
 use crate::delimited::records::dialect::Dialect;
 use crate::delimited::text_file::TextFile;
-use crate::error::{Error, Kind as ErrorKind, Result};
 
 /// An object with more distinct keys than this is a map, whose keys are values; it stays JSON.
 const MAX_KEYS: usize = 256;

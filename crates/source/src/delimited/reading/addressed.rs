@@ -7,14 +7,13 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::interleave::interleave_record_batch;
+use sawmill_profile::{Control, Error, Kind, Result};
 
 use super::gather::Gatherer;
 use super::reader::Batch;
-use crate::control::Control;
 use crate::delimited::files::{DelimitedFiles, Place};
 use crate::delimited::records::cursor::Cursor;
 use crate::delimited::records::splitter::{Cell, Step, extent};
-use crate::error::{Error, Kind, Result};
 use crate::ordered::{Addressed, Fetcher, RowAddress, Scanned, Wanted};
 use crate::units::{Source, Unit, UnitKey};
 

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use sawmill_footer::RangeReader;
+use sawmill_profile::{Error, Kind, Result};
 
 use super::addressed::NEWLINE;
-use crate::error::{Error, Kind, Result};
 use crate::ordered::RowAddress;
 
 /// Bytes between two records that are read rather than skipped: that many take no longer to copy than

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema, SchemaRef};
+use sawmill_profile::{Error, Kind, Result};
 
 use crate::delimited::columns::arrays::Fields;
 use crate::delimited::files::{Columns, DelimitedFiles, Place};
@@ -14,7 +15,6 @@ use crate::delimited::records::leading::Split;
 use crate::delimited::records::place::shown;
 use crate::delimited::records::splitter::Cell;
 use crate::delimited::text_file::TextFile;
-use crate::error::{Error, Kind, Result};
 use crate::units::{Unit, UnitReader};
 
 /// Reads some columns of the files.

@@ -6,16 +6,15 @@
 use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::SchemaRef;
+use sawmill_profile::{Control, Error, Kind, Result};
 use serde::Serialize;
 
 use super::reader::Batch;
-use crate::control::Control;
 use crate::delimited::files::{DelimitedFiles, Place};
 use crate::delimited::records::cursor::{Checked, Cursor};
 use crate::delimited::records::leading::Split;
 use crate::delimited::records::splitter::Cell;
 use crate::delimited::text_file::TextFile;
-use crate::error::{Error, Kind, Result};
 
 /// Records that are read at once.
 const ROWS: usize = 1024;

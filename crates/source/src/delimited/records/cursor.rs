@@ -1,12 +1,12 @@
 //! Reads a file's records one after the other, through a buffer that holds at least one whole record.
 
 use memchr::memchr;
+use sawmill_profile::{Error, Kind, Result};
 
 use super::dialect::Ragged;
 use super::leading::Split;
 use super::splitter::{Cell, Form, Malformed, Step};
 use crate::delimited::text_file::TextFile;
-use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::Readable;
 
 /// Bytes that are read at once.
@@ -266,11 +266,9 @@ impl<'a> Cursor<'a> {
     }
 
     fn ragged(&self, fields: usize, columns: usize) -> Error {
-        let allow = match self.file.ragged {
-            Ragged::Refused => "--ragged fill or fill-and-cut",
-            // Records with fewer fields are allowed already.
-            Ragged::Filled | Ragged::FilledAndCut => "--ragged fill-and-cut",
-        };
+        // Records with fewer fields may be allowed already, or others have more.
+        let fill = fields < columns && self.file.ragged == Ragged::Refused && !self.file.has_longer_records();
+        let allow = if fill { "--ragged fill" } else { "--ragged fill-and-cut" };
         let advice = format!(
             "correct the record, check --delimiter, --quote and --skip-lines, or allow such records with {allow}"
         );

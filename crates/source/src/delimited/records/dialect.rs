@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use sawmill_profile::{Error, Kind, Result};
+
 use crate::delimited::columns::formats::Formats;
 use crate::delimited::content::{UNIT_SEPARATOR, encoding_named};
-use crate::error::{Error, Kind, Result};
 
 /// The form of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,9 @@ pub struct Dialect {
     pub quoted_nulls: bool,
     /// How many lines to skip at the start of each file.
     pub skip_lines: u64,
+    /// Whether the start of a text may show other quotes, an escape and the lines of a title, where it does not fit
+    /// [`quote`](Self::quote), [`escape`](Self::escape) and [`skip_lines`](Self::skip_lines).
+    pub may_adapt: bool,
     /// How to treat records that have fewer or more fields than there are columns.
     pub ragged: Ragged,
     /// How values are written.
@@ -78,6 +82,7 @@ impl Default for Dialect {
             nulls: vec![String::new()],
             quoted_nulls: false,
             skip_lines: 0,
+            may_adapt: true,
             ragged: Ragged::Refused,
             formats: Formats::default(),
             longest_record: 64 << 20,
@@ -152,6 +157,7 @@ impl Dialect {
             nulls,
             quoted_nulls,
             skip_lines,
+            may_adapt,
             ragged,
             formats,
             longest_record: _,
@@ -168,6 +174,11 @@ impl Dialect {
         }
         if *ragged != Ragged::Refused {
             more += &format!(" ragged {ragged:?}");
+        }
+        let default = Self::default();
+        let is_plain = (quote, escape, skip_lines) == (&default.quote, &default.escape, &0);
+        if !may_adapt && is_plain && *header && names.is_empty() {
+            more += " as given";
         }
         let shown = |byte: &Option<u8>| byte.map(char::from);
         format!(

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sawmill_profile::{Error, Kind, Result};
+
 use super::cursor::Cursor;
 use super::dialect::{Dialect, Ragged, RecordForm};
 use crate::delimited::text_file::TextFile;
-use crate::error::{Error, Kind, Result};
 
 /// The columns of a file, and where its first record is.
 pub(crate) struct Header {

@@ -49,6 +49,9 @@ struct Division {
     /// The lines before the first of these records, and before the first of them that has more than a title.
     lines: u64,
     titles: u64,
+    /// The lines of a title that a spreadsheet has written: it is alone in its record, records without any value
+    /// follow, and then names in all fields.
+    sheet_titles: Option<u64>,
     /// A field that is in quotes.
     quoted: Option<String>,
     /// The fields of those records.
@@ -87,8 +90,7 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
 /// Returns the dialect that all records of the start of a text fit, if it is not the one with this delimiter.
 ///
 /// If the delimiter fits, others are not tried: a second dialect that also fits never changes how a text is
-/// read. Other quotes and lines before the header are only proposed: they would hide a quote that never
-/// closes, and drop lines.
+/// read. Other quotes and escapes are tried last, where the text would be refused otherwise.
 pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter: u8) -> Option<Dialect> {
     let text = match std::str::from_utf8(start) {
         Ok(text) => text,
@@ -102,16 +104,26 @@ pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter
     let text = text.trim_start_matches('\u{feff}').splitn(skipped.checked_add(1)?, '\n').nth(skipped)?;
     let fits =
         |delimiter| divided(text, is_all, delimiter, dialect).filter(|division| division.fits_all(dialect));
-    if fits(delimiter).is_some() {
-        return None;
+    if let Some(division) = fits(delimiter) {
+        let titles = division.sheet_titles.filter(|_| dialect.may_adapt)?;
+        return Some(Dialect { skip_lines: titles, ..dialect.clone() });
     }
     let long = LONG.iter().filter_map(|long| divided_by(text, is_all, long, dialect));
     let long = long.filter(|division| division.fits_all(dialect));
-    let best = USUAL.iter().filter_map(|usual| fits(*usual)).chain(long).reduce(Division::better)?;
-    Some(match best.long {
-        Some(long) => Dialect { long_delimiter: Some(long.to_owned()), ..dialect.clone() },
-        None => Dialect { delimiter: Some(best.delimiter), ..dialect.clone() },
-    })
+    let best = USUAL.iter().filter_map(|usual| fits(*usual)).chain(long).reduce(Division::better);
+    let best = best.or_else(|| {
+        let quotes = [(Some(b'"'), Some(b'\\')), (Some(b'\''), None)].into_iter();
+        let quotes = quotes.filter(|(_, escape)| escape.is_none() || text.contains("\\\""));
+        let mut quoted = quotes.filter(|_| dialect.may_adapt).flat_map(|(quote, escape)| {
+            let dialect = Dialect { quote, escape, ..dialect.clone() };
+            USUAL.map(|usual| divided(text, is_all, usual, &dialect).filter(|of| of.fits_all(&dialect)))
+        });
+        quoted.find_map(|division| division)
+    })?;
+    let Division { delimiter, long, quote, escape, .. } = best;
+    let delimiter = Some(delimiter).filter(|_| long.is_none());
+    let long_delimiter = long.map(str::to_owned);
+    Some(Dialect { delimiter, long_delimiter, quote, escape, ..dialect.clone() })
 }
 
 impl Division {
@@ -325,8 +337,15 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
     };
     let titles = records[first..].iter().take_while(is_title).count();
     let (below_titles, _) = records.get(first + titles).unwrap_or(&records[first]);
+    let is_filled = |record: &Vec<String>| record.iter().any(|field| !field.is_empty());
+    let is_sheet = table.len() > titles + 1
+        && titles > 1
+        && is_filled(&table[0])
+        && !is_filled(&table[titles - 1])
+        && table[titles].iter().all(|name| !name.is_empty() && !is_value(name));
     let lines_before = |at: usize| text[..at].bytes().filter(|byte| *byte == splitter.newline).count() as u64;
     let (lines, titles) = (lines_before(start), lines_before(*below_titles));
+    let sheet_titles = is_sheet.then_some(titles);
     let others = records[first..].iter().filter(|(_, range)| !range.is_empty() && range.len() != fields);
     let other = others.max_by_key(|(at, range)| (range.len(), std::cmp::Reverse(*at)));
     let other = other.map(|(at, range)| (lines_before(*at) + 1, range.len()));
@@ -348,6 +367,7 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
         other,
         lines,
         titles,
+        sheet_titles,
         quoted,
         table,
         fit,
@@ -489,17 +509,39 @@ mod tests {
             ("a;b\n1;x;3\n", None),
             ("a;b\n", None),
             ("a b\n1 2\n", None),
-            // Titles and other quotes are proposed.
+            // Titles that may be names are proposed, and quotes that the text is not refused without.
             ("Report\na,b\n1,x\n2,y\n", None),
             ("id\n1,x\n2,y\n3,z\n", None),
             ("a,b\n1,x,2\n2,y,3\n3,z,4\n", None),
             ("Report\na;b\n1;x\n2;y\n", None),
-            ("a,b\n'x,y',1\n'z',2\n", None),
+            ("a,b\n'x',1\n'z',2\n", None),
             ("a,b\n5\" pipe,1\n\"6\" pipe,2\n", None),
             ("a,b\n\"x\",1\n\"6\" pipe,2\n", None),
             ("", None),
         ] {
             assert_eq!(taken(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_escapes_and_titles_of_spreadsheets_are_taken_where_a_text_is_refused_without_them() {
+        let given = Dialect { may_adapt: false, ..Dialect::default() };
+        for (text, quote, escape, skip_lines) in [
+            ("a,b\n'x,y',1\n'z',2\n", Some(b'\''), None, 0),
+            ("a,b\n\"x\\\"y\",1\n2,z\n", Some(b'"'), Some(b'\\'), 0),
+            ("Report,,\n,,\na,b,c\n1,x,2\n2,y,\n", Some(b'"'), None, 2),
+        ] {
+            let found = taken((text.as_bytes(), true), &Dialect::default(), b',').unwrap();
+            assert_eq!(
+                (found.quote, found.escape, found.skip_lines),
+                (quote, escape, skip_lines),
+                "{text:?}"
+            );
+            assert_eq!(taken((text.as_bytes(), true), &given, b','), None, "{text:?}");
+        }
+        // The first record may be names, of which some are missing.
+        for text in ["Report,,\na,b,c\n1,x,2\n", "Report,,\n,,\n1,x,2\n2,y,3\n", "a,,\n,,\n"] {
+            assert_eq!(taken((text.as_bytes(), true), &Dialect::default(), b','), None, "{text:?}");
         }
     }
 

@@ -15,14 +15,14 @@ use crate::remote::connections::Connections;
 
 /// Makes such connections.
 #[derive(Debug)]
-pub(in crate::remote) struct CreateOnly;
+pub(in crate::remote) struct CreateOnly(pub Connections);
 
 #[derive(Debug)]
 struct Conditional(HttpClient);
 
 impl HttpConnector for CreateOnly {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(Conditional(Connections::OfStore.connect(options)?)))
+        Ok(HttpClient::new(Conditional(self.0.connect(options)?)))
     }
 }
 

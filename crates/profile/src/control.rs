@@ -3,9 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use sawmill_profile::{Phase, Pool, WaitKind, turns, wait};
-
 use crate::error::{Error, Result};
+use crate::trace::phase::Phase;
+use crate::trace::pool::Pool;
+use crate::trace::span::wait;
+use crate::trace::turns;
+use crate::trace::wait::WaitKind;
 
 /// Longest time between two checks of the cancel flag.
 pub const LOOK: Duration = Duration::from_millis(100);
