@@ -66,9 +66,9 @@ fn a_negative_size_count_or_place_hides_one_fact_and_never_the_file() {
     assert!(found.contains("are wrong"), "{found}");
     for name in ["negative_values.parquet", "negative_bytes.parquet", "negative_place.parquet"] {
         let path = fixture(name).to_str().unwrap().to_owned();
-        view(&fixture(name), &["--columns", "--row-groups"]).ok();
+        view(&fixture(name), &["--chunks", "--row-groups"]).ok();
         view(&fixture(name), &["--check"]).fails(1);
-        let convert = ["convert", &path, "--to", "csv", "--out", "-"];
+        let convert = ["convert", &path, "--as", "csv", "--out", "-"];
         let out = sawmill([&convert[..], &["--columns", "id"]].concat()).ok().out;
         assert_eq!(out, "id\n0\n1\n2\n3\n4\n5\n", "{name}");
         let error = sawmill(convert).fails(1);
@@ -81,7 +81,7 @@ fn a_negative_size_count_or_place_hides_one_fact_and_never_the_file() {
 #[test]
 fn a_number_of_rows_that_no_file_has_is_an_error() {
     let path = fixture("endless_rows.parquet").to_str().unwrap().to_owned();
-    let error = sawmill(["convert", &path, "--to", "csv", "--out", "-"]).fails(1);
+    let error = sawmill(["convert", &path, "--as", "csv", "--out", "-"]).fails(1);
     assert!(error.contains("more than any file has") && error.contains("endless_rows.parquet"), "{error}");
 }
 

@@ -21,7 +21,7 @@ fn a_flipped_bit_is_asked_for_again_and_is_an_error_that_names_the_object_if_it_
     let Some(s3) = S3::with("data", folder.path()) else { return };
     let read = |name: &str, endpoint: &str, more: &[&str]| {
         let url = format!("s3://data/{name}");
-        let args = [&["convert", &url, "--to", "csv", "--out", "-"][..], more].concat();
+        let args = [&["convert", &url, "--as", "csv", "--out", "-"][..], more].concat();
         Ran::from(environment(command(&args), endpoint).output().unwrap())
     };
     let always = Proxy::before(&s3.endpoint, |_, _| Fate::Flipped);
