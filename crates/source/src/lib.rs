@@ -44,6 +44,7 @@
 //! | `columns` | selects and renames columns; finds a common type for the columns of several files |
 //! | `ordered` | rows sorted by time and partition by partition, through an index on disk |
 //! | `limited` | the first rows of a source |
+//! | `marked` | rows with a mark that says whether a condition is true for them |
 //! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
 //! | `control` | the cancel flag and the counters of a running load |
 //! | `error` | the error type: problem, place and remedy |
@@ -58,6 +59,7 @@ mod error;
 mod generated_rows;
 mod hive;
 mod limited;
+mod marked;
 mod object_bytes;
 mod ordered;
 mod parquet_files;
@@ -78,6 +80,7 @@ pub use error::{Error, Kind, Result};
 pub use generated_rows::{GeneratedRows, embedded_arrow_schema};
 pub use hive::{FolderColumn, FolderKind, Hive};
 pub use limited::Limited;
+pub use marked::{DELETES, Marked};
 pub use object_bytes::ObjectBytes;
 pub use ordered::{
     Addressed, ByRow, Fetcher, IndexPlace, Order, OrderedRows, Partition, PartitionedBy, Period, RowAddress,
