@@ -44,7 +44,7 @@
 //! | `columns` | selects and renames columns; finds a common type for the columns of several files |
 //! | `ordered` | rows sorted by time and partition by partition, through an index on disk |
 //! | `limited` | the first rows of a source |
-//! | `marked` | rows with a mark that says whether a condition is true for them |
+//! | `traced` | rows that say which file they come from, and whether a condition is true for them |
 //! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
 //! | `control` | the cancel flag and the counters of a running load |
 //! | `error` | the error type: problem, place and remedy |
@@ -59,7 +59,6 @@ mod error;
 mod generated_rows;
 mod hive;
 mod limited;
-mod marked;
 mod object_bytes;
 mod ordered;
 mod parquet_files;
@@ -80,7 +79,6 @@ pub use error::{Error, Kind, Result};
 pub use generated_rows::{GeneratedRows, embedded_arrow_schema};
 pub use hive::{FolderColumn, FolderKind, Hive};
 pub use limited::Limited;
-pub use marked::{DELETES, Marked};
 pub use object_bytes::ObjectBytes;
 pub use ordered::{
     Addressed, ByRow, Fetcher, IndexPlace, Order, OrderedRows, Partition, PartitionedBy, Period, RowAddress,
@@ -96,7 +94,7 @@ pub use parquet_files::reader::FileBytes;
 pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
 pub use parquet_files::united::UnlikeFiles;
-pub use traced::{LineageColumns, Traced};
+pub use traced::{DELETES, LineageColumns, Traced};
 pub use units::{
     Facts, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use sawmill_postgres::OnConflict;
-use sawmill_source::{Condition, Marked, Source};
+use sawmill_source::{Condition, LineageColumns, Source, Traced};
 
 use crate::arguments::row_args::condition;
 use crate::arguments::target::{Destination, ModeArg};
@@ -60,14 +60,21 @@ impl MergeArgs {
         Ok(target.key(&self.key, on_conflict))
     }
 
-    /// The source with a mark on rows that delete, if some do.
-    pub(crate) fn marked<'a>(
+    /// The source with these columns of its lineage, and a mark on rows that delete, if there are any.
+    pub(crate) fn traced<'a>(
         &self,
         source: &'a dyn Source,
+        columns: LineageColumns,
         renames: &[(String, String)],
-    ) -> Result<Option<Marked<'a>>, Error> {
-        let marked = |condition| Marked::new(source, condition, renames);
-        Ok(self.delete_where.as_ref().map(marked).transpose()?)
+    ) -> Result<Option<Traced<'a>>, Error> {
+        if columns.is_empty() && self.delete_where.is_none() {
+            return Ok(None);
+        }
+        let traced = Traced::new(source, columns)?;
+        Ok(Some(match &self.delete_where {
+            Some(condition) => traced.marked(condition, renames)?,
+            None => traced,
+        }))
     }
 }
 

@@ -266,14 +266,12 @@ fn load_share(
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
-    let traced = args.lineage.traced(source)?;
+    let traced = args.merge.traced(source, args.lineage.columns(), &args.columns.rename)?;
     let source: &dyn Source = traced.as_ref().map_or(source, |traced| traced);
-    let marked = args.merge.marked(source, &args.columns.rename)?;
-    let target = match &marked {
-        Some(marked) => target.deletes(marked.tested()),
+    let target = match traced.as_ref().and_then(|traced| traced.tested()) {
+        Some(tested) => target.deletes(tested),
         None => target,
     };
-    let source: &dyn Source = marked.as_ref().map_or(source, |marked| marked);
     let order = args.order(&target, inputs.addressed().is_some())?;
     let place = args.order.place(&std::env::temp_dir());
     let profile = Profile::new();
@@ -283,7 +281,7 @@ fn load_share(
         None => None,
         Some(order) => {
             OrderedRows::check(source, order)?;
-            let whole = filtered.is_none() && limited.is_none() && traced.is_none() && marked.is_none();
+            let whole = filtered.is_none() && limited.is_none() && traced.is_none();
             let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
             if args.ddl || args.explain || args.dry_run {
                 reading.index = Some(IndexPlan::new(addressed, order, &place));
