@@ -7,6 +7,7 @@
 //! footer ls FILE                    footer FILE
 //! footer check FILE                 footer --check FILE
 //! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t
+//! bench load IN --grid              bench load IN --table logged,unlogged --pk yes,no --connections '1..16*2'
 //! ```
 //!
 //! All other words stay as they are, so that the parser's messages name what the user typed.
@@ -15,6 +16,9 @@ use std::ffi::{OsStr, OsString};
 
 /// The addresses that need no `--to` before them.
 const SCHEMES: [&str; 4] = ["postgres://", "postgresql://", "crate://", "crates://"];
+
+/// What `bench load --grid` measures: four kinds of tables, each filled over 1 to 16 connections.
+const GRID: [&str; 6] = ["--table", "logged,unlogged", "--pk", "yes,no", "--connections", "1..16*2"];
 
 /// Whether a word is the address of a server.
 pub(crate) fn is_address(word: &str) -> bool {
@@ -33,6 +37,7 @@ pub(crate) fn written_out(words: Vec<OsString>) -> Vec<OsString> {
         Some("gen") => generation(words, command),
         Some("footer") => footer(words, rest),
         Some("load" | "verify") => with_address(words, rest),
+        Some("bench") if words.get(rest).is_some_and(|word| word == "load") => with_grid(words),
         _ => words,
     }
 }
@@ -86,6 +91,14 @@ fn footer(mut words: Vec<OsString>, rest: usize) -> Vec<OsString> {
         Some("ls") => drop(words.remove(rest)),
         Some("check") => words[rest] = "--check".into(),
         _ => {}
+    }
+    words
+}
+
+/// The lists of options for `--grid`.
+fn with_grid(mut words: Vec<OsString>) -> Vec<OsString> {
+    if let Some(grid) = words.iter().position(|word| word == "--grid") {
+        words.splice(grid..=grid, GRID.map(OsString::from));
     }
     words
 }
@@ -194,6 +207,10 @@ mod tests {
             ("sawmill -q gen contacts 1.5M", "sawmill -q gen contacts --rows 1.5M"),
             ("sawmill footer ls a", "sawmill footer a"),
             ("sawmill footer check a --pages", "sawmill footer --check a --pages"),
+            (
+                "sawmill bench load s3://b/t --grid --runs 3",
+                "sawmill bench load s3://b/t --table logged,unlogged --pk yes,no --connections 1..16*2 --runs 3",
+            ),
             ("sawmill load a postgres://h/db/t", "sawmill load a --to postgres://h/db --table t"),
             ("sawmill load a --to postgres://h/db/s.t", "sawmill load a --to postgres://h/db --table s.t"),
             ("sawmill load a --to=postgres://h/db/t -q", "sawmill load a --to postgres://h/db --table t -q"),
@@ -227,6 +244,7 @@ mod tests {
             "sawmill load a --to postgres://h/db --table t",
             "sawmill load a --to postgres://h/db/x --table t",
             "sawmill load a --to host=h --table postgres://x",
+            "sawmill bench gen contacts --grid",
             "sawmill load https://host/a.parquet --to postgres://h/db --table t",
         ] {
             let same = of(line);

@@ -49,6 +49,8 @@ pub struct Postgres {
     /// The columns by which mode upsert matches rows.
     pub(crate) key: Vec<String>,
     pub(crate) on_conflict: OnConflict,
+    /// The columns that say which rows delete, if some do.
+    pub(crate) deletes: Option<Vec<String>>,
     /// Keys, indexes and storage of a new table.
     pub(crate) kind: TableKind,
     pub(crate) strategy: Strategy,
@@ -79,6 +81,7 @@ impl Postgres {
             several: None,
             key: Vec::new(),
             on_conflict: OnConflict::Update,
+            deletes: None,
             kind: TableKind::default(),
             strategy: Strategy::Auto,
             partitions: None,
@@ -150,9 +153,22 @@ impl Postgres {
         self
     }
 
+    /// Lets rows with a true value in the source's last column, [`DELETES`](sawmill_source::DELETES), delete the row of
+    /// their key in mode upsert. `tested` are the columns that decide this; a table that lacks them does not get them.
+    /// Columns are matched by name.
+    pub fn deletes(mut self, tested: &[String]) -> Self {
+        self.deletes = Some(tested.to_vec());
+        self
+    }
+
+    /// Whether rows of the source may delete rows of the table.
+    pub fn has_deletes(&self) -> bool {
+        self.deletes.is_some()
+    }
+
     /// How mode upsert matches rows.
     pub(crate) fn matching(&self) -> Matching<'_> {
-        Matching { key: &self.key, on_conflict: &self.on_conflict }
+        Matching { key: &self.key, on_conflict: &self.on_conflict, deletes: self.has_deletes() }
     }
 
     /// With options, rows that cannot be loaded are rejected instead of ending the load.

@@ -44,6 +44,7 @@
 //! | `columns` | selects and renames columns; finds a common type for the columns of several files |
 //! | `ordered` | rows sorted by time and partition by partition, through an index on disk |
 //! | `limited` | the first rows of a source |
+//! | `traced` | rows that say which file they come from, and whether a condition is true for them |
 //! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
 
 mod columns;
@@ -88,7 +89,7 @@ pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
 pub use parquet_files::united::UnlikeFiles;
 pub use sawmill_profile::{Control, Error, Kind, LOOK, Result};
-pub use traced::{LineageColumns, Traced};
+pub use traced::{DELETES, LineageColumns, Traced};
 pub use units::{
     Facts, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };

@@ -1,7 +1,7 @@
 //! Columns that say where a row comes from.
 
 use clap::Args;
-use sawmill_source::{LineageColumns, Source, Traced};
+use sawmill_source::LineageColumns;
 
 use crate::arguments::target::Destination;
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::error::Error;
 pub(crate) struct LineageArgs {
     /// Write the name of each row's file into this column.
     #[arg(long, value_name = "NAME")]
-    pub file_column: Option<String>,
+    file_column: Option<String>,
     /// Write each row's number in its file, from 0, into this column.
     #[arg(long, value_name = "NAME")]
     row_column: Option<String>,
@@ -27,13 +27,9 @@ impl LineageArgs {
         self.loaded_at_column.is_some()
     }
 
-    /// The source with the columns, if there are any.
-    pub(crate) fn traced<'a>(&self, source: &'a dyn Source) -> Result<Option<Traced<'a>>, Error> {
-        let columns = LineageColumns { file: self.file_column.clone(), row: self.row_column.clone() };
-        match columns.is_empty() {
-            true => Ok(None),
-            false => Ok(Some(Traced::new(source, columns)?)),
-        }
+    /// The columns that the files' rows get.
+    pub(crate) fn columns(&self) -> LineageColumns {
+        LineageColumns { file: self.file_column.clone(), row: self.row_column.clone() }
     }
 
     /// The destination with the columns. Rejects options that contradict each other.

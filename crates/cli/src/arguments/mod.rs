@@ -4,6 +4,7 @@ pub(crate) mod crate_options;
 pub(crate) mod delta;
 pub(crate) mod inputs;
 pub(crate) mod lineage_args;
+pub(crate) mod merge_args;
 pub(crate) mod nested_args;
 pub(crate) mod order_args;
 pub(crate) mod part_arg;

@@ -23,7 +23,7 @@ pub(crate) struct RowArgs {
     limit: Option<u64>,
 }
 
-fn condition(text: &str) -> Result<Condition, String> {
+pub(crate) fn condition(text: &str) -> Result<Condition, String> {
     text.parse().map_err(|error: sawmill_source::Error| error.to_string())
 }
 

@@ -120,6 +120,19 @@ impl Destination {
         }
     }
 
+    /// Lets marked rows delete those of the table. `tested` are the columns that decide on the mark.
+    pub(crate) fn deletes(self, tested: &[String]) -> Self {
+        match self {
+            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.deletes(tested))),
+            other => other,
+        }
+    }
+
+    /// Whether rows of the source may delete rows of the table.
+    pub(crate) fn has_deletes(&self) -> bool {
+        matches!(self, Self::Postgres(postgres) if postgres.has_deletes())
+    }
+
     pub(crate) fn ddl(&self, source: &dyn Source, control: &Control<'_>) -> Result<String, Error> {
         Ok(match self {
             Self::Postgres(postgres) => postgres.ddl(source, control)?,

@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{LoadOptions, LoadReport, Share, Target, load};
-use sawmill_postgres::OnConflict;
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::lineage_args::LineageArgs;
+use crate::arguments::merge_args::MergeArgs;
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::order_args::{self, IndexPlan, OrderArgs, Ordered, ordered};
 use crate::arguments::part_arg::PartArg;
@@ -55,6 +55,7 @@ Examples:
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
   sawmill load /data/trips --to postgres://localhost/db --table trips --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id --newest updated_at
+  sawmill load changes.parquet --to postgres://localhost/db --table trips --mode upsert --key id --newest at --delete-where \"op = 'D'\"
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
   sawmill load /data/trips --to postgres://localhost/db --table trips --file-column source --changed replace
   sawmill load orders.parquet --to postgres://localhost/db --table orders --enums enum
@@ -101,13 +102,8 @@ struct TableLoad {
     /// What to do with the table.
     #[arg(long, value_enum, default_value = "auto")]
     mode: ModeArg,
-    /// The columns by which modes upsert, insert and history find existing rows.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',',
-        required_if_eq_any([("mode", "upsert"), ("mode", "insert"), ("mode", "history")]))]
-    key: Vec<String>,
-    /// In mode upsert, keep of the rows with a key the one with the greatest value in this column, such as updated_at.
-    #[arg(long, value_name = "COLUMN", requires = "key")]
-    newest: Option<String>,
+    #[command(flatten)]
+    merge: MergeArgs,
     /// How to match columns of an existing table.
     #[arg(long, value_enum, default_value = "name")]
     map: MapArg,
@@ -270,8 +266,12 @@ fn load_share(
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
-    let traced = args.lineage.traced(source)?;
+    let traced = args.merge.traced(source, args.lineage.columns(), &args.columns.rename)?;
     let source: &dyn Source = traced.as_ref().map_or(source, |traced| traced);
+    let target = match traced.as_ref().and_then(|traced| traced.tested()) {
+        Some(tested) => target.deletes(tested),
+        None => target,
+    };
     let order = args.order(&target, inputs.addressed().is_some())?;
     let place = args.order.place(&std::env::temp_dir());
     let profile = Profile::new();
@@ -336,21 +336,8 @@ impl TableLoad {
     fn destination(&self, share: Share) -> Result<Destination, Error> {
         let target = self.target.destination(&self.crate_options, &self.effort)?.mode(self.mode.into());
         let target = self.records.of(target);
-        if !matches!(self.mode, ModeArg::Upsert | ModeArg::Insert | ModeArg::History) && !self.key.is_empty()
-        {
-            let advice = "add --mode upsert, insert or history";
-            return Err(Error::usage("--key without --mode upsert", "--key", advice));
-        }
-        let on_conflict = match (&self.newest, self.mode) {
-            (None, ModeArg::Insert) => OnConflict::Keep,
-            (None, ModeArg::History) => OnConflict::History,
-            (None, _) => OnConflict::Update,
-            (Some(column), ModeArg::Upsert) => OnConflict::KeepNewest(column.clone()),
-            (Some(_), _) => {
-                let what = "--newest without --mode upsert";
-                return Err(Error::usage(what, "--newest", "add --mode upsert, or leave it out"));
-            }
-        };
+        let by_position = self.map == MapArg::Position;
+        let target = self.merge.apply(target, self.mode, by_position)?;
         if self.again && matches!(self.mode, ModeArg::Auto | ModeArg::Create) {
             let what = "mode create loads a new table, so there is nothing to load again";
             let advice = "add --mode append, upsert, truncate or replace";
@@ -360,9 +347,9 @@ impl TableLoad {
         let target = if self.takes_lines(&target) { target } else { self.rejects.of(target)? };
         target.reject_locate(self.locate)?;
         target.check_new_names(&self.columns.rename)?;
-        let target = target.by_position(self.map == MapArg::Position).key(&self.key, on_conflict);
+        let target = target.by_position(by_position);
         let others = [
-            (self.map == MapArg::Position, "--map position"),
+            (by_position, "--map position"),
             (self.nested.makes_tables(), "--nested tables"),
             (share != Share::Whole, "a load in parts"),
         ];
@@ -460,7 +447,7 @@ fn load_table(
     let (report, phase) = load_files(source, target.as_target(), options, profile, console, cancel)?;
     reading.ordered = index.map(Ordered::new);
     reading.phases.extend(profile.phases());
-    report::print(table, &report, &phase, &sampler.stop(), reading, console)
+    report::print(table, &report, target.has_deletes(), &phase, &sampler.stop(), reading, console)
 }
 
 /// Loads under a progress bar.

@@ -9,7 +9,7 @@ use sawmill_profile::Profile;
 use sawmill_source::{Control, Source};
 use serde::Serialize;
 
-use super::{reading::Reading, tables};
+use super::{reading::Reading, report::counted, tables};
 use crate::arguments::table_args::PartitionsPlan;
 use crate::arguments::target::Destination;
 use crate::error::Error;
@@ -133,18 +133,20 @@ impl PlannedLoad<'_> {
         console.result(&plan, || {
             let state = match plan.state {
                 LoadState::New => "a new load".to_owned(),
-                LoadState::Resumed => format!("would resume after {} of {} units", plan.units_done, plan.units),
+                LoadState::Resumed => {
+                    format!("would resume after {} of {} units", plan.units_done, plan.units)
+                }
                 LoadState::Complete => "this load is complete already; nothing to do".to_owned(),
             };
             let notes = plan.notes.iter().filter(|note| **note != Note::Route(plan.route.clone()));
             let notes: String = notes.map(|note| format!("{note}\n")).collect();
             let partitions = PartitionsPlan::new(postgres).map(|plan| plan.lines()).unwrap_or_default();
             format!(
-                "{}: {state}\n{} rows in {} units over {} connections\n{}\n{partitions}{}\n{notes}nothing was changed\n",
+                "{}: {state}\n{} in {} over {}\n{}\n{partitions}{}\n{notes}nothing was changed\n",
                 plan.table,
-                phases::thousands(plan.rows),
-                plan.units - plan.units_done,
-                options.degree,
+                counted(plan.rows, "row"),
+                counted(plan.units - plan.units_done, "unit"),
+                counted(options.degree as u64, "connection"),
                 plan.route,
                 escape::message(&plan.copy)
             )
@@ -172,10 +174,6 @@ fn postgres_text(plan: &PostgresPlan<'_>) -> String {
     )
 }
 
-fn counted(count: u64, one: &str) -> String {
-    format!("{} {one}{}", phases::thousands(count), if count == 1 { "" } else { "s" })
-}
-
 fn crate_text(plan: &CrateExplanation) -> String {
     let mut rows = vec![["column", "source", "CrateDB", "over the PostgreSQL wire"].map(str::to_owned)];
     for column in &plan.columns {
@@ -191,14 +189,14 @@ fn crate_text(plan: &CrateExplanation) -> String {
     let changes: String = plan.changes.lines().iter().map(|line| escape::message(line) + "\n").collect();
     let ddl = plan.ddl.as_ref().map(|ddl| format!("\n{};\n", escape::message(ddl))).unwrap_or_default();
     format!(
-        "table {}, mode {:?}\n{} files, {} rows in {} units over {} connections\ntransport {}\ndelivery {}\n\
+        "table {}, mode {:?}\n{}, {} in {} over {}\ntransport {}\ndelivery {}\n\
          requests of at most {} rows and {}; at most {} of encoded rows in memory\n\n{}{}\n\n{}{changes}{ddl}",
         plan.table,
         plan.mode,
-        plan.files,
-        phases::thousands(plan.rows),
-        plan.units,
-        plan.degree,
+        counted(plan.files as u64, "file"),
+        counted(plan.rows, "row"),
+        counted(plan.units as u64, "unit"),
+        counted(plan.degree as u64, "connection"),
         plan.transport,
         plan.delivery,
         phases::thousands(plan.batch_rows as u64),

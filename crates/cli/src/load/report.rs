@@ -48,6 +48,7 @@ pub(super) fn sampled(profile: &Profile) -> Result<Sampler, Error> {
 pub(super) fn print(
     table: &str,
     report: &LoadReport,
+    deletes: bool,
     phase: &PhaseReport,
     over_time: &Timeline,
     reading: &Reading,
@@ -59,11 +60,11 @@ pub(super) fn print(
     let result = LoadResult { table, report, measured };
     console.result(&result, || {
         let ordered = reading.ordered.as_ref().map(|ordered| ordered.line(&reading.phases) + "\n");
-        summary(table, report, phase, &maxima) + &ordered.unwrap_or_default()
+        summary(table, report, deletes, phase, &maxima) + &ordered.unwrap_or_default()
     })
 }
 
-fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxima) -> String {
+fn summary(table: &str, report: &LoadReport, deletes: bool, phase: &PhaseReport, maxima: &Maxima) -> String {
     let mut out = match report.state {
         _ if report.part.is_some() => String::new(),
         LoadState::Complete => {
@@ -133,9 +134,10 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
     let whose = if report.part.is_some() { "content sum of the part" } else { "content sum" };
     out += &format!("{whose} {}", report.content.content_sum);
     if report.verified.is_some() {
-        out += match report.verified_by_key {
-            true => ", verified: the table has each key of the files",
-            false => ", verified: the table holds what the files hold",
+        out += match (report.verified_by_key, deletes) {
+            (_, true) => ", verified: the table has each key that the files keep, and none that they delete",
+            (true, false) => ", verified: the table has each key of the files",
+            (false, false) => ", verified: the table holds what the files hold",
         };
     }
     out + "\n"

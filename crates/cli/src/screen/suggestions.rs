@@ -27,7 +27,7 @@ const OPTIONS: [&[&str]; 22] = [
     &["out", "output", "output-dir", "output-file", "outfile", "dest", "destination", "save-to"],
     &["rows", "limit", "count", "num-rows", "nrows", "records", "max-rows", "n"],
     &["overwrite", "force", "clobber"],
-    &["where", "filter", "query", "sql", "predicate"],
+    &["where", "filter", "predicate"],
     &["to", "url", "uri", "dsn", "database", "db", "connection-string", "host", "dest-uri", "tgt-conn"],
     &["table", "table-name", "dest-table", "tgt-object", "stream"],
     &["primary-key", "pk"],
@@ -57,6 +57,14 @@ const VALUES: [(&str, &str, &str); 7] = [
     ("load", "write-disposition", "--mode"),
 ];
 
+/// Options of other tools for which there is another way: sub-command, their names, the way.
+const WAYS: [(&str, &[&str], &str); 1] = [(
+    "load",
+    &["query", "sql"],
+    "the engine loads the rows of a SELECT in one transaction: sawmill-cluster sql --to URL \"CREATE TABLE pg.TABLE AS \
+     SELECT ... FROM parquet('FILES')\", and INSERT INTO pg.TABLE adds them; --where and --columns need no engine",
+)];
+
 /// Words for a sub-command.
 const COMMANDS: [(&str, &[&str]); 7] = [
     ("load", &["import", "copy", "ingest", "insert", "push", "upload", "sync", "run"]),
@@ -78,7 +86,13 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
                 _ => return error,
             };
             let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
-            if let Some(ours) = option(sub_command, &typed) {
+            let way = WAYS.iter().find(|(name, typed_as, _)| {
+                *name == sub_command.get_name() && typed_as.contains(&typed.as_str())
+            });
+            if let Some((_, _, way)) = way {
+                error.remove(ContextKind::SuggestedArg);
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(*way)]));
+            } else if let Some(ours) = option(sub_command, &typed) {
                 // clap's own suggestion: a name that is spelled alike, or the word as a value.
                 error.remove(ContextKind::Suggested);
                 let usage = sub_command.clone().render_usage();
@@ -170,7 +184,8 @@ mod tests {
         for (line, ours) in [
             ("sawmill load a --threads 4", "'--connections'"),
             ("sawmill load a --overwrite", "'--mode replace'"),
-            ("sawmill load a --query x", "'--where'"),
+            ("sawmill load a --query x", "sawmill-cluster sql --to URL"),
+            ("sawmill verify a --filter x", "'--where'"),
             ("sawmill load a --pk id", "'--primary-key'"),
             ("sawmill load a --merge-key id", "'--key'"),
             ("sawmill gen contacts --output x", "'--out'"),

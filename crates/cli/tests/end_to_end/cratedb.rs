@@ -68,6 +68,13 @@ impl Bench {
         sawmill(self.args("load", file, more))
     }
 
+    /// Plans faults for the next batches over both transports.
+    pub fn faults(&self, faults: impl IntoIterator<Item = Option<Fault>> + Clone) {
+        let standin = self.standin.as_ref().unwrap();
+        standin.faults().plan(faults.clone());
+        standin.pg_faults().plan(faults);
+    }
+
     /// What a statement answers, errors included.
     pub fn sql(&self, statement: &str) -> Value {
         let authority = self.url.split("://").nth(1).unwrap().split('/').next().unwrap();

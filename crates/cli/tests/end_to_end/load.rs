@@ -324,9 +324,10 @@ fn an_upsert_needs_its_key_and_only_an_upsert_has_one() {
     assert_eq!(bench.count("select count(*) from orders"), 500);
     let crate_db =
         ["load", file.to_str().unwrap(), "--to", "crate://127.0.0.1:1", "--table", "t", "--row-key"];
-    for mode in [&["--mode", "truncate"][..], &["--mode", "upsert", "--key", "id"]] {
-        let error = sawmill(crate_db.iter().chain(mode)).fails(2);
-        assert!(error.contains("is for PostgreSQL"), "{error}");
+    for mode in ["truncate", "upsert", "insert", "history"] {
+        let key: &[&str] = if mode == "truncate" { &[] } else { &["--key", "id"] };
+        let error = sawmill([&crate_db[..], &["--mode", mode], key].concat()).fails(2);
+        assert!(error.contains(&format!("mode {mode} is for PostgreSQL")), "{error}");
     }
 }
 

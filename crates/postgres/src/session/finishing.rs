@@ -75,14 +75,14 @@ impl PostgresSession<'_> {
             if self.postgres.mode == Mode::Upsert {
                 let (written, verify) = (&self.written, self.options.verify);
                 let matching = self.postgres.matching();
-                let Merged { rows: merged, closed, without_key, skipped } = blockers::named(&self.postgres.server, connection, control, || {
+                let Merged { rows: merged, closed, without_key, skipped, deleted } = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, matching, verify, control)
                 })?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
                 planned.refuse_converted(connection, &self.table, oid, control)?;
                 let left = total.rows.saturating_sub(merged);
                 self.there_before.store(left, Relaxed);
-                let others = left.saturating_sub(skipped as u64);
+                let others = left.saturating_sub(skipped as u64).saturating_sub(deleted.marked);
                 let why = (others > 0).then(|| match matching.on_conflict {
                     OnConflict::Update if upsert::may_leave(&self.columns, matching) => None,
                     OnConflict::Update => {
@@ -102,15 +102,16 @@ impl PostgresSession<'_> {
                     let versions = format_counted(closed, "version");
                     format!("{versions} were closed: their rows have changed")
                 });
-                let touched = (skipped > 0).then(|| {
-                    let rows = format_counted(skipped as u64, "row");
+                let touched = skipped as u64 + deleted.kept;
+                let touched = (touched > 0).then(|| {
+                    let rows = format_counted(touched, "row");
                     format!("a trigger or a rule of the table skipped or changed {rows}")
                 });
                 let added = (without_key > 0).then(|| {
                     format!("{without_key} rows have a null in the key: they equal no row of the table, and each upsert adds them")
                 });
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
-                    versions.into_iter().chain(touched).chain(why.flatten()).chain(added).collect();
+                    deleted.note(matching.on_conflict).into_iter().chain(versions).chain(touched).chain(why.flatten()).chain(added).collect();
             }
             let old = match self.postgres.mode {
                 Mode::Replace => find(connection, &self.table, control)?,

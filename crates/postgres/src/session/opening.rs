@@ -273,7 +273,8 @@ impl<'a> Opening<'_, 'a> {
                     true => columns::by_position(source.schema(), &existing, table)?,
                 };
                 Matched {
-                    columns: columns::matched(&schema, &existing, table, &postgres.values)
+                    columns: postgres
+                        .matched(&schema, &existing, table)
                         .map_err(|error| self.with_a_way_out(error, &schema, &existing, table))?,
                     not_filled: columns::not_filled(&schema, &existing),
                     changes: ColumnChanges::default(),

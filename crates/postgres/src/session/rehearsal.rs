@@ -3,6 +3,7 @@
 
 use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note, Portion, Remembered, Session};
 use sawmill_pgwire::Connection;
+use sawmill_profile::format_counted;
 use sawmill_source::{Control, Result, Source, columns_of_files};
 use serde::Serialize;
 
@@ -69,9 +70,9 @@ impl Postgres {
         notes.insert(
             0,
             Note::Remark(format!(
-                "{} files are already loaded, {} are not",
-                already.len(),
-                source.files().len() - already.len()
+                "{}, {} already loaded",
+                format_counted((source.files().len() - already.len()) as u64, "new file"),
+                already.len()
             )),
         );
         let named = replaced.iter().filter_map(|file| source.files().get(*file as usize));

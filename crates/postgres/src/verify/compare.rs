@@ -66,7 +66,10 @@ pub(crate) fn compare(
                 .advise("load it first"));
         };
         let table = postgres.table.within(&found.schema);
-        Ok((server, table, columns::read(&connection, found.oid, control)?))
+        let mut existing = columns::read(&connection, found.oid, control)?;
+        // A comparison fills no column: one that the files lack is only named.
+        existing.iter_mut().for_each(|column| column.not_null = false);
+        Ok((server, table, existing))
     };
     let (server, table, existing) = postgres.retried(options.retries, control, look)?;
     let (server, table) = (&server, &table);

@@ -50,7 +50,7 @@ fn check_source<'a>(names: impl Iterator<Item = &'a str>, table: &TableName) -> 
             let what = format!("the source has a column {name:?}, which mode history fills in the table");
             Err(Error::new(Kind::Schema, what)
                 .at(format!("table {table}"))
-                .advise("rename the source's column (--rename), or leave it out (--exclude)"))
+                .advise("rename the source's column (--rename), or name the others (--columns)"))
         }
     }
 }
@@ -119,7 +119,7 @@ pub(crate) fn merge(
     let null = each(&|name| format!("{name} IS NULL"), " OR ");
     let nulls: i64 = value(connection, control, &format!("SELECT count(*) FROM {from} WHERE {null}"), &[])?;
     let listed = quoted.join(", ");
-    let twice = doubled(connection, gathered, &listed, control)?;
+    let twice = doubled(connection, gathered, &listed, "true", control)?;
     let wrong = match (nulls, twice) {
         (0, None) => None,
         (0, Some(twice)) => Some(format!("rows of the source have the same key ({listed}): {twice}")),

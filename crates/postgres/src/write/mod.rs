@@ -2,6 +2,7 @@
 //! tables.
 
 pub(crate) mod binary_copy;
+pub(crate) mod deletes;
 pub(crate) mod destination;
 pub(crate) mod durable;
 pub(crate) mod history;

@@ -213,6 +213,7 @@ impl Postgres {
     /// are named after it.
     pub(crate) fn statements(&self, source: &dyn Source, control: &Control<'_>) -> Result<Vec<String>> {
         let mut new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
+        new.columns = self.without_tested(new.columns);
         self.kind.check(&new.columns, &self.table)?;
         enumerations::find_labels(&mut new, source, &self.values, &LoadOptions::default(), control)?;
         let create = match &self.partitions {

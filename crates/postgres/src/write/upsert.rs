@@ -3,10 +3,11 @@
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Control, DELETES, Error, Kind, Result};
 
 use crate::table::catalogue::value;
 use crate::table::columns::list;
+use crate::write::deletes::{Deleted, Deleting};
 use crate::write::history;
 
 /// The effect of an upsert on a row whose key the table has.
@@ -32,13 +33,15 @@ pub enum OnConflict {
 pub(crate) struct Matching<'a> {
     pub key: &'a [String],
     pub on_conflict: &'a OnConflict,
+    /// Whether marked rows delete.
+    pub deletes: bool,
 }
 
 /// Checks, before a row is sent, that the source has the key's columns and that the table has a unique index
 /// on exactly these, without which the server cannot match rows.
 pub(crate) fn check_key(
     connection: &Connection,
-    Matching { key, on_conflict }: Matching<'_>,
+    Matching { key, on_conflict, .. }: Matching<'_>,
     columns: &[Column],
     oid: u32,
     table: &TableName,
@@ -102,11 +105,13 @@ pub(crate) struct Merged {
     /// Rows that a trigger or a rule skipped or changed. Only counted where a merge leaves rows of the table alone, so
     /// that the number of merged rows does not tell.
     pub skipped: i64,
+    /// What marked rows did.
+    pub deleted: Deleted,
 }
 
-/// Merges the rows of `gathered` into the table and drops it, in the caller's transaction. With `verify` each
-/// row is then looked up in the table: a trigger or a rule may have changed or skipped it. Where the merge leaves rows
-/// of the table alone, this is done whenever the table has one.
+/// Merges the rows of `gathered` into the table, after marked ones have deleted theirs, and drops it, in the caller's
+/// transaction. With `verify` each row is then looked up in the table: a trigger or a rule may have changed or skipped
+/// it. Where the merge leaves rows of the table alone, this is done whenever the table has one.
 ///
 /// # Errors
 /// Errors of the server: two rows of the source with the same key, a violated constraint. With `verify`, rows
@@ -120,6 +125,14 @@ pub(crate) fn merge(
     verify: bool,
     control: &Control<'_>,
 ) -> Result<Merged> {
+    if let OnConflict::KeepNewest(newest) = matching.on_conflict {
+        connection.execute(control, &keep_newest(gathered, newest, matching), &[])?;
+    }
+    let deleted = match matching.deletes {
+        true => Deleting { gathered, table, matching, verify }.apply(connection, control)?,
+        false => Deleted::default(),
+    };
+    let columns = &matching.merged(columns)[..];
     let quoted: Vec<String> = matching.key.iter().map(|name| quote(name)).collect();
     let listed = quoted.join(", ");
     let null = quoted.iter().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
@@ -129,7 +142,7 @@ pub(crate) fn merge(
             (versions.added, versions.closed)
         }
         _ => {
-            let merge = statement(gathered, table, columns, matching, &listed, &null);
+            let merge = statement(gathered, table, columns, matching, &listed);
             let rows = connection.execute(control, &merge, &[]);
             (rows.map_err(|error| same_key(error, connection, gathered, table, &listed, control))?, 0)
         }
@@ -167,12 +180,13 @@ pub(crate) fn merge(
     );
     let without_key = value(connection, control, &without_key, &[&table.quoted()])?;
     connection.batch(control, &format!("DROP TABLE {}", gathered.quoted()))?;
-    Ok(Merged { rows, closed, without_key, skipped })
+    Ok(Merged { rows, closed, without_key, skipped, deleted })
 }
 
 /// Whether a merge leaves rows alone whose keys the table has.
-pub(crate) fn may_leave(columns: &[Column], Matching { key, on_conflict }: Matching<'_>) -> bool {
-    *on_conflict != OnConflict::Update || columns.iter().all(|column| key.contains(&column.name))
+pub(crate) fn may_leave(columns: &[Column], matching: Matching<'_>) -> bool {
+    *matching.on_conflict != OnConflict::Update
+        || matching.merged(columns).iter().all(|column| matching.key.contains(&column.name))
 }
 
 /// Whether triggers or rules of the table may skip or change rows.
@@ -182,48 +196,51 @@ fn has_triggers(connection: &Connection, table: &TableName, control: &Control<'_
     value(connection, control, sql, &[&table.quoted()])
 }
 
-/// The statement that merges the rows of `gathered`. `listed` are the columns of the key, `null` whether one is null.
+/// The statement that merges the rows of `gathered`. `listed` are the columns of the key.
 fn statement(
     gathered: &TableName,
     table: &TableName,
     columns: &[Column],
-    Matching { key, on_conflict }: Matching<'_>,
+    Matching { key, on_conflict, .. }: Matching<'_>,
     listed: &str,
-    null: &str,
 ) -> String {
     let (names, into, from) = (list(columns), table.quoted(), gathered.quoted());
     let updates = columns.iter().filter(|column| !key.contains(&column.name));
     let updates: Vec<String> =
         updates.map(|column| format!("{0} = EXCLUDED.{0}", quote(&column.name))).collect();
     let update = format!("UPDATE SET {}", updates.join(", "));
-    let (rows, action) = match on_conflict {
-        _ if updates.is_empty() => (from, "NOTHING".to_owned()),
-        OnConflict::Update => (from, update),
-        OnConflict::Keep | OnConflict::ReplaceFiles(_) | OnConflict::History => (from, "NOTHING".to_owned()),
+    let action = match on_conflict {
+        _ if updates.is_empty() => "NOTHING".to_owned(),
+        OnConflict::Update => update,
+        OnConflict::Keep | OnConflict::ReplaceFiles(_) | OnConflict::History => "NOTHING".to_owned(),
         OnConflict::KeepNewest(newest) => {
             let newest = quote(newest);
-            let place = free_name("sawmill_place", columns);
-            // A statement updates a row once: the newest row of each key. Rows with a null in the key equal none.
-            let rows = format!(
-                "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY {listed} ORDER BY {newest} DESC NULLS LAST) \
-                 AS {place} FROM {from}) placed WHERE {place} = 1 OR {null}) newest"
-            );
-            let newer = format!(
-                "existing.{newest} IS NULL AND EXCLUDED.{newest} IS NOT NULL OR EXCLUDED.{newest} > existing.{newest}"
-            );
-            (rows, format!("{update} WHERE {newer}"))
+            format!(
+                "{update} WHERE existing.{newest} IS NULL AND EXCLUDED.{newest} IS NOT NULL \
+                 OR EXCLUDED.{newest} > existing.{newest}"
+            )
         }
     };
     format!(
-        "INSERT INTO {into} AS existing ({names}) SELECT {names} FROM {rows} ON CONFLICT ({listed}) DO {action}"
+        "INSERT INTO {into} AS existing ({names}) SELECT {names} FROM {from} ON CONFLICT ({listed}) DO {action}"
     )
 }
 
-/// The name, or one that begins like it, that no column has.
-fn free_name(name: &str, columns: &[Column]) -> String {
-    let names = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name}_{number}")));
-    let is_free = |name: &String| columns.iter().all(|column| column.name != *name);
-    names.into_iter().find(is_free).unwrap_or_default()
+/// The statement that removes from the staging table all but the newest row of each key, since a statement updates a row
+/// once. Of equally new rows a marked one stays. Rows with a null in the key equal none.
+fn keep_newest(gathered: &TableName, newest: &str, matching: Matching<'_>) -> String {
+    let (from, newest) = (gathered.quoted(), quote(newest));
+    let each = |after: &str, between: &str| {
+        matching.key.iter().map(|name| quote(name) + after).collect::<Vec<_>>().join(between)
+    };
+    let mark = if matching.deletes { format!(", {} DESC", quote(DELETES)) } else { String::new() };
+    format!(
+        "DELETE FROM {from} w USING (SELECT ctid AS place, row_number() OVER (PARTITION BY {} \
+           ORDER BY {newest} DESC NULLS LAST{mark}) AS number FROM {from} WHERE {}) ranked \
+         WHERE w.ctid = ranked.place AND ranked.number > 1",
+        each("", ", "),
+        each(" IS NOT NULL", " AND ")
+    )
 }
 
 /// Looks up each gathered row `w` in the table: a row `t` with an equal key that is `as_wanted`. How many there are not,
@@ -294,7 +311,7 @@ fn same_key(
     }
     let twice = connection
         .batch(control, "ROLLBACK")
-        .and_then(|()| doubled(connection, gathered, key, control))
+        .and_then(|()| doubled(connection, gathered, key, "true", control))
         .ok()
         .flatten();
     // A trigger may also violate a cardinality.
@@ -306,15 +323,17 @@ fn same_key(
         )
 }
 
-/// A key that several rows have, as text, and their number.
+/// A key that several rows have, for which the aggregate `with` is true, as text, and their number.
 pub(crate) fn doubled(
     connection: &Connection,
     gathered: &TableName,
     key: &str,
+    with: &str,
     control: &Control<'_>,
 ) -> Result<Option<String>> {
     let sql = format!(
-        "SELECT left(ROW({key})::text, 200), count(*) FROM {} GROUP BY {key} HAVING count(*) > 1 ORDER BY {key} LIMIT 1",
+        "SELECT left(ROW({key})::text, 200), count(*) FROM {} GROUP BY {key} HAVING count(*) > 1 AND {with} \
+         ORDER BY {key} LIMIT 1",
         gathered.quoted()
     );
     let rows = connection.query(control, &sql, &[])?;

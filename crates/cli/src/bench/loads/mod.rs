@@ -39,13 +39,16 @@ Examples:
   sawmill bench load trips.parquet --batch-rows 1024..16384*2 --connections 1,2
   sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --connections 1,2,4,8
   sawmill bench load 'gen:contacts?rows=1M' --connections 1,2
-  sawmill bench load s3://bucket/trips --connections 1,2,4
+  sawmill bench load s3://bucket/trips --grid --html grid.html
   sawmill bench load trips.parquet --mode replace
   sawmill bench load trips.parquet --to crate://localhost:4200 --row-key --connections 1,2,4
   sawmill bench load contacts.parquet --nested tables
   sawmill bench load trips.parquet --strategy direct,staged --partition-by \"month(pickup)\"
   sawmill bench load trips.csv --sort-by pickup --partition-by \"day(pickup)\"
   sawmill bench load trips.parquet --against 'sh -c \"my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE\"'
+
+--grid stands for --table logged,unlogged --pk yes,no --connections 1..16*2: four kinds of tables over 1 to 16
+connections, with a picture in --html.
 
 Each run creates a table, called NAME with numbers after it, and drops it. With --table logged or unlogged, or
 with --pk, the empty table is created before the time starts, and rows are appended. Without --to, a private

@@ -267,7 +267,7 @@ impl Preparing<'_, '_> {
         let create = format!(
             "CREATE TABLE {} AS SELECT {} FROM {} WITH NO DATA",
             staging.quoted(),
-            columns::list(self.columns),
+            self.postgres.gathered(self.columns),
             self.table.quoted()
         );
         self.connection.begin(self.control)?;

@@ -1,0 +1,215 @@
+//! Rows that delete: a mark of the source says which ones, and each removes the row of its key before the others are
+//! merged. In mode history it closes the current version.
+
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use sawmill_loader::{TableName, quote};
+use sawmill_pgcopy::{Column, ColumnType, PgType};
+use sawmill_pgwire::Connection;
+use sawmill_profile::format_counted;
+use sawmill_source::{Control, DELETES, Error, Kind, Result};
+
+use crate::table::catalogue::value;
+use crate::table::columns::{self, TableColumn, list};
+use crate::target::Postgres;
+use crate::write::upsert::{Matching, OnConflict, doubled};
+
+/// The SQL type `boolean`.
+const BOOLEAN: u32 = 16;
+
+impl Postgres {
+    /// The columns that the source fills, matched by name. With deletes the mark is one of them, and columns of their
+    /// condition that the table lacks are left out.
+    pub(crate) fn matched(
+        &self,
+        schema: &Schema,
+        existing: &[TableColumn],
+        table: &TableName,
+    ) -> Result<Arc<Vec<Column>>> {
+        let Some(tested) = &self.deletes else {
+            return columns::matched(schema, existing, table, &self.values);
+        };
+        let has = |name: &str| existing.iter().any(|column| column.name == name);
+        if has(DELETES) {
+            let what = format!("the table has a column {DELETES:?}, whose name the load needs for its mark");
+            return Err(Error::new(Kind::Schema, what)
+                .at(format!("table {table}"))
+                .advise("rename the table's column"));
+        }
+        let names = schema.fields().iter().map(|field| field.name());
+        let names: Vec<String> = names.filter(|name| has(name) || !tested.contains(name)).cloned().collect();
+        let mark = TableColumn {
+            name: DELETES.to_owned(),
+            type_name: "boolean".to_owned(),
+            type_oid: BOOLEAN,
+            modifier: -1,
+            column_type: Some(ColumnType::Plain(PgType::Bool)),
+            read_by_server: None,
+            not_null: false,
+            filled: false,
+            generated: false,
+            numbered: false,
+        };
+        let existing: Vec<TableColumn> = existing.iter().cloned().chain([mark]).collect();
+        columns::matched_of(&names, schema, &existing, table, &self.values)
+    }
+
+    /// The columns of a new table, without the mark and the columns of its condition.
+    pub(crate) fn without_tested(&self, columns: Arc<Vec<Column>>) -> Arc<Vec<Column>> {
+        let Some(tested) = &self.deletes else { return columns };
+        let mut columns = without_mark(&columns);
+        columns.retain(|column| self.key.contains(&column.name) || !tested.contains(&column.name));
+        Arc::new(columns)
+    }
+
+    /// What the table that gathers the rows of an upsert selects from the target, so that it has its types.
+    pub(crate) fn gathered(&self, columns: &[Column]) -> String {
+        match self.deletes.is_some() {
+            true => format!("{}, false AS {}", list(&without_mark(columns)), quote(DELETES)),
+            false => list(columns),
+        }
+    }
+}
+
+impl Matching<'_> {
+    /// The columns that are merged: all but the mark.
+    pub(crate) fn merged(self, columns: &[Column]) -> Vec<Column> {
+        if self.deletes { without_mark(columns) } else { columns.to_vec() }
+    }
+}
+
+fn without_mark(columns: &[Column]) -> Vec<Column> {
+    columns.iter().filter(|column| column.name != DELETES).cloned().collect()
+}
+
+/// What the marked rows did.
+#[derive(Default)]
+pub(crate) struct Deleted {
+    /// Marked rows, the newest of each key.
+    pub marked: u64,
+    /// Rows of the table that they deleted, or versions that they closed.
+    pub rows: u64,
+    /// Rows that are still there: a trigger or a rule kept them.
+    pub kept: u64,
+}
+
+/// A staging table whose marked rows are applied.
+pub(crate) struct Deleting<'r> {
+    pub gathered: &'r TableName,
+    pub table: &'r TableName,
+    pub matching: Matching<'r>,
+    pub verify: bool,
+}
+
+impl Deleting<'_> {
+    /// Deletes the rows of the table that the marked rows name, in the caller's transaction, and then takes these out of
+    /// the staging table. With [`OnConflict::KeepNewest`] it deletes no row that is newer.
+    ///
+    /// # Errors
+    /// A marked row has a null in its key, or shares it with another row; errors of the server. With `verify`, a row that
+    /// is still there.
+    pub(crate) fn apply(&self, connection: &Connection, control: &Control<'_>) -> Result<Deleted> {
+        let (into, from, mark) = (self.table.quoted(), self.gathered.quoted(), quote(DELETES));
+        self.refuse_nulls(connection, control)?;
+        // The newest row of a key is the only one that is left.
+        self.refuse_shared(connection, control)?;
+        let found = format!("w.{mark} AND {}", self.found());
+        let delete = match self.matching.on_conflict {
+            OnConflict::History => format!(
+                "UPDATE {into} t SET valid_to = now(), \"current\" = false FROM {from} w WHERE {found}"
+            ),
+            _ => format!("DELETE FROM {into} t USING {from} w WHERE {found}"),
+        };
+        if *self.matching.on_conflict == OnConflict::History {
+            connection.batch(control, &format!("LOCK TABLE {into} IN SHARE ROW EXCLUSIVE MODE"))?;
+        }
+        let rows = connection.execute(control, &delete, &[])?;
+        // Deferred triggers would put rows back after the comparison.
+        connection.batch(control, "SET CONSTRAINTS ALL IMMEDIATE")?;
+        let still = format!(
+            "SELECT count(*) FROM {from} w WHERE w.{mark} AND EXISTS (SELECT FROM {into} t WHERE {})",
+            self.found()
+        );
+        let kept = value::<i64>(connection, control, &still, &[])? as u64;
+        if self.verify && kept > 0 {
+            let what =
+                format!("a trigger or a rule of the table keeps {} to delete", format_counted(kept, "row"));
+            return Err(Error::new(Kind::Mismatch, what)
+                .at(format!("table {}, {}", self.table, connection.place()))
+                .advise("nothing was merged; a load without --verify deletes the others"));
+        }
+        let marked = connection.execute(control, &format!("DELETE FROM {from} w WHERE w.{mark}"), &[])?;
+        Ok(Deleted { marked, rows, kept })
+    }
+
+    /// The condition that the row `t` of the table is the one that the marked row `w` deletes.
+    fn found(&self) -> String {
+        let same_key =
+            self.key().map(|name| format!("t.{name} = w.{name}")).collect::<Vec<_>>().join(" AND ");
+        match self.matching.on_conflict {
+            OnConflict::History => format!("t.\"current\" AND {same_key}"),
+            OnConflict::KeepNewest(newest) => {
+                let newest = quote(newest);
+                format!("{same_key} AND (t.{newest} IS NULL OR t.{newest} <= w.{newest})")
+            }
+            OnConflict::Update | OnConflict::Keep | OnConflict::ReplaceFiles(_) => same_key,
+        }
+    }
+
+    fn key(&self) -> impl Iterator<Item = String> {
+        self.matching.key.iter().map(|name| quote(name))
+    }
+
+    fn refuse_nulls(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let null = self.key().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
+        let count =
+            format!("SELECT count(*) FROM {} WHERE {} AND ({null})", self.gathered.quoted(), quote(DELETES));
+        match value::<i64>(connection, control, &count, &[])? as u64 {
+            0 => Ok(()),
+            nulls => {
+                let rows = format_counted(nulls, "row");
+                Err(self.refused(&format!("the key of {rows} to delete has a null"), connection))
+            }
+        }
+    }
+
+    fn refuse_shared(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let key = self.key().collect::<Vec<_>>().join(", ");
+        let with = format!("bool_or({})", quote(DELETES));
+        match doubled(connection, self.gathered, &key, &with, control)? {
+            None => Ok(()),
+            Some(twice) => {
+                let what = format!(
+                    "a row to delete and other rows of the source have the same key ({key}): {twice}"
+                );
+                Err(self.refused(&what, connection))
+            }
+        }
+    }
+
+    fn refused(&self, what: &str, connection: &Connection) -> Error {
+        let place = format!("table {}, {}", self.table, connection.place());
+        Error::new(Kind::Value, what).at(place).advise(
+            "forget the load (sawmill load forget); then correct the rows, or name the column that says which row of a key \
+             is the newest (--newest)",
+        )
+    }
+}
+
+impl Deleted {
+    /// The line of the report; none without marked rows.
+    pub(crate) fn note(&self, on_conflict: &OnConflict) -> Option<String> {
+        let &Self { marked, rows, kept } = self;
+        let done = match on_conflict {
+            OnConflict::History => format!("closed {}", format_counted(rows, "version")),
+            _ => format!("deleted {}", format_counted(rows, "row")),
+        };
+        let without = match (marked.saturating_sub(rows).saturating_sub(kept), on_conflict) {
+            (0, _) => "",
+            (_, OnConflict::KeepNewest(_)) => "; it has no row with the other keys, or a newer one",
+            _ => "; it has no row with the other keys",
+        };
+        (marked > 0).then(|| format!("{} {done} of the table{without}", format_counted(marked, "marked row")))
+    }
+}
