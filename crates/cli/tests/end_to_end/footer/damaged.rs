@@ -69,7 +69,7 @@ fn a_negative_size_count_or_place_hides_one_fact_and_never_the_file() {
         view(&fixture(name), &["--chunks", "--row-groups"]).ok();
         view(&fixture(name), &["--check"]).fails(1);
         let convert = ["convert", &path, "--as", "csv", "--out", "-"];
-        let out = sawmill([&convert[..], &["--chunks", "id"]].concat()).ok().out;
+        let out = sawmill([&convert[..], &["--columns", "id"]].concat()).ok().out;
         assert_eq!(out, "id\n0\n1\n2\n3\n4\n5\n", "{name}");
         let error = sawmill(convert).fails(1);
         assert!(error.contains("\"name\" cannot be read: in row group 1 of 3 rows"), "{error}");
