@@ -10,9 +10,9 @@ use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::connect::address::CrateServer;
 use crate::connect::client::{Client, Cluster};
-use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash};
+use crate::encode::encoder::{CrateEncoder, EncodePlan, MAX_BATCH_BYTES};
 use crate::options::{CrateOptions, Timestamps};
-use crate::table::columns::{Column, Key};
+use crate::table::columns::{Column, Key, MAX_TEXT_LENGTH, Plan};
 use crate::table::names::CrateTable;
 
 /// The arrays that a target would send over the PostgreSQL wire for a source's rows: the parameters of each
@@ -60,11 +60,11 @@ pub struct CrateDb {
 impl CrateDb {
     /// Bytes of a batch at most: well below the 104,857,600 of `http.max_content_length`, at which even
     /// one more row of half that size would not go over it.
-    pub const MAX_BATCH_BYTES: usize = 48 * 1024 * 1024;
+    pub const MAX_BATCH_BYTES: usize = MAX_BATCH_BYTES;
     /// Bytes of a batch by default: 20,000 rows of ordinary width stay below it.
     pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
-    /// The schema of the checkpoint tables where none is named. CrateDB takes no `_` at the beginning of a
+    /// The schema of the tables of records where none is named. CrateDB takes no `_` at the beginning of a
     /// name.
     pub const CHECKPOINT_SCHEMA: &str = "sawmill";
 
@@ -141,7 +141,7 @@ impl CrateDb {
         self
     }
 
-    /// The schema of the checkpoint tables, `sawmill` by default.
+    /// The schema of the tables of records, `sawmill` by default.
     pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
         self.checkpoint_schema = schema.into();
         self
@@ -207,19 +207,9 @@ impl CrateDb {
     ) -> Result<Box<dyn BatchEncoder>> {
         let table = self.table()?;
         let columns = crate::table::columns::natural(source.schema(), &self.options, &table)?;
-        let encode = EncodePlan {
-            rows: self.options.request_rows(),
-            bytes: batch_bytes.clamp(4096, Self::MAX_BATCH_BYTES),
-            longest_row: crate::encode::encoder::longest_row(0),
-            columns: by_column,
-            leave_out: false,
-            files: source.files().iter().map(file_hash).collect(),
-            plan: crate::table::columns::Plan {
-                columns,
-                key: self.wished_key(source),
-                longest_text: Some(crate::table::columns::MAX_TEXT_LENGTH),
-            },
-        };
+        let plan = Plan { columns, key: self.wished_key(source), longest_text: Some(MAX_TEXT_LENGTH) };
+        let encode =
+            EncodePlan { columns: by_column, ..EncodePlan::new(&self.options, source, batch_bytes, plan) };
         Ok(Box::new(CrateEncoder::new(Arc::new(encode), crate::encode::bodies::Bodies::new(batch_bytes))))
     }
 

@@ -31,14 +31,16 @@
 //! | module | purpose |
 //! |---|---|
 //! | `engine` | plans units, hands them to workers, counts, verifies |
-//! | `identity` | recognises files by their content, and finds the loads that contain them |
+//! | `history` | finds the loads that contain a source's files, and decides what an append does with these |
+//! | `identity` | recognises files by their content |
 //! | `table` | the table's name, the mode of the load, and the records of loads |
 
 mod engine;
+mod history;
 mod identity;
 mod table;
 
-pub use engine::content_sum::{ContentSum, Tally};
+pub use engine::content_sum::{ContentSum, Sums, Tally};
 pub use engine::load::{
     CHANNEL, LoadOptions, backoff, load, refuse_cut_otherwise, retry_lost, retry_reached,
 };
@@ -53,18 +55,22 @@ pub use engine::target::{
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};
 pub use engine::worker::{received, refusal_error};
+pub use history::append::{Encoding, History, remember};
+pub use history::lookup::{Found, adds_files, mapping_of_files};
+pub use history::opening::{OnRecord, Standing, open};
+pub use history::portion::Portion;
+pub use history::presence::Presence;
+pub use history::record::{LoadRecord, RecordedUnit};
+pub use history::remembered::{AlreadyLoaded, Remembered};
 pub use identity::RecordedFiles;
-pub use identity::earlier;
-pub use identity::earlier::{EarlierLoad, Found};
 pub use identity::load_id::{id_of_names, load_id};
-pub use identity::portion::Portion;
-pub use identity::recheck::Encoders;
-pub use identity::remembered::{AlreadyLoaded, Remembered};
+pub use identity::reading::{Encoders, Reading, Reread};
 pub use table::mode::Mode;
 pub use table::name::{MAX_LENGTH, PART, TableName, check_name, fitted, literal, quote};
 pub use table::prune::{Kept, KeptLoad, Pruned};
 pub use table::records::{FileStatus, Forgotten, LoadFacts, LoadStatus};
 pub use table::rejects::RejectOptions;
 pub use table::schema_change::{
-    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, Widen, WidenedColumn,
+    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, Widen, WidenedColumn, first_file_with,
+    refused_changes, with_ways_out,
 };

@@ -66,7 +66,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// The default schema of the checkpoint tables.
+    /// The default schema of the tables of records.
     pub const CHECKPOINT_SCHEMA: &str = "_sawmill";
 
     /// A new table on a server.
@@ -237,7 +237,7 @@ impl Postgres {
         self.mode.makes_the_table() && self.nested == Nested::Native
     }
 
-    /// Sets the schema of the checkpoint tables, `_sawmill` by default.
+    /// Sets the schema of the tables of records, `_sawmill` by default.
     pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
         self.checkpoint_schema = schema.into();
         self

@@ -7,12 +7,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use sawmill_loader::{ContentSum, Tally};
+use sawmill_loader::{ContentSum, Sums, Tally};
 use serde_json::value::RawValue;
 
 use crate::encode::form::{Form, Member};
 use crate::encode::json;
-use crate::table::columns::Column;
 
 /// Writes one row to `row`, replacing its content; calls `field` with each column's value.
 pub(crate) fn write_row(
@@ -33,63 +32,33 @@ pub(crate) fn write_row(
     Ok(())
 }
 
-/// Sums of rows and, on request, of single columns.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sums {
-    pub whole: Tally,
-    /// One sum per column, over its values; empty unless requested.
-    pub each: Vec<ContentSum>,
+/// Adds one row that the server gave to sums; `row` is scratch.
+pub(crate) fn add_stored(
+    sums: &mut Sums,
+    forms: &[&Form],
+    values: &[&RawValue],
+    row: &mut Vec<u8>,
+) -> Result<(), String> {
+    let Sums { whole, each } = sums;
+    write_row(forms, values, row, |i, bytes| {
+        whole.non_null[i] += u64::from(bytes != b"null");
+        if let Some(sum) = each.get_mut(i) {
+            sum.add(bytes);
+        }
+    })?;
+    whole.rows += 1;
+    whole.content_sum.add(row);
+    Ok(())
 }
 
-impl Sums {
-    /// Empty sums for `columns` columns.
-    pub(crate) fn empty(columns: usize, each_column: bool) -> Self {
-        let each = if each_column { vec![ContentSum::default(); columns] } else { Vec::new() };
-        Self { whole: Tally::empty(columns), each }
+/// Adds the values of one row that the loader wrote, without its row key, to the sums of its columns.
+pub(crate) fn add_written(sums: &mut Sums, values: &[u8]) -> Result<(), String> {
+    let array = [b"[", values, b"]"].concat();
+    let values: Vec<&RawValue> = serde_json::from_slice(&array).map_err(|error| error.to_string())?;
+    for (sum, value) in sums.each.iter_mut().zip(values) {
+        sum.add(value.get().as_bytes());
     }
-
-    /// Adds one row that the server gave; `row` is scratch.
-    pub(crate) fn add_stored(
-        &mut self,
-        forms: &[&Form],
-        values: &[&RawValue],
-        row: &mut Vec<u8>,
-    ) -> Result<(), String> {
-        let Self { whole, each } = self;
-        write_row(forms, values, row, |i, bytes| {
-            whole.non_null[i] += u64::from(bytes != b"null");
-            if let Some(sum) = each.get_mut(i) {
-                sum.add(bytes);
-            }
-        })?;
-        whole.rows += 1;
-        whole.content_sum.add(row);
-        Ok(())
-    }
-
-    /// Adds the values of one row that the loader wrote, without its row key, to the sums of its columns.
-    pub(crate) fn add_written(&mut self, values: &[u8]) -> Result<(), String> {
-        let array = [b"[", values, b"]"].concat();
-        let values: Vec<&RawValue> = serde_json::from_slice(&array).map_err(|error| error.to_string())?;
-        for (sum, value) in self.each.iter_mut().zip(values) {
-            sum.add(value.get().as_bytes());
-        }
-        Ok(())
-    }
-
-    /// Adds the rows of another sum.
-    pub(crate) fn merge(&mut self, other: &Sums) {
-        self.whole.add(&other.whole);
-        for (mine, theirs) in self.each.iter_mut().zip(&other.each) {
-            mine.merge(*theirs);
-        }
-    }
-
-    /// Names of the columns whose values differ, as multisets.
-    pub(crate) fn differing(&self, other: &Sums, columns: &[Column]) -> Vec<String> {
-        let pairs = self.each.iter().zip(&other.each).zip(columns);
-        pairs.filter(|((a, b), _)| a != b).map(|(_, column)| column.name.clone()).collect()
-    }
+    Ok(())
 }
 
 /// The tally of a single sent row; `row` holds its values without the row key.

@@ -12,14 +12,18 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use sawmill_loader::{BatchEncoder, Block, Mark, Marks, Refusal, Tally};
 use sawmill_pgcopy::Fault;
-use sawmill_source::{ROW_IN_GROUP, Result, SourceFile, Unit};
+use sawmill_source::{ROW_IN_GROUP, Result, Source, SourceFile, Unit};
 
 use crate::encode::bodies::Bodies;
 use crate::encode::json::{write_hex, write_int};
 use crate::encode::json_column::JsonColumn;
 use crate::encode::unnest::{ArrayColumn, beside_json};
+use crate::options::CrateOptions;
 use crate::table::columns::{Column, Key, Plan};
 use crate::table::crate_type::CrateType;
+
+/// Bytes of a request at most; see [`CrateDb::MAX_BATCH_BYTES`](crate::CrateDb::MAX_BATCH_BYTES).
+pub(crate) const MAX_BATCH_BYTES: usize = 48 * 1024 * 1024;
 
 /// The settings that all encoders of a load share.
 #[derive(Clone, Debug)]
@@ -38,6 +42,22 @@ pub(crate) struct EncodePlan {
     pub leave_out: bool,
     /// Hash of each file's identity, for the row key.
     pub files: Vec<u64>,
+}
+
+impl EncodePlan {
+    /// How a source's rows are encoded for requests of this size, row by row and with an error for what cannot be
+    /// represented.
+    pub(crate) fn new(options: &CrateOptions, source: &dyn Source, bytes: usize, plan: Plan) -> Self {
+        Self {
+            rows: options.request_rows(),
+            bytes: bytes.clamp(4096, MAX_BATCH_BYTES),
+            longest_row: longest_row(0),
+            columns: false,
+            leave_out: false,
+            files: source.files().iter().map(file_hash).collect(),
+            plan,
+        }
+    }
 }
 
 /// The identity of a file in row keys: name, length and footer.
@@ -150,7 +170,7 @@ impl CrateEncoder {
         if let Some(keys) = keys.first_mut() {
             for row in rows {
                 let mut digits = itoa::Buffer::new();
-                keys.push_text(&self.key, digits.format(places.of((row - base) as usize)).as_bytes());
+                keys.push_text(&self.key, digits.format(places.number((row - base) as usize)).as_bytes());
             }
         }
         for ((array, column), planned) in columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()) {
@@ -202,7 +222,7 @@ impl<'b> Places<'b> {
         }
     }
 
-    fn of(&self, row: usize) -> u64 {
+    fn number(&self, row: usize) -> u64 {
         match self {
             Self::From(first) => first + row as u64,
             Self::Each(places) => places.get(row).map_or(0, |place| *place as u64),
@@ -211,7 +231,7 @@ impl<'b> Places<'b> {
 
     /// The same from the unit's first row on: a row is never before the place that units count for it.
     fn in_unit(&self, row: usize, first_row: u64) -> u32 {
-        u32::try_from(self.of(row).saturating_sub(first_row)).unwrap_or(u32::MAX)
+        u32::try_from(self.number(row).saturating_sub(first_row)).unwrap_or(u32::MAX)
     }
 }
 
@@ -246,7 +266,7 @@ impl BatchEncoder for CrateEncoder {
         }
         for row in 0..batch.num_rows() {
             let start = self.body.len();
-            if let Err((i, fault)) = self.write_row(&bound, row, places.of(row)) {
+            if let Err((i, fault)) = self.write_row(&bound, row, places.number(row)) {
                 self.body.truncate(start);
                 if !encode.leave_out {
                     return Err(refusal(row, i, &fault));

@@ -9,22 +9,40 @@ mod stored;
 mod tables;
 mod units;
 
-use sawmill_loader::{EarlierLoad, LoadFacts, RecordedFiles, Tally};
+use std::ops::Deref;
+
+use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result};
 use serde_json::{Value, json};
 
-use crate::connect::client::Client;
+use crate::connect::client::{Answer, Client};
+use crate::records::lease::lease_name;
 use crate::records::shape::Shape;
 use crate::table::names::quote;
 pub(crate) use stored::{ago, by_time};
 use stored::{now, stored, stored_stamps};
 pub(crate) use units::UnitRecord;
 
-/// The checkpoint tables.
+/// The tables of records.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
     schema: String,
     retries: u32,
+}
+
+/// The records, as one client reads and writes them.
+pub(crate) struct Records<'c> {
+    checkpoints: &'c Checkpoints,
+    client: &'c mut Client,
+    control: &'c Control<'c>,
+}
+
+impl Deref for Records<'_> {
+    type Target = Checkpoints;
+
+    fn deref(&self) -> &Checkpoints {
+        self.checkpoints
+    }
 }
 
 /// The progress of a load.
@@ -56,65 +74,40 @@ impl State {
 
 /// A load's row.
 #[derive(Clone, Debug)]
-pub(crate) struct LoadRecord {
-    pub id: String,
+pub(crate) struct LoadRow {
+    pub load: LoadRecord,
+    /// The table, with its schema.
+    pub target: String,
     pub state: State,
-    pub unit_rows: u64,
-    pub files: RecordedFiles,
     /// Rows of the table as they were counted: before the load as long as it is under way, at its end when it
     /// is complete.
     pub rows: u64,
-    /// The table's earlier content, if rows are appended and will be verified.
-    pub before: Option<Tally>,
     /// The options that decide how the load stores rows and creates its table.
     pub shape: Shape,
     /// Runs that have begun, this one included: tags begin with their number.
     pub runs: u64,
-    /// How the load was run.
-    pub facts: LoadFacts,
-}
-
-impl LoadRecord {
-    /// Rows that the table had before the load; 0 if they gather in a separate table.
-    pub(crate) fn rows_before(&self) -> u64 {
-        if self.state == State::Loading { self.rows } else { 0 }
-    }
-}
-
-/// A load as [`crate_status`](crate::crate_status) shows it.
-#[derive(Clone, Debug)]
-pub(crate) struct RecordedLoad {
-    pub id: String,
-    pub target: String,
-    pub mode: String,
-    pub state: State,
-    pub files: Vec<String>,
-    pub fingerprints: Vec<String>,
-    pub facts: LoadFacts,
-    /// Moments by the clock of the loader, UTC, RFC 3339.
+    /// Moments by the clock of the loader, UTC, RFC 3339; `completed` is `None` until then.
     pub begun: String,
     pub completed: Option<String>,
     /// Requests whose rows were counted when the load ended; `None` for loads without tags.
     pub audited: Option<u64>,
 }
 
-/// An earlier load into the same table.
-pub(crate) struct LoadIntoTable {
-    pub load: EarlierLoad,
-    /// The table's row count when the load was complete.
-    pub rows: u64,
-    /// When the load was complete; `None` if it is not.
-    pub completed: Option<String>,
-    /// As of [`LoadRecord::shape`].
-    pub shape: Shape,
-    /// The columns of the table that it fills; empty if that is not recorded.
-    pub filled: Vec<String>,
-}
+impl LoadRow {
+    /// Rows that the table had before the load; 0 if they gather in a separate table.
+    pub(crate) fn rows_before(&self) -> u64 {
+        if self.state == State::Loading { self.rows } else { 0 }
+    }
 
-fn record_is_gone(client: &Client) -> Error {
-    Error::new(Kind::Changed, "the record of the load is gone")
-        .at(client.place())
-        .advise("another command forgot the load (sawmill load forget) while it ran: load again")
+    /// The lease that a run of the load holds.
+    pub(crate) fn lease_name(&self) -> String {
+        lease_name(&self.target, &self.load.mode, &self.load.id)
+    }
+
+    /// The columns of the table that the load fills; empty if that is not recorded.
+    pub(crate) fn filled(&self) -> &[String] {
+        &self.load.facts.filled
+    }
 }
 
 impl Checkpoints {
@@ -131,129 +124,116 @@ impl Checkpoints {
         format!("{}.{}", quote(&self.schema), quote(name))
     }
 
-    pub(crate) fn run(
-        &self,
-        client: &mut Client,
-        statement: &str,
-        arguments: &[Value],
-        control: &Control<'_>,
-    ) -> Result<crate::connect::client::Answer> {
-        client.sql(statement, arguments, self.retries, control)
+    /// The records, for a client.
+    pub(crate) fn on<'c>(&'c self, client: &'c mut Client, control: &'c Control<'_>) -> Records<'c> {
+        Records { checkpoints: self, client, control }
+    }
+}
+
+impl Records<'_> {
+    /// Runs a statement.
+    pub(super) fn run(&mut self, statement: &str, arguments: &[Value]) -> Result<Answer> {
+        self.client.sql(statement, arguments, self.checkpoints.retries, self.control)
+    }
+
+    pub(super) fn control(&self) -> &Control<'_> {
+        self.control
+    }
+
+    /// Makes all rows of a table of records visible.
+    pub(super) fn refresh(&mut self, table: &str) -> Result<()> {
+        let refresh = format!("REFRESH TABLE {}", self.table(table));
+        self.run(&refresh, &[]).map(drop)
+    }
+
+    /// Changes the row of one load.
+    ///
+    /// # Errors
+    /// The row is gone.
+    fn update(&mut self, id: &str, set: &str, mut values: Vec<Value>) -> Result<()> {
+        let statement = format!("UPDATE {} SET {set} WHERE \"load_id\" = ?", self.table("loads"));
+        values.push(json!(id));
+        match self.run(&statement, &values)?.count()? {
+            1 => Ok(()),
+            _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
+                .at(self.client.place())
+                .advise("another command forgot the load (sawmill load forget) while it ran: load again")),
+        }
     }
 
     /// Writes a load's row and removes what an earlier load of the same name has left.
-    pub(crate) fn begin(
-        &self,
-        client: &mut Client,
-        record: &LoadRecord,
-        [target, mode, mapping]: [&str; 3],
-        control: &Control<'_>,
-    ) -> Result<()> {
-        self.delete(client, "load_id", &record.id, control)?;
+    pub(crate) fn begin(&mut self, row: &LoadRow) -> Result<()> {
+        let load = &row.load;
+        self.delete("load_id", &load.id)?;
         let statement = format!(
             "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\", \"facts\") \
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             self.table("loads")
         );
         let arguments = [
-            json!(record.id),
-            json!(target),
-            json!(mode),
-            json!(record.state.name()),
-            json!(record.unit_rows),
-            json!(record.files.names),
-            json!(record.files.fingerprints),
-            json!(record.rows),
-            json!(record.before.as_ref().map(|tally| stored(tally).to_string())),
-            json!(now()),
-            stored_stamps(&record.files),
-            json!(mapping),
-            json!(json!(record.shape).to_string()),
-            json!(record.runs),
-            json!(record.facts.to_text()),
+            json!(load.id),
+            json!(row.target),
+            json!(load.mode),
+            json!(row.state.name()),
+            json!(load.unit_rows),
+            json!(load.files.names),
+            json!(load.files.fingerprints),
+            json!(row.rows),
+            json!(load.before.as_ref().map(|tally| stored(tally).to_string())),
+            json!(row.begun),
+            stored_stamps(&load.files),
+            json!(load.mapping),
+            json!(json!(row.shape).to_string()),
+            json!(row.runs),
+            json!(load.facts.to_text()),
         ];
-        self.run(client, &statement, &arguments, control)?;
-        Ok(())
+        self.run(&statement, &arguments).map(drop)
     }
 
     /// Records the files' current stamps of the file system.
-    pub(crate) fn set_stamps(
-        &self,
-        client: &mut Client,
-        id: &str,
-        files: &RecordedFiles,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn set_stamps(&mut self, id: &str, files: &RecordedFiles) -> Result<()> {
         let statement = format!("UPDATE {} SET \"stamps\" = ? WHERE \"load_id\" = ?", self.table("loads"));
-        self.run(client, &statement, &[stored_stamps(files), json!(id)], control)?;
-        Ok(())
+        self.run(&statement, &[stored_stamps(files), json!(id)]).map(drop)
     }
 
     /// Records that another run of a load begins, before it sends anything.
-    pub(crate) fn set_runs(
-        &self,
-        client: &mut Client,
-        id: &str,
-        runs: u64,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let statement = format!("UPDATE {} SET \"runs\" = ? WHERE \"load_id\" = ?", self.table("loads"));
-        match self.run(client, &statement, &[json!(runs), json!(id)], control)?.count()? {
-            1 => Ok(()),
-            _ => Err(record_is_gone(client)),
-        }
+    pub(crate) fn set_runs(&mut self, id: &str, runs: u64) -> Result<()> {
+        self.update(id, "\"runs\" = ?", vec![json!(runs)])
     }
 
     /// Records the progress of a load, the number of rows counted in the table, and how many requests an audit has found
     /// whole.
     pub(crate) fn set_state(
-        &self,
-        client: &mut Client,
+        &mut self,
         id: &str,
         state: State,
         (rows, audited): (u64, Option<u64>),
         (total, facts): (&Tally, &LoadFacts),
-        control: &Control<'_>,
     ) -> Result<()> {
-        let statement = format!(
-            "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ?, \"audited\" = ?, \
-             \"facts\" = ? WHERE \"load_id\" = ?",
-            self.table("loads")
-        );
-        let completed = (state == State::Complete).then(now);
-        let arguments = [
+        let set = "\"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ?, \"audited\" = ?, \"facts\" = ?";
+        let values = vec![
             json!(state.name()),
             json!(rows),
             json!(total.content_sum.to_string()),
-            json!(completed),
+            json!((state == State::Complete).then(now)),
             json!(audited),
             json!(facts.to_text()),
-            json!(id),
         ];
-        match self.run(client, &statement, &arguments, control)?.count()? {
-            1 => Ok(()),
-            _ => Err(record_is_gone(client)),
-        }
+        self.update(id, set, values)
     }
 
     /// Removes loads with their units: one load, or all loads into a table. Returns the number of loads.
-    pub(crate) fn delete(
-        &self,
-        client: &mut Client,
-        column: &str,
-        value: &str,
-        control: &Control<'_>,
-    ) -> Result<u64> {
+    pub(crate) fn delete(&mut self, column: &str, value: &str) -> Result<u64> {
+        self.refresh("loads")?;
+        self.refresh("units")?;
         let (loads, units) = (self.table("loads"), self.table("units"));
-        self.run(client, &format!("REFRESH TABLE {loads}"), &[], control)?;
-        self.run(client, &format!("REFRESH TABLE {units}"), &[], control)?;
         let statement = format!("SELECT \"load_id\" FROM {loads} WHERE {} = ?", quote(column));
-        let found = self.run(client, &statement, &[json!(value)], control)?.all::<(String,)>()?;
+        let found = self.run(&statement, &[json!(value)])?.all::<(String,)>()?;
         let mut ids: Vec<String> = found.into_iter().map(|(id,)| id).collect();
         let forgotten = ids.len() as u64;
         if column == "load_id" && ids.is_empty() {
             let left = format!("SELECT count(*) FROM {units} WHERE \"load_id\" = ?");
-            let left = self.run(client, &left, &[json!(value)], control)?.all::<(u64,)>()?;
+            let left = self.run(&left, &[json!(value)])?.all::<(u64,)>()?;
             if left.first().is_some_and(|(count,)| *count == 0) {
                 return Ok(0);
             }
@@ -261,32 +241,20 @@ impl Checkpoints {
         }
         for id in ids {
             for table in [&units, &loads] {
-                self.run(
-                    client,
-                    &format!("DELETE FROM {table} WHERE \"load_id\" = ?"),
-                    &[json!(id)],
-                    control,
-                )?;
+                self.run(&format!("DELETE FROM {table} WHERE \"load_id\" = ?"), &[json!(id)])?;
             }
         }
-        for table in [&units, &loads] {
-            self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
-        }
+        self.refresh("units")?;
+        self.refresh("loads")?;
         Ok(forgotten)
     }
 
     /// Removes the records of all loads into a table except one. The rows of the others are gone with the table
     /// that this load has replaced.
-    pub(crate) fn delete_others(
-        &self,
-        client: &mut Client,
-        target: &str,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        for other in self.of_table(client, target, control)? {
+    pub(crate) fn delete_others(&mut self, target: &str, id: &str) -> Result<()> {
+        for other in self.of_table(target)? {
             if other.load.id != id {
-                self.delete(client, "load_id", &other.load.id, control)?;
+                self.delete("load_id", &other.load.id)?;
             }
         }
         Ok(())

@@ -7,8 +7,8 @@ use sawmill_loader::Forgotten;
 use sawmill_source::{Control, Result};
 
 use crate::connect::client::{Client, Cluster};
-use crate::records::checkpoint::{Checkpoints, State};
-use crate::records::lease::{Lease, lease_name};
+use crate::records::checkpoint::{Checkpoints, LoadRow};
+use crate::records::lease::Lease;
 use crate::table::catalogue::exists;
 use crate::target::CrateDb;
 
@@ -27,15 +27,15 @@ pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>
     let mut client = Client::new(&cluster, false);
     let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, RETRIES);
     let mut forgotten = Forgotten::default();
-    let recorded = checkpoints.exist(&mut client, control)?;
+    let recorded = checkpoints.on(&mut client, control).exist()?;
     // The leases keep other runs from loading into the table until the records are gone.
     let mut leases = Vec::new();
     if recorded {
-        checkpoints.create(&mut client, control)?;
-        let loads = checkpoints.all(&mut client, control)?.into_iter();
-        let unfinished = loads.filter(|load| load.target == target && load.state != State::Complete);
-        let names = unfinished.map(|load| lease_name(&target, &load.mode, &load.id));
-        let names: BTreeSet<String> = names.chain([target.clone()]).collect();
+        let mut records = checkpoints.on(&mut client, control);
+        records.create()?;
+        let loads = records.of_table(&target)?;
+        let unfinished = loads.iter().filter(|row| !row.load.complete).map(LoadRow::lease_name);
+        let names: BTreeSet<String> = unfinished.chain([target.clone()]).collect();
         for name in names {
             leases.push(Lease::take(&checkpoints, &cluster, &name, control)?);
         }
@@ -51,9 +51,10 @@ pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>
         forgotten.table_dropped = true;
     }
     if recorded {
-        forgotten.loads = checkpoints.delete(&mut client, "target", &target, control)?;
+        let mut records = checkpoints.on(&mut client, control);
+        forgotten.loads = records.delete("target", &target)?;
         drop(leases);
-        checkpoints.drop_if_empty(&mut client, control)?;
+        records.drop_if_empty()?;
     }
     Ok(forgotten)
 }

@@ -19,7 +19,7 @@ use sawmill_profile::{Profile, spawn};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::connect::client::{Client, Cluster};
-use crate::records::checkpoint::Checkpoints;
+use crate::records::checkpoint::{Checkpoints, Records};
 use owner::Owner;
 pub(crate) use table::LEASES;
 
@@ -45,19 +45,14 @@ pub(crate) fn lease_name(table: &str, mode: &str, load: &str) -> String {
 }
 
 /// The leases whose holder is alive.
-pub(crate) fn alive(
-    checkpoints: &Checkpoints,
-    client: &mut Client,
-    names: Vec<String>,
-    control: &Control<'_>,
-) -> Result<HashSet<String>> {
+pub(crate) fn alive(records: &mut Records<'_>, names: Vec<String>) -> Result<HashSet<String>> {
     let mut alive = HashSet::new();
     let mut doubtful = Vec::new();
-    if !checkpoints.have(&[LEASES], client, control)? {
+    if !records.have(&[LEASES])? {
         return Ok(alive);
     }
     for name in names {
-        match checkpoints.leases(client, &name, control)?.into_iter().next_back() {
+        match records.leases(&name)?.into_iter().next_back() {
             Some(held) if !held.owner.as_ref().is_some_and(Owner::is_gone) => match &held.owner {
                 Some(owner) if owner.is_here() => drop(alive.insert(name)),
                 _ => doubtful.push((name, held)),
@@ -67,10 +62,10 @@ pub(crate) fn alive(
     }
     let end = Instant::now() + SIGN;
     while !doubtful.is_empty() && Instant::now() < end {
-        control.sleep(LOOK)?;
+        records.control().sleep(LOOK)?;
         for at in (0..doubtful.len()).rev() {
             let (name, seen) = &doubtful[at];
-            let now = checkpoints.leases(client, name, control)?.into_iter().next_back();
+            let now = records.leases(name)?.into_iter().next_back();
             if now.as_ref().is_some_and(|now| (now.number, now.beat) == (seen.number, seen.beat)) {
                 continue;
             }
@@ -198,6 +193,7 @@ fn follow(
     control: &Control<'_>,
 ) -> Result<i64> {
     let mut client = Client::new(cluster, false);
+    let mut records = checkpoints.on(&mut client, control);
     let busy = |held: &Held| {
         let who = held.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
         Error::new(Kind::Busy, format!("another run is loading {name}{who}"))
@@ -206,7 +202,7 @@ fn follow(
     };
     let (mut seen, mut looks) = (None, 0);
     loop {
-        let last = checkpoints.leases(&mut client, name, control)?.into_iter().next_back();
+        let last = records.leases(name)?.into_iter().next_back();
         let is_first = last.is_none();
         let free = match last {
             None => 0,
@@ -232,9 +228,9 @@ fn follow(
             }
         };
         let text = serde_json::to_string(owner).unwrap_or_default();
-        if checkpoints.insert_lease(&mut client, name, free + 1, &text, control)? {
+        if records.insert_lease(name, free + 1, &text)? {
             if !is_first {
-                checkpoints.delete_leases(&mut client, name, free + 1, control)?;
+                records.delete_leases(name, free + 1)?;
             }
             return Ok(free + 1);
         }
@@ -249,8 +245,9 @@ impl Holder {
     }
 
     fn is_ours(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        let next = self.checkpoints.lease_owner(client, &self.name, self.number + 1, control)?;
-        let own = self.checkpoints.lease_owner(client, &self.name, self.number, control)?;
+        let mut records = self.checkpoints.on(client, control);
+        let next = records.lease_owner(&self.name, self.number + 1)?;
+        let own = records.lease_owner(&self.name, self.number)?;
         let own = own.and_then(|text| serde_json::from_str::<Owner>(&text).ok());
         Ok(next.is_none() && own.as_ref() == Some(&self.owner))
     }
@@ -272,13 +269,14 @@ impl Holder {
                 self.lost.store(true, Relaxed);
                 return;
             }
+            let mut records = self.checkpoints.on(&mut client, &control);
             if self.over.load(Relaxed) {
                 // If the lease cannot be given back, another run takes it over as after a kill.
-                let _ = self.checkpoints.delete_lease(&mut client, &self.name, self.number, &control);
+                let _ = records.delete_lease(&self.name, self.number);
                 return;
             }
             beat += 1;
-            if self.checkpoints.beat(&mut client, (&self.name, self.number), beat, &control).is_ok() {
+            if records.beat(&self.name, self.number, beat).is_ok() {
                 *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = began;
             }
         }

@@ -2,8 +2,8 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod forget;
+pub(crate) mod history;
 pub(crate) mod lease;
 pub(crate) mod prune;
-pub(crate) mod remembered;
 pub(crate) mod shape;
 pub(crate) mod status;

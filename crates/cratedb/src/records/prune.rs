@@ -31,7 +31,7 @@ pub fn crate_prune(
     if dry_run || pruned.removed.is_empty() {
         return Ok(pruned);
     }
-    checkpoints.create(&mut client, control)?;
+    checkpoints.on(&mut client, control).create()?;
     for load in pruned.removed.clone() {
         // The lease keeps others from starting the load before its record is deleted.
         let name = lease_name(&load.table, &load.mode, &load.load_id);
@@ -42,7 +42,7 @@ pub fn crate_prune(
                 let now = read(&mut client, &checkpoints, &|table| table == load.table, control)?;
                 let is_gone = now.iter().any(|now| now.load_id == load.load_id && !now.table_exists);
                 if is_gone {
-                    checkpoints.delete(&mut client, "load_id", &load.load_id, control)?;
+                    checkpoints.on(&mut client, control).delete("load_id", &load.load_id)?;
                 }
                 is_gone
             }
@@ -51,6 +51,6 @@ pub fn crate_prune(
             pruned.keep_changed(&load.load_id);
         }
     }
-    checkpoints.drop_if_empty(&mut client, control)?;
+    checkpoints.on(&mut client, control).drop_if_empty()?;
     Ok(pruned)
 }

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::encode::form::Form;
-use crate::options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps};
+use crate::options::CrateOptions;
 use crate::table::columns::Plan;
 
 /// Hashes of the stored form of values and table, and the options that decide it.
@@ -57,37 +58,19 @@ impl Shape {
     }
 }
 
+/// The name of an option's value.
+fn word(value: &impl Serialize) -> String {
+    json!(value).as_str().unwrap_or_default().to_owned()
+}
+
 /// The options that decide how values are stored.
 fn of_values(options: &CrateOptions) -> Vec<(&'static str, String)> {
-    let timestamps = match options.timestamps {
-        Timestamps::Error => "error",
-        Timestamps::Truncate => "truncate",
-        Timestamps::Text => "text",
-        Timestamps::Bigint => "bigint",
-    };
-    let dates = match options.dates {
-        Dates::Timestamp => "timestamp",
-        Dates::Text => "text",
-    };
-    let times = match options.times {
-        Times::Text => "text",
-        Times::Bigint => "bigint",
-    };
-    let binary = match options.binary {
-        Binary::Base64 => "base64",
-        Binary::Hex => "hex",
-    };
-    let objects = match options.objects {
-        Objects::Strict => "strict",
-        Objects::Dynamic => "dynamic",
-        Objects::Ignored => "ignored",
-    };
     vec![
-        ("--timestamps", timestamps.to_owned()),
-        ("--dates", dates.to_owned()),
-        ("--times", times.to_owned()),
-        ("--binary", binary.to_owned()),
-        ("--objects", objects.to_owned()),
+        ("--timestamps", word(&options.timestamps)),
+        ("--dates", word(&options.dates)),
+        ("--times", word(&options.times)),
+        ("--binary", word(&options.binary)),
+        ("--objects", word(&options.objects)),
     ]
 }
 
@@ -97,12 +80,8 @@ fn of_table(options: &CrateOptions) -> Vec<(&'static str, String)> {
     let list = |names: &[String]| if names.is_empty() { NOT_GIVEN.to_owned() } else { names.join(",") };
     let given = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_GIVEN.to_owned());
     let with: Vec<String> = options.with.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let long_text = match options.long_text {
-        LongText::Error => "error",
-        LongText::Noindex => "noindex",
-    };
     vec![
-        ("--long-text", long_text.to_owned()),
+        ("--long-text", word(&options.long_text)),
         ("--primary-key", list(&options.primary_key)),
         ("--row-key", given(&options.row_key)),
         ("--partition-by", given(&options.partition_by)),

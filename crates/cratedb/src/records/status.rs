@@ -7,9 +7,8 @@ use sawmill_source::{Control, Result};
 
 use crate::connect::address::CrateServer;
 use crate::connect::client::{Client, Cluster};
-use crate::records::checkpoint::{Checkpoints, State};
+use crate::records::checkpoint::{Checkpoints, LoadRow};
 use crate::records::lease;
-use crate::records::lease::lease_name;
 use crate::table::catalogue;
 use crate::table::names::CrateTable;
 
@@ -62,43 +61,44 @@ pub(super) fn read(
         let gathered = tables.iter().filter_map(CrateTable::gathers_for);
         tables.iter().cloned().chain(gathered).any(|table| table.to_string() == target)
     };
-    if checkpoints.exist(client, control)? {
-        let recorded = checkpoints.all(client, control)?;
-        let recorded = recorded.into_iter().filter(|load| is_meant(&load.target)).collect::<Vec<_>>();
-        let unfinished = recorded.iter().filter(|load| load.state != State::Complete);
-        let names = unfinished.map(|load| lease_name(&load.target, &load.mode, &load.id));
-        let running = lease::alive(checkpoints, client, names.collect(), control)?;
-        for load in recorded {
-            let units = checkpoints.units(client, &load.id, control)?;
-            let complete = load.state == State::Complete;
+    let mut records = checkpoints.on(client, control);
+    if records.exist()? {
+        // The latest first.
+        let recorded = records.all()?.into_iter().rev();
+        let recorded = recorded.filter(|row| is_meant(&row.target)).collect::<Vec<_>>();
+        let unfinished = recorded.iter().filter(|row| !row.load.complete);
+        let running = lease::alive(&mut records, unfinished.map(LoadRow::lease_name).collect())?;
+        for row in recorded {
+            let units = records.units(&row.load.id)?;
             let of_file = |file: u32| {
-                let units = units.iter().filter(|(key, _)| key.file == file).map(|(_, unit)| unit);
+                let units = units.iter().filter(|(key, _)| key.file == file).map(|(_, unit)| &unit.rows);
                 units
                     .fold((0, 0), |(rows, rejected), unit| (rows + unit.tally.rows, rejected + unit.rejected))
             };
-            let files = (0..).zip(load.files.into_iter().zip(&load.fingerprints));
+            let files = (0..).zip(row.load.files.names.iter().zip(&row.load.files.fingerprints));
             let files = files.map(|(file, (name, print))| {
                 let (rows, rejected) = of_file(file);
-                FileStatus::new(name, print, rows, rejected)
+                FileStatus::new(name.clone(), print, rows, rejected)
             });
-            let files = files.collect();
-            if !complete && load.mode != "append" {
-                gathering.insert(load.target.clone());
+            let files: Vec<FileStatus> = files.collect();
+            let complete = row.load.complete;
+            if !complete && row.load.mode != "append" {
+                gathering.insert(row.target.clone());
             }
             loads.push(LoadStatus {
-                table_exists: exist(&load.target),
-                rejected: units.values().map(|unit| unit.rejected).sum(),
-                facts: load.facts,
-                running: !complete && running.contains(&lease_name(&load.target, &load.mode, &load.id)),
-                table: load.target,
-                mode: load.mode,
+                table_exists: exist(&row.target),
+                rejected: units.values().map(|unit| unit.rows.rejected).sum(),
+                running: !complete && running.contains(&row.lease_name()),
+                facts: row.load.facts,
+                table: row.target,
+                mode: row.load.mode,
                 files,
-                begun: load.begun,
-                completed: load.completed,
+                begun: row.begun,
+                completed: row.completed,
                 units: units.len() as u64,
-                audited_batches: load.audited.filter(|_| complete),
-                rows: units.values().map(|unit| unit.tally.rows).sum(),
-                load_id: load.id,
+                audited_batches: row.audited.filter(|_| complete),
+                rows: units.values().map(|unit| unit.rows.tally.rows).sum(),
+                load_id: row.load.id,
             });
         }
     }

@@ -92,7 +92,7 @@ impl CrateSession<'_> {
     }
 
     /// Removes the records of units that are sent again.
-    fn forget_units(
+    pub(super) fn forget_units(
         &self,
         units: &BTreeSet<UnitKey>,
         client: &mut Client,
@@ -101,11 +101,12 @@ impl CrateSession<'_> {
         if units.is_empty() {
             return Ok(());
         }
-        let (writers, checkpoints) = (&self.writers, &self.writers.checkpoints);
-        let recorded = checkpoints.units(client, &writers.load_id, control)?;
+        let (writers, id) = (&self.writers, &self.writers.load_id);
+        let mut records = writers.checkpoints.on(client, control);
+        let recorded = records.units(id)?;
         for unit in units {
-            checkpoints.delete_unit(client, &writers.load_id, *unit, control)?;
-            writers.rejected.fetch_sub(recorded.get(unit).map_or(0, |unit| unit.rejected), Relaxed);
+            records.delete_unit(id, *unit)?;
+            writers.rejected.fetch_sub(recorded.get(unit).map_or(0, |unit| unit.rows.rejected), Relaxed);
         }
         Ok(())
     }
@@ -126,13 +127,14 @@ impl CrateSession<'_> {
         self.compare(rows, total)?;
         self.loaded.store(total.rows, Relaxed);
         let counted = (rows, Some(tags.last_audited()));
-        checkpoints.set_state(client, id, State::Placing, counted, (total, &self.facts()), control)?;
+        checkpoints.on(client, control).set_state(id, State::Placing, counted, (total, &self.facts()))?;
         drop_column(client, &from, &tags.column, retries, control)?;
         // Nothing can arrive any more, so this count is final.
         self.compare(self.read_back(&from).count(client, control)?, total)?;
         self.place(&from, client, control)?;
-        checkpoints.delete_others(client, &self.table.to_string(), id, control)?;
-        checkpoints.set_state(client, id, State::Complete, counted, (total, &self.facts()), control)
+        let mut records = checkpoints.on(client, control);
+        records.delete_others(&self.table.to_string(), id)?;
+        records.set_state(id, State::Complete, counted, (total, &self.facts()))
     }
 
     /// The table has exactly the rows that were acknowledged.

@@ -17,7 +17,6 @@ use crate::connect::client::Client;
 use crate::encode::encoder::EncodePlan;
 use crate::table::columns::Key;
 use crate::verify::equal_rows::{Equal, Place, equal_rows};
-use crate::verify::read_source::ReadSource;
 
 impl CrateSession<'_> {
     /// The units of equal rows if more than one of the rows counted as sent. Deletes their records; the writers
@@ -56,13 +55,7 @@ impl CrateSession<'_> {
                 Some((place, kept, key)) => Err(self.equal_row(place, kept, &key, total.rows - rows)),
             };
         }
-        let checkpoints = &writers.checkpoints;
-        let recorded = checkpoints.units(&mut client, &writers.load_id, control)?;
-        for unit in &units {
-            checkpoints.delete_unit(&mut client, &writers.load_id, *unit, control)?;
-            let rejected = recorded.get(unit).map_or(0, |unit| unit.rejected);
-            writers.rejected.fetch_sub(rejected, Relaxed);
-        }
+        self.forget_units(&units, &mut client, control)?;
         Ok(units.into_iter().collect())
     }
 
@@ -74,8 +67,8 @@ impl CrateSession<'_> {
     fn equal_rows(&self, control: &Control<'_>) -> Result<Vec<Equal>> {
         let encode = Arc::new(EncodePlan { columns: false, ..EncodePlan::clone(&self.encode) });
         let Key::Own(names) = &self.encode.plan.key else { return Ok(Vec::new()) };
-        let (source, options, unit_rows) = (self.source, self.options, self.record.unit_rows);
-        equal_rows(&ReadSource { source, encode: &encode, options, unit_rows, control }, names)
+        let (source, options, unit_rows) = (self.source, self.options, self.record.load.unit_rows);
+        equal_rows(source, &encode, (options, unit_rows), names, control)
     }
 
     /// The error of a row that is equal to one that is kept; `count` rows are like that.

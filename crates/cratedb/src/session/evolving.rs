@@ -5,13 +5,16 @@
 //! that it started with. CrateDB does not change the type of a column.
 
 use arrow_schema::Field;
-use sawmill_loader::{AddedColumn, ColumnChanges, LoadOptions, Mode, NewColumns, NullColumn, Widen};
+use sawmill_loader::{
+    AddedColumn, ColumnChanges, LoadOptions, Mode, NewColumns, NullColumn, Widen, first_file_with,
+    refused_changes, with_ways_out,
+};
 use sawmill_source::{Control, Error, Kind, Result, Source, columns_of_files};
 
 use crate::connect::client::Client;
 use crate::encode::form;
 use crate::options::LongText;
-use crate::records::checkpoint::{Checkpoints, State};
+use crate::records::checkpoint::Checkpoints;
 use crate::session::planned::existing_plan;
 use crate::table::catalogue;
 use crate::table::columns::{Plan, Purpose};
@@ -45,13 +48,13 @@ impl CrateDb {
         let retries = options.retries;
         let (found, primary) = existing_plan(self, source, client, table, retries, control, Purpose::Follow)?;
         let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
-        checkpoints.create(client, control)?;
+        checkpoints.on(client, control).create()?;
         let id = self.id_of(source, table, &found.key);
-        let record = checkpoints.find(client, &id, control)?.filter(|record| !record.facts.filled.is_empty());
-        if let Some(record) = record {
-            let goes_on = match record.state {
-                State::Complete => !options.again && record.files.changed(source.files()).is_empty(),
-                _ => !checkpoints.units(client, &id, control)?.is_empty(),
+        let record = checkpoints.on(client, control).find(&id)?.map(|row| row.load);
+        if let Some(record) = record.filter(|record| !record.facts.filled.is_empty()) {
+            let goes_on = match record.complete {
+                true => !options.again && record.files.changed(source.files()).is_empty(),
+                false => !checkpoints.on(client, control).units(&id)?.is_empty(),
             };
             if goes_on {
                 let purpose = Purpose::GoOn(&record.facts.filled);
@@ -124,9 +127,7 @@ impl Following {
             format!("column {:?} of the table is not in {}, and is NOT NULL", null.name, null.first)
         }));
         if !refused.is_empty() {
-            return Err(Error::new(Kind::Schema, refused.join("; "))
-                .at(format!("table {table}"))
-                .advise("allow the change, change the table, or leave the columns out (--columns a,b)"));
+            return Err(refused_changes(&refused, table));
         }
         let statement =
             (!actions.is_empty()).then(|| format!("ALTER TABLE {} {}", table.quoted(), actions.join(", ")));
@@ -144,16 +145,9 @@ fn absent(
     let is_written =
         |column: &&Existing| !column.filled && crate_db.options.row_key.as_ref() != Some(&column.name);
     let names = existing.iter().filter(is_written).map(|column| &column.name);
-    let lacking = |name: &String| {
-        let has = |columns: &arrow_schema::SchemaRef| columns.index_of(name).is_ok();
-        let lacking = source
-            .files()
-            .iter()
-            .filter(|file| !file.columns.as_ref().map_or_else(|| has(source.schema()), has));
-        let (first, files) = (lacking.clone().next()?, lacking.count() as u64);
-        Some(NullColumn { name: name.clone(), files, first: first.name.clone() })
-    };
-    names.chain(added.iter().map(|column| &column.name)).filter_map(lacking).collect()
+    let in_all = |name: &String| source.schema().index_of(name).is_ok();
+    let names = names.chain(added.iter().map(|column| &column.name));
+    names.filter_map(|name| NullColumn::new(name, source, in_all(name))).collect()
 }
 
 /// The type of a new column, and how it is stored.
@@ -170,21 +164,14 @@ fn definition(
     let layout = Layout { objects: options.objects, plain_text: options.long_text == LongText::Noindex };
     match form::natural(field, options) {
         Ok((crate_type, _)) => Ok((crate_type.ddl(layout), crate_type.text_storage(layout))),
-        Err(what) => Err(format!("column {name:?} of {}: {what}", has_it(source, name))),
+        Err(what) => Err(format!("column {name:?} of {}: {what}", first_file_with(source, name))),
     }
 }
 
 fn way_to_add(source: &dyn Source, field: &Field, type_name: &str) -> String {
     let (name, has) = (field.name(), field.data_type());
-    let of = has_it(source, name);
+    let of = first_file_with(source, name);
     format!("column {name:?} ({has}) of {of} is not in the table; --schema-change add adds it as {type_name}")
-}
-
-/// The first file that has a column.
-fn has_it<'s>(source: &'s dyn Source, name: &str) -> &'s str {
-    let has = |columns: &arrow_schema::SchemaRef| columns.index_of(name).is_ok();
-    let file = source.files().iter().find(|file| file.columns.as_ref().is_none_or(has));
-    file.map(|file| file.name.as_str()).unwrap_or_default()
 }
 
 /// The error for columns that do not fit, with the change of the table that would let them.
@@ -213,11 +200,5 @@ pub(super) fn with_a_way_out(
                 .to_owned(),
         );
     }
-    match ways.is_empty() {
-        true => error,
-        false => {
-            let advice = format!("{}; or {}", ways.join("; "), error.advice());
-            error.advise(advice)
-        }
-    }
+    with_ways_out(error, &ways)
 }

@@ -245,7 +245,7 @@ impl CrateSession<'_> {
         }
         self.finish(total, control)?;
         let (writers, mut client) = (&self.writers, Client::new(&self.cluster, false));
-        writers.checkpoints.delete(&mut client, "load_id", &writers.load_id, control)?;
+        writers.checkpoints.on(&mut client, control).delete("load_id", &writers.load_id)?;
         Ok(self.counted().unwrap_or(total.rows))
     }
 
@@ -282,7 +282,7 @@ impl CrateSession<'_> {
             client.sql(&format!("DROP TABLE IF EXISTS {}", gathered.quoted()), &[], 0, control)?;
         }
         let checkpoints = self.writers.checkpoints.at_once();
-        checkpoints.delete(&mut client, "load_id", &self.writers.load_id, control)?;
+        checkpoints.on(&mut client, control).delete("load_id", &self.writers.load_id)?;
         Ok(is_placed)
     }
 }

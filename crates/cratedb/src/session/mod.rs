@@ -27,12 +27,12 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 use crate::connect::client::{Client, Cluster};
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
-use crate::records::checkpoint::{LoadRecord, State};
+use crate::records::checkpoint::{LoadRow, State};
 use crate::session::prepare::not_summed_up;
 use crate::table::columns::Key;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
-use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
+use crate::verify::read_back::{OfFiles, ReadBack};
 use crate::verify::table::encode_source;
 use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::Chosen;
@@ -54,7 +54,7 @@ pub(crate) struct CrateSession<'a> {
     encode: Arc<EncodePlan>,
     bodies: Arc<Bodies>,
     writers: Arc<WriterPlan>,
-    record: LoadRecord,
+    record: LoadRow,
     /// When this run began.
     started: Instant,
     state: LoadState,
@@ -78,14 +78,8 @@ pub(crate) struct CrateSession<'a> {
 
 impl CrateSession<'_> {
     fn read_back<'s>(&'s self, table: &'s CrateTable) -> ReadBack<'s> {
-        ReadBack {
-            cluster: &self.cluster,
-            table,
-            columns: &self.encode.plan.columns,
-            of_files: self.own_rows(),
-            key: paging_key(&self.encode.plan.key, &self.primary),
-            retries: self.options.retries,
-        }
+        let (plan, retries) = ((&self.encode.plan, self.primary.as_slice()), self.options.retries);
+        ReadBack { of_files: self.own_rows(), ..ReadBack::new(&self.cluster, table, plan, retries) }
     }
 
     /// How this load's rows are distinguished from others in the table: by the row key of an append.
@@ -115,7 +109,7 @@ impl Session for CrateSession<'_> {
     }
 
     fn unit_rows(&self) -> u64 {
-        self.record.unit_rows
+        self.record.load.unit_rows
     }
 
     fn done(&self) -> &HashMap<UnitKey, Tally> {
@@ -130,12 +124,12 @@ impl Session for CrateSession<'_> {
     }
 
     fn recorded_files(&self) -> &RecordedFiles {
-        &self.record.files
+        &self.record.load.files
     }
 
     fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()> {
         let mut client = Client::new(&self.cluster, false);
-        self.writers.checkpoints.set_stamps(&mut client, &self.writers.load_id, files, control)
+        self.writers.checkpoints.on(&mut client, control).set_stamps(&self.writers.load_id, files)
     }
 
     fn starts_anew(&self) -> bool {
@@ -179,7 +173,7 @@ impl Session for CrateSession<'_> {
         let table = self.gathered();
         let mut target = self.read_back(&table).run(control)?;
         let row_key = matches!(self.encode.plan.key, Key::Row(_));
-        let alone = self.crate_db.mode != Mode::Append || row_key && self.record.before.is_none();
+        let alone = self.crate_db.mode != Mode::Append || row_key && self.record.load.before.is_none();
         if !alone {
             target = target.minus(&self.before_without_ours(target.rows, expected.rows)?);
         }
@@ -196,18 +190,18 @@ impl Session for CrateSession<'_> {
         }
         // The differing columns are only known if the table holds nothing else and all rows are in.
         if !verification.matches() && alone && self.rejected() == 0 {
-            let unit_rows = self.record.unit_rows;
+            let unit_rows = self.record.load.unit_rows;
             let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;
             let target = self.read_back(&table).sums(true, control)?;
-            verification.differing = source.differing(&target, &self.encode.plan.columns);
+            let names = self.encode.plan.columns.iter().map(|column| &column.name);
+            verification.differing = source.differing(&target, names);
         }
         verification.into_result(&format!("table {}, {}", self.table, self.cluster.server))
     }
 
     fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
         let mut client = Client::new(&self.cluster, false);
-        let checkpoints = &self.writers.checkpoints;
-        let id = &self.writers.load_id;
+        let (checkpoints, id) = (&self.writers.checkpoints, &self.writers.load_id);
         if let Some(tags) = &self.writers.tags {
             return self.finish_tagged(tags, total, &mut client, control);
         }
@@ -215,25 +209,20 @@ impl Session for CrateSession<'_> {
         let rows = self.count_all(&mut client, total, control)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
-            checkpoints.set_state(
-                &mut client,
-                id,
-                State::Placing,
-                (rows, None),
-                (total, &self.facts()),
-                control,
-            )?;
+            let (placing, run) = (State::Placing, (total, &self.facts()));
+            checkpoints.on(&mut client, control).set_state(id, placing, (rows, None), run)?;
             self.place(&self.written, &mut client, control)?;
         }
+        let mut records = checkpoints.on(&mut client, control);
         if self.writers.gathers {
-            checkpoints.delete_others(&mut client, &self.table.to_string(), id, control)?;
+            records.delete_others(&self.table.to_string(), id)?;
         }
-        checkpoints.set_state(&mut client, id, State::Complete, (rows, None), (total, &self.facts()), control)
+        records.set_state(id, State::Complete, (rows, None), (total, &self.facts()))
     }
 
     fn column_changes(&self) -> ColumnChanges {
         match self.state {
-            LoadState::New => self.record.facts.columns.clone(),
+            LoadState::New => self.record.load.facts.columns.clone(),
             LoadState::Resumed | LoadState::Complete => ColumnChanges::default(),
         }
     }
@@ -308,7 +297,7 @@ impl Session for CrateSession<'_> {
 impl CrateSession<'_> {
     /// How the load was run, up to now.
     fn facts(&self) -> LoadFacts {
-        let facts = &self.record.facts;
+        let facts = &self.record.load.facts;
         let command = self.options.command.as_deref().or(facts.command.as_deref());
         let run = turns::now().saturating_duration_since(self.started);
         LoadFacts { filled: facts.filled.clone(), ..LoadFacts::new(command, facts.columns.clone()) }
@@ -331,7 +320,7 @@ impl CrateSession<'_> {
     /// and the load has inserted or found `total`.
     fn before_without_ours(&self, now: u64, total: u64) -> Result<Tally> {
         let place = format!("table {}", self.table);
-        let Some(before) = &self.record.before else { return Err(not_summed_up(&place)) };
+        let Some(before) = &self.record.load.before else { return Err(not_summed_up(&place)) };
         let found = self.writers.before.rows() + self.there_before.rows;
         match (self.came_since(now, before.rows, total), self.writers.before.tally()) {
             (0, Some(ours)) => Ok(before.minus(&self.there_before).minus(&ours)),

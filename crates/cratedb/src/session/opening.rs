@@ -14,9 +14,9 @@ use super::transport::{choose_transport, which_tells_rows};
 use crate::connect::client::{Client, Cluster};
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::EncodePlan;
-use crate::records::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State, UnitRecord};
+use crate::records::checkpoint::{Checkpoints, LoadRow, UnitRecord};
+use crate::records::history::sharing_files;
 use crate::records::lease::{Lease, lease_name};
-use crate::records::remembered::sharing_files;
 use crate::records::shape::Shape;
 use crate::session::prepare::{Preparing, filled};
 use crate::table::columns::{Key, Plan, Purpose};
@@ -44,7 +44,7 @@ impl<'a> CrateSession<'a> {
                 .at(format!("table {}", crate_db.table()?))
                 .advise("leave --part out: one process loads the files, over --connections connections"));
         }
-        let mut opening = Opening::of(crate_db, source, options, control)?;
+        let mut opening = Opening::new(crate_db, source, options, control)?;
         let lease = opening.take_lease()?;
         let chosen = opening.transport()?;
         let decided = opening.decide()?;
@@ -120,7 +120,7 @@ struct Opening<'a, 'o> {
 
 /// Whether the load is new, resumed or complete, and where its rows go.
 struct Decided {
-    record: LoadRecord,
+    record: LoadRow,
     state: LoadState,
     /// Rows of a complete load's table.
     counted: Option<u64>,
@@ -131,7 +131,7 @@ struct Decided {
 
 impl<'a, 'o> Opening<'a, 'o> {
     /// Connects; rejects sources, tables and servers with which the load cannot be.
-    fn of(
+    fn new(
         crate_db: &'a CrateDb,
         source: &'a dyn Source,
         options: &'a LoadOptions,
@@ -189,11 +189,11 @@ impl<'a, 'o> Opening<'a, 'o> {
 
     /// Makes the tables of records, and keeps other runs out.
     fn take_lease(&mut self) -> Result<Lease> {
-        self.checkpoints.create(&mut self.client, self.control)?;
+        self.checkpoints.on(&mut self.client, self.control).create()?;
         let name = lease_name(&self.table.to_string(), self.crate_db.mode.name(), &self.id);
         let lease = Lease::take(&self.checkpoints, &self.cluster, &name, self.control)?;
         // A command that forgets the last load may have removed the tables before the lease was taken.
-        self.checkpoints.create(&mut self.client, self.control)?;
+        self.checkpoints.on(&mut self.client, self.control).create()?;
         Ok(lease)
     }
 
@@ -202,8 +202,8 @@ impl<'a, 'o> Opening<'a, 'o> {
     fn transport(&mut self) -> Result<Result<Chosen>> {
         let chosen = choose_transport(self.crate_db, &self.cluster, &self.plan.key, self.control);
         if let Err(error) = &chosen {
-            let record = self.checkpoints.find(&mut self.client, &self.id, self.control)?;
-            if record.is_none_or(|record| record.state != State::Complete) {
+            let row = self.checkpoints.on(&mut self.client, self.control).find(&self.id)?;
+            if row.is_none_or(|row| !row.load.complete) {
                 return Err(error.clone());
             }
         }
@@ -254,11 +254,11 @@ impl<'a, 'o> Opening<'a, 'o> {
         let Decided { record, state, written, placed, .. } = decided;
         let mut units = match state {
             LoadState::New => HashMap::new(),
-            _ => self.checkpoints.units(&mut self.client, &self.id, self.control)?,
+            _ => self.checkpoints.on(&mut self.client, self.control).units(&self.id)?,
         };
         let tags = match &self.plan.key {
             Key::Tags(column) if !placed => {
-                let begun = Begun { checkpoints: &self.checkpoints, record, state: *state, written };
+                let begun = Begun { checkpoints: &self.checkpoints, row: record, state: *state, written };
                 begun.tags(column, &mut units, &mut self.client, self.options.retries, self.control)?
             }
             _ => None,
@@ -271,7 +271,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         match (&self.plan.key, state) {
             (Key::Row(_), LoadState::Resumed | LoadState::Complete) => {
                 let target = self.table.to_string();
-                let loads = self.checkpoints.of_table(&mut self.client, &target, self.control)?;
+                let loads = self.checkpoints.on(&mut self.client, self.control).of_table(&target)?;
                 Ok(is_shared(&loads, self.source, &self.mapping, record))
             }
             _ => Ok(false),
@@ -309,7 +309,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             rejects: rejects.map(|path| Rejects::open(path, resumed)).transpose()?,
             max_rejects: options.max_rejects.unwrap_or(u64::MAX),
             gzip: options.gzip,
-            unit_rows: record.unit_rows,
+            unit_rows: record.load.unit_rows,
             files: self.source.files().to_vec(),
             rejected: AtomicU64::new(rejected),
             ..WriterPlan::of_table(&self.cluster, written, (plan, encode), recorded)
@@ -340,20 +340,20 @@ impl EarlierUnits {
         let mut there_before = Tally::empty(columns);
         units.values().filter_map(|unit| unit.there_before.as_ref()).for_each(|rows| there_before.add(rows));
         Self {
-            rejected: units.values().map(|unit| unit.rejected).sum(),
-            refused: WithoutRefused::refused(units.iter()),
+            rejected: units.values().map(|unit| unit.rows.rejected).sum(),
+            refused: WithoutRefused::refused(units.iter().map(|(key, unit)| (key, &unit.rows))),
             there_before,
-            done: units.into_iter().map(|(key, unit)| (key, unit.tally)).collect(),
+            done: units.into_iter().map(|(key, unit)| (key, unit.rows.tally)).collect(),
         }
     }
 }
 
 /// Whether other loads inserted other rows of the same files since the load began; or earlier, if the load did not
 /// record the sum at its start.
-fn is_shared(loads: &[LoadIntoTable], source: &dyn Source, mapping: &str, record: &LoadRecord) -> bool {
+fn is_shared(loads: &[LoadRow], source: &dyn Source, mapping: &str, record: &LoadRow) -> bool {
     // In the order in which they began.
-    let own = loads.iter().position(|into| into.load.id == record.id);
+    let own = loads.iter().position(|row| row.load.id == record.load.id);
     let (before, since) = loads.split_at(own.unwrap_or(0));
-    let shares = |loads| sharing_files(loads, source, mapping, &record.id).next().is_some();
-    shares(since) || record.before.is_none() && shares(before)
+    let shares = |loads| sharing_files(loads, source, mapping, &record.load.id).next().is_some();
+    shares(since) || record.load.before.is_none() && shares(before)
 }

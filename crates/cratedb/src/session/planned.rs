@@ -8,7 +8,7 @@ use sawmill_source::{Control, Error, Kind, Result, Source};
 use tokio_postgres::types::Type;
 
 use crate::connect::client::Client;
-use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
+use crate::encode::encoder::{EncodePlan, longest_row};
 use crate::encode::unnest;
 use crate::options::LongText;
 use crate::session::evolving;
@@ -117,13 +117,10 @@ pub(super) fn encode_plan(
     (by_column, head): (bool, usize),
 ) -> EncodePlan {
     EncodePlan {
-        rows: crate_db.options.request_rows(),
-        bytes: options.batch_bytes.clamp(4096, CrateDb::MAX_BATCH_BYTES),
         longest_row: longest_row(head),
         columns: by_column,
         leave_out: crate_db.options.rejects.is_some(),
-        files: source.files().iter().map(file_hash).collect(),
-        plan: plan.clone(),
+        ..EncodePlan::new(&crate_db.options, source, options.batch_bytes, plan.clone())
     }
 }
 

@@ -3,18 +3,18 @@
 mod append;
 mod gather;
 
-use sawmill_loader::{ColumnChanges, EarlierLoad, LoadFacts, LoadOptions, RecordedFiles, Tally};
+use sawmill_loader::{ColumnChanges, LoadFacts, LoadOptions, LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::CrateDb;
 use crate::connect::client::Client;
-use crate::records::checkpoint::{Checkpoints, LoadRecord, State};
+use crate::records::checkpoint::{Checkpoints, LoadRow, Records};
 use crate::records::shape::Shape;
 use crate::session::insertion::statement_run;
 use crate::table::catalogue;
 use crate::table::columns::Plan;
 use crate::table::names::{CrateTable, quote};
-use crate::verify::read_back::{ReadBack, paging_key};
+use crate::verify::read_back::ReadBack;
 
 pub(crate) use append::{loaded_with_other_options, not_summed_up};
 
@@ -49,9 +49,9 @@ pub(crate) fn filled(plan: &Plan) -> Vec<String> {
 
 impl Preparing<'_> {
     /// Refuses to go on with other columns than those that the load began with.
-    fn refuse_other_columns(&self, record: &LoadRecord) -> Result<()> {
-        let began = &record.facts.filled;
-        if began.is_empty() || *began == filled(self.plan) {
+    fn refuse_other_columns(&self, row: &LoadRow) -> Result<()> {
+        let began = row.filled();
+        if began.is_empty() || began == filled(self.plan) {
             return Ok(());
         }
         let what = format!("the load began with the columns {}", began.join(", "));
@@ -65,15 +65,15 @@ impl Preparing<'_> {
         Ok(self.read_back(table).count(&mut client, self.control)? == 0)
     }
 
-    fn refuse_other_options(&self, record: &LoadRecord) -> Result<()> {
-        match self.shape.differs_from(&record.shape) {
+    fn refuse_other_options(&self, row: &LoadRow) -> Result<()> {
+        match self.shape.differs_from(&row.shape) {
             None => Ok(()),
             Some(differs) => Err(self.unfinished(Some(&differs), None)),
         }
     }
 
     /// The error for rows of an unfinished load that this one cannot continue.
-    fn unfinished(&self, differs: Option<&str>, begun: Option<&EarlierLoad>) -> Error {
+    fn unfinished(&self, differs: Option<&str>, begun: Option<&LoadRecord>) -> Error {
         let what = match (differs, begun) {
             (Some(differs), _) => format!("an unfinished load of these files has other options: {differs}"),
             (None, Some(begun)) => format!(
@@ -91,14 +91,7 @@ impl Preparing<'_> {
     }
 
     fn read_back<'a>(&'a self, table: &'a CrateTable) -> ReadBack<'a> {
-        ReadBack {
-            cluster: &self.client.cluster,
-            table,
-            columns: &self.plan.columns,
-            of_files: None,
-            key: paging_key(&self.plan.key, self.primary),
-            retries: self.options.retries,
-        }
+        ReadBack::new(&self.client.cluster, table, (self.plan, self.primary), self.options.retries)
     }
 
     fn count(&mut self, table: &CrateTable) -> Result<u64> {
@@ -108,32 +101,41 @@ impl Preparing<'_> {
         Ok(rows)
     }
 
-    fn record(&self, before: Option<Tally>) -> LoadRecord {
-        LoadRecord {
+    fn record(&self, before: Option<Tally>) -> LoadRow {
+        let load = LoadRecord {
             id: self.id.to_owned(),
-            state: State::Loading,
+            mode: self.crate_db.mode.name().to_owned(),
             unit_rows: self.options.unit_rows.max(1),
             files: RecordedFiles::new(self.source.files()),
-            rows: 0,
             before,
-            shape: self.shape.clone(),
+            mapping: self.mapping.to_owned(),
             facts: LoadFacts {
                 filled: filled(self.plan),
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
             },
-            // Late rows of an earlier statement must not arrive under the tags of this one.
-            runs: if self.crate_db.of_statement { statement_run() } else { 1 },
-        }
+            ..LoadRecord::default()
+        };
+        let row = LoadRow::new(load, self.table.to_string(), self.shape.clone());
+        // Late rows of an earlier statement must not arrive under the tags of this one.
+        if self.crate_db.of_statement { LoadRow { runs: statement_run(), ..row } } else { row }
     }
 
-    fn write_record(&mut self, record: &LoadRecord) -> Result<()> {
-        let target = self.table.to_string();
-        let words = [target.as_str(), self.crate_db.mode.name(), self.mapping];
-        self.checkpoints.begin(self.client, record, words, self.control)
+    fn records(&mut self) -> Records<'_> {
+        self.checkpoints.on(self.client, self.control)
     }
 
-    fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
-        record.files.refuse_changed(self.source.files()).map_err(|error| error.at(self.place()))
+    /// The record of this load.
+    fn recorded(&mut self) -> Result<Option<LoadRow>> {
+        self.checkpoints.on(self.client, self.control).find(self.id)
+    }
+
+    /// All loads into the table.
+    fn loads(&mut self) -> Result<Vec<LoadRow>> {
+        self.checkpoints.on(self.client, self.control).of_table(&self.table.to_string())
+    }
+
+    fn refuse_changed(&self, row: &LoadRow) -> Result<()> {
+        row.load.files.refuse_changed(self.source.files()).map_err(|error| error.at(self.place()))
     }
 
     fn exists(&self, how: &str) -> Error {

@@ -5,7 +5,7 @@ use sawmill_source::{Control, Kind, Result};
 use crate::connect::client::Cluster;
 use crate::connect::pg;
 use crate::options::Transport;
-use crate::records::checkpoint::LoadRecord;
+use crate::records::checkpoint::LoadRow;
 use crate::table::columns::Key;
 use crate::target::CrateDb;
 use crate::write::carried::Chosen;
@@ -38,8 +38,8 @@ pub(super) fn choose_transport(
 
 /// The PostgreSQL wire does not tell which rows of a batch were in the table before. Verification needs to know if
 /// the table holds rows that cannot be distinguished from the load's.
-pub(super) fn which_tells_rows(chosen: Chosen, record: &LoadRecord, key: &Key) -> Chosen {
-    let needs = *key != Key::None && record.before.as_ref().is_some_and(|before| before.rows > 0);
+pub(super) fn which_tells_rows(chosen: Chosen, record: &LoadRow, key: &Key) -> Chosen {
+    let needs = *key != Key::None && record.load.before.as_ref().is_some_and(|before| before.rows > 0);
     match chosen {
         Chosen::Pg if needs => {
             let reason = "to verify an append by the table's key, it has to be known which rows were there, which only HTTP tells";

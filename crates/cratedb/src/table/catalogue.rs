@@ -15,10 +15,7 @@ pub(crate) fn exists(
     retries: u32,
     control: &Control<'_>,
 ) -> Result<bool> {
-    let statement =
-        "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
-    let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
-    Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
+    which_exist(client, [table], retries, control).map(|[exists]| exists)
 }
 
 /// Which of several tables of one schema exist, seen at one moment. Separate queries could find none if the server

@@ -4,6 +4,7 @@
 //! <https://cratedb.com/docs/crate/reference/en/latest/general/ddl/create-table.html#naming-restrictions>.
 
 use sawmill_loader::TableName;
+pub(crate) use sawmill_loader::quote;
 use sawmill_source::{Error, Kind, Result};
 
 /// Columns that every CrateDB table has already.
@@ -37,11 +38,6 @@ const MAX_LENGTH: usize = 255;
 /// As [`TableName::parse_up_to`].
 pub fn table_name(text: &str) -> Result<TableName> {
     TableName::parse_up_to(MAX_LENGTH, text)
-}
-
-/// An identifier in quotation marks; unquoted ones are folded to lower case.
-pub(crate) fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A text in SQL's single quotation marks.

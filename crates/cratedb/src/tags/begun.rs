@@ -8,14 +8,14 @@ use sawmill_source::{Control, Result, UnitKey};
 use super::audit::Audit;
 use super::{Recorded, Tags, jobs};
 use crate::connect::client::Client;
-use crate::records::checkpoint::{Checkpoints, LoadRecord, UnitRecord};
+use crate::records::checkpoint::{Checkpoints, LoadRow, UnitRecord};
 use crate::table::catalogue;
 use crate::table::names::CrateTable;
 
 /// The possible leftovers of an earlier run of a load with tags.
 pub(crate) struct Begun<'b> {
     pub checkpoints: &'b Checkpoints,
-    pub record: &'b LoadRecord,
+    pub row: &'b LoadRow,
     pub state: LoadState,
     pub written: &'b CrateTable,
 }
@@ -32,15 +32,15 @@ impl Begun<'_> {
         retries: u32,
         control: &Control<'_>,
     ) -> Result<Option<Tags>> {
-        let Self { checkpoints, record, state, written } = *self;
+        let Self { checkpoints, row, state, written } = *self;
         if state == LoadState::New {
-            return Ok(Some(Tags::of_first_run(column, record.runs)));
+            return Ok(Some(Tags::of_first_run(column, row.runs)));
         }
         if !catalogue::has_column(client, written, column, retries, control)? {
             return Ok(None);
         }
-        let run = record.runs + 1;
-        checkpoints.set_runs(client, &record.id, run, control)?;
+        let run = row.runs + 1;
+        checkpoints.on(client, control).set_runs(&row.load.id, run)?;
         let insert = format!("INSERT INTO {} ", written.quoted());
         jobs::end(client, &|statement| statement.starts_with(&insert), true, retries, control)?;
         let mut recorded = Recorded::default();
@@ -49,7 +49,7 @@ impl Begun<'_> {
         let audited = audit.run(&mut recorded, client, control)?;
         for unit in audited.lacking {
             units.remove(&unit);
-            checkpoints.delete_unit(client, &record.id, unit, control)?;
+            checkpoints.on(client, control).delete_unit(&row.load.id, unit)?;
         }
         Ok(Some(Tags::new(column, run, recorded)))
     }

@@ -5,12 +5,14 @@
 //! part of the hashes after the other. So that option and the number of equal rows bound the memory.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
-use sawmill_loader::{Block, Mark};
-use sawmill_source::{Result, Unit, UnitKey};
+use sawmill_loader::{Block, LoadOptions, Mark, Reread};
+use sawmill_source::{Control, Result, Source, Unit, UnitKey};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::verify::read_source::{Part, ReadSource};
+use crate::encode::encoder::EncodePlan;
+use crate::verify::table::reread;
 use crate::write::writer::{shown_key, values_of};
 
 /// A row of the source, by file, row group and number in the row group.
@@ -26,30 +28,35 @@ pub(crate) struct Equal {
 }
 
 /// Finds all rows that are equal to another one. `names` are the columns of the primary key.
-pub(crate) fn equal_rows(reading: &ReadSource<'_>, names: &[String]) -> Result<Vec<Equal>> {
-    let at_once = reading.options.locate_rows.max(1);
-    let parts = u128::from(reading.source.rows().div_ceil(at_once).max(1));
+pub(crate) fn equal_rows(
+    source: &dyn Source,
+    encode: &Arc<EncodePlan>,
+    (options, unit_rows): (&LoadOptions, u64),
+    names: &[String],
+    control: &Control<'_>,
+) -> Result<Vec<Equal>> {
+    let parts = u128::from(source.rows().div_ceil(options.locate_rows.max(1)).max(1));
     let mut repeated = HashSet::new();
     for part in 0..parts {
-        let threads = reading.run(Vec::new, |hashes: &mut Vec<u128>, found| {
-            if let Part::Rows(block) = found {
-                let of_rows = rows_of(reading, block).map(|(_, values)| xxh3_128(values));
+        let look = |hashes: &mut Vec<u128>, found: Reread<'_>| {
+            if let Reread::Rows(block) = found {
+                let of_rows = rows_of(encode, block).map(|(_, values)| xxh3_128(values));
                 hashes.extend(of_rows.filter(|hash| hash % parts == part));
             }
             Ok(())
-        })?;
-        let mut hashes = threads.concat();
+        };
+        let mut hashes = reread(source, encode, options, unit_rows, control, Vec::new, look)?.concat();
         hashes.sort_unstable();
         repeated.extend(hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
     }
     if repeated.is_empty() {
         return Ok(Vec::new());
     }
-    let threads = reading.run(Located::default, |located: &mut Located, found| {
+    let look = |located: &mut Located, found: Reread<'_>| {
         match (found, located.unit) {
-            (Part::Unit(unit), _) => located.unit = Some(*unit),
-            (Part::Rows(block), Some(unit)) => {
-                for (mark, values) in rows_of(reading, block) {
+            (Reread::Unit(unit), _) => located.unit = Some(*unit),
+            (Reread::Rows(block), Some(unit)) => {
+                for (mark, values) in rows_of(encode, block) {
                     let hash = xxh3_128(values);
                     if !repeated.contains(&hash) {
                         continue;
@@ -57,13 +64,14 @@ pub(crate) fn equal_rows(reading: &ReadSource<'_>, names: &[String]) -> Result<V
                     let row = unit.key.first_row + u64::from(mark.row);
                     located.rows.push((hash, ((unit.key.file, unit.key.row_group, row), unit.key)));
                     let key = located.keys.entry(hash);
-                    key.or_insert_with(|| shown_key(&reading.encode.plan, names, values));
+                    key.or_insert_with(|| shown_key(&encode.plan, names, values));
                 }
             }
             _ => {}
         }
         Ok(())
-    })?;
+    };
+    let threads = reread(source, encode, options, unit_rows, control, Located::default, look)?;
     let mut groups: BTreeMap<u128, Equal> = BTreeMap::new();
     for Located { rows, keys, .. } in threads {
         rows.into_iter().for_each(|(hash, row)| groups.entry(hash).or_default().rows.push(row));
@@ -83,9 +91,9 @@ struct Located {
 }
 
 /// Each row's mark and values.
-fn rows_of<'b>(reading: &'b ReadSource<'_>, block: &'b Block) -> impl Iterator<Item = (Mark, &'b [u8])> + 'b {
+fn rows_of<'b>(encode: &'b EncodePlan, block: &'b Block) -> impl Iterator<Item = (Mark, &'b [u8])> + 'b {
     block.marks.iter().flat_map(move |marks| {
         let numbered = marks.rows.iter().enumerate();
-        numbered.map(move |(i, mark)| (*mark, values_of(&reading.encode.plan, &block.bytes, marks, i)))
+        numbered.map(move |(i, mark)| (*mark, values_of(&encode.plan, &block.bytes, marks, i)))
     })
 }

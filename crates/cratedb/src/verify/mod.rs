@@ -3,6 +3,5 @@
 pub(crate) mod compare;
 pub(crate) mod equal_rows;
 pub(crate) mod read_back;
-pub(crate) mod read_source;
 pub(crate) mod table;
 pub(crate) mod without_refused;

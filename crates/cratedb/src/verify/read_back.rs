@@ -7,15 +7,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sawmill_loader::Tally;
+use sawmill_loader::{Sums, Tally};
 use sawmill_source::{Control, Error, Kind, Result};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::connect::client::{Client, Cluster};
-use crate::encode::canonical::Sums;
+use crate::encode::canonical::add_stored;
 use crate::encode::form::Form;
-use crate::table::columns::{Column, Key};
+use crate::table::columns::{Column, Key, Plan};
 use crate::table::names::{CrateTable, quote};
 
 /// Rows of the first page; later ones follow from its size.
@@ -71,7 +71,7 @@ impl OfFiles {
 }
 
 /// The columns that order the pages: a unique key of the table.
-pub(crate) fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
+fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
     match key {
         Key::Row(_) | Key::Own(_) if !primary.is_empty() => primary.to_vec(),
         Key::Row(name) => vec![name.clone()],
@@ -88,7 +88,18 @@ fn without_floats<'k>(key: &'k [String], columns: &[Column]) -> &'k [String] {
     if has_float { &[] } else { key }
 }
 
-impl ReadBack<'_> {
+impl<'a> ReadBack<'a> {
+    /// All rows of a table with this primary key, by the columns of a plan.
+    pub(crate) fn new(
+        cluster: &'a Arc<Cluster>,
+        table: &'a CrateTable,
+        (plan, primary): (&'a Plan, &[String]),
+        retries: u32,
+    ) -> Self {
+        let (columns, key) = (plan.columns.as_slice(), paging_key(&plan.key, primary));
+        Self { cluster, table, columns, key, of_files: None, retries }
+    }
+
     /// Makes all rows visible that were acknowledged, and counts them.
     pub(crate) fn count(&self, client: &mut Client, control: &Control<'_>) -> Result<u64> {
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
@@ -168,7 +179,7 @@ impl ReadBack<'_> {
                 let rows = answer.rows()?;
                 for values in &rows {
                     let (_, values) = values.split_at(key.len().min(values.len()));
-                    sums.add_stored(&forms, values, &mut row).map_err(|what| {
+                    add_stored(&mut sums, &forms, values, &mut row).map_err(|what| {
                         Error::new(Kind::Mismatch, what).at(format!("table {}", self.table))
                     })?;
                 }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use sawmill_loader::{LoadOptions, Verification};
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_loader::{BatchEncoder, LoadOptions, Reading, Reread, Sums, Verification};
+use sawmill_source::{Control, Error, Kind, Read, Result, Source};
 
 use crate::connect::client::{Client, Cluster};
-use crate::encode::canonical::Sums;
-use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
+use crate::encode::bodies::Bodies;
+use crate::encode::canonical::add_written;
+use crate::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::session::existing_plan;
 use crate::table::catalogue;
 use crate::table::columns::Purpose;
 use crate::target::CrateDb;
-use crate::verify::read_back::{ReadBack, paging_key};
-use crate::verify::read_source::{Part, ReadSource};
+use crate::verify::read_back::ReadBack;
 use crate::write::writer::values_of;
 
 /// Compares table and source: number of rows, non-null values of each column, and the content sum. If they differ,
@@ -41,23 +41,8 @@ pub(crate) fn verify(
     let compared = |name: &String| plan.columns.iter().any(|column| column.name == *name);
     let not_compared =
         existing.into_iter().map(|column| column.name).filter(|name| !compared(name)).collect();
-    let encode = Arc::new(EncodePlan {
-        rows: crate_db.options.request_rows(),
-        bytes: options.batch_bytes.clamp(4096, CrateDb::MAX_BATCH_BYTES),
-        longest_row: longest_row(0),
-        columns: false,
-        leave_out: false,
-        files: source.files().iter().map(file_hash).collect(),
-        plan,
-    });
-    let read = ReadBack {
-        cluster: &cluster,
-        table: &table,
-        columns: &encode.plan.columns,
-        of_files: None,
-        key: paging_key(&encode.plan.key, &primary),
-        retries: options.retries,
-    };
+    let encode = Arc::new(EncodePlan::new(&crate_db.options, source, options.batch_bytes, plan));
+    let read = ReadBack::new(&cluster, &table, (&encode.plan, &primary), options.retries);
     let expected = |each_column| {
         let unit_rows = options.unit_rows;
         encode_source(source, &encode, options, unit_rows, each_column, control)
@@ -68,7 +53,8 @@ pub(crate) fn verify(
         ..Verification::new(columns, expected(false)?.whole, read.run(control)?)
     };
     if !verification.matches() {
-        verification.differing = expected(true)?.differing(&read.sums(true, control)?, &encode.plan.columns);
+        let names = encode.plan.columns.iter().map(|column| &column.name);
+        verification.differing = expected(true)?.differing(&read.sums(true, control)?, names);
     }
     Ok(verification)
 }
@@ -83,23 +69,38 @@ pub(crate) fn encode_source(
     control: &Control<'_>,
 ) -> Result<Sums> {
     let columns = encode.plan.columns.len();
-    let reading = ReadSource { source, encode, options, unit_rows, control };
     let start = || Sums::empty(columns, each_column);
-    let parts = reading.run(start, |sums, part| match part {
-        Part::Rows(block) => match (&block.marks, each_column) {
+    let parts = reread(source, encode, options, unit_rows, control, start, |sums, item| match item {
+        Reread::Rows(block) => match (&block.marks, each_column) {
             (Some(marks), true) => (0..marks.rows.len()).try_for_each(|row| {
                 let values = values_of(&encode.plan, &block.bytes, marks, row);
-                sums.add_written(values).map_err(|what| Error::new(Kind::Source, what))
+                add_written(sums, values).map_err(|what| Error::new(Kind::Source, what))
             }),
             _ => Ok(()),
         },
-        Part::End(tally) => {
-            sums.whole.add(tally);
+        Reread::End(_, tally) => {
+            sums.whole.add(&tally);
             Ok(())
         }
-        Part::Unit(_) => Ok(()),
+        Reread::Unit(_) => Ok(()),
     })?;
-    let mut total = Sums::empty(columns, each_column);
-    parts.iter().for_each(|sums| total.merge(sums));
-    Ok(total)
+    Ok(Sums::new(parts, columns))
+}
+
+/// Encodes a source again as a load did; see [`Reading::run`].
+pub(crate) fn reread<S: Send>(
+    source: &dyn Source,
+    encode: &Arc<EncodePlan>,
+    options: &LoadOptions,
+    unit_rows: u64,
+    control: &Control<'_>,
+    start: impl Fn() -> S + Sync,
+    look: impl Fn(&mut S, Reread<'_>) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let encoders = || -> Result<Box<dyn BatchEncoder>> {
+        Ok(Box::new(CrateEncoder::new(Arc::clone(encode), Bodies::new(encode.bytes))))
+    };
+    let (runs, read) =
+        (source.plan(unit_rows), Read { numbered: true, broken_text: true, ..Read::default() });
+    Reading { source, runs, read, encoders: &encoders, options, control }.run(start, look)
 }

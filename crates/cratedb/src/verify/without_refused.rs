@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use sawmill_loader::{BatchEncoder, Block, Refusal, Tally};
+use sawmill_loader::{BatchEncoder, Block, RecordedUnit, Refusal, Tally};
 use sawmill_source::{Result, Unit, UnitKey};
 
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
-use crate::records::checkpoint::UnitRecord;
 
 /// Sums up units of the source as the table has them. The encoder leaves out rows that cannot be represented, as in
 /// the load. Rows that the server refused are subtracted by their recorded sum.
@@ -23,7 +22,7 @@ pub(crate) struct WithoutRefused {
 impl WithoutRefused {
     /// The sums of refused rows by unit.
     pub(crate) fn refused<'u>(
-        units: impl Iterator<Item = (&'u UnitKey, &'u UnitRecord)>,
+        units: impl Iterator<Item = (&'u UnitKey, &'u RecordedUnit)>,
     ) -> Arc<BTreeMap<UnitKey, Tally>> {
         Arc::new(units.filter_map(|(key, unit)| Some((*key, unit.refused.clone()?))).collect())
     }

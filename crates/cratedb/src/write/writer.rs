@@ -288,12 +288,12 @@ impl CrateWriter {
 impl UnitWriter for CrateWriter {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         let plan = Arc::clone(&self.plan);
-        let unit = plan.checkpoints.unit(&mut self.client, &plan.load_id, key, control)?;
+        let unit = plan.checkpoints.on(&mut self.client, control).unit(&plan.load_id, key)?;
         Ok(unit.map(|record| {
             if let Some(tags) = &plan.tags {
                 tags.recorded().insert(record.unit, record.tags);
             }
-            record.tally
+            record.rows.tally
         }))
     }
 

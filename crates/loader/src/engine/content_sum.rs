@@ -97,6 +97,48 @@ impl Tally {
     }
 }
 
+/// Sums of rows, and of single columns if requested.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// The sum of whole rows.
+    pub whole: Tally,
+    /// One sum for each column, over its values; empty unless requested.
+    pub each: Vec<ContentSum>,
+}
+
+impl Sums {
+    /// The sum of several parts, of this many columns.
+    pub fn new(parts: Vec<Sums>, columns: usize) -> Self {
+        let mut sums = Self { whole: Tally::empty(columns), each: Vec::new() };
+        for part in parts {
+            sums.whole.add(&part.whole);
+            sums.each.resize(part.each.len().max(sums.each.len()), ContentSum::default());
+            for (sum, part) in sums.each.iter_mut().zip(&part.each) {
+                sum.merge(*part);
+            }
+        }
+        sums
+    }
+
+    /// Zero rows of `columns` columns, which are also summed separately if `each_column`.
+    pub fn empty(columns: usize, each_column: bool) -> Self {
+        let each = if each_column { vec![ContentSum::default(); columns] } else { Vec::new() };
+        Self { whole: Tally::empty(columns), each }
+    }
+
+    /// These sums without the rows of `other`.
+    pub fn minus(&self, other: &Sums) -> Self {
+        let each = self.each.iter().zip(&other.each).map(|(sum, other)| sum.minus(*other)).collect();
+        Self { whole: self.whole.minus(&other.whole), each }
+    }
+
+    /// The names of the columns whose values differ, as multisets.
+    pub fn differing<'n>(&self, other: &Sums, names: impl Iterator<Item = &'n String>) -> Vec<String> {
+        let pairs = self.each.iter().zip(&other.each).zip(names);
+        pairs.filter(|((a, b), _)| a != b).map(|(_, name)| name.clone()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,9 +24,9 @@ use crate::engine::server_waits::ServerWaits;
 use crate::engine::target::{Arrived, LoadState, Session, Target};
 use crate::engine::verification::Verification;
 use crate::engine::worker::{InFlight, Worker, run_worker};
-use crate::identity::portion::Portion;
+use crate::history::portion::Portion;
+use crate::history::remembered::Remembered;
 use crate::identity::recheck::recheck;
-use crate::identity::remembered::Remembered;
 
 /// Blocks between a decoding and a sending thread.
 pub const CHANNEL: usize = 3;

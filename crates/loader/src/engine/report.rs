@@ -8,7 +8,7 @@ use crate::engine::part::PartReport;
 use crate::engine::server_waits::ServerWaits;
 use crate::engine::target::LoadState;
 use crate::engine::verification::Verification;
-use crate::identity::remembered::AlreadyLoaded;
+use crate::history::remembered::AlreadyLoaded;
 use crate::table::schema_change::ColumnChanges;
 
 /// The result of a load.

@@ -19,9 +19,9 @@ use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
 use crate::engine::server_waits::ServerWaits;
 use crate::engine::verification::Verification;
+use crate::history::remembered::Remembered;
 use crate::identity::RecordedFiles;
-use crate::identity::recheck::Encoders;
-use crate::identity::remembered::Remembered;
+use crate::identity::reading::Encoders;
 use crate::table::schema_change::ColumnChanges;
 
 /// A table in a database at an address.

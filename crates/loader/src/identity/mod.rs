@@ -10,11 +10,9 @@
 //! recorded one, the loader trusts its content; otherwise, and whenever a load is verified, it computes the
 //! sums again ([`recheck`]).
 
-pub mod earlier;
 pub(crate) mod load_id;
-pub(crate) mod portion;
+pub(crate) mod reading;
 pub(crate) mod recheck;
-pub(crate) mod remembered;
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,20 +1,13 @@
 //! Checks that the source still holds the loaded rows, by computing the sums of its units again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
-use sawmill_profile::on_threads;
 use sawmill_source::{Control, Error, Kind, Read, Result, Source, Unit, UnitKey};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
-use crate::engine::schedule::Schedule;
-use crate::engine::target::{BatchEncoder, LoadState, Session};
-use crate::engine::worker::refusal_error;
-
-/// Creates the encoder of a thread.
-pub type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
+use crate::engine::target::{LoadState, Session};
+use crate::identity::reading::{Encoders, Reading, Reread};
 
 /// Compares the content of the committed units with the source's present content, and records the stamps of
 /// files that are unchanged. A load that will be verified compares all of these units, other loads only the
@@ -77,31 +70,15 @@ pub(crate) fn unit_sums(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<HashMap<UnitKey, Tally>> {
-    let schedule = Schedule::new(runs);
-    let (sums, stop) = (Mutex::new(HashMap::new()), AtomicBool::new(false));
-    let control = control.with_stop(&stop);
-    let sum_up = |_| -> Result<()> {
-        let read = Read { broken_text: true, ..Read::default() };
-        let (mut reader, mut encoder) = (source.open(read, options.batch_rows), encoders()?);
-        let mut place = None;
-        while let Some(unit) = schedule.next(&mut place) {
-            let mut row = unit.key.first_row;
-            reader.start(&unit)?;
-            encoder.begin_unit(&unit);
-            while let Some(batch) = reader.next_batch()? {
-                control.check()?;
-                encoder
-                    .encode(&batch, &mut |_| Ok(()))
-                    .map_err(|refusal| refusal_error(refusal, source, reader.as_ref(), unit.key, row))?;
-                row += batch.num_rows() as u64;
+    let read = Read { broken_text: true, ..Read::default() };
+    let sums =
+        Reading { source, runs, read, encoders, options, control }.run(HashMap::new, |sums, item| {
+            if let Reread::End(unit, tally) = item {
+                sums.insert(unit.key, tally);
             }
-            let tally = encoder.end_unit(&mut |_| Ok(()))?;
-            sums.lock().unwrap_or_else(PoisonError::into_inner).insert(unit.key, tally);
-        }
-        Ok(())
-    };
-    on_threads("source", 1..options.degree.max(1) + 1, &stop, sum_up)?;
-    Ok(sums.into_inner().unwrap_or_else(PoisonError::into_inner))
+            Ok(())
+        })?;
+    Ok(sums.into_iter().flatten().collect())
 }
 
 pub(crate) fn by_row_group<'t>(

@@ -1,6 +1,8 @@
 //! Columns by which the files of a load and its table differ: the changes a load may make, and those it made.
 
-use sawmill_source::Source;
+use std::fmt::Display;
+
+use sawmill_source::{Error, Kind, Source, SourceFile};
 use serde::{Deserialize, Serialize};
 
 /// The changes that a load may make to an existing table if its files have other columns. By default such
@@ -92,6 +94,43 @@ pub struct NullColumn {
     pub first: String,
 }
 
+impl NullColumn {
+    /// A column that some of a source's files lack; `None` if all have it. Files that do not list their columns have
+    /// it if `by_default`.
+    pub fn new(name: &str, source: &dyn Source, by_default: bool) -> Option<Self> {
+        let has = |file: &SourceFile| match &file.columns {
+            Some(own) => own.index_of(name).is_ok(),
+            None => by_default,
+        };
+        let mut lacking = source.files().iter().filter(|file| !has(file));
+        let first = lacking.next()?.name.clone();
+        Some(Self { name: name.to_owned(), files: lacking.count() as u64 + 1, first })
+    }
+}
+
+/// The name of the first file that has a column.
+pub fn first_file_with<'s>(source: &'s dyn Source, column: &str) -> &'s str {
+    let has =
+        |file: &&SourceFile| file.columns.as_ref().is_none_or(|columns| columns.index_of(column).is_ok());
+    source.files().iter().find(has).map(|file| file.name.as_str()).unwrap_or_default()
+}
+
+/// The error for columns that may not be changed as the files need it, one text for each.
+pub fn refused_changes(refused: &[String], table: &dyn Display) -> Error {
+    Error::new(Kind::Schema, refused.join("; "))
+        .at(format!("table {table}"))
+        .advise("allow the change, change the table, or leave the columns out (--columns a,b)")
+}
+
+/// Adds to an error about columns the changes of the table that would let them.
+pub fn with_ways_out(error: Error, ways: &[String]) -> Error {
+    if ways.is_empty() {
+        return error;
+    }
+    let advice = format!("{}; or {}", ways.join("; "), error.advice());
+    error.advise(advice)
+}
+
 impl ColumnChanges {
     /// Whether nothing differed.
     pub fn is_empty(&self) -> bool {
@@ -100,13 +139,8 @@ impl ColumnChanges {
 
     /// Columns of these names that some of a source's files lack.
     pub fn absent<'n>(names: impl Iterator<Item = &'n String>, source: &dyn Source) -> Self {
-        let lacking = |name: &String| {
-            let own = source.files().iter();
-            let own = own.filter(|file| file.columns.as_ref().is_some_and(|own| own.index_of(name).is_err()));
-            let (first, files) = (own.clone().next()?, own.count() as u64);
-            Some(NullColumn { name: name.clone(), files, first: first.name.clone() })
-        };
-        Self { null: names.filter_map(lacking).collect(), ..Self::default() }
+        let null = names.filter_map(|name| NullColumn::new(name, source, true));
+        Self { null: null.collect(), ..Self::default() }
     }
 
     /// Adds the changes of a load of other files of the same source.

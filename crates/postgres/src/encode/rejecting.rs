@@ -43,7 +43,7 @@ impl Numbering {
     }
 
     /// The number of a batch's row, or the number of its record.
-    fn of(&self, batch: &RecordBatch, row: usize) -> u32 {
+    fn number(&self, batch: &RecordBatch, row: usize) -> u32 {
         let records = self.records.as_ref().and_then(|_| batch.columns().first());
         match records.and_then(|numbers| numbers.as_primitive_opt::<Int64Type>()) {
             Some(numbers) => (numbers.value(row) as u64).saturating_sub(self.first_record) as u32,
@@ -112,7 +112,7 @@ impl RejectingEncoder {
         emit: &mut dyn FnMut(Block) -> Result<()>,
     ) -> Result<Option<(usize, Refused)>> {
         let Self { inner, passed, numbering } = self;
-        passed.rows.extend((first..first + rows).map(|row| numbering.of(batch, row)));
+        passed.rows.extend((first..first + rows).map(|row| numbering.number(batch, row)));
         let before = inner.rows();
         let tried = {
             let mut emit = |bytes, rows| emit(passed.block(bytes, rows));
@@ -157,7 +157,7 @@ impl BatchEncoder for RejectingEncoder {
                     match row - encoded.min(row) {
                         0 => {
                             let why = format!("column {:?}: {}", refused.column, refused.what);
-                            self.passed.refused.push((self.numbering.of(batch, first), why));
+                            self.passed.refused.push((self.numbering.number(batch, first), why));
                             first += 1;
                             step = AFTER_REFUSAL;
                         }

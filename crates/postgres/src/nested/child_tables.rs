@@ -19,7 +19,7 @@ use serde::Serialize;
 use self::in_place::{foreign_key, key_name, reference_name};
 use crate::Nested;
 use crate::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
-use crate::records::checkpoint::Checkpoints;
+use crate::records::checkpoint::{Checkpoints, Records};
 use crate::session::rehearsal::Rehearsal;
 use crate::table::catalogue::{current_schema, find};
 use crate::table::dependents;
@@ -277,8 +277,9 @@ impl<'a> PostgresTables<'a> {
             mapping += &format!("{:?}", self.postgres.kind);
         }
         let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
-        checkpoints.lock(connection, &id, control)?;
-        self.refuse_existing(connection, &checkpoints, &id, &names, control)?;
+        let records = checkpoints.on(connection, control);
+        records.lock(&id)?;
+        self.refuse_existing(&records, &id, &names)?;
         let pairs = self.tables.iter().zip(&names);
         let targets = pairs.map(|(table, name)| self.target(table, name, &id, &server)).collect();
         Ok((server, targets))
@@ -312,14 +313,8 @@ impl<'a> PostgresTables<'a> {
 
     /// In mode create, refuses an existing table that this load has not finished. In mode replace, refuses a
     /// table that another object depends on.
-    fn refuse_existing(
-        &self,
-        connection: &Connection,
-        checkpoints: &Checkpoints,
-        id: &str,
-        names: &[TableName],
-        control: &Control<'_>,
-    ) -> Result<()> {
+    fn refuse_existing(&self, records: &Records<'_>, id: &str, names: &[TableName]) -> Result<()> {
+        let Records { connection, control, .. } = *records;
         if self.postgres.mode == Mode::Replace {
             // Tables of lists that the source no longer has are replaced with the others.
             let stale = self.stale(connection, &names.iter().collect::<Vec<_>>(), control)?;
@@ -329,11 +324,11 @@ impl<'a> PostgresTables<'a> {
             }
             return dependents::refuse(connection, &self.postgres.table, &replaced, control);
         }
-        checkpoints.create(connection, control)?;
+        records.create()?;
         let mut taken = Vec::new();
         for (table, name) in self.tables.iter().zip(names) {
             let Some(found) = find(connection, name, control)? else { continue };
-            let record = checkpoints.find(connection, &table_load_id(id, table), control)?;
+            let record = records.find(&table_load_id(id, table))?;
             if record.is_none_or(|record| !record.complete || record.table_oid != found.oid) {
                 taken.push(name.to_string());
             }

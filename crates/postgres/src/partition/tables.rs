@@ -16,7 +16,7 @@ use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::partition::slot::Slot;
 use crate::partition::survey::Partitions;
-use crate::records::checkpoint::{Checkpoints, read_key};
+use crate::records::checkpoint::{Records, read_key};
 use crate::table::columns::NewTable;
 use crate::table::new_table::TableKind;
 
@@ -142,21 +142,19 @@ impl Partitions {
 
 /// The tables that workers have filled, each with its partition and whether it is attached.
 pub(crate) fn filled(
-    connection: &Connection,
-    checkpoints: &Checkpoints,
+    records: &Records<'_>,
     id: &str,
     partitions: &Partitions,
-    control: &Control<'_>,
 ) -> Result<Vec<(TableName, u32, bool)>> {
     let sql = format!(
         "SELECT DISTINCT ON (c.oid) n.nspname::text, c.relname::text, u.file, u.row_group, u.first_row, \
          EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) \
          FROM {} u JOIN pg_catalog.pg_class c ON c.oid = u.part_oid \
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE u.load_id = $1 ORDER BY c.oid",
-        checkpoints.all_units()
+        records.all_units()
     );
-    let mut tables = Vec::new();
-    for row in connection.query(control, &sql, &[&id])? {
+    let (mut tables, connection) = (Vec::new(), records.connection);
+    for row in records.query(&sql, &[&id])? {
         let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
         let key = read_key(connection, &row, 2)?;
         let name = TableName::new(Some(&schema), &name)?;

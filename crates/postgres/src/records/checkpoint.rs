@@ -10,15 +10,16 @@
 //! the units of loads into such tables: records and rows exist together, or neither does.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
-use sawmill_loader::{LoadFacts, RecordedFiles, Tally, check_name, quote};
+use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, RecordedUnit, Tally, check_name, quote};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result, UnitKey};
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{FromSql, ToSql};
 
-use crate::table::catalogue::value;
+use crate::table::catalogue;
 
 /// How long a new run waits until the server notices that a killed predecessor is gone.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,7 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const UNITS: &str = "units";
 pub(crate) const UNITS_UNLOGGED: &str = "units_unlogged";
 
-/// The checkpoint tables in a schema.
+/// The tables of records in a schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
     pub(crate) schema: String,
@@ -35,21 +36,59 @@ pub(crate) struct Checkpoints {
     unlogged: bool,
 }
 
-/// A load's record.
-#[derive(Clone, Debug)]
-pub(crate) struct LoadRecord {
-    pub id: String,
-    /// The table's OID, which it keeps when it is renamed.
-    pub table_oid: u32,
-    pub unit_rows: u64,
-    pub files: RecordedFiles,
-    pub complete: bool,
-    /// The sum of the table's earlier rows, if rows are appended and will be verified.
-    pub before: Option<Tally>,
-    /// Identifies which rows and columns of a file are loaded. Empty if files are not remembered one by one.
-    pub mapping: String,
-    /// How the load was run.
-    pub facts: LoadFacts,
+/// The records, as one connection reads and writes them.
+#[derive(Clone, Copy)]
+pub(crate) struct Records<'c> {
+    checkpoints: &'c Checkpoints,
+    pub connection: &'c Connection,
+    pub control: &'c Control<'c>,
+}
+
+impl Deref for Records<'_> {
+    type Target = Checkpoints;
+
+    fn deref(&self) -> &Checkpoints {
+        self.checkpoints
+    }
+}
+
+/// The parameters of a statement.
+type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
+
+impl Records<'_> {
+    pub(crate) fn query(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        self.connection.query(self.control, sql, parameters)
+    }
+
+    pub(crate) fn execute(&self, sql: &str, parameters: Parameters<'_>) -> Result<u64> {
+        self.connection.execute(self.control, sql, parameters)
+    }
+
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
+        self.connection.batch(self.control, sql)
+    }
+
+    /// As of [`catalogue::value`].
+    pub(crate) fn value<T>(&self, sql: &str, parameters: Parameters<'_>) -> Result<T>
+    where
+        T: Default + for<'r> FromSql<'r>,
+    {
+        catalogue::value(self.connection, self.control, sql, parameters)
+    }
+
+    /// The first column of all rows.
+    pub(crate) fn list<T: for<'r> FromSql<'r>>(
+        &self,
+        sql: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<T>> {
+        self.query(sql, parameters)?.iter().map(|row| self.connection.get(row, 0)).collect()
+    }
+
+    /// Takes a load's lock in the open transaction, unless another run holds it.
+    pub(crate) fn try_lock(&self, id: &str) -> Result<bool> {
+        self.value("SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(id)])
+    }
 }
 
 impl Checkpoints {
@@ -94,84 +133,80 @@ impl Checkpoints {
         format!("{}.{}", quote(&self.schema), quote(name))
     }
 
+    /// The query for one unit, by load, file, row group and first row.
+    pub(crate) fn select_unit(&self) -> String {
+        format!(
+            "SELECT rows, content_sum, non_null FROM {} u \
+             WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
+            self.all_units()
+        )
+    }
+
+    /// The records over a connection.
+    pub(crate) fn on<'c>(&'c self, connection: &'c Connection, control: &'c Control<'_>) -> Records<'c> {
+        Records { checkpoints: self, connection, control }
+    }
+}
+
+impl Records<'_> {
     /// Takes the lock of a load for as long as the connection lives. Only one run can hold it.
-    pub(crate) fn lock(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
+    pub(crate) fn lock(&self, id: &str) -> Result<()> {
         let (lock, end) = ("SELECT pg_try_advisory_lock($1)", Instant::now() + PATIENCE);
-        match wait_for_lock(connection, lock, id, end, control)? {
+        match self.wait_for_lock(lock, id, end)? {
             true => Ok(()),
             false => Err(Error::new(Kind::Busy, "the same load is already running")
-                .at(connection.place())
+                .at(self.connection.place())
                 .advise("wait until it ends, or stop it")),
         }
     }
 
     /// Holds the locks of all loads into a table, by its name, until the transaction ends. A load that ran
     /// during the transaction would load rows and then lose their records.
-    pub(crate) fn lock_target(
-        &self,
-        connection: &Connection,
-        target: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let sql = format!(
-            "SELECT load_id FROM {} WHERE target = $1 OR {}",
-            self.table("loads"),
-            self.is_of_lists()
-        );
+    pub(crate) fn lock_target(&self, target: &str) -> Result<()> {
+        let loads = self.table("loads");
+        let sql = format!("SELECT load_id FROM {loads} WHERE target = $1 OR {}", self.is_of_lists());
         let (lock, end) = ("SELECT pg_try_advisory_xact_lock($1)", Instant::now() + PATIENCE);
-        for row in connection.query(control, &sql, &[&target])? {
-            let id: String = connection.get(&row, 0)?;
-            if !wait_for_lock(connection, lock, &id, end, control)? {
+        for id in self.list::<String>(&sql, &[&target])? {
+            if !self.wait_for_lock(lock, &id, end)? {
                 return Err(Error::new(Kind::Busy, "a load into the table is running")
-                    .at(format!("table {target}, {}", connection.place()))
+                    .at(format!("table {target}, {}", self.connection.place()))
                     .advise("wait until it ends, or stop it; then run the same command again"));
             }
         }
         Ok(())
     }
 
-    /// Reads a load's record.
-    pub(crate) fn find(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<Option<LoadRecord>> {
+    /// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was
+    /// granted.
+    pub(super) fn wait_for_lock(&self, lock: &str, id: &str, end: Instant) -> Result<bool> {
+        loop {
+            if self.value(lock, &[&advisory_key(id)])? {
+                return Ok(true);
+            }
+            if Instant::now() > end {
+                return Ok(false);
+            }
+            self.control.sleep(Duration::from_millis(200))?;
+        }
+    }
+
+    /// The records of the loads `l` that a condition selects.
+    pub(super) fn loads(&self, condition: &str, parameters: Parameters<'_>) -> Result<Vec<LoadRecord>> {
         let sql = format!(
-            "SELECT load_id, table_oid, unit_rows, files, fingerprints, completed IS NOT NULL, \
-             before_rows, before_sum, before_non_null, stamps, mapping, facts FROM {} WHERE load_id = $1",
+            "SELECT load_id, mode, table_oid, unit_rows, completed IS NOT NULL, files, fingerprints, stamps, \
+             before_rows, before_sum, before_non_null, mapping, facts FROM {} l WHERE {condition}",
             self.table("loads")
         );
-        let rows = connection.query(control, &sql, &[&id])?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let oid: i64 = connection.get(row, 1)?;
-        let unit_rows: i64 = connection.get(row, 2)?;
-        let before: Option<i64> = connection.get(row, 6)?;
-        Ok(Some(LoadRecord {
-            id: connection.get(row, 0)?,
-            table_oid: oid as u32,
-            unit_rows: unit_rows.max(1) as u64,
-            files: read_files(connection, row, [3, 4, 9])?,
-            mapping: connection.get(row, 10)?,
-            facts: LoadFacts::from_text(connection.get::<Option<String>>(row, 11)?.as_deref()),
-            complete: connection.get(row, 5)?,
-            before: match before {
-                None => None,
-                Some(_) => Some(read_tally(connection, row, 6)?),
-            },
-        }))
+        self.query(&sql, parameters)?.iter().map(|row| read_load(self.connection, row)).collect()
+    }
+
+    /// Reads a load's record.
+    pub(crate) fn find(&self, id: &str) -> Result<Option<LoadRecord>> {
+        Ok(self.loads("load_id = $1", &[&id])?.pop())
     }
 
     /// Writes a load's record.
-    pub(crate) fn begin(
-        &self,
-        connection: &Connection,
-        record: &LoadRecord,
-        target: &str,
-        mode: &str,
-        database: Option<&str>,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn begin(&self, record: &LoadRecord, target: &str, database: Option<&str>) -> Result<()> {
         let sql = format!(
             "INSERT INTO {} (load_id, target, mode, table_oid, unit_rows, files, fingerprints, before_rows, \
              before_sum, before_non_null, stamps, mapping, database, facts, table_file) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
@@ -179,21 +214,19 @@ impl Checkpoints {
             self.table("loads")
         );
         let before = record.before.as_ref();
-        let counts = before.map(|tally| signed(&tally.non_null));
-        connection.execute(
-            control,
+        self.execute(
             &sql,
             &[
                 &record.id,
                 &target,
-                &mode,
+                &record.mode,
                 &i64::from(record.table_oid),
                 &(record.unit_rows as i64),
                 &record.files.names,
                 &record.files.fingerprints,
                 &before.map(|tally| tally.rows as i64),
                 &before.map(|tally| tally.content_sum.to_string()),
-                &counts,
+                &before.map(|tally| signed(&tally.non_null)),
                 &record.files.stamps,
                 &record.mapping,
                 &database,
@@ -204,77 +237,40 @@ impl Checkpoints {
     }
 
     /// Records the current stamps of a load's files.
-    pub(crate) fn set_stamps(
-        &self,
-        connection: &Connection,
-        id: &str,
-        files: &RecordedFiles,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        self.set(connection, id, "stamps", &files.stamps, control)
+    pub(crate) fn set_stamps(&self, id: &str, files: &RecordedFiles) -> Result<()> {
+        self.set(id, "stamps", &files.stamps)
     }
 
     /// Records the columns of its table that a load fills.
-    pub(crate) fn set_columns(
-        &self,
-        connection: &Connection,
-        id: &str,
-        columns: &[String],
-        control: &Control<'_>,
-    ) -> Result<()> {
-        self.set(connection, id, "columns", &columns, control)
+    pub(crate) fn set_columns(&self, id: &str, columns: &[String]) -> Result<()> {
+        self.set(id, "columns", &columns)
     }
 
     /// The columns of its table that a load fills; `None` before they are known.
-    pub(crate) fn columns(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<Option<Vec<String>>> {
-        let sql = format!("SELECT columns FROM {} WHERE load_id = $1", self.table("loads"));
-        value(connection, control, &sql, &[&id])
+    pub(crate) fn columns(&self, id: &str) -> Result<Option<Vec<String>>> {
+        self.value(&format!("SELECT columns FROM {} WHERE load_id = $1", self.table("loads")), &[&id])
     }
 
     /// Records that the rows of a load, all of them loaded, do not allow a key or an index of its table.
-    pub(crate) fn set_keys_refused(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        self.set(connection, id, "keys_refused", &true, control)
+    pub(crate) fn set_keys_refused(&self, id: &str) -> Result<()> {
+        self.set(id, "keys_refused", &true)
     }
 
     /// Sets a column of a load's record.
-    fn set(
-        &self,
-        connection: &Connection,
-        id: &str,
-        column: &str,
-        value: &(dyn ToSql + Sync),
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(super) fn set(&self, id: &str, column: &str, value: &(dyn ToSql + Sync)) -> Result<()> {
         let sql = format!("UPDATE {} SET {column} = $2 WHERE load_id = $1", self.table("loads"));
-        connection.execute(control, &sql, &[&id, value])?;
-        Ok(())
+        self.execute(&sql, &[&id, value]).map(drop)
     }
 
     /// Checks, in the open transaction, that the recorded units of a load add up to `total`: that the server
     /// has lost none that it had confirmed.
-    pub(crate) fn refuse_lost(
-        &self,
-        connection: &Connection,
-        id: &str,
-        total: &Tally,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn refuse_lost(&self, id: &str, total: &Tally) -> Result<()> {
         let mut there = Tally::empty(total.non_null.len());
-        self.units(connection, id, control)?.values().for_each(|tally| there.add(tally));
+        self.units(id)?.values().for_each(|tally| there.add(tally));
         if there == *total {
             return Ok(());
         }
-        let unlogged = match self.unlogged {
+        let unlogged = match self.of_unlogged_table() {
             true => "; a crash empties an unlogged table",
             false => "",
         };
@@ -286,77 +282,47 @@ impl Checkpoints {
                 there.rows, there.content_sum, total.rows, total.content_sum
             ),
         )
-        .at(connection.place())
+        .at(self.connection.place())
         .advise("run the same command again: it loads what is missing"))
     }
 
     /// Whether the rows of a load's table are in another file than when the load began.
-    pub(crate) fn is_rewritten(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<bool> {
+    pub(crate) fn is_rewritten(&self, id: &str) -> Result<bool> {
         let sql = format!(
             "SELECT coalesce(table_file <> pg_catalog.pg_relation_filenode(table_oid::oid), false) FROM {} \
              WHERE load_id = $1",
             self.table("loads")
         );
-        value(connection, control, &sql, &[&id])
+        self.value(&sql, &[&id])
     }
 
     /// Marks a load as complete.
-    pub(crate) fn complete(
-        &self,
-        connection: &Connection,
-        id: &str,
-        (total, facts): (&Tally, &LoadFacts),
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn complete(&self, id: &str, total: &Tally, facts: &LoadFacts) -> Result<()> {
         let sql = format!(
             "UPDATE {} SET completed = now(), rows = $2, content_sum = $3, non_null = $4, facts = $5 WHERE load_id = $1",
             self.table("loads")
         );
-        let counts = signed(&total.non_null);
-        let updated = connection.execute(
-            control,
-            &sql,
-            &[&id, &(total.rows as i64), &total.content_sum.to_string(), &counts, &facts.to_text()],
-        )?;
-        match updated {
+        let (rows, sum, counts) = (total.rows as i64, total.content_sum.to_string(), signed(&total.non_null));
+        match self.execute(&sql, &[&id, &rows, &sum, &counts, &facts.to_text()])? {
             1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load no longer exists")
-                .at(connection.place())
+                .at(self.connection.place())
                 .advise("sawmill load forget removed it while the load ran: load again")),
         }
     }
 
     /// Moves the records of a complete load to another ID and keeps them there, since the same files are
     /// loaded again.
-    pub(crate) fn keep_under_another_id(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn keep_under_another_id(&self, id: &str) -> Result<()> {
         let earlier = format!(
             "SELECT $1 || '#' || count(*) + 1 FROM {} WHERE starts_with(load_id, $1 || '#')",
             self.table("loads")
         );
-        let rows = connection.query(control, &earlier, &[&id])?;
-        let Some(row) = rows.first() else { return Ok(()) };
-        let other: String = connection.get(row, 0)?;
-        self.move_to(connection, id, &other, control)
+        self.move_to(id, &self.value::<String>(&earlier, &[&id])?)
     }
 
     /// Moves the records of a load to another ID, in the caller's transaction.
-    pub(crate) fn move_to(
-        &self,
-        connection: &Connection,
-        id: &str,
-        other: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn move_to(&self, id: &str, other: &str) -> Result<()> {
         let (loads, lasts) = (
             self.table("loads"),
             "target, mode, table_oid, unit_rows, files, fingerprints, begun, completed, rows, content_sum, non_null, \
@@ -365,49 +331,33 @@ impl Checkpoints {
         let copy = format!(
             "INSERT INTO {loads} (load_id, {lasts}) SELECT $2, {lasts} FROM {loads} WHERE load_id = $1"
         );
-        connection.execute(control, &copy, &[&id, &other])?;
+        self.execute(&copy, &[&id, &other])?;
         let mut tables = vec![self.table(UNITS), self.table(UNITS_UNLOGGED)];
-        tables.extend(self.rejects_tables(connection, control)?);
+        tables.extend(self.rejects_tables()?);
         for table in tables {
-            let update = format!("UPDATE {table} SET load_id = $2 WHERE load_id = $1");
-            connection.execute(control, &update, &[&id, &other])?;
+            self.execute(&format!("UPDATE {table} SET load_id = $2 WHERE load_id = $1"), &[&id, &other])?;
         }
-        self.delete(connection, id, control)?;
-        Ok(())
+        self.delete(id).map(drop)
     }
 
     /// Removes the records of all other loads whose rows are in a table.
-    pub(crate) fn delete_of_table(
-        &self,
-        connection: &Connection,
-        oid: u32,
-        but: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn delete_of_table(&self, oid: u32, but: &str) -> Result<()> {
         let sql = format!(
             "DELETE FROM {} WHERE table_oid = $1 AND load_id <> $2 AND mode <> 'upsert'",
             self.table("loads")
         );
-        connection.execute(control, &sql, &[&i64::from(oid), &but])?;
-        Ok(())
+        self.execute(&sql, &[&i64::from(oid), &but]).map(drop)
     }
 
     /// Removes a load's record with its units.
-    pub(crate) fn delete(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<u64> {
-        let sql = format!("DELETE FROM {} WHERE load_id = $1", self.table("loads"));
-        connection.execute(control, &sql, &[&id])
+    pub(crate) fn delete(&self, id: &str) -> Result<u64> {
+        self.execute(&format!("DELETE FROM {} WHERE load_id = $1", self.table("loads")), &[&id])
     }
 
     /// The OIDs of the tables that loads of several tables fill or have filled, for loads into a table.
-    pub(crate) fn tables_of_lists(
-        &self,
-        connection: &Connection,
-        target: &str,
-        control: &Control<'_>,
-    ) -> Result<Vec<u32>> {
-        let sql = format!("SELECT table_oid FROM {} WHERE {}", self.table("loads"), self.is_of_lists());
-        let rows = connection.query(control, &sql, &[&target])?;
-        rows.iter().map(|row| connection.get::<i64>(row, 0).map(|oid| oid as u32)).collect()
+    pub(crate) fn tables_of_lists(&self, target: &str) -> Result<Vec<u32>> {
+        let sql = format!("SELECT table_oid::oid FROM {} WHERE {}", self.table("loads"), self.is_of_lists());
+        self.list(&sql, &[&target])
     }
 
     /// The condition that a load is one of several tables of a load into the table `$1`: its ID begins with
@@ -420,95 +370,75 @@ impl Checkpoints {
     }
 
     /// Removes the records of all loads into a table, by its name, and into the tables that belong to it.
-    pub(crate) fn delete_target(
-        &self,
-        connection: &Connection,
-        target: &str,
-        control: &Control<'_>,
-    ) -> Result<u64> {
+    pub(crate) fn delete_target(&self, target: &str) -> Result<u64> {
         let sql = format!("DELETE FROM {} WHERE target = $1 OR {}", self.table("loads"), self.is_of_lists());
-        connection.execute(control, &sql, &[&target])
+        self.execute(&sql, &[&target])
     }
 
-    /// The unfinished loads into a table, by its name.
-    pub(crate) fn unfinished(
-        &self,
-        connection: &Connection,
-        target: &str,
-        control: &Control<'_>,
-    ) -> Result<Vec<String>> {
-        let sql =
-            format!("SELECT load_id FROM {} WHERE target = $1 AND completed IS NULL", self.table("loads"));
-        let rows = connection.query(control, &sql, &[&target])?;
-        rows.iter().map(|row| connection.get(row, 0)).collect()
-    }
-
-    /// The last unfinished load into a table, by its name: its mode and its record.
-    pub(crate) fn last_unfinished(
-        &self,
-        connection: &Connection,
-        target: &str,
-        control: &Control<'_>,
-    ) -> Result<Option<(String, LoadRecord)>> {
-        let sql = format!(
-            "SELECT load_id, mode FROM {} WHERE target = $1 AND completed IS NULL ORDER BY begun DESC LIMIT 1",
-            self.table("loads")
-        );
-        let rows = connection.query(control, &sql, &[&target])?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let (id, mode): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
-        Ok(self.find(connection, &id, control)?.map(|record| (mode, record)))
+    /// The unfinished loads into a table, by its name; the latest comes last.
+    pub(crate) fn unfinished(&self, target: &str) -> Result<Vec<LoadRecord>> {
+        self.loads("target = $1 AND completed IS NULL ORDER BY begun", &[&target])
     }
 
     /// All committed units of a load.
-    pub(crate) fn units(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<HashMap<UnitKey, Tally>> {
+    pub(crate) fn units(&self, id: &str) -> Result<HashMap<UnitKey, Tally>> {
         let sql = format!(
             "SELECT rows, content_sum, non_null, file, row_group, first_row FROM {} u WHERE load_id = $1",
             // The table may have become unlogged, or logged, since the units were recorded.
             self.all_units()
         );
-        let rows = connection.query(control, &sql, &[&id])?;
-        let mut units = HashMap::with_capacity(rows.len());
-        for row in &rows {
-            units.insert(read_key(connection, row, 3)?, read_tally(connection, row, 0)?);
-        }
-        Ok(units)
+        let rows = self.query(&sql, &[&id])?;
+        rows.iter()
+            .map(|row| Ok((read_key(self.connection, row, 3)?, read_tally(self.connection, row, 0)?)))
+            .collect()
+    }
+
+    /// The same units with their rejected rows.
+    pub(crate) fn units_with_rejects(&self, id: &str) -> Result<HashMap<UnitKey, RecordedUnit>> {
+        let (units, mut rejects) = (self.units(id)?, self.count_rejects(id)?);
+        let with_rejects = |(key, tally): (UnitKey, Tally)| {
+            let rejected = rejects.remove(&key).unwrap_or(0);
+            (key, RecordedUnit { tally, rejected, refused: None })
+        };
+        Ok(units.into_iter().map(with_rejects).collect())
+    }
+
+    /// Whether a load has committed no rows and rejected none.
+    pub(crate) fn holds_nothing(&self, id: &str) -> Result<bool> {
+        Ok(self.units(id)?.is_empty() && self.count_rejects(id)?.is_empty())
     }
 
     /// A unit, if it was committed.
-    pub(crate) fn unit(
-        &self,
-        connection: &Connection,
-        id: &str,
-        key: UnitKey,
-        control: &Control<'_>,
-    ) -> Result<Option<Tally>> {
+    pub(crate) fn unit(&self, id: &str, key: UnitKey) -> Result<Option<Tally>> {
         let (file, row_group, first_row) = key_columns(key);
-        let rows = connection.query(control, &self.select_unit(), &[&id, &file, &row_group, &first_row])?;
-        rows.first().map(|row| read_tally(connection, row, 0)).transpose()
-    }
-
-    /// The query for one unit, by load, file, row group and first row.
-    pub(crate) fn select_unit(&self) -> String {
-        format!(
-            "SELECT rows, content_sum, non_null FROM {} u \
-             WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
-            self.all_units()
-        )
+        let rows = self.query(&self.select_unit(), &[&id, &file, &row_group, &first_row])?;
+        rows.first().map(|row| read_tally(self.connection, row, 0)).transpose()
     }
 }
 
-/// The files of a load's record, from the columns of their names, fingerprints and stamps.
-pub(crate) fn read_files(connection: &Connection, row: &Row, at: [usize; 3]) -> Result<RecordedFiles> {
+/// A load's record, from the columns that [`Records::loads`] selects.
+fn read_load(connection: &Connection, row: &Row) -> Result<LoadRecord> {
+    let (oid, unit_rows): (i64, i64) = (connection.get(row, 2)?, connection.get(row, 3)?);
+    let before: Option<i64> = connection.get(row, 8)?;
+    Ok(LoadRecord {
+        id: connection.get(row, 0)?,
+        mode: connection.get(row, 1)?,
+        table_oid: oid as u32,
+        unit_rows: unit_rows.max(1) as u64,
+        complete: connection.get(row, 4)?,
+        files: read_files(connection, row, 5)?,
+        before: before.map(|_| read_tally(connection, row, 8)).transpose()?,
+        mapping: connection.get(row, 11)?,
+        facts: LoadFacts::from_text(connection.get::<Option<String>>(row, 12)?.as_deref()),
+    })
+}
+
+/// The files of a load's record, from three columns: names, fingerprints and stamps.
+fn read_files(connection: &Connection, row: &Row, from: usize) -> Result<RecordedFiles> {
     let files = RecordedFiles {
-        names: connection.get(row, at[0])?,
-        fingerprints: connection.get(row, at[1])?,
-        stamps: connection.get(row, at[2])?,
+        names: connection.get(row, from)?,
+        fingerprints: connection.get(row, from + 1)?,
+        stamps: connection.get(row, from + 2)?,
     };
     // Units name their file by its index: if a name were missing, its rows would seem to have no file.
     let (names, fingerprints) = (files.names.len(), files.fingerprints.len());
@@ -560,27 +490,6 @@ pub(crate) fn read_tally(connection: &Connection, row: &Row, from: usize) -> Res
 /// Counts as PostgreSQL's integers.
 pub(crate) fn signed(counts: &[u64]) -> Vec<i64> {
     counts.iter().map(|count| *count as i64).collect()
-}
-
-/// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was
-/// granted.
-pub(crate) fn wait_for_lock(
-    connection: &Connection,
-    lock: &str,
-    id: &str,
-    end: Instant,
-    control: &Control<'_>,
-) -> Result<bool> {
-    let key = advisory_key(id);
-    loop {
-        if value(connection, control, lock, &[&key])? {
-            return Ok(true);
-        }
-        if Instant::now() > end {
-            return Ok(false);
-        }
-        control.sleep(Duration::from_millis(200))?;
-    }
 }
 
 /// A 64-bit key for advisory locks.

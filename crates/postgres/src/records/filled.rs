@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow_schema::Schema;
-use sawmill_loader::{EarlierLoad, Note};
+use sawmill_loader::LoadRecord;
 use sawmill_pgcopy::Column;
 use sawmill_source::Result;
 
-use crate::records::remembered::Remembering;
+use crate::records::history::TableHistory;
 use crate::table::columns::TableColumn;
 use crate::table::planned_columns::{PlannedColumns, RecordedColumn};
 use crate::table::{catalogue_type, columns};
@@ -18,18 +18,9 @@ pub(super) struct FilledColumns {
     schema: Arc<Schema>,
 }
 
-/// Files that could not be compared with their loaded rows.
-#[derive(Default)]
-pub(super) struct NotCompared {
-    /// Some of their rows were rejected.
-    pub rejected: Vec<String>,
-    /// They were loaded as columns or types that the table does not have any more.
-    pub retyped: Vec<String>,
-}
-
 impl FilledColumns {
-    pub(super) fn new(of: &Remembering<'_>) -> Result<Self> {
-        let existing = columns::read(of.connection, of.oid, of.control)?;
+    pub(super) fn new(of: &TableHistory<'_>) -> Result<Self> {
+        let existing = columns::read(of.records.connection, of.oid, of.records.control)?;
         let schema = match of.postgres.by_position {
             false => Arc::clone(of.source.schema()),
             true => columns::by_position(of.source.schema(), &existing, of.table)?,
@@ -38,17 +29,17 @@ impl FilledColumns {
     }
 
     /// The columns that a load has filled, with their types then. `None` if they can no longer be encoded.
-    pub(super) fn by(&self, load: &EarlierLoad, of: &Remembering<'_>) -> Result<Option<Arc<Vec<Column>>>> {
+    pub(super) fn by(&self, load: &LoadRecord, of: &TableHistory<'_>) -> Result<Option<Arc<Vec<Column>>>> {
         let values = &of.postgres.values;
-        let Some(lines) = of.checkpoints.columns(of.connection, &load.id, of.control)? else {
+        let Some(lines) = of.records.columns(&load.id)? else {
             return columns::matched(&self.schema, &self.existing, of.table, values).map(Some);
         };
         let mut filled = Vec::with_capacity(lines.len());
         for line in &lines {
             let Some(column) = RecordedColumn::read(line) else { return Ok(None) };
             let Ok(at) = self.schema.index_of(column.name) else { return Ok(None) };
-            let column_type =
-                catalogue_type::read(of.connection, column.type_oid, column.modifier, of.control)?;
+            let (connection, control) = (of.records.connection, of.records.control);
+            let column_type = catalogue_type::read(connection, column.type_oid, column.modifier, control)?;
             let Some(column_type) = column_type else { return Ok(None) };
             match Column::new(self.schema.field(at), at, column_type, values) {
                 Ok(column) => filled.push(column),
@@ -59,37 +50,16 @@ impl FilledColumns {
     }
 
     /// The columns that a load of the source would fill now, also in the form of a load's record.
-    pub(super) fn now(&self, of: &Remembering<'_>) -> Result<(Arc<Vec<Column>>, Vec<String>)> {
+    pub(super) fn now(&self, of: &TableHistory<'_>) -> Result<(Arc<Vec<Column>>, Vec<String>)> {
         let is_there = |name: &&String| self.existing.iter().any(|column| column.name == **name);
         let names = self.schema.fields().iter().map(|field| field.name());
         let names: Vec<String> = names.filter(is_there).cloned().collect();
         let values = &of.postgres.values;
         let columns = columns::matched_of(&names, &self.schema, &self.existing, of.table, values)?;
         let names = names.iter().map(String::as_str);
-        let planned = PlannedColumns::read(of.connection, of.table, of.oid, names, of.control)?;
+        let planned =
+            PlannedColumns::read(of.records.connection, of.table, of.oid, names, of.records.control)?;
         let recorded = planned.recorded(&columns);
         Ok((columns, recorded))
-    }
-}
-
-impl NotCompared {
-    pub(super) fn is_empty(&self) -> bool {
-        self.rejected.is_empty() && self.retyped.is_empty()
-    }
-
-    /// A note on each kind.
-    pub(super) fn notes(&self) -> impl Iterator<Item = Note> {
-        let note = |files: &[String], why: &str| {
-            let first = files.first()?;
-            let more = match files.len() - 1 {
-                0 => String::new(),
-                more => format!(" and {more} more files"),
-            };
-            Some(Note::Rejected(format!("not compared with what was loaded: {first}{more}, since {why}")))
-        };
-        let rejected = note(&self.rejected, "some rows were rejected");
-        let retyped =
-            note(&self.retyped, "the table does not have the columns any more that they were loaded into");
-        rejected.into_iter().chain(retyped)
     }
 }

@@ -41,24 +41,24 @@ fn remove(
     let mut forgotten = Forgotten::default();
     let Some(schema) = schema else { return Ok(forgotten) };
     let name = postgres.table.within(&schema);
-    let recorded = checkpoints.exist(&connection, control)?;
+    let records = checkpoints.on(&connection, control);
+    let recorded = records.exist()?;
     let server = KnownServer::new(&postgres.server, &connection, control)?;
     if recorded {
-        checkpoints.create(&connection, control)?;
+        records.create()?;
     }
     connection.batch(control, "BEGIN")?;
     if recorded {
-        if let Some(database) = checkpoints.database(&server, &connection, control)? {
-            checkpoints.follow_names(&connection, &database, control)?;
+        if let Some(database) = records.database(&server)? {
+            records.follow_names(&database)?;
         }
-        checkpoints.lock_target(&connection, &name.to_string(), control)?;
-        for id in checkpoints.unfinished(&connection, &name.to_string(), control)? {
-            let parts = part_tables::of_load(&connection, &checkpoints, &id, control)?;
-            part_tables::drop_all(&connection, &parts, control)?;
+        records.lock_target(&name.to_string())?;
+        for load in records.unfinished(&name.to_string())? {
+            part_tables::drop_of_load(&records, &load.id)?;
         }
-        part_tables::drop_emptied(&connection, &checkpoints, &name, control)?;
+        part_tables::drop_emptied(&records, &name)?;
         let mut parts = Vec::new();
-        for oid in checkpoints.tables_of_lists(&connection, &name.to_string(), control)? {
+        for oid in records.tables_of_lists(&name.to_string())? {
             let part = name_of(&connection, oid, control)?;
             parts.extend(part.filter(|part| drop_table || part.is_staging()));
         }
@@ -78,7 +78,7 @@ fn remove(
         forgotten.table_dropped = true;
     }
     if recorded {
-        forgotten.loads = checkpoints.delete_target(&connection, &name.to_string(), control)?;
+        forgotten.loads = records.delete_target(&name.to_string())?;
     }
     // If the answer to the commit is lost, the next attempt finds nothing any more.
     forgotten.loads = forgotten.loads.max(committing.loads);
@@ -87,7 +87,7 @@ fn remove(
     *committing = forgotten;
     connection.batch(control, "COMMIT")?;
     if recorded {
-        checkpoints.drop_if_empty(&connection, control)?;
+        records.drop_if_empty()?;
     }
     Ok(forgotten)
 }

@@ -3,10 +3,10 @@
 pub(crate) mod checkpoint;
 mod filled;
 pub(crate) mod forget;
+pub(crate) mod history;
 pub(crate) mod parts;
 pub(crate) mod presence;
 pub(crate) mod prune;
-pub(crate) mod remembered;
 pub(crate) mod renamed;
 pub(crate) mod schema;
 pub(crate) mod status;

@@ -7,11 +7,9 @@
 use std::time::{Duration, Instant};
 
 use sawmill_loader::{Part, Share};
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::records::checkpoint::{Checkpoints, PATIENCE, advisory_key, wait_for_lock};
-use crate::table::catalogue::value;
+use crate::records::checkpoint::{PATIENCE, Records, advisory_key};
 
 /// How long to wait before the first message that a lock is not free.
 const SILENT: Duration = Duration::from_secs(2);
@@ -20,40 +18,28 @@ const LOCK: &str = "SELECT pg_try_advisory_lock($1)";
 const LOCK_SHARED: &str = "SELECT pg_try_advisory_lock_shared($1)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock($1)";
 
-impl Checkpoints {
+impl Records<'_> {
     /// Takes the locks that a run of this share of a load needs to begin, for as long as the connection lives. A run
     /// of a part waits until another process that loads the same part has ended, and keeps other parts from looking
     /// for the table until [`begun`](Self::begun).
     ///
     /// # Errors
     /// A run that needs the load for itself, or another part if this run does.
-    pub(crate) fn lock_to_begin(
-        &self,
-        connection: &Connection,
-        id: &str,
-        share: Share,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let Share::Part(part) = share else { return self.lock(connection, id, control) };
-        wait(connection, &lock_of(id, part), &format!("part {part}"), control)?;
-        wait(connection, &beginning_of(id), "the begin of the load", control)?;
-        lock_shared(connection, id, control)
+    pub(crate) fn lock_to_begin(&self, id: &str, share: Share) -> Result<()> {
+        let Share::Part(part) = share else { return self.lock(id) };
+        self.wait(&lock_of(id, part), &format!("part {part}"))?;
+        self.wait(&beginning_of(id), "the begin of the load")?;
+        self.lock_shared(id)
     }
 
     /// Takes the same locks on another connection, after the first one was lost.
     ///
     /// # Errors
     /// As of [`lock_to_begin`](Self::lock_to_begin).
-    pub(crate) fn lock_again(
-        &self,
-        connection: &Connection,
-        id: &str,
-        share: Share,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let Share::Part(part) = share else { return self.lock(connection, id, control) };
-        wait(connection, &lock_of(id, part), &format!("part {part}"), control)?;
-        lock_shared(connection, id, control)
+    pub(crate) fn lock_again(&self, id: &str, share: Share) -> Result<()> {
+        let Share::Part(part) = share else { return self.lock(id) };
+        self.wait(&lock_of(id, part), &format!("part {part}"))?;
+        self.lock_shared(id)
     }
 
     /// Records the number of parts of an unfinished load, and lets other parts begin. Processes that divide a
@@ -61,60 +47,52 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Processes that divide the load into another number of parts are at work.
-    pub(crate) fn begun(
-        &self,
-        connection: &Connection,
-        id: &str,
-        share: Share,
-        complete: bool,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn begun(&self, id: &str, share: Share, complete: bool) -> Result<()> {
         let Share::Part(part) = share else { return Ok(()) };
         if !complete {
-            self.keep_parts(connection, id, part, control)?;
+            self.keep_parts(id, part)?;
         }
-        value::<bool>(connection, control, UNLOCK, &[&advisory_key(&beginning_of(id))]).map(|_| ())
+        self.value::<bool>(UNLOCK, &[&advisory_key(&beginning_of(id))]).map(drop)
     }
 
-    fn keep_parts(&self, connection: &Connection, id: &str, part: Part, control: &Control<'_>) -> Result<()> {
-        let (loads, of) = (self.table("loads"), part.of() as i32);
-        let recorded = format!("SELECT parts FROM {loads} WHERE load_id = $1");
-        let recorded: Option<i32> = value(connection, control, &recorded, &[&id])?;
+    fn keep_parts(&self, id: &str, part: Part) -> Result<()> {
+        let of = part.of() as i32;
+        let recorded = format!("SELECT parts FROM {} WHERE load_id = $1", self.table("loads"));
+        let recorded: Option<i32> = self.value(&recorded, &[&id])?;
         if recorded == Some(of) {
             return Ok(());
         }
         // Granted only if no process works on a part.
-        if !wait_for_lock(connection, LOCK, id, Instant::now() + PATIENCE, control)? {
+        if !self.wait_for_lock(LOCK, id, Instant::now() + PATIENCE)? {
             let parts = recorded.map_or("another number of".to_owned(), |parts| parts.to_string());
             let what = format!("the load is being loaded in {parts} parts, and this run is part {part}");
             return Err(Error::new(Kind::Busy, what)
-                .at(connection.place())
+                .at(self.connection.place())
                 .advise("use the same number of parts for all, or wait until the others have ended"));
         }
-        let set = format!("UPDATE {loads} SET parts = $2 WHERE load_id = $1");
-        connection.execute(control, &set, &[&id, &of])?;
-        value::<bool>(connection, control, UNLOCK, &[&advisory_key(id)]).map(|_| ())
+        self.set(id, "parts", &of)?;
+        self.value::<bool>(UNLOCK, &[&advisory_key(id)]).map(drop)
     }
-}
 
-/// Takes the load's lock together with other parts.
-fn lock_shared(connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
-    match wait_for_lock(connection, LOCK_SHARED, id, Instant::now() + PATIENCE, control)? {
-        true => Ok(()),
-        false => Err(Error::new(Kind::Busy, "another run loads or finishes the whole load")
-            .at(connection.place())
-            .advise("wait until it ends, or stop it; then run the same command again")),
+    /// Takes the load's lock together with other parts.
+    fn lock_shared(&self, id: &str) -> Result<()> {
+        match self.wait_for_lock(LOCK_SHARED, id, Instant::now() + PATIENCE)? {
+            true => Ok(()),
+            false => Err(Error::new(Kind::Busy, "another run loads or finishes the whole load")
+                .at(self.connection.place())
+                .advise("wait until it ends, or stop it; then run the same command again")),
+        }
     }
-}
 
-/// Waits for a lock, with a notice if it takes long.
-fn wait(connection: &Connection, lock: &str, of: &str, control: &Control<'_>) -> Result<()> {
-    if wait_for_lock(connection, LOCK, lock, Instant::now() + SILENT, control)? {
-        return Ok(());
+    /// Waits for a lock, with a notice if it takes long.
+    fn wait(&self, lock: &str, of: &str) -> Result<()> {
+        if self.wait_for_lock(LOCK, lock, Instant::now() + SILENT)? {
+            return Ok(());
+        }
+        self.control.notice(&format!("another process works on {of}; waiting until it ends"));
+        let far = Duration::from_secs(365 * 86_400);
+        self.wait_for_lock(LOCK, lock, Instant::now() + far).map(drop)
     }
-    control.notice(&format!("another process works on {of}; waiting until it ends"));
-    let far = Duration::from_secs(365 * 86_400);
-    wait_for_lock(connection, LOCK, lock, Instant::now() + far, control).map(|_| ())
 }
 
 fn lock_of(id: &str, part: Part) -> String {

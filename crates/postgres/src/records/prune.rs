@@ -6,9 +6,8 @@ use sawmill_loader::{LoadOptions, Pruned, TableName, retry_reached};
 use sawmill_pgwire::{Connection, Server, refuse_pooler};
 use sawmill_source::{Control, Result};
 
-use crate::records::checkpoint::{Checkpoints, advisory_key};
+use crate::records::checkpoint::{Checkpoints, Records};
 use crate::records::status::{TABLE_EXISTS, read};
-use crate::table::catalogue::value;
 
 /// Removes records that no later load needs, of loads that ended longer ago than `older_than`, into any table
 /// or one. With `dry_run` it only lists them.
@@ -30,8 +29,9 @@ pub fn prune(
         refuse_pooler(&connection, server, control)?;
         let before = "SELECT to_char((now() - make_interval(secs => $1)) AT TIME ZONE 'UTC', \
                       'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
-        let cutoff: String = value(&connection, control, before, &[&older_than.as_secs_f64()])?;
-        let loads = read(server, &connection, &checkpoints, None, control)?;
+        let records = checkpoints.on(&connection, control);
+        let cutoff: String = records.value(before, &[&older_than.as_secs_f64()])?;
+        let loads = read(server, &records, None)?;
         let mut pruned = Pruned::decide(loads, &cutoff, dry_run)
             .of_table(|name| table.is_none_or(|table| super::status::is_meant(table, name)));
         if dry_run || pruned.removed.is_empty() {
@@ -40,30 +40,29 @@ pub fn prune(
         connection.begin(control)?;
         let ids: Vec<String> = pruned.removed.iter().map(|load| load.load_id.clone()).collect();
         for id in ids {
-            if !checkpoints.remove_unneeded(&connection, &id, control)? {
+            if !records.remove_unneeded(&id)? {
                 pruned.keep_changed(&id);
             }
         }
         committing = Some(pruned.clone());
         connection.commit(control)?;
-        checkpoints.drop_if_empty(&connection, control)?;
+        records.drop_if_empty()?;
         Ok(pruned)
     };
     retry_reached(LoadOptions::default().retries, control, &|| server.is_reached(), remove)
 }
 
-impl Checkpoints {
+impl Records<'_> {
     /// Removes a load's record in the open transaction, unless the load has begun to run or its table has come back
     /// since the decision.
-    fn remove_unneeded(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<bool> {
-        let lock = "SELECT pg_try_advisory_xact_lock($1)";
-        if !value::<bool>(connection, control, lock, &[&advisory_key(id)])? {
+    fn remove_unneeded(&self, id: &str) -> Result<bool> {
+        if !self.try_lock(id)? {
             return Ok(false);
         }
         let sql = format!(
             "DELETE FROM {} l WHERE load_id = $1 AND (mode = 'upsert' OR NOT {TABLE_EXISTS})",
             self.table("loads")
         );
-        Ok(connection.execute(control, &sql, &[&id])? == 1)
+        Ok(self.execute(&sql, &[&id])? == 1)
     }
 }

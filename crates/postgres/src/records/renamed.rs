@@ -2,16 +2,15 @@
 //! records follow it.
 //!
 //! An OID identifies a table only within one database: a restored dump may give it to another table. So a
-//! load also records its database, and only there its records follow the OID ([`Checkpoints::database`]).
+//! load also records its database, and only there its records follow the OID ([`Records::database`]).
 
 use std::time::Instant;
 
 use sawmill_loader::TableName;
-use sawmill_pgwire::{Connection, KnownServer};
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_pgwire::KnownServer;
+use sawmill_source::{Error, Kind, Result};
 
-use crate::records::checkpoint::{Checkpoints, PATIENCE, wait_for_lock};
-use crate::table::catalogue::value;
+use crate::records::checkpoint::{PATIENCE, Records};
 
 /// A load into a table that had another name then.
 pub(crate) struct RenamedLoad {
@@ -24,49 +23,32 @@ pub(crate) struct RenamedLoad {
     pub files: Vec<String>,
 }
 
-impl Checkpoints {
+impl Records<'_> {
     /// Identifies the database by its tables of records; `None` if this user may not ask the server for its
     /// identity. A restored dump, here or elsewhere, has another identity.
-    pub(crate) fn database(
-        &self,
-        server: &KnownServer,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<Option<String>> {
+    pub(crate) fn database(&self, server: &KnownServer) -> Result<Option<String>> {
         let Some(system) = server.system() else { return Ok(None) };
         let sql = "SELECT concat_ws(' ', $1::text, oid, to_regclass($2)::oid) FROM pg_catalog.pg_database \
                    WHERE datname = current_database()";
-        value(connection, control, sql, &[&system, &self.table("loads")])
+        self.value(sql, &[&system, &self.table("loads")])
     }
 
     /// Removes the OIDs from records that were restored from a dump of another database: here these OIDs
     /// belong to other tables. A table with both the OID and the name of a record is the same one, after
     /// `pg_upgrade` for example.
-    pub(crate) fn drop_foreign_oids(
-        &self,
-        connection: &Connection,
-        database: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn drop_foreign_oids(&self, database: &str) -> Result<()> {
         let sql = format!(
             "UPDATE {} SET table_oid = 0, database = $1 WHERE database <> $1 AND NOT EXISTS (\
                SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
                WHERE c.oid = table_oid::oid AND target = n.nspname || '.' || c.relname)",
             self.table("loads")
         );
-        connection.execute(control, &sql, &[&database]).map(|_| ())
+        self.execute(&sql, &[&database]).map(drop)
     }
 
     /// The loads into the table with this OID when it had another name, and those whose ID is `id` into a table that
     /// has another name now.
-    pub(crate) fn renamed(
-        &self,
-        connection: &Connection,
-        database: &str,
-        oid: u32,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<Vec<RenamedLoad>> {
+    pub(crate) fn renamed(&self, database: &str, oid: u32, id: &str) -> Result<Vec<RenamedLoad>> {
         let sql = format!(
             "SELECT l.load_id, l.target, n.nspname::text, c.relname::text, l.mode, l.files FROM {} l \
              JOIN pg_catalog.pg_class c ON c.oid = l.table_oid::oid \
@@ -76,8 +58,8 @@ impl Checkpoints {
              AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate'))",
             self.table("loads")
         );
-        let mut loads = Vec::new();
-        for row in connection.query(control, &sql, &[&database, &i64::from(oid), &id])? {
+        let (mut loads, connection) = (Vec::new(), self.connection);
+        for row in self.query(&sql, &[&database, &i64::from(oid), &id])? {
             let (was, schema, name): (String, String, String) =
                 (connection.get(&row, 1)?, connection.get(&row, 2)?, connection.get(&row, 3)?);
             // The record has the name in displayed form.
@@ -95,40 +77,28 @@ impl Checkpoints {
 
     /// Gives a load of a renamed table the ID `now`, and the table's name. The records of another table that have this
     /// ID are kept under another one.
-    pub(crate) fn follow(
-        &self,
-        connection: &Connection,
-        load: &RenamedLoad,
-        now: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        connection.begin(control)?;
+    pub(crate) fn follow(&self, load: &RenamedLoad, now: &str) -> Result<()> {
+        self.connection.begin(self.control)?;
         let lock = "SELECT pg_try_advisory_xact_lock($1)";
         for id in [load.id.as_str(), now] {
-            if !wait_for_lock(connection, lock, id, Instant::now() + PATIENCE, control)? {
+            if !self.wait_for_lock(lock, id, Instant::now() + PATIENCE)? {
                 return Err(Error::new(Kind::Busy, "a load into the table, which was renamed, is running")
-                    .at(format!("table {}, {}", load.now, connection.place()))
+                    .at(format!("table {}, {}", load.now, self.connection.place()))
                     .advise("wait until it ends, or stop it; then run the same command again"));
             }
         }
         if now != load.id {
-            if self.find(connection, now, control)?.is_some() {
-                self.keep_under_another_id(connection, now, control)?;
+            if self.find(now)?.is_some() {
+                self.keep_under_another_id(now)?;
             }
-            self.move_to(connection, &load.id, now, control)?;
+            self.move_to(&load.id, now)?;
         }
-        let sql = format!("UPDATE {} SET target = $2 WHERE load_id = $1", self.table("loads"));
-        connection.execute(control, &sql, &[&now, &load.now.to_string()])?;
-        connection.commit(control)
+        self.set(now, "target", &load.now.to_string())?;
+        self.connection.commit(self.control)
     }
 
     /// Gives all records of renamed tables the names that the tables have.
-    pub(crate) fn follow_names(
-        &self,
-        connection: &Connection,
-        database: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn follow_names(&self, database: &str) -> Result<()> {
         let sql = format!(
             "UPDATE {} l SET target = n.nspname || '.' || c.relname FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -137,6 +107,6 @@ impl Checkpoints {
              AND l.target <> n.nspname || '.' || c.relname",
             self.table("loads")
         );
-        connection.execute(control, &sql, &[&database]).map(|_| ())
+        self.execute(&sql, &[&database]).map(drop)
     }
 }

@@ -1,15 +1,13 @@
-//! The schema of the checkpoint tables: created with the first load, dropped with the last record.
+//! The schema of the tables of records: created with the first load, dropped with the last record.
 //!
 //! An existing schema, with the permissions of its owner, is used unchanged and never dropped. A comment
 //! marks schemas that were created here.
 
 use sawmill_loader::quote;
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED, advisory_key};
+use crate::records::checkpoint::{Records, UNITS, UNITS_UNLOGGED, advisory_key};
 use crate::rejected::rejects::{REJECTS, REJECTS_UNLOGGED};
-use crate::table::catalogue::value;
 
 /// All tables that hold records.
 const TABLES: [&str; 5] = ["loads", UNITS, UNITS_UNLOGGED, REJECTS, REJECTS_UNLOGGED];
@@ -17,20 +15,18 @@ const TABLES: [&str; 5] = ["loads", UNITS, UNITS_UNLOGGED, REJECTS, REJECTS_UNLO
 /// The comment on a schema that was created for the records, and is dropped with the last of them.
 const COMMENT: &str = "records of sawmill load";
 
-impl Checkpoints {
+impl Records<'_> {
     /// Whether the tables exist.
-    pub(crate) fn exist(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
-        value(
-            connection,
-            control,
+    pub(crate) fn exist(&self) -> Result<bool> {
+        self.value(
             "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AND to_regclass($3) IS NOT NULL",
             &[&self.table("loads"), &self.table(UNITS), &self.table(UNITS_UNLOGGED)],
         )
     }
 
     /// Creates missing tables; several loads may do so at the same time.
-    pub(crate) fn create(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        if self.exist(connection, control)? {
+    pub(crate) fn create(&self) -> Result<()> {
+        if self.exist()? {
             return Ok(());
         }
         let loads = self.table("loads");
@@ -46,15 +42,13 @@ impl Checkpoints {
             )
         };
         let (units, unlogged) = (units(UNITS, ""), units(UNITS_UNLOGGED, "UNLOGGED"));
-        connection.begin(control)?;
+        self.connection.begin(self.control)?;
         let lock = format!("SELECT pg_advisory_xact_lock({})", advisory_key(&self.schema));
-        connection.batch(control, &lock)?;
-        self.create_schema(connection, control)?;
-        self.refuse_others(connection, control)?;
-        connection.batch(
-            control,
-            &format!(
-                "CREATE TABLE IF NOT EXISTS {loads} (\
+        self.batch(&lock)?;
+        self.create_schema()?;
+        self.refuse_others()?;
+        self.batch(&format!(
+            "CREATE TABLE IF NOT EXISTS {loads} (\
                    load_id text PRIMARY KEY, target text NOT NULL, mode text NOT NULL, \
                    table_oid bigint NOT NULL, unit_rows bigint NOT NULL, \
                    files text[] NOT NULL, fingerprints text[] NOT NULL, \
@@ -64,41 +58,40 @@ impl Checkpoints {
                    stamps text[] NOT NULL, mapping text NOT NULL, table_file bigint, parts integer, \
                    keys_refused boolean, columns text[], database text, facts text); \
                  {units}; {unlogged}"
-            ),
-        )?;
-        connection.commit(control)
+        ))?;
+        self.connection.commit(self.control)
     }
 
     /// Refuses a foreign table with one of the names.
-    fn refuse_others(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+    fn refuse_others(&self) -> Result<()> {
         let others = "SELECT c.relname::text FROM pg_catalog.pg_class c \
                       WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1) \
                       AND c.relname = ANY ($2) AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a \
                         WHERE a.attrelid = c.oid AND a.attname = 'load_id')";
-        let rows = connection.query(control, others, &[&self.schema, &TABLES.as_slice()])?;
-        let Some(row) = rows.first() else { return Ok(()) };
-        let table = self.table(connection.get(row, 0)?);
+        let others: Vec<String> = self.list(others, &[&self.schema, &TABLES.as_slice()])?;
+        let Some(table) = others.first().map(|name| self.table(name)) else { return Ok(()) };
         Err(Error::new(Kind::Exists, format!("{table} already exists, and is not a table of load records"))
-            .at(connection.place())
+            .at(self.connection.place())
             .advise("keep the records in another schema: --checkpoint-schema NAME"))
     }
 
     /// Creates the schema if it is missing. An existing one is used unchanged, which needs fewer permissions.
-    fn create_schema(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+    fn create_schema(&self) -> Result<()> {
         let found = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1), \
                      pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')";
-        let rows = connection.query(control, found, &[&self.schema])?;
-        let read = |column| rows.first().map_or(Ok(false), |row| connection.get::<bool>(row, column));
+        let rows = self.query(found, &[&self.schema])?;
+        let read = |column| rows.first().map_or(Ok(false), |row| self.connection.get::<bool>(row, column));
         let schema = quote(&self.schema);
         match (read(0)?, read(1)?) {
             (true, _) => Ok(()),
-            (false, true) => connection
-                .batch(control, &format!("CREATE SCHEMA {schema}; COMMENT ON SCHEMA {schema} IS '{COMMENT}'")),
+            (false, true) => {
+                self.batch(&format!("CREATE SCHEMA {schema}; COMMENT ON SCHEMA {schema} IS '{COMMENT}'"))
+            }
             (false, false) => Err(Error::new(
                 Kind::Server,
                 format!("schema {schema} for the records of loads does not exist, and this user may not create it"),
             )
-            .at(connection.place())
+            .at(self.connection.place())
             .advise(format!(
                 "ask an administrator to run CREATE SCHEMA {schema} AUTHORIZATION with the user's name, or use \
                  --checkpoint-schema to name a schema in which the user may create tables"
@@ -108,34 +101,31 @@ impl Checkpoints {
 
     /// Drops the tables if no load is recorded any more, and the schema if it was created for them and is
     /// otherwise empty. Objects of other users stay.
-    pub(crate) fn drop_if_empty(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+    pub(crate) fn drop_if_empty(&self) -> Result<()> {
         let owned = "SELECT coalesce(bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')), false) FROM pg_catalog.pg_class \
                      WHERE relkind = 'r' AND relname = ANY ($2) \
                      AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)";
-        if !value::<bool>(connection, control, owned, &[&self.schema, &TABLES.as_slice()])? {
+        if !self.value::<bool>(owned, &[&self.schema, &TABLES.as_slice()])? {
             return Ok(());
         }
         let loads = self.table("loads");
         let units = format!("{}, {}", self.table(UNITS), self.table(UNITS_UNLOGGED));
         let key = advisory_key(&self.schema);
-        connection
-            .batch(control, &format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
-        let rows = connection.query(control, &format!("SELECT EXISTS (SELECT FROM {loads})"), &[])?;
-        let used = rows.first().map_or(Ok(true), |row| connection.get(row, 0))?;
-        if used {
-            return connection.batch(control, "COMMIT");
+        self.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
+        if self.value(&format!("SELECT EXISTS (SELECT FROM {loads})"), &[])? {
+            return self.batch("COMMIT");
         }
         let rejects = format!("{}, {}", self.table(REJECTS), self.table(REJECTS_UNLOGGED));
-        connection.batch(control, &format!("DROP TABLE IF EXISTS {rejects}; DROP TABLE {units}, {loads}"))?;
+        self.batch(&format!("DROP TABLE IF EXISTS {rejects}; DROP TABLE {units}, {loads}"))?;
         let removable = "SELECT pg_catalog.obj_description(oid, 'pg_namespace') = $2 \
                          AND pg_catalog.pg_has_role(nspowner, 'USAGE') AND NOT EXISTS (\
                            SELECT FROM pg_catalog.pg_depend WHERE refobjid = n.oid \
                            AND refclassid = 'pg_catalog.pg_namespace'::regclass) \
                          FROM pg_catalog.pg_namespace n WHERE nspname = $1";
-        let removable = value::<Option<bool>>(connection, control, removable, &[&self.schema, &COMMENT])?;
+        let removable = self.value::<Option<bool>>(removable, &[&self.schema, &COMMENT])?;
         if removable == Some(true) {
-            connection.batch(control, &format!("DROP SCHEMA {}", quote(&self.schema)))?;
+            self.batch(&format!("DROP SCHEMA {}", quote(&self.schema)))?;
         }
-        connection.batch(control, "COMMIT")
+        self.batch("COMMIT")
     }
 }

@@ -6,9 +6,8 @@ use sawmill_loader::{FileStatus, LoadFacts, LoadOptions, LoadStatus, TableName, 
 use sawmill_pgwire::{Connection, KnownServer, Server, refuse_pooler};
 use sawmill_source::{Control, Result};
 
-use crate::records::checkpoint::{Checkpoints, UNITS, advisory_key};
+use crate::records::checkpoint::{Checkpoints, Records, UNITS, advisory_key};
 use crate::rejected::rejects::{REJECTS, REJECTS_UNLOGGED};
-use crate::table::catalogue::value;
 
 /// Whether the table of a load `l` is there: the table itself, whatever its name, or another one of its name.
 pub(super) const TABLE_EXISTS: &str = "EXISTS (SELECT FROM pg_catalog.pg_class c \
@@ -16,7 +15,7 @@ pub(super) const TABLE_EXISTS: &str = "EXISTS (SELECT FROM pg_catalog.pg_class c
      WHERE c.oid = l.table_oid::oid OR n.nspname || '.' || c.relname = l.target)";
 
 /// All loads recorded on the server, or all into one table, latest first. `checkpoint_schema` is the schema
-/// of the checkpoint tables. Without these tables the list is empty.
+/// of the tables of records. Without these tables the list is empty.
 ///
 /// # Errors
 /// No connection, or no permission.
@@ -30,7 +29,7 @@ pub fn status(
     let read = || {
         let connection = Connection::open(server, control)?;
         refuse_pooler(&connection, server, control)?;
-        read(server, &connection, &checkpoints, table, control)
+        read(server, &checkpoints.on(&connection, control), table)
     };
     retry_reached(LoadOptions::default().retries, control, &|| server.is_reached(), read)
 }
@@ -38,12 +37,11 @@ pub fn status(
 /// The same over a connection.
 pub(super) fn read(
     server: &Server,
-    connection: &Connection,
-    checkpoints: &Checkpoints,
+    records: &Records<'_>,
     table: Option<&TableName>,
-    control: &Control<'_>,
 ) -> Result<Vec<LoadStatus>> {
-    if !checkpoints.exist(connection, control)? {
+    let Records { connection, control, .. } = *records;
+    if !records.exist()? {
         return Ok(Vec::new());
     }
     // A 64-bit advisory lock is split into two columns of 32 bits
@@ -51,20 +49,15 @@ pub(super) fn read(
     let locks = "SELECT (classid::bigint << 32) | objid::bigint FROM pg_catalog.pg_locks \
                  WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
                  AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
-    let mut held: HashSet<i64> = HashSet::new();
-    for row in connection.query(control, locks, &[])? {
-        held.insert(connection.get(&row, 0)?);
-    }
+    let held: HashSet<i64> = records.list(locks, &[])?.into_iter().collect();
     let moment =
         |column: &str| format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
     // Unlogged tables cannot be read on a standby.
-    let (units, rejects) = match value(connection, control, "SELECT pg_catalog.pg_is_in_recovery()", &[])? {
-        true => (checkpoints.table(UNITS), vec![checkpoints.table(REJECTS)]),
-        false => {
-            (checkpoints.all_units(), vec![checkpoints.table(REJECTS), checkpoints.table(REJECTS_UNLOGGED)])
-        }
+    let (units, rejects) = match records.value("SELECT pg_catalog.pg_is_in_recovery()", &[])? {
+        true => (records.table(UNITS), vec![records.table(REJECTS)]),
+        false => (records.all_units(), vec![records.table(REJECTS), records.table(REJECTS_UNLOGGED)]),
     };
-    let there = checkpoints.rejects_tables(connection, control)?;
+    let there = records.rejects_tables()?;
     let rejects = rejects.into_iter().filter(|table| there.contains(table));
     let rejects = rejects.map(|table| format!("SELECT load_id, file FROM {table}"));
     let rejects = rejects.chain([String::from("SELECT ''::text AS load_id, 0 AS file WHERE false")]);
@@ -84,13 +77,12 @@ pub(super) fn read(
         moment("l.begun"),
         moment("l.completed"),
         units,
-        checkpoints.table("loads"),
+        records.table("loads"),
         units
     );
     let mut loads = Vec::new();
-    let known = KnownServer::new(server, connection, control)?;
-    let database = checkpoints.database(&known, connection, control)?;
-    for row in connection.query(control, &sql, &[&database])? {
+    let database = records.database(&KnownServer::new(server, connection, control)?)?;
+    for row in records.query(&sql, &[&database])? {
         let (load_id, target): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
         if table.is_some_and(|table| !is_meant(table, &target)) {
             continue;

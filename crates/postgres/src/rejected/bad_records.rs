@@ -8,10 +8,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
+use sawmill_source::{Error, Kind, Result, Source, Unit, UnitKey};
 
-use crate::records::checkpoint::Checkpoints;
+use crate::records::checkpoint::Records;
 use crate::rejected::rejects::Reject;
 
 /// Rows of the units by which records are kept.
@@ -79,18 +78,13 @@ impl BadRecords {
     pub(crate) fn add_recorded(
         &mut self,
         source: &dyn Source,
-        checkpoints: &Checkpoints,
+        records: &Records<'_>,
         id: &str,
-        connection: &Connection,
-        control: &Control<'_>,
     ) -> Result<()> {
         let units: BTreeSet<UnitKey> =
             source.plan(UNIT_ROWS).into_iter().flatten().map(|unit| unit.key).collect();
-        let mut keys: Vec<UnitKey> =
-            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
-        keys.sort_unstable();
-        for key in keys {
-            let rejects = checkpoints.rejects(connection, id, key, control)?;
+        for key in records.rejecting_units(id)? {
+            let rejects = records.rejects(id, key)?;
             let of = |reject: &Reject| unit_of(&units, UnitKey { first_row: reject.row, ..key });
             for run in rejects.chunk_by(|a, b| of(a) == of(b)) {
                 let unit = run.first().and_then(of).ok_or_else(of_no_unit)?;

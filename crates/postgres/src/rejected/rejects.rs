@@ -12,8 +12,7 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result, Unit, UnitKey};
 use tokio_postgres::Statement;
 
-use crate::records::checkpoint::{Checkpoints, advisory_key, key_columns, read_key};
-use crate::table::catalogue::value;
+use crate::records::checkpoint::{Checkpoints, Records, advisory_key, key_columns, read_key};
 use crate::write::durable;
 
 /// The table of rejected rows, and the one of rows rejected by unlogged tables.
@@ -78,89 +77,6 @@ impl Checkpoints {
         self.table(if self.of_unlogged_table() { REJECTS_UNLOGGED } else { REJECTS })
     }
 
-    /// Creates the table of rejected rows where it is missing.
-    pub(crate) fn create_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        if self.has_rejects(connection, control)? {
-            return Ok(());
-        }
-        let (loads, rejects) = (self.table("loads"), self.rejects_table());
-        let unlogged = if self.of_unlogged_table() { "UNLOGGED " } else { "" };
-        let key = advisory_key(&loads);
-        connection.begin(control)?;
-        connection.batch(
-            control,
-            &format!(
-                "SELECT pg_advisory_xact_lock({key}); CREATE {unlogged}TABLE IF NOT EXISTS {rejects} (\
-                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
-                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
-                   \"row\" bigint NOT NULL, reason text NOT NULL, \
-                   PRIMARY KEY (load_id, file, row_group, \"row\"))"
-            ),
-        )?;
-        durable::commit(connection, control)
-    }
-
-    /// The existing tables of rejected rows.
-    pub(crate) fn rejects_tables(
-        &self,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<Vec<String>> {
-        let names = [REJECTS, REJECTS_UNLOGGED].map(|name| self.table(name));
-        let sql = "SELECT name FROM unnest($1::text[]) name WHERE to_regclass(name) IS NOT NULL";
-        let rows = connection.query(control, sql, &[&names.as_slice()])?;
-        rows.iter().map(|row| connection.get(row, 0)).collect()
-    }
-
-    fn has_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
-        let sql = "SELECT to_regclass($1) IS NOT NULL";
-        value(connection, control, sql, &[&self.rejects_table()])
-    }
-
-    /// The number of rejected rows of each unit of a load, without units that have none.
-    pub(crate) fn count_rejects(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<HashMap<UnitKey, u64>> {
-        let mut counts = HashMap::new();
-        if !self.has_rejects(connection, control)? {
-            return Ok(counts);
-        }
-        let sql = format!(
-            "SELECT file, row_group, first_row, count(*) FROM {} WHERE load_id = $1 GROUP BY 1, 2, 3",
-            self.rejects_table()
-        );
-        for row in connection.query(control, &sql, &[&id])? {
-            let count: i64 = connection.get(&row, 3)?;
-            counts.insert(read_key(connection, &row, 0)?, count as u64);
-        }
-        Ok(counts)
-    }
-
-    /// The rejected rows of one unit, in their order.
-    pub(crate) fn rejects(
-        &self,
-        connection: &Connection,
-        id: &str,
-        key: UnitKey,
-        control: &Control<'_>,
-    ) -> Result<Vec<Reject>> {
-        let sql = format!(
-            "SELECT \"row\", reason FROM {} \
-             WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4 ORDER BY \"row\"",
-            self.rejects_table()
-        );
-        let (file, row_group, first_row) = key_columns(key);
-        let rows = connection.query(control, &sql, &[&id, &file, &row_group, &first_row])?;
-        let read = |row: &tokio_postgres::Row| {
-            let number: i64 = connection.get(row, 0)?;
-            Ok(Reject { row: number as u64, reason: connection.get(row, 1)? })
-        };
-        rows.iter().map(read).collect()
-    }
-
     /// The statement that records rejected rows: load, file, row group, first row of the unit, rows, reasons.
     fn insert_rejects(&self) -> String {
         format!(
@@ -168,6 +84,78 @@ impl Checkpoints {
              SELECT $1, $2, $3, $4, r.* FROM unnest($5::bigint[], $6::text[]) r",
             self.rejects_table()
         )
+    }
+}
+
+impl Records<'_> {
+    /// Creates the table of rejected rows where it is missing.
+    pub(crate) fn create_rejects(&self) -> Result<()> {
+        if self.has_rejects()? {
+            return Ok(());
+        }
+        let (loads, rejects) = (self.table("loads"), self.rejects_table());
+        let unlogged = if self.of_unlogged_table() { "UNLOGGED " } else { "" };
+        let key = advisory_key(&loads);
+        self.connection.begin(self.control)?;
+        self.batch(&format!(
+            "SELECT pg_advisory_xact_lock({key}); CREATE {unlogged}TABLE IF NOT EXISTS {rejects} (\
+                   load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
+                   file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
+                   \"row\" bigint NOT NULL, reason text NOT NULL, \
+                   PRIMARY KEY (load_id, file, row_group, \"row\"))"
+        ))?;
+        durable::commit(self.connection, self.control)
+    }
+
+    /// The existing tables of rejected rows.
+    pub(crate) fn rejects_tables(&self) -> Result<Vec<String>> {
+        let names = [REJECTS, REJECTS_UNLOGGED].map(|name| self.table(name));
+        let sql = "SELECT name FROM unnest($1::text[]) name WHERE to_regclass(name) IS NOT NULL";
+        self.list(sql, &[&names.as_slice()])
+    }
+
+    fn has_rejects(&self) -> Result<bool> {
+        self.value("SELECT to_regclass($1) IS NOT NULL", &[&self.rejects_table()])
+    }
+
+    /// The number of rejected rows of each unit of a load, without units that have none.
+    pub(crate) fn count_rejects(&self, id: &str) -> Result<HashMap<UnitKey, u64>> {
+        let mut counts = HashMap::new();
+        if !self.has_rejects()? {
+            return Ok(counts);
+        }
+        let sql = format!(
+            "SELECT file, row_group, first_row, count(*) FROM {} WHERE load_id = $1 GROUP BY 1, 2, 3",
+            self.rejects_table()
+        );
+        for row in self.query(&sql, &[&id])? {
+            let count: i64 = self.connection.get(&row, 3)?;
+            counts.insert(read_key(self.connection, &row, 0)?, count as u64);
+        }
+        Ok(counts)
+    }
+
+    /// The units of a load that have rejected rows, in their order.
+    pub(crate) fn rejecting_units(&self, id: &str) -> Result<Vec<UnitKey>> {
+        let mut keys: Vec<UnitKey> = self.count_rejects(id)?.into_keys().collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// The rejected rows of one unit, in their order.
+    pub(crate) fn rejects(&self, id: &str, key: UnitKey) -> Result<Vec<Reject>> {
+        let sql = format!(
+            "SELECT \"row\", reason FROM {} \
+             WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4 ORDER BY \"row\"",
+            self.rejects_table()
+        );
+        let (file, row_group, first_row) = key_columns(key);
+        let rows = self.query(&sql, &[&id, &file, &row_group, &first_row])?;
+        let read = |row: &tokio_postgres::Row| {
+            let number: i64 = self.connection.get(row, 0)?;
+            Ok(Reject { row: number as u64, reason: self.connection.get(row, 1)? })
+        };
+        rows.iter().map(read).collect()
     }
 }
 

@@ -1,12 +1,12 @@
 //! Compares the table's rows with the sent ones.
 
-use sawmill_loader::{Located, Tally, Verification, retry_lost};
+use sawmill_loader::{Located, Sums, Tally, Verification, retry_lost};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::PostgresSession;
 use crate::rejected::bad_records::BadRecords;
 use crate::verify::locate::Locating;
-use crate::verify::read_back::{ReadBack, Sums};
+use crate::verify::read_back::ReadBack;
 use crate::verify::source_sums::SourceSums;
 
 impl PostgresSession<'_> {
@@ -29,21 +29,16 @@ impl PostgresSession<'_> {
         // If the table holds other rows as well, the columns' own sums cannot be separated.
         if others.rows == 0 {
             let source = self.sums_of_columns(refused.as_ref(), control)?;
-            verification.differing = source.differing(&self.read_back(true, control)?, &self.columns);
+            let table = self.read_back(true, control)?;
+            verification.differing = source.differing(&table, self.columns.iter().map(|column| &column.name));
         }
         verification.into_result(&format!("table {}, {}", self.table, self.postgres.server))
     }
 
     /// The sums of the table's rows, and of each column if requested.
     fn read_back(&self, each_column: bool, control: &Control<'_>) -> Result<Sums> {
-        let read = ReadBack {
-            server: &self.server,
-            table: &self.written,
-            columns: &self.columns,
-            degree: self.options.degree,
-            each_column,
-            by_value: false,
-        };
+        let read = ReadBack::new(&self.server, &self.written, &self.columns, self.options.degree);
+        let read = ReadBack { each_column, ..read };
         match self.server.allows_one_connection() {
             true => self.with_connection(control, |connection| read.led_by(connection, control)),
             false => retry_lost(self.options.retries, control, || read.run(control)),
@@ -54,7 +49,7 @@ impl PostgresSession<'_> {
     fn rows_of_others(&self, control: &Control<'_>) -> Result<Tally> {
         let since = match self.written == self.table {
             true => self.with_connection(control, |connection| {
-                self.plan.checkpoints.since(connection, &self.record, control)
+                self.plan.checkpoints.on(connection, control).since(&self.record)
             })?,
             false => None,
         };

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_schema::Schema;
-use sawmill_loader::{ColumnChanges, Mode, TableName};
+use sawmill_loader::{ColumnChanges, Mode, TableName, with_ways_out};
 use sawmill_source::{Error, Kind, Result, columns_of_files};
 
 use super::opening::{Matched, Opening};
-use crate::records::checkpoint::{Checkpoints, advisory_key};
+use crate::records::checkpoint::{Records, advisory_key};
 use crate::table::blockers;
-use crate::table::catalogue::{FoundTable, value};
+use crate::table::catalogue::FoundTable;
 use crate::table::columns;
 use crate::table::columns::TableColumn;
 use crate::table::evolution::{Evolution, loaded};
@@ -28,16 +28,16 @@ impl Opening<'_, '_> {
         &self,
         found: Option<&FoundTable>,
         table: &TableName,
-        checkpoints: &Checkpoints,
+        records: &Records<'_>,
         id: &str,
     ) -> Result<Matched> {
         let Some(found) = found else { return self.match_columns(None, None, table) };
         let Self { postgres, source, connection, control, .. } = self;
         let (schema, files) = (source.schema(), columns_of_files(*source));
-        let begun = self.begun_with(found.oid, checkpoints, id)?;
+        let begun = self.begun_with(found.oid, records, id)?;
         let changes = match &begun {
             Some(names) => left_out_before(names, &files),
-            None => self.evolve(found.oid, &files, table, checkpoints, id)?,
+            None => self.evolve(found.oid, &files, table, records, id)?,
         };
         let existing = columns::read(connection, found.oid, control)?;
         postgres.check_loaded_at(&existing, table)?;
@@ -62,35 +62,21 @@ impl Opening<'_, '_> {
         if error.kind() != Kind::Schema || postgres.mode != Mode::Append || postgres.by_position {
             return error;
         }
-        let ways = Evolution::ways_out(postgres, *source, schema, existing, table);
-        match ways.is_empty() {
-            true => error,
-            false => {
-                let advice = format!("{}; or {}", ways.join("; "), error.advice());
-                error.advise(advice)
-            }
-        }
+        with_ways_out(error, &Evolution::ways_out(postgres, *source, schema, existing, table))
     }
 
     /// The columns of the load's record, if rows of it are in the table.
-    fn begun_with(&self, oid: u32, checkpoints: &Checkpoints, id: &str) -> Result<Option<Vec<String>>> {
-        let Self { connection, control, source, options, .. } = self;
-        let record = checkpoints.find(connection, id, control)?.filter(|record| record.table_oid == oid);
+    fn begun_with(&self, oid: u32, records: &Records<'_>, id: &str) -> Result<Option<Vec<String>>> {
+        let Self { source, options, .. } = self;
+        let record = records.find(id)?.filter(|record| record.table_oid == oid);
         let Some(record) = record else { return Ok(None) };
         let goes_on = match record.complete {
             true => !options.again && record.files.changed(source.files()).is_empty(),
-            false => self.has_rows(checkpoints, id)?,
+            false => !records.holds_nothing(id)?,
         };
-        let recorded = checkpoints.columns(connection, id, control)?.filter(|_| goes_on);
+        let recorded = records.columns(id)?.filter(|_| goes_on);
         let name = |line: &String| RecordedColumn::read(line).map(|column| column.name.to_owned());
         Ok(recorded.map(|lines| lines.iter().filter_map(name).collect()))
-    }
-
-    /// Whether a load has added or rejected rows.
-    pub(super) fn has_rows(&self, checkpoints: &Checkpoints, id: &str) -> Result<bool> {
-        let Self { connection, control, .. } = self;
-        Ok(!checkpoints.units(connection, id, control)?.is_empty()
-            || !checkpoints.count_rejects(connection, id, control)?.is_empty())
     }
 
     /// Changes the table as the files need it.
@@ -99,7 +85,7 @@ impl Opening<'_, '_> {
         oid: u32,
         files: &Schema,
         table: &TableName,
-        checkpoints: &Checkpoints,
+        records: &Records<'_>,
         id: &str,
     ) -> Result<ColumnChanges> {
         let Self { postgres, source, connection, control, .. } = self;
@@ -120,7 +106,7 @@ impl Opening<'_, '_> {
             let (evolution, statement) = plan()?;
             if let Some(statement) = statement {
                 if let Some(widened) = evolution.changes.widened.first() {
-                    self.refuse_beside_others(oid, &widened.name, checkpoints, id).map_err(place)?;
+                    refuse_beside_others(records, oid, &widened.name, id).map_err(place)?;
                 }
                 let alter = || connection.batch(control, &statement);
                 blockers::named(&postgres.server, connection, control, alter).map_err(|error| match error
@@ -135,33 +121,23 @@ impl Opening<'_, '_> {
         };
         Ok(evolution.changes)
     }
+}
 
-    /// Refuses to change a type for which another load is encoding rows.
-    fn refuse_beside_others(
-        &self,
-        oid: u32,
-        column: &str,
-        checkpoints: &Checkpoints,
-        id: &str,
-    ) -> Result<()> {
-        let Self { connection, control, .. } = self;
-        let sql = format!(
-            "SELECT load_id FROM {} WHERE table_oid = $1 AND completed IS NULL AND load_id <> $2",
-            checkpoints.table("loads")
-        );
-        for row in connection.query(control, &sql, &[&i64::from(oid), &id])? {
-            let other: String = connection.get(&row, 0)?;
-            let lock = "SELECT pg_try_advisory_xact_lock($1)";
-            if !value::<bool>(connection, control, lock, &[&advisory_key(&other)])? {
-                let what = format!(
-                    "another load into the table is running, which widening column {column:?} would end"
-                );
-                return Err(Error::new(Kind::Busy, what)
-                    .advise("wait until it ends, or stop it; then run the same command again"));
-            }
+/// Refuses to change a type for which another load is encoding rows.
+fn refuse_beside_others(records: &Records<'_>, oid: u32, column: &str, id: &str) -> Result<()> {
+    let sql = format!(
+        "SELECT load_id FROM {} WHERE table_oid = $1 AND completed IS NULL AND load_id <> $2",
+        records.table("loads")
+    );
+    for other in records.list::<String>(&sql, &[&i64::from(oid), &id])? {
+        if !records.try_lock(&other)? {
+            let what =
+                format!("another load into the table is running, which widening column {column:?} would end");
+            return Err(Error::new(Kind::Busy, what)
+                .advise("wait until it ends, or stop it; then run the same command again"));
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// The columns of the files that a load has left out from its beginning.

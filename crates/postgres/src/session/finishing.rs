@@ -33,8 +33,9 @@ impl PostgresSession<'_> {
         if completed.is_err() && self.keys_refused.load(Relaxed) {
             let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
             // The first error is the one to tell.
-            let _ = self
-                .with_connection(control, |connection| checkpoints.set_keys_refused(connection, id, control));
+            let _ = self.with_connection(control, |connection| {
+                checkpoints.on(connection, control).set_keys_refused(id)
+            });
         }
         completed
     }
@@ -49,27 +50,27 @@ impl PostgresSession<'_> {
             self.index_partitions(control)?;
             attaching.finish();
         }
-        let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
         self.with_connection(control, |connection| self.write_rejects(connection, control))?;
         self.with_connection(control, |connection| {
+            let records = self.plan.checkpoints.on(connection, control);
             // After a lost connection the commit may have happened.
-            if checkpoints.find(connection, id, control)?.is_some_and(|record| record.complete) {
+            if records.find(id)?.is_some_and(|record| record.complete) {
                 return Ok(());
             }
             connection.begin(control)?;
             let facts = self.facts();
-            checkpoints.refuse_lost(connection, id, total, control)?;
+            records.refuse_lost(id, total)?;
             if !self.postgres.mode.gathers() {
                 self.refuse_another_table(connection, control)?;
             }
             if self.postgres.several.is_some() {
-                checkpoints.complete(connection, id, (total, &facts), control)?;
+                records.complete(id, total, &facts)?;
                 return durable::commit(connection, control);
             }
             if let OnConflict::ReplaceFiles(column) = &self.postgres.on_conflict {
                 self.replace_files(column, total, connection, control)?;
-                checkpoints.complete(connection, id, (total, &facts), control)?;
+                records.complete(id, total, &facts)?;
                 return durable::commit(connection, control);
             }
             if self.postgres.mode == Mode::Upsert {
@@ -120,7 +121,7 @@ impl PostgresSession<'_> {
             let replaced = match old {
                 None => None,
                 Some(old) => {
-                    checkpoints.delete_of_table(connection, old.oid, id, control)?;
+                    records.delete_of_table(old.oid, id)?;
                     let server = &self.postgres.server;
                     let replaced = blockers::named(server, connection, control, || {
                         Replaced::locked(connection, &self.table, old.oid, control)
@@ -137,7 +138,7 @@ impl PostgresSession<'_> {
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
                     replaced::note(&self.table, &lost).into_iter().collect();
             }
-            checkpoints.complete(connection, id, (total, &facts), control)?;
+            records.complete(id, total, &facts)?;
             durable::commit(connection, control)
         })
     }
@@ -183,13 +184,13 @@ impl PostgresSession<'_> {
     /// Makes the committed part tables partitions of the staging table, unless they are already.
     pub(super) fn assemble(&self, control: &Control<'_>) -> Result<()> {
         let Some(parts) = &self.parts else { return Ok(()) };
-        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         self.with_connection(control, |connection| {
+            let records = self.plan.checkpoints.on(connection, control);
             connection.begin(control)?;
-            if checkpoints.of_unlogged_table() {
-                part_tables::drop_emptied(connection, checkpoints, &self.table, control)?;
+            if records.of_unlogged_table() {
+                part_tables::drop_emptied(&records, &self.table)?;
             }
-            let filled = tables::filled(connection, checkpoints, id, &parts.partitions, control)?;
+            let filled = tables::filled(&records, &self.plan.load_id, &parts.partitions)?;
             tables::attach(connection, &filled, &parts.partitions, &self.written, control)?;
             connection.commit(control)
         })
@@ -205,7 +206,7 @@ impl PostgresSession<'_> {
         }
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         let filled = self.with_connection(control, |connection| {
-            tables::filled(connection, checkpoints, id, partitions, control)
+            tables::filled(&checkpoints.on(connection, control), id, partitions)
         })?;
         let names = partitions.names(&self.table);
         let index =
@@ -245,7 +246,7 @@ impl PostgresSession<'_> {
         let mut now: HashMap<u32, TableName> = (0..).zip(partitions.gathering_names(&self.table)).collect();
         if self.route.staged {
             now.retain(|partition, _| partitions.is_empty(*partition));
-            let filled = tables::filled(connection, checkpoints, id, partitions, control)?;
+            let filled = tables::filled(&checkpoints.on(connection, control), id, partitions)?;
             now.extend(filled.into_iter().map(|(name, partition, _)| (partition, name)));
         }
         for name in tables::rename(connection, &now, partitions, &self.table, control)? {

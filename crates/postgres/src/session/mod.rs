@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use sawmill_loader::{
-    Arrived, BatchEncoder, ColumnChanges, Encoders, LoadOptions, LoadState, Mode, Note, RecordedFiles,
-    ServerWaits, Session, TableName, Tally, UnitWriter, Verification,
+    Arrived, BatchEncoder, ColumnChanges, Encoders, LoadOptions, LoadRecord, LoadState, Mode, Note,
+    RecordedFiles, ServerWaits, Session, TableName, Tally, UnitWriter, Verification,
 };
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer};
@@ -30,7 +30,6 @@ use crate::Postgres;
 use crate::encode::rejecting::RejectingEncoder;
 use crate::encode::summing::SummingEncoder;
 use crate::partition::rows::PartitionedRows;
-use crate::records::checkpoint::LoadRecord;
 use crate::rejected::rejects::RejectCounter;
 use crate::table::narrower::Hinting;
 use crate::write::destination::PartPlan;
@@ -144,7 +143,7 @@ impl PostgresSession<'_> {
     fn reconnect(&self, connection: &mut Connection, control: &Control<'_>) -> Result<()> {
         connection.close();
         let opened = self.server.connect(control)?;
-        self.plan.checkpoints.lock_again(&opened, &self.plan.load_id, self.options.share, control)?;
+        self.plan.checkpoints.on(&opened, control).lock_again(&self.plan.load_id, self.options.share)?;
         *connection = opened;
         Ok(())
     }
@@ -182,11 +181,11 @@ impl Session for PostgresSession<'_> {
     }
 
     fn recorded(&self, control: &Control<'_>) -> Result<Option<HashMap<UnitKey, Tally>>> {
-        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         // The connection that holds the lock may be lost, and restoring it does not matter here.
         let connection = self.connection(control)?;
-        let units = checkpoints.units(&connection, id, control)?;
-        if units.is_empty() && checkpoints.find(&connection, id, control)?.is_none() {
+        let (records, id) = (self.plan.checkpoints.on(&connection, control), &self.plan.load_id);
+        let units = records.units(id)?;
+        if units.is_empty() && records.find(id)?.is_none() {
             let what = "the server has lost the record of this load, and the loaded rows with it";
             return Err(Error::new(Kind::Changed, what)
                 .at(connection.place())
@@ -214,7 +213,7 @@ impl Session for PostgresSession<'_> {
 
     fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        self.with_connection(control, |connection| checkpoints.set_stamps(connection, id, files, control))
+        self.with_connection(control, |connection| checkpoints.on(connection, control).set_stamps(id, files))
     }
 
     fn summing_encoders<'e>(

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use arrow_schema::Schema;
-use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Share, TableName, Tally};
+use sawmill_loader::{ColumnChanges, LoadOptions, LoadRecord, LoadState, Mode, Share, TableName, Tally};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_profile::turns;
@@ -16,7 +16,7 @@ use super::PostgresSession;
 use crate::encode::canonical_row::CanonicalRow;
 use crate::partition::rows::PartitionedRows;
 use crate::partition::survey::Partitions;
-use crate::records::checkpoint::{Checkpoints, LoadRecord};
+use crate::records::checkpoint::{Checkpoints, Records};
 use crate::rejected::file;
 use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
@@ -57,13 +57,14 @@ impl<'a> PostgresSession<'a> {
         };
         let checkpoints = checkpoints.of_unlogged(opening.is_unlogged(found.as_ref()));
         let id_of = |staged: bool| postgres.id_of(source, &table, staged);
-        checkpoints.create(&connection, control)?;
-        route.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
+        let records = checkpoints.on(&connection, control);
+        records.create()?;
+        route.keep_to_earlier(postgres, &records, &id_of)?;
         let (staged, id) = (route.staged, id_of(route.staged));
-        checkpoints.lock_to_begin(&connection, &id, options.share, control)?;
+        records.lock_to_begin(&id, options.share)?;
         let Matched { columns, not_filled, changes, hints } = match matched {
             Some(matched) => matched,
-            None => opening.match_evolving(found.as_ref(), &table, &checkpoints, &id)?,
+            None => opening.match_evolving(found.as_ref(), &table, &records, &id)?,
         };
         let mut preparing = Preparing {
             postgres,
@@ -72,7 +73,7 @@ impl<'a> PostgresSession<'a> {
             control,
             server: &server,
             connection: &connection,
-            checkpoints: &checkpoints,
+            records,
             table: &table,
             columns: &columns,
             changes: &changes,
@@ -85,11 +86,11 @@ impl<'a> PostgresSession<'a> {
         let found_notes = preparing.notes;
         let written = opening.written_table(&table, state)?;
         let (planned, columns) = opening.planned_columns(columns, &record, state, &written)?;
-        let retyped = opening.keep_columns(&planned, &columns, &checkpoints, &record, state, staged)?;
-        checkpoints.begun(&connection, &id, options.share, state == LoadState::Complete, control)?;
-        let earlier = opening.earlier(&checkpoints, &record, state, &table)?;
+        let retyped = opening.keep_columns(&planned, &columns, &records, &record, state, staged)?;
+        records.begun(&id, options.share, state == LoadState::Complete)?;
+        let earlier = opening.earlier(&records, &record, state, &table)?;
         if postgres.rejects.is_some() {
-            checkpoints.create_rejects(&connection, control)?;
+            records.create_rejects()?;
         }
         let plan = opening.writer_plan(checkpoints, &record, &written, planned, &columns, staged);
         let filled = postgres.partitions.as_ref().filter(|_| staged && state != LoadState::Complete);
@@ -334,20 +335,19 @@ impl<'a> Opening<'_, 'a> {
     /// Reads from the records what earlier runs have done.
     fn earlier(
         &self,
-        checkpoints: &Checkpoints,
+        records: &Records<'_>,
         record: &LoadRecord,
         state: LoadState,
         table: &TableName,
     ) -> Result<Earlier> {
-        let Self { postgres, connection, control, source, .. } = self;
+        let Self { postgres, connection, source, .. } = self;
         if state == LoadState::New {
             return Ok(Earlier { done: HashMap::new(), rejected: 0, overlaid: false });
         }
-        let overlaid =
-            postgres.mode != Mode::Upsert && checkpoints.since(connection, record, control)?.is_none();
-        let done = checkpoints.units(connection, &record.id, control)?;
+        let overlaid = postgres.mode != Mode::Upsert && records.since(record)?.is_none();
+        let done = records.units(&record.id)?;
         let emptied = state == LoadState::Complete && done.is_empty() && source.rows() > 0;
-        if emptied && checkpoints.of_unlogged_table() {
+        if emptied && records.of_unlogged_table() {
             let what =
                 "the load was complete, but the server has crashed since and emptied the unlogged table";
             return Err(Error::new(Kind::Changed, what)
@@ -356,7 +356,7 @@ impl<'a> Opening<'_, 'a> {
         }
         // A killed run may still commit a unit after `done` was read. Its rejected rows are counted when this
         // run meets it.
-        let rejects = checkpoints.count_rejects(connection, &record.id, control)?;
+        let rejects = records.count_rejects(&record.id)?;
         let rejected = rejects.iter().filter(|(unit, _)| done.contains_key(unit)).map(|(_, rows)| rows).sum();
         Ok(Earlier { done, rejected, overlaid })
     }
@@ -419,10 +419,10 @@ impl<'a> Opening<'_, 'a> {
         &self,
         planned: &PlannedColumns,
         columns: &[Column],
-        checkpoints: &Checkpoints,
+        records: &Records<'_>,
         record: &LoadRecord,
     ) -> Result<bool> {
-        let recorded = checkpoints.columns(self.connection, &record.id, self.control)?;
+        let recorded = records.columns(&record.id)?;
         Ok(recorded.is_some_and(|recorded| recorded != planned.recorded(columns)))
     }
 
@@ -432,28 +432,28 @@ impl<'a> Opening<'_, 'a> {
         &self,
         planned: &PlannedColumns,
         columns: &[Column],
-        checkpoints: &Checkpoints,
+        records: &Records<'_>,
         record: &LoadRecord,
         state: LoadState,
         staged: bool,
     ) -> Result<bool> {
-        let Self { connection, control, .. } = self;
         match state {
             LoadState::New => {
-                checkpoints.set_columns(connection, &record.id, &planned.recorded(columns), control)?;
+                records.set_columns(&record.id, &planned.recorded(columns))?;
                 return Ok(false);
             }
             LoadState::Complete => {
-                return Ok(self.looks_at_columns()
-                    && self.has_other_columns(planned, columns, checkpoints, record)?);
+                return Ok(
+                    self.looks_at_columns() && self.has_other_columns(planned, columns, records, record)?
+                );
             }
-            LoadState::Resumed if self.postgres.evolves() && !self.has_rows(checkpoints, &record.id)? => {
-                checkpoints.set_columns(connection, &record.id, &planned.recorded(columns), control)?;
+            LoadState::Resumed if self.postgres.evolves() && records.holds_nothing(&record.id)? => {
+                records.set_columns(&record.id, &planned.recorded(columns))?;
                 return Ok(false);
             }
             LoadState::Resumed => {}
         }
-        let recorded = checkpoints.columns(connection, &record.id, control)?.unwrap_or_default();
+        let recorded = records.columns(&record.id)?.unwrap_or_default();
         let Some(difference) = planned.since(&recorded) else { return Ok(false) };
         // Part tables that are filled have the types from before.
         let moved = difference.moved || staged;
@@ -462,7 +462,7 @@ impl<'a> Opening<'_, 'a> {
         }
         let what = format!("{} when the load began", difference.what);
         Err(Error::new(Kind::Changed, what)
-            .at(format!("table {}, {}", planned.table(), connection.place()))
+            .at(format!("table {}, {}", planned.table(), self.connection.place()))
             .advise(match moved {
                 true => FORGET,
                 false => {
@@ -510,10 +510,11 @@ impl<'a> Opening<'_, 'a> {
         share: Share,
     ) -> Result<PartPlan> {
         let Self { postgres, connection, control, source, .. } = self;
-        if plan.checkpoints.of_unlogged_table() {
-            part_tables::drop_emptied(connection, &plan.checkpoints, table, control)?;
+        let records = plan.checkpoints.on(connection, control);
+        if records.of_unlogged_table() {
+            part_tables::drop_emptied(&records, table)?;
         }
-        let made = part_tables::of_load(connection, &plan.checkpoints, &plan.load_id, control)?;
+        let made = part_tables::of_load(&records, &plan.load_id)?;
         // Partitions that no worker fills have the first numbers.
         let first = partitions.count() as u32 + 1;
         let (kind, schema) = (postgres.kind.of_parts(), Arc::clone(source.schema()));

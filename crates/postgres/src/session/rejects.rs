@@ -20,14 +20,11 @@ impl PostgresSession<'_> {
         if self.rejected() == 0 {
             return Ok(None);
         }
-        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let (records, id) = (self.plan.checkpoints.on(connection, control), &self.plan.load_id);
         let loaded = self.source().unwrap_or(self.source);
-        let mut keys: Vec<UnitKey> =
-            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
-        keys.sort_unstable();
         let mut places = Places::new(self.source, &std::env::temp_dir())?;
-        for key in keys {
-            let rejects = checkpoints.rejects(connection, id, key, control)?;
+        for key in records.rejecting_units(id)? {
+            let rejects = records.rejects(id, key)?;
             let rows: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
             for row in loaded.rows_in_group(key, &rows)? {
                 places.add(key.file, key.row_group, row)?;
@@ -52,18 +49,15 @@ impl PostgresSession<'_> {
     /// the next one writes the file again.
     pub(super) fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let Some(options) = &self.postgres.rejects else { return Ok(()) };
-        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let (records, id) = (self.plan.checkpoints.on(connection, control), &self.plan.load_id);
         let source = self.source().unwrap_or(self.source);
         let plan = source.plan(self.record.unit_rows);
         let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();
         let read = Read { broken_text: true, ..Read::default() };
         let mut reader = source.open(read, self.options.batch_rows);
         let mut file = RejectsFile::create(&options.path, self.postgres.rejects_of(source, &self.table))?;
-        let mut keys: Vec<UnitKey> =
-            checkpoints.count_rejects(connection, id, control)?.into_keys().collect();
-        keys.sort_unstable();
-        for key in keys {
-            let rejects = checkpoints.rejects(connection, id, key, control)?;
+        for key in records.rejecting_units(id)? {
+            let rejects = records.rejects(id, key)?;
             if let Some(unit) = units.get(&key) {
                 file.unit(unit, &rejects, reader.as_mut())?;
             }

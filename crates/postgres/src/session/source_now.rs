@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use sawmill_loader::{BatchEncoder, Block, Encoders, Refusal, Session, Tally};
 use sawmill_pgcopy::Column;
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit};
+use sawmill_source::{Control, Result, Source, Unit};
 
 use super::PostgresSession;
 use crate::encode::canonical_row::CanonicalRow;
-use crate::encode::rejecting::{RejectingEncoder, marked_rows};
+use crate::encode::rejecting::RejectingEncoder;
 use crate::encode::summing::SummingEncoder;
 use crate::rejected::bad_records::BadRecords;
 use crate::verify::tuples::Tuples;
@@ -28,7 +28,7 @@ impl PostgresSession<'_> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         let refused = self.with_connection(control, |connection| {
             let mut refused = BadRecords::new(&std::env::temp_dir())?;
-            refused.add_recorded(source, checkpoints, id, connection, control)?;
+            refused.add_recorded(source, &checkpoints.on(connection, control), id)?;
             Ok(Arc::new(refused))
         })?;
         Ok(Box::new(move || {
@@ -66,23 +66,6 @@ fn no_tuples(columns: &[Column]) -> Tuples {
     Tuples::new(columns.len(), CanonicalRow::new(columns, false), false)
 }
 
-/// Adds a block's rows, without the rejected ones.
-fn feed(tuples: &mut Tuples, refused: &BTreeSet<u64>, first_row: u64, block: &Block) -> Result<()> {
-    let mut start = 0;
-    let fed = match refused.is_empty() {
-        true => tuples.feed(&block.bytes),
-        false => marked_rows(block).try_for_each(|mark| {
-            let row = &block.bytes[start..mark.end as usize];
-            start = mark.end as usize;
-            match refused.contains(&(first_row + u64::from(mark.row))) {
-                true => Ok(()),
-                false => tuples.feed(row),
-            }
-        }),
-    };
-    fed.map_err(|what| Error::new(Kind::Source, what))
-}
-
 impl BatchEncoder for WithoutRefused {
     fn begin_unit(&mut self, unit: &Unit) {
         self.inner.begin_unit(unit);
@@ -98,13 +81,13 @@ impl BatchEncoder for WithoutRefused {
     ) -> Result<(), Refusal> {
         let Self { inner, of_unit, tuples, first_row, .. } = self;
         let refused = of_unit.as_ref().map_err(|error| Refusal::Stopped(error.clone()))?;
-        inner.encode(batch, &mut |block| feed(tuples, refused, *first_row, &block))
+        inner.encode(batch, &mut |block| tuples.feed_without(refused, *first_row, &block))
     }
 
     fn end_unit(&mut self, _emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
         let Self { inner, of_unit, tuples, first_row, columns, .. } = self;
         let refused = of_unit.as_ref().map_err(Clone::clone)?;
-        inner.end_unit(&mut |block| feed(tuples, refused, *first_row, &block))?;
+        inner.end_unit(&mut |block| tuples.feed_without(refused, *first_row, &block))?;
         Ok(std::mem::replace(tuples, no_tuples(columns)).into_sums().whole)
     }
 }

@@ -4,7 +4,7 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Result};
 
 use super::PostgresSession;
-use crate::records::presence::{Presence, Scope};
+use crate::records::presence::Scope;
 use crate::table::catalogue::find;
 use crate::table::planned_columns::another_table;
 
@@ -25,11 +25,11 @@ impl PostgresSession<'_> {
         if find(connection, &self.table, control)?.is_none_or(|found| found.oid != oid) {
             return Err(another_table(place()));
         }
-        let checkpoints = &self.plan.checkpoints;
-        if !checkpoints.is_rewritten(connection, &self.plan.load_id, control)? {
+        let records = self.plan.checkpoints.on(connection, control);
+        if !records.is_rewritten(&self.plan.load_id)? {
             return Ok(());
         }
-        let presence = Presence::new(Scope::Table(oid), &self.table, checkpoints, connection, control)?;
+        let presence = records.presence(Scope::Table(oid), &self.table)?;
         match presence.lacks_rows() {
             false => Ok(()),
             true => Err(presence.error(

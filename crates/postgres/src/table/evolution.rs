@@ -2,10 +2,11 @@
 
 use arrow_schema::{Field, Schema};
 use sawmill_loader::{
-    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, TableName, Widen, WidenedColumn, quote,
+    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, TableName, Widen, WidenedColumn,
+    first_file_with, quote, refused_changes,
 };
 use sawmill_pgcopy::{ColumnType, PgType, is_json};
-use sawmill_source::{Error, Kind, Result, Source};
+use sawmill_source::{Result, Source};
 
 use crate::table::columns;
 use crate::table::columns::TableColumn;
@@ -80,9 +81,7 @@ impl Evolution {
     /// All columns that may not be changed as the files need it.
     pub(crate) fn statement(&self, table: &TableName) -> Result<Option<String>> {
         if !self.refused.is_empty() {
-            return Err(Error::new(Kind::Schema, self.refused.join("; "))
-                .at(format!("table {table}"))
-                .advise("allow the change, change the table, or leave the columns out (--columns a,b)"));
+            return Err(refused_changes(&self.refused, table));
         }
         let actions = self.actions.join(", ");
         Ok((!actions.is_empty()).then(|| format!("ALTER TABLE {} {actions}", table.quoted())))
@@ -106,7 +105,7 @@ impl Evolution {
         let Some(column_type) = new.columns.first().map(|column| &column.column_type) else { return Ok(()) };
         let type_name = column_type.to_string();
         if postgres.schema_change.new_columns == NewColumns::Refuse {
-            let (of, has) = (has_it(source, name), field.data_type());
+            let (of, has) = (first_file_with(source, name), field.data_type());
             self.refused.push(format!(
                 "column {name:?} ({has}) of {of} is not in the table; --schema-change add adds it as {type_name}, ignore \
                  leaves it out"
@@ -114,7 +113,7 @@ impl Evolution {
         } else if !new.types.is_empty() {
             self.refused.push(format!(
                 "column {name:?} of {} needs the new type {type_name}; add it to the table first",
-                has_it(source, name)
+                first_file_with(source, name)
             ));
         } else {
             self.actions.push(format!("ADD COLUMN {} {type_name}", quote(name)));
@@ -136,7 +135,7 @@ impl Evolution {
                  which --rewrite allows",
                 column.type_name,
                 field.data_type(),
-                has_it(source, name)
+                first_file_with(source, name)
             ));
             return;
         }
@@ -152,35 +151,18 @@ impl Evolution {
             if !in_some && column.filled {
                 continue;
             }
-            let lacking = || {
-                source.files().iter().filter(|file| match &file.columns {
-                    Some(own) => own.index_of(&column.name).is_err(),
-                    None => !in_some,
-                })
-            };
-            let Some(first) = lacking().next() else { continue };
+            let Some(null) = NullColumn::new(&column.name, source, in_some) else { continue };
             match column.not_null {
                 true => self.refused.push(format!(
                     "column {:?} of the table is not in {}, and is NOT NULL",
-                    column.name, first.name
+                    null.name, null.first
                 )),
-                false => self.changes.null.push(NullColumn {
-                    name: column.name.clone(),
-                    files: lacking().count() as u64,
-                    first: first.name.clone(),
-                }),
+                false => self.changes.null.push(null),
             }
         }
         let of_added = ColumnChanges::absent(self.changes.added.iter().map(|added| &added.name), source);
         self.changes.null.extend(of_added.null);
     }
-}
-
-/// The first file that has a column.
-pub(super) fn has_it<'s>(source: &'s dyn Source, name: &str) -> &'s str {
-    let has = |columns: &arrow_schema::SchemaRef| columns.index_of(name).is_ok();
-    let file = source.files().iter().find(|file| file.columns.as_ref().is_none_or(has));
-    file.map(|file| file.name.as_str()).unwrap_or_default()
 }
 
 /// The wider type that a column needs for a field, and whether the server rewrites the table for it. `None`

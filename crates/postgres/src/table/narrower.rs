@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};
-use sawmill_loader::{BatchEncoder, Block, Refusal, TableName, Tally};
+use sawmill_loader::{BatchEncoder, Block, Refusal, TableName, Tally, first_file_with};
 use sawmill_pgcopy::PgType;
 use sawmill_source::{Bounds, Error, Kind, Result, Source, Unit};
 
 use crate::table::columns::TableColumn;
-use crate::table::evolution::{has_it, wider};
+use crate::table::evolution::wider;
 
 /// A column that is narrower in the table.
 struct Narrower {
@@ -29,7 +29,7 @@ fn narrower(source: &dyn Source, schema: &Schema, existing: &[TableColumn]) -> V
         let column = existing.iter().find(|column| column.name == *field.name())?;
         let (to, rewritten) = wider(column, field)?;
         let rewrite = if rewritten { " with --rewrite" } else { "" };
-        let (name, file) = (field.name().clone(), has_it(source, field.name()));
+        let (name, file) = (field.name().clone(), first_file_with(source, field.name()));
         let what = format!(
             "column {name:?} is {} in the table and {} in {file}; --schema-change widen{rewrite} makes it {to}",
             column.type_name,

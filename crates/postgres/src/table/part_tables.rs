@@ -4,10 +4,9 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use sawmill_loader::{PART, Share, TableName};
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Result};
+use sawmill_source::Result;
 
-use crate::records::checkpoint::Checkpoints;
+use crate::records::checkpoint::Records;
 
 /// A committed part table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,20 +17,15 @@ pub(crate) struct PartTable {
 }
 
 /// The part tables of a load, in the order of creation.
-pub(crate) fn of_load(
-    connection: &Connection,
-    checkpoints: &Checkpoints,
-    id: &str,
-    control: &Control<'_>,
-) -> Result<Vec<PartTable>> {
+pub(crate) fn of_load(records: &Records<'_>, id: &str) -> Result<Vec<PartTable>> {
     let sql = format!(
         "SELECT n.nspname::text, c.relname::text, EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) \
          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
          WHERE c.oid IN (SELECT part_oid FROM {} u WHERE load_id = $1) ORDER BY c.oid",
-        checkpoints.all_units()
+        records.all_units()
     );
-    let mut parts = Vec::new();
-    for row in connection.query(control, &sql, &[&id])? {
+    let (mut parts, connection) = (Vec::new(), records.connection);
+    for row in records.query(&sql, &[&id])? {
         let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
         parts.push(PartTable {
             name: TableName::new(Some(&schema), &name)?,
@@ -75,34 +69,28 @@ impl Numbers {
 
 /// Drops unlogged part tables without records: a crash of the server has emptied them and the records of
 /// their units.
-pub(crate) fn drop_emptied(
-    connection: &Connection,
-    checkpoints: &Checkpoints,
-    table: &TableName,
-    control: &Control<'_>,
-) -> Result<()> {
+pub(crate) fn drop_emptied(records: &Records<'_>, table: &TableName) -> Result<()> {
     let Some(schema) = table.schema() else { return Ok(()) };
     // Before it commits, another run's part table is not visible, and then its records are.
     let sql = format!(
         "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
          WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relpersistence = 'u' AND strpos(c.relname::text, $2) > 0 \
          AND NOT EXISTS (SELECT FROM {} u WHERE u.part_oid = c.oid)",
-        checkpoints.all_units()
+        records.all_units()
     );
-    for row in connection.query(control, &sql, &[&schema, &PART])? {
-        let name: String = connection.get(&row, 0)?;
+    for name in records.list::<String>(&sql, &[&schema, &PART])? {
         if table.has_part(&name) {
             let part = TableName::new(Some(schema), &name)?;
-            connection.batch(control, &format!("DROP TABLE {}", part.quoted()))?;
+            records.batch(&format!("DROP TABLE {}", part.quoted()))?;
         }
     }
     Ok(())
 }
 
-/// Drops part tables that no load needs any more, in the caller's transaction.
-pub(crate) fn drop_all(connection: &Connection, parts: &[PartTable], control: &Control<'_>) -> Result<()> {
-    for part in parts {
-        connection.batch(control, &format!("DROP TABLE IF EXISTS {}", part.name.quoted()))?;
+/// Drops the part tables of a load, which needs them no more, in the caller's transaction.
+pub(crate) fn drop_of_load(records: &Records<'_>, id: &str) -> Result<()> {
+    for part in of_load(records, id)? {
+        records.batch(&format!("DROP TABLE IF EXISTS {}", part.name.quoted()))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sawmill_loader::{LoadOptions, Located, TableName, Verification, retry_lost};
+use sawmill_loader::{LoadOptions, Located, Sums, TableName, Verification, retry_lost};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Error, Kind, Result, Source};
@@ -14,7 +14,7 @@ use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::target::Postgres;
 use crate::verify::locate::Locating;
-use crate::verify::read_back::{ReadBack, Sums};
+use crate::verify::read_back::ReadBack;
 use crate::verify::source_sums::SourceSums;
 
 /// Compares the table with the source: number of rows, non-null values of each column, and the content sum.
@@ -97,7 +97,8 @@ pub(crate) fn compare(
             verification.located = Some(sides.locate(verification.target.rows, control)?);
         }
         let source = sides.source_sums(true, by_value, control)?;
-        verification.differing = source.differing(&sides.table_sums(true, by_value, control)?, &columns);
+        let table = sides.table_sums(true, by_value, control)?;
+        verification.differing = source.differing(&table, columns.iter().map(|column| &column.name));
     }
     Ok(verification)
 }

@@ -63,7 +63,7 @@ struct Hashes {
 }
 
 impl Hashes {
-    fn of(mut all: Vec<u64>) -> Self {
+    fn new(mut all: Vec<u64>) -> Self {
         all.sort_unstable();
         let left =
             all.chunk_by(|a, b| a == b).map(|same| u32::try_from(same.len()).unwrap_or(u32::MAX)).collect();
@@ -126,7 +126,7 @@ impl Locating<'_> {
                     hashes.extend(hash.filter(|hash| range.has(*hash)));
                 })?;
             }
-            let mut hashes = Hashes::of(hashes);
+            let mut hashes = Hashes::new(hashes);
             self.source_hashes(self.source, self.columns, control, |unit, row, hash| {
                 // Rows that cannot be encoded have no hash. They are counted in the first pass, unless there
                 // is a file of rejected rows, which holds all of them.
@@ -245,7 +245,7 @@ mod tests {
             let parts = (0..3).filter(|pass| HashRange { pass: *pass, passes: 3 }.has(hash)).count();
             assert_eq!(parts, 1);
         }
-        let mut hashes = Hashes::of(vec![7, 3, 7]);
+        let mut hashes = Hashes::new(vec![7, 3, 7]);
         assert_eq!([3, 7, 7, 7, 5].map(|hash| hashes.take(hash)), [true, true, true, false, false]);
     }
 }

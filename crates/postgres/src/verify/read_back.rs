@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::StreamExt;
-use sawmill_loader::{ContentSum, TableName, Tally};
+use sawmill_loader::{Sums, TableName};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, WireError};
 use sawmill_profile::{WaitKind, on_threads, wait};
@@ -25,39 +25,6 @@ use crate::verify::tuples::Tuples;
 /// Begins the transaction of a connection that reads.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off";
 
-/// Sums of rows, and of single columns if requested.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sums {
-    pub whole: Tally,
-    pub each: Vec<ContentSum>,
-}
-
-impl Sums {
-    pub(crate) fn new(tallies: Vec<Sums>, columns: usize) -> Self {
-        let mut sums = Self { whole: Tally::empty(columns), each: Vec::new() };
-        for part in tallies {
-            sums.whole.add(&part.whole);
-            sums.each.resize(part.each.len().max(sums.each.len()), ContentSum::default());
-            for (sum, part) in sums.each.iter_mut().zip(&part.each) {
-                sum.merge(*part);
-            }
-        }
-        sums
-    }
-
-    /// These sums without the rows of `other`.
-    pub(crate) fn minus(&self, other: &Sums) -> Self {
-        let each = self.each.iter().zip(&other.each).map(|(sum, other)| sum.minus(*other)).collect();
-        Self { whole: self.whole.minus(&other.whole), each }
-    }
-
-    /// Names of the columns whose values differ, as multisets.
-    pub(crate) fn differing(&self, other: &Sums, columns: &[Column]) -> Vec<String> {
-        let pairs = self.each.iter().zip(&other.each).zip(columns);
-        pairs.filter(|((a, b), _)| a != b).map(|(_, column)| column.name.clone()).collect()
-    }
-}
-
 /// The table to read, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadBack<'a> {
@@ -70,7 +37,17 @@ pub(crate) struct ReadBack<'a> {
     pub by_value: bool,
 }
 
-impl ReadBack<'_> {
+impl<'a> ReadBack<'a> {
+    /// The sums of whole rows, over `degree` connections.
+    pub(crate) fn new(
+        server: &'a KnownServer,
+        table: &'a TableName,
+        columns: &'a [Column],
+        degree: usize,
+    ) -> Self {
+        Self { server, table, columns, degree, each_column: false, by_value: false }
+    }
+
     /// Reads the table and sums it.
     pub(crate) fn run(&self, control: &Control<'_>) -> Result<Sums> {
         self.led_by(&self.server.connect(control)?, control)

@@ -1,18 +1,16 @@
 //! The sums of a source's encoded rows: the same sums that the loader computes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use sawmill_loader::{BatchEncoder, Block, LoadOptions, Schedule, Tally, refusal_error};
+use sawmill_loader::{BatchEncoder, LoadOptions, Reading, Reread, Sums, Tally};
 use sawmill_pgcopy::{Buffers, Column};
-use sawmill_profile::on_threads;
-use sawmill_source::{Control, Error, Kind, Read, Result, Source};
+use sawmill_source::{Control, Read, Result, Source};
 
 use crate::encode::canonical_row::CanonicalRow;
-use crate::encode::rejecting::{RejectingEncoder, marked_rows};
+use crate::encode::rejecting::RejectingEncoder;
 use crate::encode::summing::SummingEncoder;
 use crate::rejected::bad_records::BadRecords;
-use crate::verify::read_back::Sums;
 use crate::verify::tuples::Tuples;
 
 /// A source, and how it is encoded.
@@ -37,60 +35,60 @@ impl SourceSums<'_> {
     /// rows that were left out.
     pub(crate) fn run(&self, control: &Control<'_>) -> Result<(Sums, u64)> {
         let Self { source, columns, options, .. } = *self;
-        let schedule = Schedule::new(source.plan(self.unit_rows));
-        let (stop, left_out) = (AtomicBool::new(false), AtomicU64::new(0));
-        let control = control.with_stop(&stop);
-        let encode = |_| -> Result<Sums> {
-            let read = Read { broken_text: true, ..Read::default() };
-            let mut reader = source.open(read, options.batch_rows);
+        let encoders = || -> Result<Box<dyn BatchEncoder>> {
             let encoder = SummingEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
-            let mut encoder: Box<dyn BatchEncoder> = match self.leave_out {
+            Ok(match self.leave_out {
                 false => Box::new(encoder),
                 true => Box::new(RejectingEncoder::new(encoder)),
-            };
-            // The encoder sums all whole rows that it encodes. For anything else they are parsed again.
-            let again = self.each_column || self.by_value || self.refused.is_some();
-            let canonical = CanonicalRow::new(columns, self.by_value);
-            let mut tuples = Tuples::new(columns.len(), canonical, self.each_column);
-            let mut encoded = Tally::empty(columns.len());
-            let mut place = None;
-            while let Some(unit) = schedule.next(&mut place) {
-                let others = self.refused.map(|records| records.rows_of(&unit)).transpose()?;
-                let mut feed = |block: Block| {
-                    let refused = block.marks.as_ref().map_or(0, |marks| marks.refused.len());
-                    left_out.fetch_add(refused as u64, Relaxed);
-                    let fed = match (&block.marks, &others) {
-                        (Some(_), Some(others)) if !others.is_empty() => {
-                            let mut start = 0;
-                            marked_rows(&block).try_for_each(|mark| {
-                                let row = &block.bytes[start..mark.end as usize];
-                                start = mark.end as usize;
-                                match others.contains(&(unit.key.first_row + u64::from(mark.row))) {
-                                    true => Ok(()),
-                                    false => tuples.feed(row),
-                                }
-                            })
-                        }
-                        _ if again => tuples.feed(&block.bytes),
-                        _ => Ok(()),
-                    };
-                    fed.map_err(|what| Error::new(Kind::Source, what))
-                };
-                let mut row = unit.key.first_row;
-                reader.start(&unit)?;
-                encoder.begin_unit(&unit);
-                while let Some(batch) = reader.next_batch()? {
-                    control.check()?;
-                    encoder
-                        .encode(&batch, &mut feed)
-                        .map_err(|refusal| refusal_error(refusal, source, reader.as_ref(), unit.key, row))?;
-                    row += batch.num_rows() as u64;
-                }
-                encoded.add(&encoder.end_unit(&mut feed)?);
-            }
-            Ok(if again { tuples.into_sums() } else { Sums { whole: encoded, each: Vec::new() } })
+            })
         };
-        let sums = on_threads("source", 1..options.degree.max(1) + 1, &stop, encode)?;
-        Ok((Sums::new(sums, columns.len()), left_out.into_inner()))
+        // The encoder sums all whole rows that it encodes. For anything else they are parsed again.
+        let again = self.each_column || self.by_value || self.refused.is_some();
+        let start = || Summing {
+            tuples: Tuples::new(columns.len(), CanonicalRow::new(columns, self.by_value), self.each_column),
+            encoded: Tally::empty(columns.len()),
+            left_out: 0,
+            first_row: 0,
+            refused: BTreeSet::new(),
+        };
+        let look = |summing: &mut Summing, item: Reread<'_>| match item {
+            Reread::Unit(unit) => {
+                summing.first_row = unit.key.first_row;
+                summing.refused =
+                    self.refused.map(|records| records.rows_of(unit)).transpose()?.unwrap_or_default();
+                Ok(())
+            }
+            Reread::Rows(block) => {
+                summing.left_out += block.marks.as_ref().map_or(0, |marks| marks.refused.len() as u64);
+                match again {
+                    true => summing.tuples.feed_without(&summing.refused, summing.first_row, block),
+                    false => Ok(()),
+                }
+            }
+            Reread::End(_, tally) => {
+                summing.encoded.add(&tally);
+                Ok(())
+            }
+        };
+        let (runs, read) = (source.plan(self.unit_rows), Read { broken_text: true, ..Read::default() });
+        let reading = Reading { source, runs, read, encoders: &encoders, options, control };
+        let parts = reading.run(start, look)?;
+        let left_out = parts.iter().map(|part| part.left_out).sum();
+        let sums = parts.into_iter().map(|part| match again {
+            true => part.tuples.into_sums(),
+            false => Sums { whole: part.encoded, each: Vec::new() },
+        });
+        Ok((Sums::new(sums.collect(), columns.len()), left_out))
     }
+}
+
+/// A thread's sums.
+struct Summing {
+    tuples: Tuples,
+    encoded: Tally,
+    /// Rows that cannot be encoded.
+    left_out: u64,
+    /// The first row of the unit, and its rows that are left out and not counted.
+    first_row: u64,
+    refused: BTreeSet<u64>,
 }

@@ -1,11 +1,14 @@
 //! Parses rows in binary COPY format and sums them as they arrive.
 
-use sawmill_loader::{ContentSum, Tally};
+use std::collections::BTreeSet;
+
+use sawmill_loader::{Block, ContentSum, Sums, Tally};
 use sawmill_pgcopy::HEADER;
+use sawmill_source::{Error, Kind};
 
 use crate::encode::canonical_row::CanonicalRow;
+use crate::encode::rejecting::marked_rows;
 use crate::verify::locate::HashRange;
-use crate::verify::read_back::Sums;
 
 /// Takes a stream of tuples in pieces of any size.
 pub(crate) struct Tuples {
@@ -130,6 +133,29 @@ impl Tuples {
         rest.extend_from_slice(&bytes[taken..]);
         self.rest = rest;
         Ok(())
+    }
+
+    /// Adds an encoded block's rows, without refused ones. Rows are counted in the row group; `first_row` is the
+    /// first one of the block's unit.
+    pub(crate) fn feed_without(
+        &mut self,
+        refused: &BTreeSet<u64>,
+        first_row: u64,
+        block: &Block,
+    ) -> sawmill_source::Result<()> {
+        let mut start = 0;
+        let fed = match refused.is_empty() {
+            true => self.feed(&block.bytes),
+            false => marked_rows(block).try_for_each(|mark| {
+                let row = &block.bytes[start..mark.end as usize];
+                start = mark.end as usize;
+                match refused.contains(&(first_row + u64::from(mark.row))) {
+                    true => Ok(()),
+                    false => self.feed(row),
+                }
+            }),
+        };
+        fed.map_err(|what| Error::new(Kind::Source, what))
     }
 
     /// Sums all complete tuples; returns their bytes.

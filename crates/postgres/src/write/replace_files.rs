@@ -1,11 +1,11 @@
 //! The rows of corrected files replace the files' earlier rows, in one transaction.
 
-use sawmill_loader::{Mode, TableName, Tally, quote};
+use sawmill_loader::{LoadRecord, Mode, TableName, Tally, quote};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
-use crate::records::checkpoint::{Checkpoints, LoadRecord, UNITS, UNITS_UNLOGGED};
+use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED};
 use crate::table::catalogue::value;
 use crate::table::columns::list;
 use crate::table::planned_columns::PlannedColumns;
@@ -79,7 +79,7 @@ impl ReplacedFiles<'_> {
         let (loads, oid, id) =
             (self.checkpoints.table("loads"), i64::from(self.record.table_oid), self.record.id.as_str());
         let mut tables = vec![self.checkpoints.table(UNITS), self.checkpoints.table(UNITS_UNLOGGED)];
-        tables.extend(self.checkpoints.rejects_tables(connection, control)?);
+        tables.extend(self.checkpoints.on(connection, control).rejects_tables()?);
         for table in tables {
             let delete = format!(
                 "DELETE FROM {table} u USING {loads} l WHERE u.load_id = l.load_id AND l.table_oid = $1 \
@@ -100,7 +100,7 @@ impl ReplacedFiles<'_> {
         connection.execute(control, &own, &[&id, &Mode::Append.name(), &self.mapping])?;
         let names = self.columns.iter().map(|column| column.name.as_str());
         let planned = PlannedColumns::read(connection, self.table, self.record.table_oid, names, control)?;
-        self.checkpoints.set_columns(connection, id, &planned.recorded(self.columns), control)
+        self.checkpoints.on(connection, control).set_columns(id, &planned.recorded(self.columns))
     }
 
     fn refused(&self, what: &str, connection: &Connection) -> Error {

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use sawmill_loader::LoadOptions;
 use sawmill_pgcopy::{Enums, is_enum};
-use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::TableKind;
 use crate::partition::by::{PartitionBy, Scheme};
 use crate::partition::survey::Partitions;
-use crate::records::checkpoint::Checkpoints;
+use crate::records::checkpoint::Records;
 use crate::table::columns;
 use crate::target::Postgres;
 use crate::target::Strategy;
@@ -234,19 +233,17 @@ impl Route {
     pub(crate) fn keep_to_earlier(
         &mut self,
         postgres: &Postgres,
-        connection: &Connection,
-        checkpoints: &Checkpoints,
+        records: &Records<'_>,
         id_of: &dyn Fn(bool) -> String,
-        control: &Control<'_>,
     ) -> Result<()> {
         if postgres.strategy != Strategy::Auto || postgres.partitions.is_none() {
             return Ok(());
         }
         let allowed = self.staged || postgres.refuses_staged().is_none();
-        if !allowed || !checkpoints.exist(connection, control)? {
+        if !allowed || !records.exist()? {
             return Ok(());
         }
-        let known = |staged: bool| checkpoints.find(connection, &id_of(staged), control);
+        let known = |staged: bool| records.find(&id_of(staged));
         if known(self.staged)?.is_none() && known(!self.staged)?.is_some() {
             *self = Self { staged: !self.staged, why: "as an earlier run of this load began".to_owned() };
         }

@@ -199,7 +199,7 @@ impl<'s> TableWriter<'s> {
         let units: Vec<Unit> =
             group.units().iter().map(|arrived| &arrived.unit).chain(under_way).copied().collect();
         let is_recorded = |unit: &&Unit| {
-            let tally = plan.checkpoints.unit(connection, &plan.load_id, unit.key, control);
+            let tally = plan.checkpoints.on(connection, control).unit(&plan.load_id, unit.key);
             matches!(tally, Ok(Some(_)))
         };
         match units.iter().filter(is_recorded).count() {
@@ -269,9 +269,9 @@ fn committed_elsewhere(connection: &Connection) -> Error {
 impl UnitWriter for TableWriter<'_> {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         let Self { plan, connection, rejecter, .. } = self;
-        let tally = plan.checkpoints.unit(connection, &plan.load_id, key, control)?;
+        let tally = plan.checkpoints.on(connection, control).unit(&plan.load_id, key)?;
         if let (Some(_), Some(rejecter)) = (&tally, rejecter) {
-            let rejects = plan.checkpoints.rejects(connection, &plan.load_id, key, control)?;
+            let rejects = plan.checkpoints.on(connection, control).rejects(&plan.load_id, key)?;
             rejecter.counter.count_again(rejects.len() as u64);
         }
         Ok(tally)

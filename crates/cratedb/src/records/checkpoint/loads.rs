@@ -1,126 +1,22 @@
 //! Loads as they are recorded, read.
 
-use sawmill_loader::{EarlierLoad, LoadFacts};
-use sawmill_source::{Control, Result};
+use sawmill_loader::{LoadFacts, LoadRecord};
+use sawmill_source::Result;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::stored::{by_time, read_shape, read_stored, recorded_files};
-use super::{Checkpoints, LoadIntoTable, LoadRecord, RecordedLoad, State};
-use crate::connect::client::Client;
+use super::stored::{by_time, now, read_shape, read_stored, recorded_files};
+use super::{LoadRow, Records, State};
+use crate::records::shape::Shape;
 
-impl Checkpoints {
-    /// All loads, the latest first.
-    pub(crate) fn all(&self, client: &mut Client, control: &Control<'_>) -> Result<Vec<RecordedLoad>> {
-        #[derive(Deserialize)]
-        struct Row(
-            String,
-            String,
-            String,
-            String,
-            Vec<String>,
-            String,
-            Option<String>,
-            Option<u64>,
-            Vec<String>,
-            Option<String>,
-        );
-        let table = self.table("loads");
-        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
-        let statement = format!(
-            "SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\", \"begun\", \"completed\", \"audited\", \
-             \"fingerprints\", \"facts\" FROM {table}"
-        );
-        let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
-        let loads = rows.into_iter().map(
-            |Row(id, target, mode, state, files, begun, completed, audited, fingerprints, facts)| {
-                RecordedLoad {
-                    id,
-                    target,
-                    mode,
-                    state: State::new(&state),
-                    files,
-                    fingerprints,
-                    facts: LoadFacts::from_text(facts.as_deref()),
-                    begun,
-                    completed,
-                    audited,
-                }
-            },
-        );
-        let mut loads: Vec<RecordedLoad> = loads.collect();
-        loads.sort_by(|a, b| (by_time(&b.begun), &a.id).cmp(&(by_time(&a.begun), &b.id)));
-        Ok(loads)
-    }
+/// The columns of a load's row, in the order of [`StoredLoad`].
+const COLUMNS: &str = "\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \
+    \"fingerprints\", \"stamps\", \"mapping\", \"rows\", \"before\", \"shape\", \"runs\", \"begun\", \
+    \"completed\", \"audited\", \"facts\"";
 
-    /// The loads into a table, in the order in which they began.
-    pub(crate) fn of_table(
-        &self,
-        client: &mut Client,
-        target: &str,
-        control: &Control<'_>,
-    ) -> Result<Vec<LoadIntoTable>> {
-        let table = self.table("loads");
-        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
-        let statement = format!(
-            "SELECT \"load_id\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"mapping\", \
-             \"rows\", \"begun\", \"completed\", \"shape\", \"facts\" FROM {table} WHERE \"target\" = ?"
-        );
-        let mut rows = self.run(client, &statement, &[json!(target)], control)?.all::<RowOfTable>()?;
-        // In the order in which they began.
-        rows.sort_by(|a, b| (by_time(&a.9), &a.0).cmp(&(by_time(&b.9), &b.0)));
-        rows.into_iter().map(RowOfTable::read).collect()
-    }
-
-    /// A load's row.
-    pub(crate) fn find(
-        &self,
-        client: &mut Client,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<Option<LoadRecord>> {
-        #[derive(Deserialize)]
-        struct Row(
-            String,
-            u64,
-            Vec<String>,
-            Vec<String>,
-            Vec<String>,
-            u64,
-            Option<String>,
-            String,
-            u64,
-            Option<String>,
-        );
-        let statement = format!(
-            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\", \"shape\", \"runs\", \"facts\" FROM {} \
-             WHERE \"load_id\" = ?",
-            self.table("loads")
-        );
-        let answer = self.run(client, &statement, &[json!(id)], control)?;
-        let Some(Row(state, unit_rows, names, fingerprints, stamps, rows, before, shape, runs, facts)) =
-            answer.all::<Row>()?.into_iter().next()
-        else {
-            return Ok(None);
-        };
-        Ok(Some(LoadRecord {
-            id: id.to_owned(),
-            state: State::new(&state),
-            unit_rows: unit_rows.max(1),
-            files: recorded_files(names, fingerprints, stamps),
-            rows,
-            before: read_stored(before)?,
-            shape: read_shape(&shape)?,
-            runs,
-            facts: LoadFacts::from_text(facts.as_deref()),
-        }))
-    }
-}
-
-/// A row of a load into a table: id, mode, state, rows of a unit, files, fingerprints, stamps, mapping, rows,
-/// begun, completed, shape, facts.
 #[derive(Deserialize)]
-struct RowOfTable(
+struct StoredLoad(
+    String,
     String,
     String,
     String,
@@ -128,46 +24,70 @@ struct RowOfTable(
     Vec<String>,
     Vec<String>,
     Vec<String>,
+    String,
+    u64,
+    Option<String>,
     String,
     u64,
     String,
     Option<String>,
-    String,
+    Option<u64>,
     Option<String>,
 );
 
-impl RowOfTable {
-    fn read(self) -> Result<LoadIntoTable> {
-        let Self(
+impl Records<'_> {
+    /// All loads, in the order in which they began.
+    pub(crate) fn all(&mut self) -> Result<Vec<LoadRow>> {
+        self.refresh("loads")?;
+        self.loads("", &[])
+    }
+
+    /// The loads into a table, in the order in which they began.
+    pub(crate) fn of_table(&mut self, target: &str) -> Result<Vec<LoadRow>> {
+        self.refresh("loads")?;
+        self.loads(" WHERE \"target\" = ?", &[json!(target)])
+    }
+
+    /// A load's row. The server looks up a whole key without a refresh.
+    pub(crate) fn find(&mut self, id: &str) -> Result<Option<LoadRow>> {
+        Ok(self.loads(" WHERE \"load_id\" = ?", &[json!(id)])?.pop())
+    }
+
+    fn loads(&mut self, condition: &str, arguments: &[Value]) -> Result<Vec<LoadRow>> {
+        let statement = format!("SELECT {COLUMNS} FROM {}{condition}", self.table("loads"));
+        let stored = self.run(&statement, arguments)?.all::<StoredLoad>()?;
+        let mut loads = stored.into_iter().map(StoredLoad::read).collect::<Result<Vec<_>>>()?;
+        loads.sort_by(|a, b| (by_time(&a.begun), &a.load.id).cmp(&(by_time(&b.begun), &b.load.id)));
+        Ok(loads)
+    }
+}
+
+impl LoadRow {
+    /// The row of a load that begins now.
+    pub(crate) fn new(load: LoadRecord, target: String, shape: Shape) -> Self {
+        let (state, begun) = (State::Loading, now());
+        Self { load, target, state, rows: 0, shape, runs: 1, begun, completed: None, audited: None }
+    }
+}
+
+impl StoredLoad {
+    fn read(self) -> Result<LoadRow> {
+        let Self(id, target, mode, state, unit_rows, names, prints, stamps, mapping, rows, before, ..) = self;
+        let (shape, runs, begun, completed, audited, facts) =
+            (self.11, self.12, self.13, self.14, self.15, self.16);
+        let state = State::new(&state);
+        let load = LoadRecord {
             id,
             mode,
-            state,
-            unit_rows,
-            names,
-            prints,
-            stamps,
+            table_oid: 0,
+            unit_rows: unit_rows.max(1),
+            files: recorded_files(names, prints, stamps),
+            complete: state == State::Complete,
+            before: read_stored(before)?,
             mapping,
-            rows,
-            _,
-            completed,
-            shape,
-            facts,
-        ) = self;
-        let facts = LoadFacts::from_text(facts.as_deref());
-        Ok(LoadIntoTable {
-            rows,
-            completed,
-            shape: read_shape(&shape)?,
-            filled: facts.filled,
-            load: EarlierLoad {
-                id,
-                mode,
-                table: None,
-                unit_rows: unit_rows.max(1),
-                files: recorded_files(names, prints, stamps),
-                complete: State::new(&state) == State::Complete,
-                mapping,
-            },
-        })
+            facts: LoadFacts::from_text(facts.as_deref()),
+        };
+        let shape = read_shape(&shape)?;
+        Ok(LoadRow { load, target, state, rows, shape, runs, begun, completed, audited })
     }
 }

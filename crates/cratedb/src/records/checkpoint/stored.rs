@@ -61,7 +61,7 @@ pub(super) fn read_stored(text: Option<String>) -> Result<Option<Tally>> {
 
 pub(super) fn read_tally(rows: u64, sum: &str, non_null: Vec<u64>) -> Result<Tally> {
     let content_sum = sum.parse().map_err(|_| {
-        Error::new(Kind::Server, format!("the checkpoint holds the content sum {sum:?}"))
+        Error::new(Kind::Server, format!("the record holds the content sum {sum:?}"))
             .advise("forget the load and start it again")
     })?;
     Ok(Tally { rows, content_sum, non_null })
@@ -69,7 +69,7 @@ pub(super) fn read_tally(rows: u64, sum: &str, non_null: Vec<u64>) -> Result<Tal
 
 /// The error for a value that no load has written.
 pub(super) fn unreadable(error: &serde_json::Error) -> Error {
-    Error::new(Kind::Server, format!("cannot read the checkpoint: {error}"))
+    Error::new(Kind::Server, format!("cannot read the record of the load: {error}"))
         .advise("forget the load and start it again")
 }
 

@@ -1,42 +1,37 @@
 //! The tables of records: made and dropped.
 
-use sawmill_source::{Control, Result};
+use sawmill_source::Result;
 use serde_json::json;
 
-use super::Checkpoints;
-use crate::connect::client::Client;
+use super::Records;
 use crate::records::lease::LEASES;
 
 /// JSON of any length, which no search asks for.
 const TALLY: &str = "TEXT INDEX OFF STORAGE WITH (columnstore = false)";
 
-impl Checkpoints {
+impl Records<'_> {
     /// Whether the tables of loads and units exist.
-    pub(crate) fn exist(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        self.have(&["loads", "units"], client, control)
+    pub(crate) fn exist(&mut self) -> Result<bool> {
+        self.have(&["loads", "units"])
     }
 
     /// Whether all of these tables exist.
-    pub(in super::super) fn have(
-        &self,
-        tables: &[&str],
-        client: &mut Client,
-        control: &Control<'_>,
-    ) -> Result<bool> {
+    pub(in super::super) fn have(&mut self, tables: &[&str]) -> Result<bool> {
         let statement = format!(
             "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('{}')",
             tables.join("', '")
         );
-        let answer = self.run(client, &statement, &[json!(self.schema)], control)?;
+        let schema = json!(self.schema);
+        let answer = self.run(&statement, &[schema])?;
         Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == tables.len()))
     }
 
     /// Creates the tables where they are missing.
-    pub(crate) fn create(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        if self.have(&[LEASES, "loads", "units"], client, control)? {
+    pub(crate) fn create(&mut self) -> Result<()> {
+        if self.have(&[LEASES, "loads", "units"])? {
             return Ok(());
         }
-        self.create_leases(client, control)?;
+        self.create_leases()?;
         let loads = format!(
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
@@ -53,21 +48,20 @@ impl Checkpoints {
             self.table("units")
         );
         for statement in [loads, units] {
-            self.run(client, &statement, &[], control)?;
+            self.run(&statement, &[])?;
         }
         Ok(())
     }
 
     /// Drops the tables if no load is recorded any more and none is about to be.
-    pub(crate) fn drop_if_empty(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+    pub(crate) fn drop_if_empty(&mut self) -> Result<()> {
         let (loads, units) = (self.table("loads"), self.table("units"));
-        self.run(client, &format!("REFRESH TABLE {loads}"), &[], control)?;
-        let counted =
-            self.run(client, &format!("SELECT count(*) FROM {loads}"), &[], control)?.all::<(i64,)>()?;
-        if counted.first().is_some_and(|(count,)| *count == 0) && !self.any_leases(client, control)? {
-            self.run(client, &format!("DROP TABLE IF EXISTS {units}"), &[], control)?;
-            self.run(client, &format!("DROP TABLE IF EXISTS {loads}"), &[], control)?;
-            self.drop_leases(client, control)?;
+        self.refresh("loads")?;
+        let counted = self.run(&format!("SELECT count(*) FROM {loads}"), &[])?.all::<(i64,)>()?;
+        if counted.first().is_some_and(|(count,)| *count == 0) && !self.any_leases()? {
+            for table in [units, loads, self.table(LEASES)] {
+                self.run(&format!("DROP TABLE IF EXISTS {table}"), &[])?;
+            }
         }
         Ok(())
     }

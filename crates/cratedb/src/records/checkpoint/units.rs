@@ -2,79 +2,48 @@
 
 use std::collections::HashMap;
 
-use sawmill_loader::Tally;
-use sawmill_source::{Control, Result, UnitKey};
+use sawmill_loader::{RecordedUnit, Tally};
+use sawmill_source::{Result, UnitKey};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Checkpoints;
+use super::Records;
 use super::stored::{read_stored, read_tally, stored, unreadable};
-use crate::connect::client::Client;
 use crate::tags::Tagged;
 
 /// A committed unit.
 #[derive(Clone, Debug)]
 pub(crate) struct UnitRecord {
     pub unit: UnitKey,
-    /// The rows of the unit that the table has.
-    pub tally: Tally,
-    pub rejected: u64,
-    /// Rejected rows that were sent; the others cannot be represented. `None` if no row was rejected.
-    pub refused: Option<Tally>,
+    /// Its rows. The refused ones are the rejected rows that were sent; others cannot be represented.
+    pub rows: RecordedUnit,
     /// Rows that an earlier load had inserted, if known.
     pub there_before: Option<Tally>,
     /// The tags of the requests that inserted its rows; empty for loads without tags.
     pub tags: Vec<Tagged>,
 }
 
-impl Checkpoints {
+impl Records<'_> {
     /// All committed units of a load.
-    pub(crate) fn units(
-        &self,
-        client: &mut Client,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<HashMap<UnitKey, UnitRecord>> {
-        let table = self.table("units");
-        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+    pub(crate) fn units(&mut self, id: &str) -> Result<HashMap<UnitKey, UnitRecord>> {
+        self.refresh("units")?;
         let statement = format!("{} WHERE \"load_id\" = ?", self.select_units());
-        let rows = self.run(client, &statement, &[json!(id)], control)?.all::<UnitRow>()?;
+        let rows = self.run(&statement, &[json!(id)])?.all::<UnitRow>()?;
         rows.into_iter().map(UnitRow::read).collect()
     }
 
     /// A unit of a load, if it is committed.
-    pub(crate) fn unit(
-        &self,
-        client: &mut Client,
-        id: &str,
-        key: UnitKey,
-        control: &Control<'_>,
-    ) -> Result<Option<UnitRecord>> {
+    pub(crate) fn unit(&mut self, id: &str, key: UnitKey) -> Result<Option<UnitRecord>> {
         // All of the primary key: found without a refresh.
-        let statement = format!(
-            "{} WHERE \"load_id\" = ? AND \"file\" = ? AND \"row_group\" = ? AND \"first_row\" = ?",
-            self.select_units()
-        );
-        let arguments = [json!(id), json!(key.file), json!(key.row_group), json!(key.first_row)];
-        let rows = self.run(client, &statement, &arguments, control)?.all::<UnitRow>()?;
+        let statement = format!("{}{WHOLE_KEY}", self.select_units());
+        let rows = self.run(&statement, &whole_key(id, key))?.all::<UnitRow>()?;
         rows.into_iter().next().map(|row| Ok(row.read()?.1)).transpose()
     }
 
     /// Removes the record of a unit that will be sent again.
-    pub(crate) fn delete_unit(
-        &self,
-        client: &mut Client,
-        id: &str,
-        key: UnitKey,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let statement = format!(
-            "DELETE FROM {} WHERE \"load_id\" = ? AND \"file\" = ? AND \"row_group\" = ? AND \"first_row\" = ?",
-            self.table("units")
-        );
-        let arguments = [json!(id), json!(key.file), json!(key.row_group), json!(key.first_row)];
-        self.run(client, &statement, &arguments, control)?;
-        Ok(())
+    pub(crate) fn delete_unit(&mut self, id: &str, key: UnitKey) -> Result<()> {
+        let statement = format!("DELETE FROM {}{WHOLE_KEY}", self.table("units"));
+        self.run(&statement, &whole_key(id, key)).map(drop)
     }
 
     fn select_units(&self) -> String {
@@ -86,13 +55,7 @@ impl Checkpoints {
     }
 
     /// Records that all rows of these units are in.
-    pub(crate) fn commit(
-        &self,
-        client: &mut Client,
-        id: &str,
-        units: &[UnitRecord],
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn commit(&mut self, id: &str, units: &[UnitRecord]) -> Result<()> {
         let statement = format!(
             "INSERT INTO {} (\"load_id\", \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
              \"refused\", \"there_before\", \"tags\") VALUES {} ON CONFLICT DO NOTHING",
@@ -100,25 +63,32 @@ impl Checkpoints {
             vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; units.len()].join(", ")
         );
         let text = |tally: &Option<Tally>| tally.as_ref().map(|tally| stored(tally).to_string());
-        let values =
-            units.iter().flat_map(|UnitRecord { unit, tally, rejected, refused, there_before, tags }| {
-                [
-                    json!(id),
-                    json!(unit.file),
-                    json!(unit.row_group),
-                    json!(unit.first_row),
-                    json!(tally.rows),
-                    json!(rejected),
-                    json!(tally.content_sum.to_string()),
-                    json!(tally.non_null),
-                    json!(text(refused)),
-                    json!(text(there_before)),
-                    json!(stored_tags(tags)),
-                ]
-            });
-        self.run(client, &statement, &values.collect::<Vec<_>>(), control)?;
-        Ok(())
+        let values = units.iter().flat_map(|UnitRecord { unit, rows, there_before, tags }| {
+            let [load, file, row_group, first_row] = whole_key(id, *unit);
+            [
+                load,
+                file,
+                row_group,
+                first_row,
+                json!(rows.tally.rows),
+                json!(rows.rejected),
+                json!(rows.tally.content_sum.to_string()),
+                json!(rows.tally.non_null),
+                json!(text(&rows.refused)),
+                json!(text(there_before)),
+                json!(stored_tags(tags)),
+            ]
+        });
+        self.run(&statement, &values.collect::<Vec<_>>()).map(drop)
     }
+}
+
+/// The condition for one unit.
+const WHOLE_KEY: &str = " WHERE \"load_id\" = ? AND \"file\" = ? AND \"row_group\" = ? AND \"first_row\" = ?";
+
+/// The primary key of a unit's record.
+fn whole_key(id: &str, key: UnitKey) -> [Value; 4] {
+    [json!(id), json!(key.file), json!(key.row_group), json!(key.first_row)]
 }
 
 /// Tags and their rows as they are stored.
@@ -145,9 +115,11 @@ impl UnitRow {
         let unit = UnitKey { file, row_group, first_row };
         let record = UnitRecord {
             unit,
-            tally: read_tally(rows, &sum, non_null)?,
-            rejected,
-            refused: read_stored(refused)?,
+            rows: RecordedUnit {
+                tally: read_tally(rows, &sum, non_null)?,
+                rejected,
+                refused: read_stored(refused)?,
+            },
             there_before: read_stored(there_before)?,
             tags: read_tags(tags)?,
         };

@@ -2,39 +2,29 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{LoadState, Tally};
+use sawmill_loader::{LoadState, Mode, OnRecord, Standing, Tally, open};
 use sawmill_source::{Error, Kind, Result, SourceFile};
 
 use super::Preparing;
 use crate::encode::encoder::file_hash;
-use crate::records::checkpoint::{LoadIntoTable, LoadRecord, State};
-use crate::records::remembered::sharing_files;
+use crate::records::checkpoint::LoadRow;
+use crate::records::history::sharing_files;
 use crate::table::columns::Key;
 use crate::verify::read_back::{OfFiles, ReadBack};
 
 impl Preparing<'_> {
-    pub(crate) fn append(&mut self) -> Result<(LoadRecord, LoadState)> {
-        let record = self.checkpoints.find(self.client, self.id, self.control)?;
-        if let Some(record) = record {
-            match (record.state == State::Complete, record.files.changed(self.source.files()).is_empty()) {
-                (true, true) if !self.options.again => {
-                    if let Some(differs) = self.shape.differs_from(&record.shape) {
-                        return Err(loaded_with_other_options(&differs).at(self.place()));
-                    }
-                    self.refuse_fewer(&record)?;
-                    return Ok((record, LoadState::Complete));
-                }
-                // Another content under the same name, after the first was loaded, is another load.
-                (true, _) => {}
-                (false, _) => {
-                    self.refuse_changed(&record)?;
-                    self.refuse_other_options(&record)?;
-                    self.refuse_other_columns(&record)?;
-                    self.refuse_unverifiable(&record)?;
-                    return Ok((record, LoadState::Resumed));
-                }
-            }
+    pub(crate) fn append(&mut self) -> Result<(LoadRow, LoadState)> {
+        let record = self.recorded()?;
+        let again = self.options.again;
+        let mut found = Appended { record, preparing: self };
+        let state = open(Mode::Append, again, &mut found)?;
+        match found.record {
+            Some(record) if state != LoadState::New => Ok((record, state)),
+            _ => self.start_append(),
         }
+    }
+
+    fn start_append(&mut self) -> Result<(LoadRow, LoadState)> {
         self.refuse_twice(Kind::Exists)?;
         let before = match self.options.verify {
             true => self.sum_up_before()?,
@@ -43,13 +33,15 @@ impl Preparing<'_> {
         let rows = self.count(self.table)?;
         if rows == 0 && self.options.again {
             // The rows are gone, and so their records must go.
-            self.checkpoints.delete_others(self.client, &self.table.to_string(), self.id, self.control)?;
+            let (target, id) = (self.table.to_string(), self.id);
+            self.records().delete_others(&target, id)?;
         }
-        let record = LoadRecord { rows, ..self.record(before) };
-        self.write_record(&record)?;
+        let record = LoadRow { rows, ..self.record(before) };
+        self.records().begin(&record)?;
         // If two loads start at once with the same file, each sees the other by now.
         if let Err(error) = self.refuse_twice(Kind::Busy) {
-            self.checkpoints.delete(self.client, "load_id", self.id, self.control)?;
+            let id = self.id;
+            self.records().delete("load_id", id)?;
             return Err(error);
         }
         Ok((record, LoadState::New))
@@ -58,7 +50,7 @@ impl Preparing<'_> {
     /// Sums up the table's rows that cannot be distinguished from the load's own. Row keys distinguish all rows of
     /// other files.
     fn sum_up_before(&mut self) -> Result<Option<Tally>> {
-        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let loads = self.loads()?;
         let shares = sharing_files(&loads, self.source, self.mapping, self.id).next().is_some();
         let of_files = match &self.plan.key {
             Key::Row(_) if !shares => return Ok(None),
@@ -75,12 +67,10 @@ impl Preparing<'_> {
         if self.plan.key != Key::None || self.options.again {
             return Ok(());
         }
-        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
-        let others = loads
-            .iter()
-            .filter(|LoadIntoTable { load, .. }| load.id != self.id && load.mapping == self.mapping);
-        let files = others
-            .flat_map(|LoadIntoTable { load, .. }| load.files.names.iter().zip(&load.files.fingerprints));
+        let loads = self.loads()?;
+        let others = loads.iter().map(|row| &row.load);
+        let others = others.filter(|load| load.id != self.id && load.mapping == self.mapping);
+        let files = others.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
         let recorded: HashSet<(&String, &String)> = files.collect();
         let is_recorded = |file: &&SourceFile| recorded.contains(&(&file.name, &file.fingerprint));
         let again: Vec<&str> =
@@ -100,7 +90,7 @@ impl Preparing<'_> {
     }
 
     /// Refuses to call a load complete whose table has fewer rows than when it was.
-    fn refuse_fewer(&mut self, record: &LoadRecord) -> Result<()> {
+    fn refuse_fewer(&mut self, record: &LoadRow) -> Result<()> {
         let rows = self.count(self.table)?;
         if rows >= record.rows {
             return Ok(());
@@ -115,19 +105,20 @@ impl Preparing<'_> {
 
     /// Fails at the start instead of at verification if an earlier run of this append has not summed up the table,
     /// or has left rows that will be duplicated.
-    fn refuse_unverifiable(&mut self, record: &LoadRecord) -> Result<()> {
+    fn refuse_unverifiable(&mut self, record: &LoadRow) -> Result<()> {
         if !self.options.verify || matches!(self.plan.key, Key::Row(_)) {
             // Other loads' records tell whether the rows can be distinguished.
             return Ok(());
         }
-        let Some(before) = &record.before else {
+        let Some(before) = &record.load.before else {
             return Err(not_summed_up(&self.place()));
         };
         if self.plan.key != Key::None {
             return Ok(());
         }
-        let units = self.checkpoints.units(self.client, self.id, self.control)?;
-        let recorded = before.rows + units.values().map(|unit| unit.tally.rows).sum::<u64>();
+        let id = self.id;
+        let units = self.records().units(id)?;
+        let recorded = before.rows + units.values().map(|unit| unit.rows.tally.rows).sum::<u64>();
         let rows = self.count(self.table)?;
         if rows == recorded {
             return Ok(());
@@ -139,6 +130,54 @@ impl Preparing<'_> {
         Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
             "delete the rows of the unfinished units, or run the same command without --verify and accept duplicate rows",
         ))
+    }
+}
+
+/// What an append finds.
+struct Appended<'f, 'p> {
+    record: Option<LoadRow>,
+    preparing: &'f mut Preparing<'p>,
+}
+
+impl Standing for Appended<'_, '_> {
+    /// Another content under the same name, after the first was loaded, is another load.
+    fn on_record(&self) -> Option<OnRecord> {
+        let load = &self.record.as_ref()?.load;
+        let changed = !load.files.changed(self.preparing.source.files()).is_empty();
+        Some(match load.complete {
+            true => OnRecord::Complete { changed },
+            // Rows may be in the table that no record has.
+            false => OnRecord::Interrupted { changed: false },
+        })
+    }
+
+    fn taken(&mut self) -> Result<Option<Error>> {
+        Ok(None)
+    }
+
+    fn lost(&mut self) -> Result<Option<Error>> {
+        let Some(record) = &self.record else { return Ok(None) };
+        if let Some(differs) = self.preparing.shape.differs_from(&record.shape) {
+            return Err(loaded_with_other_options(&differs).at(self.preparing.place()));
+        }
+        self.preparing.refuse_fewer(record).map(|()| None)
+    }
+
+    fn other_content(&self) -> Error {
+        Error::new(Kind::Exists, "the files have other content than when they were loaded")
+            .at(self.preparing.place())
+    }
+
+    fn holds_nothing(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn check_resumed(&mut self) -> Result<()> {
+        let Some(record) = &self.record else { return Ok(()) };
+        self.preparing.refuse_changed(record)?;
+        self.preparing.refuse_other_options(record)?;
+        self.preparing.refuse_other_columns(record)?;
+        self.preparing.refuse_unverifiable(record)
     }
 }
 

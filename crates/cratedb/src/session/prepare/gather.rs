@@ -1,11 +1,11 @@
 //! Modes create and replace: a table that gathers out of sight, and takes its name, or another's place, in
 //! the end.
 
-use sawmill_loader::{LoadState, Mode};
-use sawmill_source::Result;
+use sawmill_loader::{LoadState, Mode, OnRecord, Standing, open};
+use sawmill_source::{Error, Result};
 
 use super::{Preparing, rename};
-use crate::records::checkpoint::{LoadRecord, State};
+use crate::records::checkpoint::{LoadRow, State};
 use crate::session::insertion::is_statement;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, ddl};
@@ -13,10 +13,10 @@ use crate::tags::jobs;
 
 impl Preparing<'_> {
     /// A table that gathers out of sight, and takes its name (or another's place) in the end.
-    pub(crate) fn gather(&mut self) -> Result<(LoadRecord, LoadState)> {
+    pub(crate) fn gather(&mut self) -> Result<(LoadRow, LoadState)> {
         let (staging, sealed) = (self.table.staging(), self.table.sealed());
         let retries = self.options.retries;
-        let record = self.checkpoints.find(self.client, self.id, self.control)?;
+        let record = self.recorded()?;
         if record.as_ref().is_some_and(|record| record.state != State::Complete) {
             self.wait_for_names(&staging, &sealed)?;
         }
@@ -28,51 +28,22 @@ impl Preparing<'_> {
             rename(self.client, &sealed, &staging, retries, self.control)?;
             gathered = true;
         }
-        match (record, table) {
-            (Some(record), true) if record.state == State::Complete => {
-                let changed = record.files.changed(self.source.files());
-                let rows = self.count(self.table)?;
-                let differs = self.shape.differs_from(&record.shape);
-                let untouched = rows == record.rows
-                    && differs.is_none()
-                    && !(self.options.again && self.crate_db.mode == Mode::Replace);
-                match (changed.is_empty(), untouched, self.crate_db.mode) {
-                    (true, true, _) => Ok((record, LoadState::Complete)),
-                    (_, _, Mode::Replace) => self.start(gathered, &staging),
-                    _ if differs.is_some() => {
-                        let differs = differs.unwrap_or_default();
-                        Err(self.exists(&format!("loaded from these files with other options: {differs}")))
-                    }
-                    (false, ..) => {
-                        Err(self.exists(&format!("loaded from another content of {}", changed.join(", "))))
-                    }
-                    (true, false, _) => {
-                        let at_end = record.rows;
-                        Err(self.exists(&format!(
-                            "with {rows} rows; it had {at_end} when this load was complete"
-                        )))
-                    }
-                }
-            }
-            // It was put in its place and the word of it was lost.
-            (Some(record), true) if record.state == State::Placing && !gathered => {
-                self.refuse_changed(&record)?;
-                self.refuse_other_options(&record)?;
-                self.placed = true;
-                Ok((record, LoadState::Resumed))
-            }
-            (Some(record), _) if record.state != State::Complete && gathered => {
-                if self.crate_db.mode == Mode::Create && table {
-                    return Err(self.exists("made by another program while the load ran"));
-                }
-                if self.shape.differs_from(&record.shape).is_some() && self.is_empty(&staging)? {
-                    return self.start(gathered, &staging);
-                }
-                self.refuse_changed(&record)?;
-                self.refuse_other_options(&record)?;
-                Ok((record, LoadState::Resumed))
-            }
-            (_, true) if self.crate_db.mode == Mode::Create => Err(self.exists("not loaded by this command")),
+        // It was put in its place and the word of it was lost.
+        if let Some(record) = &record
+            && record.state == State::Placing
+            && table
+            && !gathered
+        {
+            self.refuse_changed(record)?;
+            self.refuse_other_options(record)?;
+            self.placed = true;
+            return Ok((record.clone(), LoadState::Resumed));
+        }
+        let (mode, again) = (self.crate_db.mode, self.options.again);
+        let mut found = Gathered { record, table, gathered, staging: &staging, preparing: self };
+        let state = open(mode, again, &mut found)?;
+        match found.record {
+            Some(record) if state != LoadState::New => Ok((record, state)),
             _ => self.start(gathered, &staging),
         }
     }
@@ -90,12 +61,12 @@ impl Preparing<'_> {
         jobs::wait_for(self.client, &is_meant, self.options.retries, self.control)
     }
 
-    fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRecord, LoadState)> {
+    fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRow, LoadState)> {
         if gathered {
             self.take_away(staging)?;
         }
         let record = self.record(None);
-        self.write_record(&record)?;
+        self.records().begin(&record)?;
         let create = ddl::create_table(staging, &self.plan.columns, &self.plan.key, &self.crate_db.options)?;
         // Run twice after a lost answer, it says that the table exists: that is well then.
         let create = create.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
@@ -105,7 +76,7 @@ impl Preparing<'_> {
 
     /// Drops the staging table of an earlier load, which no run works on, if it has no rows.
     fn take_away(&mut self, staging: &CrateTable) -> Result<()> {
-        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let loads = self.loads()?;
         let begun =
             loads.into_iter().find(|into| !into.load.complete && into.load.mode != Mode::Append.name());
         // A statement is never resumed.
@@ -125,7 +96,7 @@ impl Preparing<'_> {
             let drop = format!("DROP TABLE IF EXISTS {}", staging.quoted());
             self.client.sql(&drop, &[], self.options.retries, self.control)?;
             if let Some(begun) = begun {
-                self.checkpoints.delete(self.client, "load_id", &begun.load.id, self.control)?;
+                self.records().delete("load_id", &begun.load.id)?;
             }
             return Ok(());
         }
@@ -137,5 +108,80 @@ impl Preparing<'_> {
         });
         let differs = same_files.and_then(|into| self.shape.differs_from(&into.shape));
         Err(self.unfinished(differs.as_deref(), begun.as_ref().map(|into| &into.load)))
+    }
+}
+
+/// What a load that gathers finds.
+struct Gathered<'f, 'p> {
+    record: Option<LoadRow>,
+    /// A table of the load's name exists, and the staging table.
+    table: bool,
+    gathered: bool,
+    staging: &'f CrateTable,
+    preparing: &'f mut Preparing<'p>,
+}
+
+impl Gathered<'_, '_> {
+    /// The options in which the record differs from this load.
+    fn differs(&self) -> Option<String> {
+        self.record.as_ref().and_then(|record| self.preparing.shape.differs_from(&record.shape))
+    }
+
+    fn changed(&self) -> Vec<String> {
+        let files = self.preparing.source.files();
+        self.record.as_ref().map_or_else(Vec::new, |record| record.load.files.changed(files))
+    }
+
+    fn other_options(&self, differs: &str) -> Error {
+        self.preparing.exists(&format!("loaded from these files with other options: {differs}"))
+    }
+}
+
+impl Standing for Gathered<'_, '_> {
+    /// A load with other options would store other values; one with other files cannot go on.
+    fn on_record(&self) -> Option<OnRecord> {
+        match (self.record.as_ref()?.load.complete, self.table, self.gathered) {
+            (true, true, _) => Some(OnRecord::Complete { changed: !self.changed().is_empty() }),
+            (false, _, true) => Some(OnRecord::Interrupted { changed: self.differs().is_some() }),
+            _ => None,
+        }
+    }
+
+    fn taken(&mut self) -> Result<Option<Error>> {
+        let how = match self.on_record() {
+            Some(OnRecord::Interrupted { .. }) => "made by another program while the load ran",
+            _ => "not loaded by this command",
+        };
+        Ok(self.table.then(|| self.preparing.exists(how)))
+    }
+
+    fn lost(&mut self) -> Result<Option<Error>> {
+        let rows = self.preparing.count(self.preparing.table)?;
+        let at_end = self.record.as_ref().map_or(0, |record| record.rows);
+        if let Some(differs) = self.differs() {
+            return Ok(Some(self.other_options(&differs)));
+        }
+        let how = format!("with {rows} rows; it had {at_end} when this load was complete");
+        Ok((rows != at_end).then(|| self.preparing.exists(&how)))
+    }
+
+    fn other_content(&self) -> Error {
+        match self.differs() {
+            Some(differs) => self.other_options(&differs),
+            None => {
+                let changed = self.changed().join(", ");
+                self.preparing.exists(&format!("loaded from another content of {changed}"))
+            }
+        }
+    }
+
+    fn holds_nothing(&mut self) -> Result<bool> {
+        self.preparing.is_empty(self.staging)
+    }
+
+    fn check_resumed(&mut self) -> Result<()> {
+        let Some(record) = &self.record else { return Ok(()) };
+        self.preparing.refuse_changed(record)?;
+        self.preparing.refuse_other_options(record)
     }
 }

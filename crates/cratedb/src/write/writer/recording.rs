@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sawmill_loader::{Arrived, Tally};
+use sawmill_loader::{Arrived, RecordedUnit, Tally};
 use sawmill_source::{Control, Error, Kind, Result, Unit};
 
 use super::CrateWriter;
@@ -92,9 +92,7 @@ impl CrateWriter {
             self.plan.carried.unit(unit.key, account.carried);
             records.push(UnitRecord {
                 unit: unit.key,
-                tally,
-                rejected,
-                refused: (rejected > 0).then_some(account.lost),
+                rows: RecordedUnit { tally, rejected, refused: (rejected > 0).then_some(account.lost) },
                 there_before: (account.there_before.rows > 0).then_some(account.there_before),
                 tags: account.tags,
             });
@@ -102,14 +100,14 @@ impl CrateWriter {
         self.write_rejects(&rejects)?;
         let plan = Arc::clone(&self.plan);
         if !plan.of_statement {
-            plan.checkpoints.commit(&mut self.client, &plan.load_id, &records, control)?;
+            plan.checkpoints.on(&mut self.client, control).commit(&plan.load_id, &records)?;
         }
         for record in &records {
             record.there_before.iter().for_each(|rows| plan.before.add(rows));
             if let Some(tags) = &plan.tags {
                 tags.recorded().insert(record.unit, record.tags.clone());
             }
-            plan.rejected.fetch_add(record.rejected, Relaxed);
+            plan.rejected.fetch_add(record.rows.rejected, Relaxed);
         }
         plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
         Ok(arrived)

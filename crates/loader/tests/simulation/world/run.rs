@@ -304,7 +304,7 @@ impl Run {
         let is_known = audit.mode.gathers() || !audit.is_tampered;
         if rows != expected && is_known {
             audit.violated(format!("verified {} instead of {}", named(&rows), named(&expected)));
-        } else if !data.loads.values().any(|row| row.complete && row.oid == oid) {
+        } else if !data.loads.values().any(|row| row.record.complete && row.record.table_oid == oid) {
             audit.violated(format!("verified table {oid}, which is another one"));
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sawmill_loader::{RecordedFiles, Tally};
+use sawmill_loader::{LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Error, Kind, Result, UnitKey};
 
 use super::audit::Audit;
@@ -30,16 +30,10 @@ pub struct Table {
     pub columns: u32,
 }
 
-/// The record of a load.
+/// The record of a load, and when it began.
 #[derive(Clone, Debug)]
 pub struct LoadRow {
-    pub mode: &'static str,
-    pub oid: u32,
-    pub unit_rows: u64,
-    pub files: RecordedFiles,
-    pub complete: bool,
-    pub before: Option<Tally>,
-    pub mapping: String,
+    pub record: LoadRecord,
     pub begun: u64,
 }
 
@@ -74,7 +68,7 @@ impl Data {
 
     /// The rows that loads into a table have on record.
     pub fn recorded_into(&self, oid: u32) -> u64 {
-        let of_table = |id: &str| self.loads.get(id).is_some_and(|row| row.oid == oid);
+        let of_table = |id: &str| self.loads.get(id).is_some_and(|row| row.record.table_oid == oid);
         self.units.iter().filter(|((id, _), _)| of_table(id)).map(|(_, tally)| tally.rows).sum()
     }
 
@@ -129,24 +123,26 @@ impl Data {
             }
             Change::DeleteLoad(id) => self.delete_load(&id),
             Change::DeleteLoadsOf(oid, but) => {
-                let of_table = self.loads.iter().filter(|(id, row)| row.oid == oid && **id != but);
+                let of_table =
+                    self.loads.iter().filter(|(id, row)| row.record.table_oid == oid && **id != but);
                 let ids: Vec<String> = of_table.map(|(id, _)| id.clone()).collect();
                 ids.iter().for_each(|id| self.delete_load(id));
             }
             Change::Stamps(id, files) => {
                 if let Some(row) = self.loads.get_mut(&id) {
-                    row.files.stamps = files.stamps;
+                    row.record.files.stamps = files.stamps;
                 }
             }
             Change::Complete(id) => match self.loads.get_mut(&id) {
-                Some(row) => row.complete = true,
+                Some(row) => row.record.complete = true,
                 None => {
                     return Err(Error::new(Kind::Changed, "the record of the load no longer exists"));
                 }
             },
             Change::KeepUnderAnotherId(id) => {
-                let Some(row) = self.loads.remove(&id) else { return Ok(()) };
+                let Some(mut row) = self.loads.remove(&id) else { return Ok(()) };
                 let other = format!("{id}#{}", row.begun);
+                row.record.id.clone_from(&other);
                 self.loads.insert(other.clone(), row);
                 let units: Vec<(UnitKey, Tally)> =
                     self.units_of(&id).map(|(key, tally)| (key, tally.clone())).collect();

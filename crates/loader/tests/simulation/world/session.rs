@@ -25,7 +25,7 @@ pub struct SimulatedSession<'a> {
     /// Holds the load's lock, and does everything that is not copying.
     pub connection: Mutex<Connection>,
     pub id: String,
-    pub record: LoadRow,
+    pub row: LoadRow,
     pub unit_rows: u64,
     pub state: LoadState,
     /// The table that is written, and its columns, when the load began.
@@ -78,7 +78,9 @@ impl SimulatedSession<'_> {
     fn complete(&self, total: &Tally, connection: &Connection) -> Result<()> {
         let is = |mistake| self.target.is(mistake);
         // After a lost connection the commit may have happened.
-        if !is(Mistake::FinishTwice) && find_record(connection, &self.id)?.is_some_and(|row| row.complete) {
+        if !is(Mistake::FinishTwice)
+            && find_record(connection, &self.id)?.is_some_and(|row| row.record.complete)
+        {
             return Ok(());
         }
         self.refuse_lost(total, connection)?;
@@ -98,7 +100,7 @@ impl SimulatedSession<'_> {
             if is(Mistake::RenameBeforeComplete) {
                 connection.commit(Step::CommitFinish)?;
             }
-        } else if find(connection, TABLE)?.is_none_or(|found| found.oid != self.record.oid)
+        } else if find(connection, TABLE)?.is_none_or(|found| found.oid != self.row.record.table_oid)
             && !is(Mistake::AnyTable)
         {
             return Err(Error::new(Kind::Mismatch, "the table was dropped or renamed while the load ran"));
@@ -143,7 +145,7 @@ impl SimulatedSession<'_> {
         if self.target.mode == Mode::Create && self.written == STAGING && find(connection, TABLE)?.is_some() {
             return Err(Error::new(Kind::Exists, "a table of this name was created while the load ran"));
         }
-        if staging != self.record.oid && !self.target.is(Mistake::AnyTable) {
+        if staging != self.row.record.table_oid && !self.target.is(Mistake::AnyTable) {
             return Err(Error::new(Kind::Mismatch, "another table has taken the place of the staging table"));
         }
         connection.request(Step::Rename, |server, id| {
@@ -177,7 +179,7 @@ impl SimulatedSession<'_> {
             STAGING => Tally::empty(1),
             _ => self.with_connection(control, |connection| self.brought_since(connection))?,
         };
-        let before = match &self.record.before {
+        let before = match &self.row.record.before {
             Some(before) => before.clone(),
             None if self.target.mode.gathers() => Tally::empty(1),
             None => {
@@ -193,7 +195,9 @@ impl SimulatedSession<'_> {
         connection.request(Step::ReadUnits, |server, _| {
             let mut since = Tally::empty(1);
             let loads = server.data.loads.iter().filter(|(id, row)| {
-                **id != self.id && row.oid == self.record.oid && row.begun > self.record.begun
+                **id != self.id
+                    && row.record.table_oid == self.row.record.table_oid
+                    && row.begun > self.row.begun
             });
             let of_loads = loads.flat_map(|(id, _)| server.data.units_of(id));
             of_loads.for_each(|(_, tally)| since.add(tally));
@@ -225,7 +229,7 @@ impl Session for SimulatedSession<'_> {
     }
 
     fn recorded_files(&self) -> &RecordedFiles {
-        &self.record.files
+        &self.row.record.files
     }
 
     fn starts_anew(&self) -> bool {

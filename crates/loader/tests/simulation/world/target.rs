@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sawmill_loader::{
-    LoadOptions, LoadState, Mode, RecordedFiles, Remembered, Session, Tally, Target, load_id,
-    refuse_cut_otherwise,
+    LoadOptions, LoadRecord, LoadState, Mode, OnRecord, Presence, RecordedFiles, Remembered, Session,
+    Standing, Tally, Target, load_id, open, refuse_cut_otherwise,
 };
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
@@ -34,23 +34,9 @@ pub struct FoundTable {
     pub rows: u64,
 }
 
-/// The rows of a table, and those that the records say it must have.
-pub struct Presence {
-    pub rows: u64,
-    pub recorded: u64,
-    pub before: u64,
-}
-
-impl Presence {
-    pub fn lacks_rows(&self) -> bool {
-        self.rows < self.recorded + self.before
-    }
-
-    fn lost(&self) -> Error {
-        let Self { rows, recorded, before } = self;
-        let what = format!("the table has {rows} rows of {recorded} recorded ones and {before} earlier ones");
-        Error::new(Kind::Mismatch, what)
-    }
+/// The error for missing rows.
+fn lost(presence: &Presence) -> Error {
+    presence.error(TABLE.to_owned(), "forget the load")
 }
 
 impl SimulatedTarget {
@@ -102,15 +88,21 @@ pub fn presence(connection: &Connection, table: FoundTable, of_load: Option<&str
         let data = &server.data;
         let loads = data.loads.iter().filter(|(id, row)| match of_load {
             Some(of) => *id == of,
-            None => row.oid == table.oid,
+            None => row.record.table_oid == table.oid,
         });
         let mut loads: Vec<_> = loads.collect();
         loads.sort_by_key(|(_, row)| row.begun);
         let recorded =
             loads.iter().flat_map(|(id, _)| data.units_of(id)).map(|(_, tally)| tally.rows).sum::<u64>();
-        let before = loads.first().and_then(|(_, row)| row.before.as_ref()).map_or(0, |before| before.rows);
+        let before = loads.first().and_then(|(_, row)| row.record.before.as_ref());
         let rows = data.tables.get(&table.oid).map_or(0, |table| table.rows.len() as u64);
-        Ok(Presence { rows, recorded, before })
+        Ok(Presence {
+            rows: Some(rows),
+            recorded,
+            before: Some(before.map_or(0, |before| before.rows)),
+            rewritten: false,
+            keys_refused: false,
+        })
     })
 }
 
@@ -138,7 +130,7 @@ impl Target for SimulatedTarget {
         let id = self.id_of(source);
         self.lock(&connection, &id, control)?;
         let preparing = Preparing { target: self, source, options, connection: &connection, id: &id };
-        let (record, state) = preparing.decide()?;
+        let (row, state) = preparing.decide()?;
         let written = if self.mode.gathers() && state != LoadState::Complete { STAGING } else { TABLE };
         let done = units(&connection, &id, Step::ReadUnits)?;
         let Some(table) = find(&connection, written)? else {
@@ -153,8 +145,8 @@ impl Target for SimulatedTarget {
             oid: table.oid,
             columns: table.columns,
             written,
-            unit_rows: if self.is(Mistake::CutAnew) { options.unit_rows } else { record.unit_rows },
-            record,
+            unit_rows: if self.is(Mistake::CutAnew) { options.unit_rows } else { row.record.unit_rows },
+            row,
             state,
             done,
         }))
@@ -172,57 +164,52 @@ struct Preparing<'p> {
 
 impl Preparing<'_> {
     fn decide(&self) -> Result<(LoadRow, LoadState)> {
-        if self.target.mode.gathers() { self.gather() } else { self.append() }
-    }
-
-    fn gather(&self) -> Result<(LoadRow, LoadState)> {
         let mode = self.target.mode;
-        let record = find_record(self.connection, self.id)?;
-        let found = find(self.connection, TABLE)?;
-        let gathered = find(self.connection, STAGING)?;
-        match (record, found) {
-            (Some(record), Some(found)) if record.complete && record.oid == found.oid => {
-                let changed = !record.files.changed(self.source.files()).is_empty();
-                let presence = presence(self.connection, found, None)?;
-                match changed {
-                    false if !presence.lacks_rows() => Ok((record, LoadState::Complete)),
-                    _ if mode == Mode::Replace => self.start(gathered),
-                    false => Err(presence.lost()),
-                    true => Err(Error::new(Kind::Exists, "the table was loaded from other content")),
-                }
+        let row = find_record(self.connection, self.id)?;
+        let table = find(self.connection, TABLE)?;
+        let gathered = if mode.gathers() { find(self.connection, STAGING)? } else { None };
+        if !mode.gathers() {
+            let Some(found) = table else {
+                return Err(Error::new(Kind::Config, "the table does not exist"));
+            };
+            if let Some(row) = &row {
+                self.refuse_of_another_table(row, found)?;
             }
-            (Some(record), Some(found))
-                if self.target.is(Mistake::RenameTooEarly) && record.oid == found.oid =>
-            {
-                Ok((record, LoadState::Resumed))
-            }
-            (_, Some(_)) if mode == Mode::Create => Err(Error::new(Kind::Exists, "the table exists")),
-            (Some(record), _) if !record.complete => match gathered {
-                Some(gathered) if gathered.oid == record.oid && self.binds_nothing(&record)? => {
-                    self.start(Some(gathered))
-                }
-                Some(gathered) if gathered.oid == record.oid => {
-                    self.resume(&record, gathered, Some(self.id))?;
-                    Ok((record, LoadState::Resumed))
-                }
-                gathered => self.start(gathered),
-            },
-            (_, _) => self.start(gathered),
+        }
+        if let (Some(row), Some(found)) = (&row, table)
+            && self.resumes_by_mistake(row, found)?
+        {
+            return Ok((row.clone(), LoadState::Resumed));
+        }
+        let mut found = Found { row, table, gathered, preparing: self };
+        let state = open(mode, false, &mut found)?;
+        match (found.row, table) {
+            (Some(row), _) if state != LoadState::New => Ok((row, state)),
+            (_, Some(table)) if !mode.gathers() => self.start_here(table),
+            _ => self.start(gathered),
         }
     }
 
-    /// Refuses to continue with changed files, other units or lost rows.
-    fn resume(&self, record: &LoadRow, table: FoundTable, of_load: Option<&str>) -> Result<()> {
-        record.files.refuse_changed(self.source.files())?;
-        let done = units(self.connection, self.id, Step::ReadUnits)?;
-        refuse_cut_otherwise(self.source, record.unit_rows, &done)?;
-        let presence = presence(self.connection, table, of_load)?;
-        if presence.lacks_rows() { Err(presence.lost()) } else { Ok(()) }
+    /// Whether a mistake resumes a load that must not be resumed.
+    fn resumes_by_mistake(&self, row: &LoadRow, found: FoundTable) -> Result<bool> {
+        let is = |mistake| self.target.is(mistake) && row.record.table_oid == found.oid;
+        if is(Mistake::TruncateAgain) && self.target.mode == Mode::Truncate && !row.record.complete {
+            self.connection.request(Step::CreateTable, |server, connection| {
+                server.change(connection, [Change::Truncate(found.oid)]);
+                server.commit(connection, true)
+            })?;
+            return Ok(true);
+        }
+        Ok(is(Mistake::RenameTooEarly) && self.target.mode.gathers() && !row.record.complete)
     }
 
-    fn binds_nothing(&self, record: &LoadRow) -> Result<bool> {
-        Ok(!record.files.changed(self.source.files()).is_empty()
-            && units(self.connection, self.id, Step::ReadUnits)?.is_empty())
+    /// Refuses to continue with changed files, other units or lost rows.
+    fn resume(&self, row: &LoadRow, table: FoundTable, of_load: Option<&str>) -> Result<()> {
+        row.record.files.refuse_changed(self.source.files())?;
+        let done = units(self.connection, self.id, Step::ReadUnits)?;
+        refuse_cut_otherwise(self.source, row.record.unit_rows, &done)?;
+        let presence = presence(self.connection, table, of_load)?;
+        if presence.lacks_rows() { Err(lost(&presence)) } else { Ok(()) }
     }
 
     /// Discards the staging table of a load without units.
@@ -263,66 +250,37 @@ impl Preparing<'_> {
     /// Writes the load's record, and commits.
     fn begin(&self, oid: u32, before: Option<Tally>, keeps: bool) -> Result<(LoadRow, LoadState)> {
         let (id, files) = (self.id.to_owned(), RecordedFiles::new(self.source.files()));
-        let record = self.connection.request(Step::WriteRecord, |server, connection| {
-            let record = LoadRow {
-                mode: self.target.mode.name(),
-                oid,
+        let row = self.connection.request(Step::WriteRecord, |server, connection| {
+            let record = LoadRecord {
+                id: id.clone(),
+                mode: self.target.mode.name().to_owned(),
+                table_oid: oid,
                 unit_rows: self.options.unit_rows.max(1),
                 files: files.clone(),
-                complete: false,
                 before: before.clone(),
-                mapping: String::new(),
-                begun: u64::from(server.new_oid()),
+                ..LoadRecord::default()
             };
+            let row = LoadRow { record, begun: u64::from(server.new_oid()) };
             let kept = keeps
-                && server.data.loads.get(&id).is_some_and(|record| record.complete && record.oid == oid);
+                && server
+                    .data
+                    .loads
+                    .get(&id)
+                    .is_some_and(|row| row.record.complete && row.record.table_oid == oid);
             let earlier = match kept {
                 true => Change::KeepUnderAnotherId(id.clone()),
                 false => Change::DeleteLoad(id.clone()),
             };
-            server.change(connection, [earlier, Change::PutLoad(id.clone(), record.clone())]);
-            Ok(record)
+            server.change(connection, [earlier, Change::PutLoad(id.clone(), row.clone())]);
+            Ok(row)
         })?;
         self.connection.commit(Step::CommitStart)?;
-        Ok((record, LoadState::New))
+        Ok((row, LoadState::New))
     }
 
-    fn append(&self) -> Result<(LoadRow, LoadState)> {
+    /// Begins a load into the table that exists.
+    fn start_here(&self, found: FoundTable) -> Result<(LoadRow, LoadState)> {
         let truncate = self.target.mode == Mode::Truncate;
-        let Some(found) = find(self.connection, TABLE)? else {
-            return Err(Error::new(Kind::Config, "the table does not exist"));
-        };
-        let record = find_record(self.connection, self.id)?;
-        if let Some(record) = &record {
-            self.refuse_of_another_table(record, found)?;
-        }
-        if let Some(record) = record.filter(|record| record.oid == found.oid) {
-            let is_same = record.files.changed(self.source.files()).is_empty();
-            let of_table = presence(self.connection, found, None)?;
-            let has_others = of_table.rows != of_table.recorded;
-            match (record.complete, is_same) {
-                (true, true) if !truncate || found.rows == self.source.rows() => {
-                    if !truncate && of_table.lacks_rows() {
-                        return Err(of_table.lost());
-                    }
-                    return Ok((record, LoadState::Complete));
-                }
-                (true, _) => {}
-                (false, _) if truncate && has_others && !self.target.is(Mistake::TruncateAgain) => {}
-                (false, false) if self.binds_nothing(&record)? => {}
-                (false, _) => {
-                    if self.target.is(Mistake::TruncateAgain) && truncate {
-                        self.connection.request(Step::CreateTable, |server, connection| {
-                            server.change(connection, [Change::Truncate(found.oid)]);
-                            server.commit(connection, true)
-                        })?;
-                        return Ok((record, LoadState::Resumed));
-                    }
-                    self.resume(&record, found, None)?;
-                    return Ok((record, LoadState::Resumed));
-                }
-            }
-        }
         if truncate {
             self.connection.request(Step::CreateTable, |server, connection| {
                 let changes = [
@@ -349,10 +307,76 @@ impl Preparing<'_> {
     }
 
     /// The rows of a load into a table that is gone may be in the one that has its name now.
-    fn refuse_of_another_table(&self, record: &LoadRow, found: FoundTable) -> Result<()> {
-        if record.oid == found.oid || self.target.mode == Mode::Truncate || found.rows == 0 {
+    fn refuse_of_another_table(&self, row: &LoadRow, found: FoundTable) -> Result<()> {
+        if row.record.table_oid == found.oid || self.target.mode == Mode::Truncate || found.rows == 0 {
             return Ok(());
         }
         Err(Error::new(Kind::Mismatch, "these files were loaded into a table that no longer exists"))
+    }
+}
+
+/// What a load finds.
+struct Found<'f> {
+    row: Option<LoadRow>,
+    table: Option<FoundTable>,
+    gathered: Option<FoundTable>,
+    preparing: &'f Preparing<'f>,
+}
+
+impl Found<'_> {
+    fn presence(&self) -> Result<Presence> {
+        let Some(table) = self.table else {
+            return Err(Error::new(Kind::Server, "the table was dropped"));
+        };
+        presence(self.preparing.connection, table, None)
+    }
+}
+
+impl Standing for Found<'_> {
+    fn on_record(&self) -> Option<OnRecord> {
+        let record = &self.row.as_ref()?.record;
+        let changed = !record.files.changed(self.preparing.source.files()).is_empty();
+        let gathers = self.preparing.target.mode.gathers();
+        let table = if gathers && !record.complete { self.gathered } else { self.table };
+        let is_there = table.is_some_and(|table| table.oid == record.table_oid);
+        is_there.then_some(match record.complete {
+            true => OnRecord::Complete { changed },
+            false => OnRecord::Interrupted { changed },
+        })
+    }
+
+    fn taken(&mut self) -> Result<Option<Error>> {
+        Ok(self.table.map(|_| Error::new(Kind::Exists, "the table exists")))
+    }
+
+    fn lost(&mut self) -> Result<Option<Error>> {
+        let presence = self.presence()?;
+        let is_lost = match self.preparing.target.mode {
+            Mode::Truncate => presence.rows != Some(self.preparing.source.rows()),
+            _ => presence.lacks_rows(),
+        };
+        Ok(is_lost.then(|| lost(&presence)))
+    }
+
+    fn other_content(&self) -> Error {
+        Error::new(Kind::Exists, "the table was loaded from other content")
+    }
+
+    fn has_other_rows(&mut self) -> Result<bool> {
+        Ok(self.presence()?.is_other_than_recorded())
+    }
+
+    fn holds_nothing(&mut self) -> Result<bool> {
+        let Preparing { connection, id, .. } = self.preparing;
+        Ok(units(connection, id, Step::ReadUnits)?.is_empty())
+    }
+
+    fn check_resumed(&mut self) -> Result<()> {
+        let Some(row) = &self.row else { return Ok(()) };
+        match (self.gathered, self.table) {
+            (Some(staging), _) => self.preparing.resume(row, staging, Some(self.preparing.id)),
+            (None, Some(table)) => self.preparing.resume(row, table, None),
+            (None, None) => Ok(()),
+        }
     }
 }

@@ -35,9 +35,10 @@ impl PostgresTables<'_> {
         let checkpoints = self.checkpoints()?;
         retry_lost(options.retries, control, || {
             let connection = server.connect(control)?;
-            connection.batch(control, "BEGIN")?;
+            let records = checkpoints.on(&connection, control);
+            records.batch("BEGIN")?;
             for (target, report) in targets.iter().zip(reports) {
-                checkpoints.refuse_lost(&connection, target.load_id(), &report.content, control)?;
+                records.refuse_lost(target.load_id(), &report.content)?;
             }
             let mut staged: HashMap<usize, TableName> = HashMap::new();
             for (i, name) in names.iter().enumerate() {
@@ -65,7 +66,7 @@ impl PostgresTables<'_> {
                         Replaced::locked(&connection, name, oid, control)
                     })?;
                     replaced.push((i, old));
-                    checkpoints.delete_of_table(&connection, oid, targets[i].load_id(), control)?;
+                    records.delete_of_table(oid, targets[i].load_id())?;
                     made_types::drop_table(&connection, name, oid, control)?;
                 }
                 let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));
@@ -126,11 +127,12 @@ impl PostgresTables<'_> {
         let Some(rows) = names.first().filter(|_| self.postgres.mode == Mode::Replace) else {
             return Ok(stale);
         };
-        if !checkpoints.exist(connection, control)? {
+        let records = checkpoints.on(connection, control);
+        if !records.exist()? {
             return Ok(stale);
         }
         let prefix = format!("{}_", rows.name());
-        for oid in checkpoints.tables_of_lists(connection, &rows.to_string(), control)? {
+        for oid in records.tables_of_lists(&rows.to_string())? {
             let Some(name) = name_of(connection, oid, control)? else { continue };
             let below = name.schema() == rows.schema() && name.name().starts_with(&prefix);
             let known = stale.iter().any(|(known, _)| *known == oid);

@@ -1,17 +1,19 @@
 //! Whether to start a new load, resume an earlier one, do nothing, or refuse.
 
+mod found;
 mod unfinished;
 
 use sawmill_loader::{
-    ColumnChanges, LoadFacts, LoadOptions, LoadState, Mode, RecordedFiles, Share, TableName, Tally,
-    refuse_cut_otherwise,
+    ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Presence, RecordedFiles, Share,
+    TableName, Tally, open, refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, POLICIES};
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
-use crate::records::checkpoint::{Checkpoints, LoadRecord, advisory_key};
-use crate::records::presence::{Presence, Scope, may_look};
+use self::found::Found;
+use crate::records::checkpoint::{Records, advisory_key};
+use crate::records::presence::Scope;
 use crate::table::blockers;
 use crate::table::catalogue::{FoundTable, find, value};
 use crate::table::columns;
@@ -31,7 +33,7 @@ pub(crate) struct Preparing<'p, 'a> {
     pub control: &'p Control<'p>,
     pub server: &'p KnownServer,
     pub connection: &'p Connection,
-    pub checkpoints: &'p Checkpoints,
+    pub records: Records<'p>,
     pub table: &'p TableName,
     pub columns: &'p [Column],
     /// The changes made for columns that differ.
@@ -48,95 +50,32 @@ pub(crate) struct Preparing<'p, 'a> {
 impl Preparing<'_, '_> {
     /// Decides how to begin. `oid` is the existing table's, in modes that need one.
     pub(crate) fn decide(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
-        self.postgres.follow_renamed(
-            self.source,
-            self.server,
-            self.connection,
-            self.checkpoints,
-            oid,
-            self.id,
-            self.control,
-        )?;
-        match self.postgres.mode {
-            Mode::Create | Mode::Replace => self.create(),
-            Mode::Append | Mode::Truncate => self.append(oid),
-            Mode::Upsert => self.upsert(oid),
+        self.postgres.follow_renamed(self.source, self.server, &self.records, oid, self.id)?;
+        let (mode, staging) = (self.postgres.mode, self.table.staging());
+        if mode.makes_the_table() {
+            self.found = find(self.connection, self.table, self.control)?;
         }
-    }
-
-    fn create(&mut self) -> Result<(LoadRecord, LoadState)> {
-        let staging = self.table.staging();
-        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
-        self.found = find(self.connection, self.table, self.control)?;
-        let gathered = find(self.connection, &staging, self.control)?;
-        match (record, &self.found) {
-            (Some(record), Some(found))
-                if record.complete && record.table_oid == found.oid && !self.starts_again() =>
-            {
-                let changed = record.files.changed(self.source.files());
-                let presence = self.presence(Scope::Table(found.oid), self.table)?;
-                match changed.is_empty() {
-                    true if !presence.lacks_rows() => {
-                        self.notes.extend(presence.finding());
-                        Ok((record, LoadState::Complete))
-                    }
-                    _ if self.postgres.mode == Mode::Replace => self.start(gathered.as_ref(), &staging),
-                    true => Err(presence.error(
-                        self.place(),
-                        "restore the rows, or drop the table to load it from the beginning, or load in mode replace",
-                    )),
-                    false => Err(Error::new(
-                        Kind::Exists,
-                        format!("the table exists, and was loaded from other content of {}", changed.join(", ")),
-                    )
-                    .at(self.place())
-                    .advise(
-                        "to add the new rows beside the old ones, load with --changed append; to load everything from the \
-                         beginning, use --mode replace",
-                    )),
-                }
-            }
-            (_, Some(found)) if self.postgres.mode == Mode::Create => Err(self.exists(found)?),
-            (Some(record), _)
-                if self.postgres.several.is_some()
-                    && record.complete
-                    && gathered.as_ref().is_some_and(|gathered| gathered.oid == record.table_oid)
-                    && record.files.changed(self.source.files()).is_empty() =>
-            {
-                match &gathered {
-                    Some(gathered) if self.emptied()? => {
-                        self.connection.begin(self.control)?;
-                        made_types::drop_table(self.connection, &staging, gathered.oid, self.control)?;
-                        self.connection.commit(self.control)?;
-                        self.start(None, &staging)
-                    }
-                    _ => {
-                        self.refuse_lost(Scope::Load(self.id), &staging)?;
-                        Ok((record, LoadState::Complete))
-                    }
-                }
-            }
-            (Some(record), _) if !record.complete => match gathered {
-                Some(gathered) if gathered.oid == record.table_oid && self.binds_nothing(&record)? => {
-                    self.start(Some(&gathered), &staging)
-                }
-                Some(gathered) if gathered.oid == record.table_oid => {
-                    self.refuse_changed(&record)?;
-                    self.refuse_cut_otherwise(&record)?;
-                    self.refuse_lost(Scope::Load(self.id), &staging)?;
-                    Ok((record, LoadState::Resumed))
-                }
-                _ => self.start(gathered.as_ref(), &staging),
-            },
-            (_, _) => self.start(gathered.as_ref(), &staging),
+        let gathered = match mode.gathers() {
+            true => find(self.connection, &staging, self.control)?,
+            false => None,
+        };
+        let record = self.records.find(self.id)?;
+        if matches!(mode, Mode::Append | Mode::Truncate) {
+            self.refuse_of_another_table(record.as_ref(), oid)?;
         }
-    }
-
-    /// Whether a crash of the server has emptied the unlogged table of a complete load.
-    fn emptied(&self) -> Result<bool> {
-        Ok(self.checkpoints.of_unlogged_table()
-            && self.source.rows() > 0
-            && self.checkpoints.units(self.connection, self.id, self.control)?.is_empty())
+        let mut found = Found { record, gathered, oid, preparing: self };
+        if found.waits() && found.was_emptied()? {
+            found.drop_staging(&staging)?;
+        }
+        let again = found.preparing.options.again && !found.waits();
+        let state = open(mode, again, &mut found)?;
+        let Found { record, gathered, .. } = found;
+        match record {
+            Some(record) if state != LoadState::New => Ok((record, state)),
+            _ if mode.makes_the_table() => self.start(gathered.as_ref(), &staging),
+            _ if mode.gathers() => self.start_merge(gathered.as_ref(), &staging, oid),
+            _ => self.start_here(oid),
+        }
     }
 
     /// Refuses to begin a load that is only to be finished.
@@ -145,14 +84,14 @@ impl Preparing<'_, '_> {
             return Ok(());
         }
         let target = self.table.to_string();
-        let unfinished = self.checkpoints.last_unfinished(self.connection, &target, self.control)?;
+        let unfinished = self.records.unfinished(&target)?.pop();
         let (what, advice) = match unfinished {
             None => (
                 "no part of this load is on record, so there is nothing to finish".to_owned(),
                 "give the files and options of the parts; run the parts first (--part K/N)",
             ),
-            Some((mode, record)) => (
-                format!("the parts on record are not of this load: {}", self.difference(&mode, &record)),
+            Some(record) => (
+                format!("the parts on record are not of this load: {}", self.difference(&record)),
                 "give the files and options of the parts, or forget them (sawmill load forget)",
             ),
         };
@@ -160,7 +99,7 @@ impl Preparing<'_, '_> {
     }
 
     /// How a recorded load into the table differs from this one.
-    fn difference(&self, mode: &str, record: &LoadRecord) -> String {
+    fn difference(&self, record: &LoadRecord) -> String {
         let (theirs, ours) = (&record.files.names, RecordedFiles::new(self.source.files()).names);
         let without =
             |names: &[String], others: &[String]| names.iter().find(|name| !others.contains(name)).cloned();
@@ -172,8 +111,8 @@ impl Preparing<'_, '_> {
             format!("{file} is not one of their files")
         } else if *theirs != ours {
             "they have the same files in another order".to_owned()
-        } else if mode != self.postgres.mode.name() {
-            format!("they were loaded in mode {mode}, not {}", self.postgres.mode.name())
+        } else if record.mode != self.postgres.mode.name() {
+            format!("they were loaded in mode {}, not {}", record.mode, self.postgres.mode.name())
         } else if other_rows {
             "they have other rows or columns of the files (--where, --columns, --rename)".to_owned()
         } else {
@@ -210,8 +149,7 @@ impl Preparing<'_, '_> {
         connection.begin(self.control)?;
         self.claim(staging)?;
         // A run whose table was dropped may have left part tables.
-        let left = part_tables::of_load(connection, self.checkpoints, self.id, self.control)?;
-        part_tables::drop_all(connection, &left, self.control)?;
+        part_tables::drop_of_load(&self.records, self.id)?;
         made_types::drop_left(connection, &new.types, self.control)?;
         connection.batch(self.control, &create)?;
         let Some(found) = find(connection, staging, self.control)? else {
@@ -220,7 +158,7 @@ impl Preparing<'_, '_> {
             );
         };
         let record = self.record(found.oid, None);
-        self.checkpoints.delete(connection, self.id, self.control)?;
+        self.records.delete(self.id)?;
         self.write_record(&record)?;
         durable::commit(connection, self.control)?;
         Ok((record, LoadState::New))
@@ -239,31 +177,15 @@ impl Preparing<'_, '_> {
         Ok(partitions.create(&kind, staging, &names, made, new, schema))
     }
 
-    /// A load into a staging table, which is merged into the existing table in the end.
-    fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
-        let staging = self.table.staging();
-        let gathered = find(self.connection, &staging, self.control)?;
-        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
-        match record.filter(|record| record.table_oid == oid) {
-            Some(record) if !record.complete && gathered.is_some() && self.binds_nothing(&record)? => {}
-            Some(record)
-                if record.complete
-                    && !self.starts_again()
-                    && record.files.changed(self.source.files()).is_empty() =>
-            {
-                self.refuse_lost_merged(&record)?;
-                return Ok((record, LoadState::Complete));
-            }
-            Some(record) if !record.complete && gathered.is_some() => {
-                self.refuse_changed(&record)?;
-                self.refuse_cut_otherwise(&record)?;
-                self.refuse_lost(Scope::Load(self.id), &staging)?;
-                return Ok((record, LoadState::Resumed));
-            }
-            _ => {}
-        }
+    /// Begins a load into a staging table, which is merged into the existing table in the end.
+    fn start_merge(
+        &self,
+        gathered: Option<&FoundTable>,
+        staging: &TableName,
+        oid: u32,
+    ) -> Result<(LoadRecord, LoadState)> {
         self.refuse_to_begin()?;
-        self.make_room(gathered.as_ref(), &staging, oid)?;
+        self.make_room(gathered, staging, oid)?;
         let create = format!(
             "CREATE TABLE {} AS SELECT {} FROM {} WITH NO DATA",
             staging.quoted(),
@@ -271,61 +193,27 @@ impl Preparing<'_, '_> {
             self.table.quoted()
         );
         self.connection.begin(self.control)?;
-        self.claim(&staging)?;
+        self.claim(staging)?;
         self.connection.batch(self.control, &create)?;
         let record = self.record(oid, None);
-        self.checkpoints.delete(self.connection, self.id, self.control)?;
+        self.records.delete(self.id)?;
         self.write_record(&record)?;
         durable::commit(self.connection, self.control)?;
         Ok((record, LoadState::New))
     }
 
-    /// A load into the existing table. Mode truncate empties it in the transaction that records the load, so
+    /// Begins a load into the existing table. Mode truncate empties it in the transaction that records the load, so
     /// that this happens once.
-    fn append(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
-        let record = self.checkpoints.find(self.connection, self.id, self.control)?;
+    fn start_here(&self, oid: u32) -> Result<(LoadRecord, LoadState)> {
         let truncate = self.postgres.mode == Mode::Truncate;
-        self.refuse_of_another_table(record.as_ref(), oid)?;
-        if let Some(record) = record.filter(|record| record.table_oid == oid) {
-            match (record.complete, record.files.changed(self.source.files()).is_empty()) {
-                (true, true) if !self.starts_again() && (!truncate || self.holds_the_rows()?) => {
-                    if !truncate {
-                        self.refuse_lost(Scope::Table(oid), self.table)?;
-                    }
-                    return Ok((record, LoadState::Complete));
-                }
-                // The table must hold only these rows, and has been changed.
-                (true, true) => {}
-                // A file with other content under the same name is another load.
-                (true, false) => {}
-                // The table holds rows that this load did not add: it is emptied again.
-                (false, _)
-                    if truncate && self.presence(Scope::Table(oid), self.table)?.is_other_than_recorded() => {
-                }
-                (false, false) if self.binds_nothing(&record)? => {}
-                (false, _) => {
-                    self.refuse_changed(&record)?;
-                    self.refuse_cut_otherwise(&record)?;
-                    self.refuse_lost(Scope::Table(oid), self.table)?;
-                    return Ok((record, LoadState::Resumed));
-                }
-            }
-        }
         self.refuse_to_begin()?;
         self.refuse_policies(oid)?;
         let before = match (truncate, self.options.verify) {
             (true, _) => Some(Tally::empty(self.columns.len())),
-            (false, _) if self.is_empty()? => Some(Tally::empty(self.columns.len())),
+            (false, _) if self.records.is_empty(self.table)? => Some(Tally::empty(self.columns.len())),
             (false, false) => None,
             (false, true) => {
-                let read = ReadBack {
-                    server: self.server,
-                    table: self.table,
-                    columns: self.columns,
-                    degree: self.options.degree,
-                    each_column: false,
-                    by_value: false,
-                };
+                let read = ReadBack::new(self.server, self.table, self.columns, self.options.degree);
                 Some(read.led_by(self.connection, self.control)?.whole)
             }
         };
@@ -335,8 +223,8 @@ impl Preparing<'_, '_> {
             let empty = format!("TRUNCATE TABLE {}", self.table.quoted());
             let (server, connection) = (&self.postgres.server, self.connection);
             blockers::named(server, connection, self.control, || connection.batch(self.control, &empty))?;
-            self.checkpoints.delete_of_table(self.connection, oid, self.id, self.control)?;
-            self.checkpoints.delete(self.connection, self.id, self.control)?;
+            self.records.delete_of_table(oid, self.id)?;
+            self.records.delete(self.id)?;
         } else {
             self.refuse_begun_meanwhile(oid)?;
             self.keep_earlier(oid)?;
@@ -358,41 +246,18 @@ impl Preparing<'_, '_> {
         }
     }
 
-    /// Whether the table is empty; false if this user may not read it.
-    fn is_empty(&self) -> Result<bool> {
-        if !may_look(std::slice::from_ref(self.table), self.connection, self.control)? {
-            return Ok(false);
-        }
-        let sql = format!("SELECT NOT EXISTS (SELECT FROM {})", self.table.quoted());
-        value(self.connection, self.control, &sql, &[])
-    }
-
-    /// Whether the table has as many rows as the source, without the rejected ones.
-    fn holds_the_rows(&self) -> Result<bool> {
-        let sql = format!("SELECT count(*) FROM {}", self.table.quoted());
-        let count: i64 = value(self.connection, self.control, &sql, &[])?;
-        let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
-        let rejected: u64 = rejects.values().sum();
-        Ok(count as u64 + rejected == self.source.rows())
-    }
-
-    /// Whether a complete load is repeated. A new table is created only once.
-    fn starts_again(&self) -> bool {
-        self.options.again && self.postgres.mode != Mode::Create
-    }
-
     /// Refuses an earlier run with other units before counting their rows. If workers fill partitions, units
     /// are known later.
     fn refuse_cut_otherwise(&self, record: &LoadRecord) -> Result<()> {
         if self.staged {
             return Ok(());
         }
-        let done = self.checkpoints.units(self.connection, self.id, self.control)?;
+        let done = self.records.units(self.id)?;
         refuse_cut_otherwise(self.source, record.unit_rows, &done)
     }
 
     fn presence(&self, scope: Scope<'_>, table: &TableName) -> Result<Presence> {
-        Presence::new(scope, table, self.checkpoints, self.connection, self.control)
+        self.records.presence(scope, table)
     }
 
     /// Refuses to continue if loaded rows are missing. Only when all rows are loaded and did not allow a key may some
@@ -428,39 +293,19 @@ impl Preparing<'_, '_> {
 
     /// Whether these rows, with the rejected ones, are all rows of the source.
     fn are_all_in(&self, recorded: u64) -> Result<bool> {
-        let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
+        let rejects = self.records.count_rejects(self.id)?;
         let all = recorded + rejects.values().sum::<u64>();
         Ok(self.source.facts().knows_rows && all == self.source.rows())
-    }
-
-    /// Checks that the table has at least as many rows as were merged.
-    fn refuse_lost_merged(&self, record: &LoadRecord) -> Result<()> {
-        let merged = self.presence(Scope::Load(&record.id), self.table)?;
-        match merged.lacks_rows() {
-            false => Ok(()),
-            true => Err(merged.error(self.place(), "merge the rows again with --again")),
-        }
     }
 
     /// The rows of a load into a table that no longer exists may be in the one that now has its name,
     /// restored from a dump.
     fn refuse_of_another_table(&self, record: Option<&LoadRecord>, oid: u32) -> Result<()> {
         let elsewhere = record.is_some_and(|record| record.table_oid != oid);
-        let may_look = || may_look(std::slice::from_ref(self.table), self.connection, self.control);
-        if !elsewhere
-            || self.options.again
-            || self.postgres.mode == Mode::Truncate
-            || !may_look()?
-            || self.is_empty()?
-            || self.presence(Scope::Table(oid), self.table)?.is_known_whole()
-        {
+        if !elsewhere || self.options.again || self.postgres.mode == Mode::Truncate {
             return Ok(());
         }
-        let what = "these files were loaded into a table of this name that no longer exists (dropped, or restored from a dump); \
-                    the one that exists now has rows, and whether those of the load are among them is unknown";
-        Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
-            "compare them with sawmill verify; load with --again, or forget the load first (sawmill load forget)",
-        ))
+        self.presence(Scope::Table(oid), self.table)?.refuse_unknown("these files were", self.place())
     }
 
     /// Checks, in the transaction that begins the load, that no other load has begun with a file of this one
@@ -473,7 +318,7 @@ impl Preparing<'_, '_> {
         let (connection, control) = (self.connection, self.control);
         let key = advisory_key(&format!("files of {oid}"));
         connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
-        let (files, loads) = (RecordedFiles::new(self.source.files()), self.checkpoints.table("loads"));
+        let (files, loads) = (RecordedFiles::new(self.source.files()), self.records.table("loads"));
         let sql = format!(
             "SELECT min(now.name) FROM {loads} l, unnest($4::text[], $5::text[]) now (name, fingerprint), \
                unnest(l.files, l.fingerprints) known (name, fingerprint) \
@@ -492,15 +337,14 @@ impl Preparing<'_, '_> {
 
     /// Keeps the record of the earlier load of these files if its rows are still there.
     fn keep_earlier(&self, oid: u32) -> Result<()> {
-        let (connection, control) = (self.connection, self.control);
-        let record = self.checkpoints.find(connection, self.id, control)?;
+        let record = self.records.find(self.id)?;
         let kept = record.is_some_and(|record| record.complete && record.table_oid == oid);
         if self.options.again && self.presence(Scope::Table(oid), self.table)?.was_emptied() {
-            self.checkpoints.delete_of_table(connection, oid, self.id, control)?;
+            self.records.delete_of_table(oid, self.id)?;
         } else if kept {
-            return self.checkpoints.keep_under_another_id(connection, self.id, control);
+            return self.records.keep_under_another_id(self.id);
         }
-        self.checkpoints.delete(connection, self.id, control).map(drop)
+        self.records.delete(self.id).map(drop)
     }
 
     /// Identifies which rows and columns of a file are loaded; empty if files are not remembered one by one.
@@ -515,6 +359,7 @@ impl Preparing<'_, '_> {
         let files = self.source.files();
         LoadRecord {
             id: self.id.to_owned(),
+            mode: self.postgres.mode.name().to_owned(),
             table_oid,
             unit_rows: self.options.unit_rows.max(1),
             files: RecordedFiles::new(files),
@@ -526,20 +371,8 @@ impl Preparing<'_, '_> {
     }
 
     fn write_record(&self, record: &LoadRecord) -> Result<()> {
-        let (target, mode) = (self.table.to_string(), self.postgres.mode.name());
-        let database = self.checkpoints.database(self.server, self.connection, self.control)?;
-        self.checkpoints.begin(self.connection, record, &target, mode, database.as_deref(), self.control)
-    }
-
-    /// Whether the record is for other content of the files, with no unit committed, for example because a
-    /// value had to be corrected first. Then the load starts over. This run holds the load's lock alone, so
-    /// no unit can follow.
-    fn binds_nothing(&self, record: &LoadRecord) -> Result<bool> {
-        Ok(matches!(self.options.share, Share::Whole)
-            && self.postgres.several.is_none()
-            && !record.files.changed(self.source.files()).is_empty()
-            && self.checkpoints.units(self.connection, self.id, self.control)?.is_empty()
-            && self.checkpoints.count_rejects(self.connection, self.id, self.control)?.is_empty())
+        let database = self.records.database(self.server)?;
+        self.records.begin(record, &self.table.to_string(), database.as_deref())
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {

@@ -5,7 +5,7 @@ use sawmill_source::{Error, Kind, Result};
 
 use super::Preparing;
 use crate::records::checkpoint::advisory_key;
-use crate::table::catalogue::{FoundTable, find, value};
+use crate::table::catalogue::{FoundTable, find};
 use crate::target::Postgres;
 use crate::types::made_types;
 
@@ -48,36 +48,29 @@ impl Preparing<'_, '_> {
     /// that the same load accepts with another option. Returns false if that load has units or is still
     /// running.
     fn discard_empty(&self, gathered: &FoundTable, staging: &TableName, existing: u32) -> Result<bool> {
-        let (connection, control) = (self.connection, self.control);
-        let (loads, units) = (self.checkpoints.table("loads"), self.checkpoints.all_units());
+        let (loads, units) = (self.records.table("loads"), self.records.all_units());
         // The record of an upsert has the table that its rows are merged into.
         let of_table = format!(
             "SELECT load_id FROM {loads} WHERE completed IS NULL \
              AND (table_oid = $1 OR table_oid = $2 AND mode = 'upsert')"
         );
-        let rows = connection.query(control, &of_table, &[&i64::from(gathered.oid), &i64::from(existing)])?;
-        let [row] = rows.as_slice() else { return Ok(false) };
-        let id: String = connection.get(row, 0)?;
-        // The lock keeps the load from starting before this transaction ends, so no unit can follow.
-        if !value::<bool>(connection, control, "SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(&id)])?
-        {
-            return Ok(false);
-        }
+        let ids: Vec<String> =
+            self.records.list(&of_table, &[&i64::from(gathered.oid), &i64::from(existing)])?;
+        let [id] = ids.as_slice() else { return Ok(false) };
         let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
-        if !value::<bool>(connection, control, &empty, &[&id])? {
+        // The lock keeps the load from starting before this transaction ends, so no unit can follow.
+        if !self.records.try_lock(id)? || !self.records.value::<bool>(&empty, &[id])? {
             return Ok(false);
         }
-        made_types::drop_table(connection, staging, gathered.oid, control)?;
-        self.checkpoints.delete(connection, &id, control)?;
+        made_types::drop_table(self.connection, staging, gathered.oid, self.control)?;
+        self.records.delete(id)?;
         Ok(true)
     }
 
     /// Whether another load into the table runs: it holds its lock.
     fn runs(&self) -> Result<bool> {
-        let (connection, control) = (self.connection, self.control);
-        for id in self.checkpoints.unfinished(connection, &self.table.to_string(), control)? {
-            let lock = "SELECT pg_try_advisory_xact_lock($1)";
-            if id != self.id && !value::<bool>(connection, control, lock, &[&advisory_key(&id)])? {
+        for load in self.records.unfinished(&self.table.to_string())? {
+            if load.id != self.id && !self.records.try_lock(&load.id)? {
                 return Ok(true);
             }
         }

@@ -1,43 +1,21 @@
-//! Recorded loads, and the files of a source that they loaded.
+//! Looks up the files of a source in the records of loads.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-use sawmill_source::{Control, Error, Kind, Result, Source, SourceFile, UnitKey};
+use sawmill_source::{Error, Kind, Result, Source, SourceFile};
 
-use super::RecordedFiles;
-use super::portion::Portion;
-use super::recheck::{Encoders, by_row_group, changed, unit_sums};
-use super::remembered::Remembered;
-use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
-use crate::engine::target::LoadState;
-use crate::table::mode::Mode;
-
-/// A recorded load into a table of the target's name.
-pub struct EarlierLoad {
-    /// Its identifier in the records.
-    pub id: String,
-    /// Its mode, by [`Mode::name`](crate::Mode::name).
-    pub mode: String,
-    /// Its table's OID, if the server numbers tables.
-    pub table: Option<u32>,
-    /// Maximum rows of its units.
-    pub unit_rows: u64,
-    /// Its files.
-    pub files: RecordedFiles,
-    /// Whether all of its units are committed.
-    pub complete: bool,
-    /// The selection of rows and columns that its files were loaded with.
-    pub mapping: String,
-}
+use crate::history::portion::Portion;
+use crate::history::record::LoadRecord;
+use crate::history::remembered::Remembered;
 
 /// A file of the source that an earlier load contains.
 pub struct Found<'l> {
     /// Its position in the source.
     pub file: u32,
     /// The load.
-    pub load: &'l EarlierLoad,
+    pub load: &'l LoadRecord,
     /// Its position in that load.
     pub place: u32,
 }
@@ -49,26 +27,17 @@ pub fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
     format!("files {}{by_position}", source.facts().mapping)
 }
 
-impl Remembered {
-    /// The same for a source whose other files are new.
-    pub fn with_the_rest(source: &dyn Source, unfinished: Vec<Vec<u32>>, already: BTreeSet<u32>) -> Self {
-        let taken: BTreeSet<u32> = unfinished.iter().flatten().chain(&already).copied().collect();
-        let all = 0..source.files().len() as u32;
-        Self { unfinished, new: all.filter(|file| !taken.contains(file)).collect(), ..Self::default() }
-    }
-}
-
 /// The rest of the work if all files of a source are loaded again: interrupted loads are finished first.
 /// `None` if there are none, or if one of them is the load of ID `own`, which resumes anyway.
-pub fn loaded_again(
+pub(super) fn loaded_again(
     source: &dyn Source,
-    here: &[&EarlierLoad],
+    here: &[&LoadRecord],
     own: &str,
     unfinished: Vec<Vec<u32>>,
 ) -> Option<Remembered> {
     let resumes = here.iter().any(|load| load.id == own && !load.complete);
     (!resumes && !unfinished.is_empty())
-        .then(|| Remembered::with_the_rest(source, unfinished, BTreeSet::new()))
+        .then(|| Remembered::with_the_rest(source, unfinished, &BTreeSet::new()))
 }
 
 /// The loads, except the load of ID `own` if it began for other content of its files and has committed
@@ -77,12 +46,12 @@ pub fn loaded_again(
 ///
 /// # Errors
 /// Errors of `holds_nothing`.
-pub fn without_void<'l>(
+pub(super) fn without_void<'l>(
     source: &dyn Source,
-    mut here: Vec<&'l EarlierLoad>,
+    mut here: Vec<&'l LoadRecord>,
     own: &str,
-    holds_nothing: impl FnOnce(&EarlierLoad) -> Result<bool>,
-) -> Result<Vec<&'l EarlierLoad>> {
+    holds_nothing: impl FnOnce(&LoadRecord) -> Result<bool>,
+) -> Result<Vec<&'l LoadRecord>> {
     let void = here
         .iter()
         .position(|load| load.id == own && !load.complete && !load.files.changed(source.files()).is_empty());
@@ -96,20 +65,19 @@ pub fn without_void<'l>(
 
 /// Whether the load of ID `own` is recorded: the same list of files is handled as a whole, unless some of
 /// them have other contents now.
-pub fn is_known_list(source: &dyn Source, here: &[&EarlierLoad], own: &str) -> bool {
-    let as_before = |load: &EarlierLoad| !load.complete || load.files.changed(source.files()).is_empty();
+pub(super) fn is_known_list(source: &dyn Source, here: &[&LoadRecord], own: &str) -> bool {
+    let as_before = |load: &LoadRecord| !load.complete || load.files.changed(source.files()).is_empty();
     here.iter().any(|load| load.id == own && as_before(load))
 }
 
 /// Whether to append the source to its table: a load made the table, and one with some of the source's files
 /// filled it. The same files as in the load that made it repeat that load instead; with
 /// [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
-pub fn adds_files(source: &dyn Source, loads: &[&EarlierLoad], options: &LoadOptions) -> bool {
+pub fn adds_files(source: &dyn Source, loads: &[&LoadRecord], options: &LoadOptions) -> bool {
     let names: Vec<&String> = source.files().iter().map(|file| &file.name).collect();
-    let complete: Vec<&EarlierLoad> = loads.iter().copied().filter(|load| load.complete).collect();
-    let made = [Mode::Create, Mode::Replace].map(Mode::name);
-    let mut makers = complete.iter().filter(|load| made.contains(&load.mode.as_str())).peekable();
-    let is_repeated = |load: &EarlierLoad| {
+    let complete: Vec<&LoadRecord> = loads.iter().copied().filter(|load| load.complete).collect();
+    let mut makers = complete.iter().filter(|load| load.made_the_table()).peekable();
+    let is_repeated = |load: &LoadRecord| {
         let unchanged = || load.files.changed(source.files()).is_empty();
         load.files.names.iter().eq(names.iter().copied())
             && (!(options.append_changed || options.replace_changed) || unchanged())
@@ -121,8 +89,8 @@ pub fn adds_files(source: &dyn Source, loads: &[&EarlierLoad], options: &LoadOpt
 }
 
 /// The source's files that complete loads contain. If several loads contain a file, the last one counts.
-pub fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
-    let mut known: HashMap<(&str, &str), (&'l EarlierLoad, u32)> = HashMap::new();
+pub(super) fn found<'l>(source: &dyn Source, loads: &[&'l LoadRecord]) -> Vec<Found<'l>> {
+    let mut known: HashMap<(&str, &str), (&'l LoadRecord, u32)> = HashMap::new();
     for load in loads.iter().filter(|load| load.complete) {
         let files = load.files.names.iter().zip(&load.files.fingerprints);
         for (place, (name, fingerprint)) in (0..).zip(files) {
@@ -142,10 +110,10 @@ pub fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l
 ///
 /// # Errors
 /// An interrupted load that cannot be finished with the source's files and options.
-pub fn broken_off(
+pub(super) fn broken_off(
     source: &dyn Source,
-    loads: &[&EarlierLoad],
-    is_same: impl Fn(&Portion<'_>, &EarlierLoad) -> bool,
+    loads: &[&LoadRecord],
+    is_same: impl Fn(&Portion<'_>, &LoadRecord) -> bool,
 ) -> Result<Vec<Vec<u32>>> {
     let mut unfinished = Vec::new();
     for load in loads.iter().filter(|load| !load.complete) {
@@ -185,7 +153,7 @@ pub fn broken_off(
 }
 
 /// The new files that were loaded before with other content.
-fn changed_files(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<u32> {
+fn changed_files(source: &dyn Source, loads: &[&LoadRecord], new: &[u32]) -> Vec<u32> {
     let recorded = loads.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
     let known: BTreeSet<(&String, &String)> = recorded.collect();
     let least = String::new();
@@ -203,9 +171,9 @@ fn changed_files(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Ve
 /// # Errors
 /// There is such a file, and neither [`LoadOptions::append_changed`] nor [`LoadOptions::replace_changed`] is
 /// set.
-pub fn of_another_content(
+pub(super) fn sort_out_changed(
     source: &dyn Source,
-    loads: &[&EarlierLoad],
+    loads: &[&LoadRecord],
     remembered: &mut Remembered,
     options: &LoadOptions,
 ) -> Result<()> {
@@ -235,47 +203,5 @@ pub fn of_another_content(
             remembered.notes.extend(notes);
             Ok(())
         }
-    }
-}
-
-/// A load's records of some files.
-pub struct Recorded<'a> {
-    /// The load.
-    pub load: &'a EarlierLoad,
-    /// The files to compare, by their positions in the portion that holds them.
-    pub files: &'a BTreeSet<u32>,
-    /// The load's units in that portion.
-    pub units: BTreeMap<UnitKey, &'a Tally>,
-    /// Number of loaded columns.
-    pub columns: usize,
-}
-
-impl Recorded<'_> {
-    /// Compares the files with their recorded sums.
-    ///
-    /// # Errors
-    /// A file whose content has changed since it was loaded; a file that cannot be read.
-    pub fn compare(
-        &self,
-        portion: &Portion<'_>,
-        encoders: &Encoders<'_>,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let mut runs = portion.plan(self.load.unit_rows);
-        runs.retain(|run| run.first().is_some_and(|unit| self.files.contains(&unit.key.file)));
-        let now = unit_sums(portion, runs, encoders, options, control)?;
-        let now = by_row_group(now.iter(), self.columns);
-        let recorded = self.units.iter().filter(|(key, _)| self.files.contains(&key.file));
-        let was = by_row_group(recorded.map(|(key, tally)| (key, *tally)), self.columns);
-        let none = Tally::empty(self.columns);
-        let groups: BTreeSet<(u32, u32)> = was.keys().chain(now.keys()).copied().collect();
-        for group in groups {
-            let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
-            if was != now {
-                return Err(changed(portion, group, was, now, LoadState::Complete));
-            }
-        }
-        Ok(())
     }
 }

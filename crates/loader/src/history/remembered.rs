@@ -1,6 +1,8 @@
 //! Recognises files that the target already holds, one by one, not by the list that names them.
 
-use sawmill_source::Result;
+use std::collections::BTreeSet;
+
+use sawmill_source::{Result, Source};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::note::Note;
@@ -24,6 +26,22 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// The work on a source whose other files are new. `already` are loaded, `unfinished` are interrupted loads.
+    pub(super) fn with_the_rest(
+        source: &dyn Source,
+        unfinished: Vec<Vec<u32>>,
+        already: &BTreeSet<u32>,
+    ) -> Self {
+        let taken: BTreeSet<u32> = unfinished.iter().flatten().chain(already).copied().collect();
+        let all = 0..source.files().len() as u32;
+        Self { unfinished, new: all.filter(|file| !taken.contains(file)).collect(), ..Self::default() }
+    }
+
+    /// Whether rows are to be loaded.
+    pub fn has_work(&self) -> bool {
+        !(self.new.is_empty() && self.unfinished.is_empty() && self.replaced.is_empty())
+    }
+
     /// The totals of the files that are already loaded.
     pub fn loaded(&self, columns: usize) -> Tally {
         let mut loaded = Tally::empty(columns);

@@ -1,0 +1,296 @@
+//! The history of a table: loads that earlier runs recorded, as an append looks them up.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use sawmill_loader::{
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Mode, Portion, RecordedFiles,
+    RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, mapping_of_files, remember,
+};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+
+use crate::CrateDb;
+use crate::connect::client::{Client, Cluster};
+use crate::encode::bodies::Bodies;
+use crate::encode::encoder::{EncodePlan, file_hash};
+use crate::records::checkpoint::{Checkpoints, LoadRow, by_time};
+use crate::records::shape::Shape;
+use crate::session::existing_plan;
+use crate::session::prepare::{filled, loaded_with_other_options};
+use crate::table::catalogue;
+use crate::table::columns::{Column, Key, Plan, Purpose};
+use crate::table::names::CrateTable;
+use crate::verify::read_back::{OfFiles, ReadBack};
+use crate::verify::without_refused::WithoutRefused;
+
+impl CrateDb {
+    /// The ID under which a load of this source is recorded.
+    pub(crate) fn id_of(&self, source: &dyn Source, table: &CrateTable, key: &Key) -> String {
+        let mapping = format!("{}{key:?}{:?}", source.facts().mapping, self.options.by_position);
+        load_id(source.files(), &mapping, &table.to_string(), self.mode.name())
+    }
+
+    /// A hash that two loads of a file share if they load the same rows and columns.
+    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
+        let mapping = mapping_of_files(source, self.options.by_position);
+        format!("{:032x}", xxhash_rust::xxh3::xxh3_128(mapping.as_bytes()))
+    }
+
+    /// Whether loads of the same rows and columns have made the table and hold some of the source's files, so that its
+    /// other files are to be appended.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn adds_files(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<bool> {
+        if !source.facts().whole_files {
+            return Ok(false);
+        }
+        let table = self.table()?;
+        let cluster = Cluster::new(&self.server, options.patience)?;
+        let mut client = Client::new(&cluster, false);
+        let [exists] = catalogue::which_exist(&mut client, [&table], options.retries, control)?;
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
+        let mut records = checkpoints.on(&mut client, control);
+        if !exists || !records.exist()? {
+            return Ok(false);
+        }
+        let (loads, mapping) = (records.of_table(&table.to_string())?, self.mapping_of_files(source));
+        let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.mapping == mapping).collect();
+        Ok(adds_files(source, &here, options))
+    }
+
+    /// Looks up the source's files in the records of an append; `None` without any.
+    pub(crate) fn remember(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        if self.mode != Mode::Append || !source.facts().whole_files {
+            return Ok(None);
+        }
+        let table = self.table()?;
+        let cluster = Cluster::new(&self.server, options.patience)?;
+        let mut client = Client::new(&cluster, false);
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
+        if !checkpoints.on(&mut client, control).exist()? {
+            return Ok(None);
+        }
+        let purpose = if self.evolves() { Purpose::Follow } else { Purpose::Write };
+        let (plan, primary) =
+            existing_plan(self, source, &mut client, &table, options.retries, control, purpose)?;
+        let mut records = checkpoints.on(&mut client, control);
+        records.create()?;
+        let loads = records.of_table(&table.to_string())?;
+        if loads.is_empty() {
+            return Ok(None);
+        }
+        let history = TableHistory {
+            crate_db: self,
+            source,
+            options,
+            control,
+            cluster: &cluster,
+            client: RefCell::new(client),
+            checkpoints: &checkpoints,
+            table: &table,
+            plan: &plan,
+            primary: &primary,
+            loads: &loads,
+            rows: Cell::new(0),
+        };
+        let here = loads.iter().filter(|row| history.is_of_same_rows(row)).map(|row| &row.load).collect();
+        remember(&history, (here, &[]), source, options, control)
+    }
+}
+
+/// The history of a table that a source is appended to.
+struct TableHistory<'r> {
+    crate_db: &'r CrateDb,
+    source: &'r dyn Source,
+    options: &'r LoadOptions,
+    control: &'r Control<'r>,
+    cluster: &'r Arc<Cluster>,
+    client: RefCell<Client>,
+    checkpoints: &'r Checkpoints,
+    table: &'r CrateTable,
+    plan: &'r Plan,
+    primary: &'r [String],
+    /// All loads into the table, in the order in which they began.
+    loads: &'r [LoadRow],
+    /// The table's rows, once they are counted.
+    rows: Cell<u64>,
+}
+
+impl History for TableHistory<'_> {
+    fn id_of(&self, files: &dyn Source) -> String {
+        self.crate_db.id_of(files, self.table, &self.plan.key)
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.cluster.server)
+    }
+
+    /// With a key, a load with further files does not get in the way: the server finds the rows that it has inserted.
+    fn comes_first(&self, load: &LoadRecord) -> bool {
+        let is_named = |name: &String| self.source.files().iter().any(|file| file.name == *name);
+        load.mode == Mode::Append.name()
+            && (self.plan.key == Key::None || load.files.names.iter().all(is_named))
+    }
+
+    /// Refuses files whose rows are in the table in another form, and a table that has lost rows.
+    fn check(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
+        let shape = Shape::new(&self.crate_db.options, self.plan, None);
+        for Found { file, load, .. } in found {
+            if let Some(differs) = self.row_of(load).and_then(|row| shape.differs_from(&row.shape)) {
+                let name = self.source.files().get(*file as usize).map_or("", |file| file.name.as_str());
+                return Err(loaded_with_other_options(&differs).at(format!("{name}, {}", self.place())));
+            }
+        }
+        self.rows.set(self.read_back(None).count(&mut self.client.borrow_mut(), self.control)?);
+        self.refuse_fewer(remembered)
+    }
+
+    fn units(&self, load: &LoadRecord) -> Result<HashMap<UnitKey, RecordedUnit>> {
+        let mut client = self.client.borrow_mut();
+        let units = self.checkpoints.on(&mut client, self.control).units(&load.id)?;
+        Ok(units.into_iter().map(|(key, unit)| (key, unit.rows)).collect())
+    }
+
+    fn encoding<'e>(
+        &'e self,
+        load: &LoadRecord,
+        portion: &Portion<'_>,
+        units: &BTreeMap<UnitKey, RecordedUnit>,
+    ) -> Result<Option<Encoding<'e>>> {
+        let Some(columns) = self.columns_of(load) else { return Ok(None) };
+        let (width, refused) = (columns.len(), WithoutRefused::refused(units.iter()));
+        let plan = Plan { columns, ..self.plan.clone() };
+        let encode = EncodePlan::new(&self.crate_db.options, portion, self.options.batch_bytes, plan);
+        let leave_out = units.values().any(|unit| unit.rejected > 0);
+        let encode = Arc::new(EncodePlan { leave_out, ..encode });
+        let bodies = Bodies::new(encode.bytes);
+        let encoder = move || -> Result<Box<dyn BatchEncoder>> {
+            Ok(Box::new(WithoutRefused::new(&encode, &bodies, &refused)))
+        };
+        Ok(Some(Encoding { columns: width, encoders: Box::new(encoder) }))
+    }
+
+    fn set_stamps(&self, load: &LoadRecord, stamped: &RecordedFiles) -> Result<()> {
+        let mut client = self.client.borrow_mut();
+        self.checkpoints.on(&mut client, self.control).set_stamps(&load.id, stamped)
+    }
+
+    fn verify(&self, remembered: &mut Remembered) -> Result<()> {
+        let now = filled(self.plan);
+        if self.loads.iter().any(|row| !row.filled().is_empty() && row.filled() != now) {
+            remembered.note_other_columns();
+            return Ok(());
+        }
+        let (expected, read) = match &self.plan.key {
+            Key::Row(column) => {
+                let named: Vec<_> = (remembered.already.iter())
+                    .filter_map(|already| self.source.files().get(already.file as usize))
+                    .collect();
+                let others = self.loads.iter().filter(|row| !self.is_of_same_rows(row));
+                let shared: BTreeSet<&String> = others.flat_map(|row| &row.load.files.names).collect();
+                match named.iter().any(|file| shared.contains(&file.name)) {
+                    true => (None, self.read_back(None)),
+                    false => {
+                        let hashes = named.into_iter().map(file_hash);
+                        let files = remembered.loaded(self.plan.columns.len());
+                        (Some(files), self.read_back(Some(OfFiles::new(column, hashes))))
+                    }
+                }
+            }
+            Key::Own(_) | Key::Tags(_) | Key::None => (self.all_of_table()?, self.read_back(None)),
+        };
+        let Some(expected) = expected else {
+            remembered.note_other_rows();
+            return Ok(());
+        };
+        let names = self.plan.columns.iter().map(|column| column.name.clone()).collect();
+        let all = Verification::new(names, expected, read.run(self.control)?);
+        remembered.verify(all, &self.place())
+    }
+}
+
+impl TableHistory<'_> {
+    fn row_of(&self, load: &LoadRecord) -> Option<&LoadRow> {
+        self.loads.iter().find(|row| row.load.id == load.id)
+    }
+
+    /// Whether a load covered the same rows and columns of its files.
+    fn is_of_same_rows(&self, row: &LoadRow) -> bool {
+        row.load.mapping == self.crate_db.mapping_of_files(self.source)
+    }
+
+    /// Compares the table's count with the one at the end of the last load into it.
+    fn refuse_fewer(&self, remembered: &mut Remembered) -> Result<()> {
+        let complete = self.loads.iter().filter(|row| row.load.complete);
+        let last = complete.max_by_key(|row| row.completed.as_deref().map(by_time));
+        let (rows, at_end) = (self.rows.get(), last.map_or(0, |last| last.rows));
+        if rows >= at_end {
+            return Ok(());
+        }
+        let what =
+            format!("the table has {rows} rows; it had {at_end} when the last load into it was complete");
+        if rows > 0 && remembered.has_work() {
+            remembered.notes.push(what.into());
+            return Ok(());
+        }
+        Err(Error::new(Kind::Changed, what).at(self.place()).advise(
+            "load the files once more with --again (rows whose key is in the table are not added), or forget the loads \
+             (sawmill load forget) if the rows were deleted on purpose",
+        ))
+    }
+
+    /// The columns that a load fills, as this source has them; `None` if it lacks one.
+    fn columns_of(&self, load: &LoadRecord) -> Option<Arc<Vec<Column>>> {
+        if load.facts.filled.is_empty() {
+            return Some(Arc::clone(&self.plan.columns));
+        }
+        let column = |name: &String| self.plan.columns.iter().find(|column| column.name == *name).cloned();
+        load.facts.filled.iter().map(column).collect::<Option<Vec<_>>>().map(Arc::new)
+    }
+
+    /// The sum of all loads into the table, if they account for all its rows.
+    fn all_of_table(&self) -> Result<Option<Tally>> {
+        let mut all = Tally::empty(self.plan.columns.len());
+        for row in self.loads {
+            if !self.is_of_same_rows(row) {
+                return Ok(None);
+            }
+            self.units(&row.load)?.values().for_each(|unit| all.add(&unit.tally));
+        }
+        Ok((all.rows == self.rows.get()).then_some(all))
+    }
+
+    fn read_back(&self, of_files: Option<OfFiles>) -> ReadBack<'_> {
+        let (plan, retries) = ((self.plan, self.primary), self.options.retries);
+        ReadBack { of_files, ..ReadBack::new(self.cluster, self.table, plan, retries) }
+    }
+}
+
+/// The loads with other rows or columns of the same files, which therefore share row keys with this one.
+pub(crate) fn sharing_files<'l>(
+    loads: &'l [LoadRow],
+    source: &'l dyn Source,
+    mapping: &'l str,
+    id: &'l str,
+) -> impl Iterator<Item = &'l LoadRow> {
+    let named = |(name, fingerprint): (&String, &String)| {
+        source.files().iter().any(|file| file.name == *name && file.fingerprint == *fingerprint)
+    };
+    loads.iter().filter(move |LoadRow { load, .. }| {
+        load.id != id
+            && load.mapping != mapping
+            && load.files.names.iter().zip(&load.files.fingerprints).any(named)
+    })
+}

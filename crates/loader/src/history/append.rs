@@ -1,0 +1,264 @@
+//! What an append does with files that are on record: it skips complete ones, and finishes interrupted loads first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use sawmill_source::{Control, Error, Result, Source, UnitKey};
+
+use crate::engine::content_sum::Tally;
+use crate::engine::load::LoadOptions;
+use crate::engine::note::Note;
+use crate::engine::target::LoadState;
+use crate::history::lookup::{self, Found};
+use crate::history::portion::Portion;
+use crate::history::record::{LoadRecord, RecordedUnit};
+use crate::history::remembered::{AlreadyLoaded, Remembered};
+use crate::identity::RecordedFiles;
+use crate::identity::reading::Encoders;
+use crate::identity::recheck::{by_row_group, changed, unit_sums};
+
+/// The table of an append and its records, as the target's server has them.
+pub trait History {
+    /// The ID of a load that appends these files.
+    fn id_of(&self, files: &dyn Source) -> String;
+
+    /// The table and the server, for messages.
+    fn place(&self) -> String;
+
+    /// Whether an interrupted load has to be finished before other rows are appended.
+    fn comes_first(&self, _load: &LoadRecord) -> bool {
+        true
+    }
+
+    /// Whether a load has committed nothing, and no other process can commit for it now.
+    ///
+    /// # Errors
+    /// No connection.
+    fn holds_nothing(&self, _load: &LoadRecord) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Refuses a file that was loaded into another table of this name, if its rows may be in this one.
+    ///
+    /// # Errors
+    /// No connection; rows of unknown origin.
+    fn refuse_unknown(&self, _file: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Checks that the table may have the rows of `found`, files that loads on record contain. Adds notes.
+    ///
+    /// # Errors
+    /// No connection; rows are missing, or are there in another form.
+    fn check(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()>;
+
+    /// The committed units of a load.
+    ///
+    /// # Errors
+    /// No connection.
+    fn units(&self, load: &LoadRecord) -> Result<HashMap<UnitKey, RecordedUnit>>;
+
+    /// How a load encoded the files of a portion, whose units are given. `None` if the table or the source has other
+    /// columns now.
+    ///
+    /// # Errors
+    /// No connection.
+    fn encoding<'e>(
+        &'e self,
+        load: &LoadRecord,
+        portion: &Portion<'_>,
+        units: &BTreeMap<UnitKey, RecordedUnit>,
+    ) -> Result<Option<Encoding<'e>>>;
+
+    /// Records the current stamps of a load's files.
+    ///
+    /// # Errors
+    /// No connection.
+    fn set_stamps(&self, load: &LoadRecord, stamped: &RecordedFiles) -> Result<()>;
+
+    /// Compares the table with the records, if it holds nothing else; otherwise adds a note.
+    ///
+    /// # Errors
+    /// No connection; the two differ.
+    fn verify(&self, remembered: &mut Remembered) -> Result<()>;
+}
+
+/// How the rows of a load are encoded.
+pub struct Encoding<'e> {
+    /// Number of loaded columns.
+    pub columns: usize,
+    /// Encoders of rows that are in the table.
+    pub encoders: Box<Encoders<'e>>,
+}
+
+/// Looks up the source's files in the records. `here` are the loads of the same rows and columns into the table, in
+/// the order in which they began, and `elsewhere` the loads into another table that had its name. `None` if the
+/// records do not matter: the source is loaded as a whole.
+///
+/// # Errors
+/// An interrupted load that this source cannot finish; a file with other content, unless the options say what to
+/// do; missing rows; errors of `history`.
+pub fn remember(
+    history: &dyn History,
+    (here, elsewhere): (Vec<&LoadRecord>, &[&LoadRecord]),
+    source: &dyn Source,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<Option<Remembered>> {
+    let own = history.id_of(source);
+    let here = lookup::without_void(source, here, &own, |load| history.holds_nothing(load))?;
+    let first: Vec<&LoadRecord> =
+        here.iter().copied().filter(|load| !load.complete && history.comes_first(load)).collect();
+    let same = |portion: &Portion<'_>, load: &LoadRecord| history.id_of(portion) == load.id;
+    let placed = |error: Error| error.at(history.place());
+    let unfinished = lookup::broken_off(source, &first, same).map_err(placed)?;
+    if options.again {
+        return Ok(lookup::loaded_again(source, &here, &own, unfinished));
+    }
+    let found = lookup::found(source, &here);
+    let in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
+    let mut remembered = Remembered::with_the_rest(source, unfinished, &in_found);
+    let names: BTreeSet<&String> = elsewhere.iter().flat_map(|load| &load.files.names).collect();
+    let new = remembered.new.iter().filter_map(|place| source.files().get(*place as usize));
+    if let Some(file) = new.into_iter().find(|file| names.contains(&file.name)) {
+        history.refuse_unknown(&file.name)?;
+    }
+    if lookup::is_known_list(source, &here, &own) {
+        return Ok(None);
+    }
+    lookup::sort_out_changed(source, &here, &mut remembered, options).map_err(placed)?;
+    let nothing_known = found.is_empty() && remembered.unfinished.is_empty();
+    if nothing_known && remembered.replaced.is_empty() && remembered.notes.is_empty() {
+        return Ok(None);
+    }
+    if !found.is_empty() {
+        history.check(&found, &mut remembered)?;
+        Rechecking { history, source, options, control }.run(&found, &mut remembered)?;
+    }
+    Ok(Some(remembered))
+}
+
+/// The comparison of files with the records of the loads that contain them.
+struct Rechecking<'r> {
+    history: &'r dyn History,
+    source: &'r dyn Source,
+    options: &'r LoadOptions,
+    control: &'r Control<'r>,
+}
+
+/// Files that could not be compared with their loaded rows.
+#[derive(Default)]
+struct NotCompared {
+    /// Some of their rows were rejected.
+    rejected: Vec<String>,
+    /// They were loaded as columns or types that the table does not have any more.
+    retyped: Vec<String>,
+}
+
+impl NotCompared {
+    /// A note on each kind.
+    fn notes(&self) -> impl Iterator<Item = Note> {
+        let note = |files: &[String], why: &str| {
+            let first = files.first()?;
+            let more = match files.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more files"),
+            };
+            Some(Note::Rejected(format!("not compared with what was loaded: {first}{more}, since {why}")))
+        };
+        let rejected = note(&self.rejected, "some rows were rejected");
+        let retyped =
+            note(&self.retyped, "the table does not have the columns any more that they were loaded into");
+        rejected.into_iter().chain(retyped)
+    }
+}
+
+impl Rechecking<'_> {
+    /// Compares the files as far as needed, and verifies the table on request.
+    fn run(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
+        let mut not_compared = NotCompared::default();
+        let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
+        for id in ids {
+            let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
+            remembered.already.extend(self.already(&of_load, &mut not_compared)?);
+        }
+        remembered.already.sort_unstable_by_key(|already| already.file);
+        let compared_all = not_compared.rejected.is_empty() && not_compared.retyped.is_empty();
+        remembered.notes.extend(not_compared.notes());
+        match self.options.verify && compared_all {
+            true => self.history.verify(remembered),
+            false => Ok(()),
+        }
+    }
+
+    /// The rows that a load added from these files, which are unchanged.
+    fn already(&self, found: &[&Found<'_>], not_compared: &mut NotCompared) -> Result<Vec<AlreadyLoaded>> {
+        let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
+        let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
+        let places: HashMap<u32, u32> = (0..).zip(found).map(|(at, found)| (found.place, at)).collect();
+        let in_portion = |key: UnitKey| places.get(&key.file).map(|at| UnitKey { file: *at, ..key });
+        let units = self.history.units(load)?.into_iter();
+        let mut units: BTreeMap<UnitKey, RecordedUnit> =
+            units.filter_map(|(key, unit)| Some((in_portion(key)?, unit))).collect();
+        let mut already: Vec<AlreadyLoaded> = found
+            .iter()
+            .map(|found| AlreadyLoaded { file: found.file, tally: Tally::default(), rejected: 0, units: 0 })
+            .collect();
+        let (mut unknown, untrusted) = (BTreeSet::new(), load.files.untrusted(portion.files()));
+        for (key, unit) in &units {
+            if unit.rejected > 0 && unit.refused.is_none() {
+                unknown.insert(key.file);
+            }
+            if let Some(file) = already.get_mut(key.file as usize) {
+                file.tally.add(&unit.tally);
+                file.rejected += unit.rejected;
+                file.units += 1;
+            }
+        }
+        let (skipped, compared): (BTreeSet<u32>, BTreeSet<u32>) = (0..found.len() as u32)
+            .filter(|at| self.options.verify || untrusted.contains(at))
+            .partition(|at| unknown.contains(at));
+        let name = |at: &u32| portion.files().get(*at as usize).map(|file| file.name.clone());
+        not_compared.rejected.extend(skipped.iter().filter_map(name));
+        units.retain(|key, _| compared.contains(&key.file));
+        match self.history.encoding(load, &portion, &units)? {
+            None => not_compared.retyped.extend(compared.iter().filter_map(name)),
+            Some(encoding) => {
+                let none = Tally::empty(encoding.columns);
+                already.iter_mut().for_each(|file| file.tally.add(&none));
+                self.compare(load, &portion, (&compared, &units), &encoding)?;
+                if !untrusted.is_empty() && skipped.is_empty() {
+                    self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))?;
+                }
+            }
+        }
+        Ok(already)
+    }
+
+    /// Compares files of a portion with their recorded units.
+    fn compare(
+        &self,
+        load: &LoadRecord,
+        portion: &Portion<'_>,
+        (files, units): (&BTreeSet<u32>, &BTreeMap<UnitKey, RecordedUnit>),
+        encoding: &Encoding<'_>,
+    ) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let columns = encoding.columns;
+        let mut runs = portion.plan(load.unit_rows);
+        runs.retain(|run| run.first().is_some_and(|unit| files.contains(&unit.key.file)));
+        let now = unit_sums(portion, runs, &*encoding.encoders, self.options, self.control)?;
+        let now = by_row_group(now.iter(), columns);
+        let was = by_row_group(units.iter().map(|(key, unit)| (key, &unit.tally)), columns);
+        let none = Tally::empty(columns);
+        let groups: BTreeSet<(u32, u32)> = was.keys().chain(now.keys()).copied().collect();
+        for group in groups {
+            let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
+            if was != now {
+                return Err(changed(portion, group, was, now, LoadState::Complete));
+            }
+        }
+        Ok(())
+    }
+}

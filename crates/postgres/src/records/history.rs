@@ -1,0 +1,338 @@
+//! The history of a table: loads that earlier runs recorded, as an append looks them up.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use sawmill_loader::{
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Mode, Portion, Presence, RecordedFiles,
+    RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files, id_of_names,
+    mapping_of_files, remember,
+};
+use sawmill_pgcopy::Buffers;
+use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_source::{Control, Result, Source, UnitKey};
+
+use crate::encode::summing::SummingEncoder;
+use crate::records::checkpoint::{Checkpoints, Records, read_tally};
+use crate::records::filled::FilledColumns;
+use crate::records::presence::Scope;
+use crate::table::catalogue::find;
+use crate::target::Postgres;
+use crate::verify::read_back::ReadBack;
+use crate::write::upsert::OnConflict;
+
+impl Postgres {
+    /// Looks up the source's files in the records, if they are appended.
+    pub(crate) fn remember(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        rehearse: bool,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        if self.mode != Mode::Append || self.several.is_some() || !source.facts().whole_files {
+            return Ok(None);
+        }
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
+        let mut connection = Connection::open(&self.server, control)?;
+        let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
+        if !checkpoints.on(&connection, control).exist()? {
+            return Ok(None);
+        }
+        if rehearse {
+            connection.rehearse(control)?;
+        }
+        let checkpoints = checkpoints.of_unlogged(found.unlogged);
+        let records = checkpoints.on(&connection, control);
+        records.create()?;
+        let server = KnownServer::new(&self.server, &connection, control)?;
+        let (table, oid) = (&self.table.within(&found.schema), found.oid);
+        self.follow_renamed(source, &server, &records, oid, &self.id_of(source, table, false))?;
+        let loads = records.of_files(table, oid, &server, &self.mapping_of_files(source))?;
+        let (here, elsewhere): (Vec<_>, Vec<_>) = loads.iter().partition(|load| load.table_oid == oid);
+        let (presence, filled) = (OnceCell::new(), OnceCell::new());
+        let history = TableHistory { postgres: self, source, options, records, table, oid, presence, filled };
+        remember(&history, (here, &elsewhere), source, options, control)
+    }
+
+    /// Whether loads of the same rows and columns have made the table and hold some of the source's files. If
+    /// so, the other files must be appended.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn adds_files(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<bool> {
+        if self.several.is_some() || !source.facts().whole_files {
+            return Ok(false);
+        }
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
+        self.retried(options.retries, control, || {
+            let connection = Connection::open(&self.server, control)?;
+            let Some(found) = find(&connection, &self.table, control)? else { return Ok(false) };
+            let records = checkpoints.on(&connection, control);
+            if !records.exist()? {
+                return Ok(false);
+            }
+            let server = KnownServer::new(&self.server, &connection, control)?;
+            let (table, mapping) = (self.table.within(&found.schema), self.mapping_of_files(source));
+            let loads = records.of_files(&table, found.oid, &server, &mapping)?;
+            let here: Vec<_> = loads.iter().filter(|load| load.table_oid == found.oid).collect();
+            Ok(adds_files(source, &here, options))
+        })
+    }
+
+    /// Updates the table names in records of renamed tables, as far as loads of this source would look for
+    /// them: records of the table with this OID, and records with the ID of this load.
+    pub(crate) fn follow_renamed(
+        &self,
+        source: &dyn Source,
+        server: &KnownServer,
+        records: &Records<'_>,
+        oid: u32,
+        id: &str,
+    ) -> Result<()> {
+        if self.several.is_some() {
+            return Ok(());
+        }
+        let Some(database) = records.database(server)? else { return Ok(()) };
+        records.drop_foreign_oids(&database)?;
+        for load in records.renamed(&database, oid, id)? {
+            // The ID shows whether the load had these options. Others are remembered file by file.
+            let routes = [false, true].into_iter();
+            let ids = routes.map(|staged| {
+                let id = |table: &TableName| {
+                    let names = load.files.iter().map(String::as_str);
+                    self.id_of_names(names, source, table, &load.mode, staged)
+                };
+                (id(&load.was), id(&load.now))
+            });
+            let now = ids.into_iter().find_map(|(was, now)| (was == load.id).then_some(now));
+            let kept = load.id.rsplit_once('#').is_some().then(|| load.id.clone());
+            if let Some(now) = now.or(kept) {
+                records.follow(&load, &now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The ID of a load of this source, for a route.
+    pub(crate) fn id_of(&self, source: &dyn Source, table: &TableName, staged: bool) -> String {
+        if let Some(several) = &self.several {
+            return several.id.clone();
+        }
+        let names = source.files().iter().map(|file| file.name.as_str());
+        self.id_of_names(names, source, table, self.mode.name(), staged)
+    }
+
+    /// The ID of a load of these files in a mode, otherwise like one of this source.
+    fn id_of_names<'f>(
+        &self,
+        names: impl Iterator<Item = &'f str>,
+        source: &dyn Source,
+        table: &TableName,
+        mode: &str,
+        staged: bool,
+    ) -> String {
+        let by_position = if self.by_position { "by position" } else { "" };
+        let native = if self.makes_composites() { "nested native" } else { "" };
+        let kind = match self.kind.is_plain() {
+            true => String::new(),
+            false => format!("{:?}", self.kind),
+        };
+        let partitions = self.partitions.as_ref();
+        let partitioned =
+            partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
+        let mapping =
+            source.facts().mapping + by_position + &self.key.join("\0") + native + &kind + &partitioned;
+        let mapping = match self.on_conflict {
+            OnConflict::Update => mapping,
+            _ => format!("{mapping}{:?}", self.on_conflict),
+        };
+        let staged = if staged { " staged" } else { "" };
+        let mapping = format!("{mapping}{staged}{}", self.values.mapping());
+        id_of_names(names, &mapping, &table.to_string(), mode)
+    }
+
+    /// Identifies which rows and columns of a file are loaded; empty for loads whose files are not remembered
+    /// one by one.
+    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
+        mapping_of_files(source, self.by_position)
+    }
+}
+
+/// The history of a table that a source is appended to.
+pub(super) struct TableHistory<'r> {
+    pub postgres: &'r Postgres,
+    pub source: &'r dyn Source,
+    options: &'r LoadOptions,
+    pub records: Records<'r>,
+    pub table: &'r TableName,
+    pub oid: u32,
+    presence: OnceCell<Presence>,
+    filled: OnceCell<FilledColumns>,
+}
+
+/// The recorded rows of all loads into a table.
+enum AllOfTable {
+    /// The sum of all rows.
+    Rows(Tally),
+    /// Some loads added other rows or columns of their files.
+    OtherRows,
+    /// Some loads filled other columns of the table, or columns of other types.
+    OtherColumns,
+}
+
+impl TableHistory<'_> {
+    /// The table's rows, counted once.
+    fn presence(&self) -> Result<Presence> {
+        if let Some(presence) = self.presence.get() {
+            return Ok(*presence);
+        }
+        let presence = self.records.presence(Scope::Table(self.oid), self.table)?;
+        Ok(*self.presence.get_or_init(|| presence))
+    }
+
+    /// The table's columns, read once.
+    fn filled(&self) -> Result<&FilledColumns> {
+        if let Some(filled) = self.filled.get() {
+            return Ok(filled);
+        }
+        let filled = FilledColumns::new(self)?;
+        Ok(self.filled.get_or_init(|| filled))
+    }
+}
+
+impl History for TableHistory<'_> {
+    fn id_of(&self, files: &dyn Source) -> String {
+        self.postgres.id_of(files, self.table, false)
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.records.connection.place())
+    }
+
+    fn holds_nothing(&self, load: &LoadRecord) -> Result<bool> {
+        Ok(self.options.share == Share::Whole && self.records.holds_nothing(&load.id)?)
+    }
+
+    fn refuse_unknown(&self, file: &str) -> Result<()> {
+        self.presence()?.refuse_unknown(&format!("{file} was"), self.place())
+    }
+
+    fn check(&self, _found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
+        self.presence()?.check(remembered, self.place())
+    }
+
+    fn units(&self, load: &LoadRecord) -> Result<HashMap<UnitKey, RecordedUnit>> {
+        self.records.units_with_rejects(&load.id)
+    }
+
+    fn encoding<'e>(
+        &'e self,
+        load: &LoadRecord,
+        _portion: &Portion<'_>,
+        _units: &BTreeMap<UnitKey, RecordedUnit>,
+    ) -> Result<Option<Encoding<'e>>> {
+        let Some(columns) = self.filled()?.by(load, self)? else { return Ok(None) };
+        let (width, buffers) = (columns.len(), Buffers::new(self.options.batch_bytes));
+        let encoder = move || -> Result<Box<dyn BatchEncoder>> {
+            Ok(Box::new(SummingEncoder::new(Arc::clone(&columns), Arc::clone(&buffers))))
+        };
+        Ok(Some(Encoding { columns: width, encoders: Box::new(encoder) }))
+    }
+
+    fn set_stamps(&self, load: &LoadRecord, stamped: &RecordedFiles) -> Result<()> {
+        self.records.set_stamps(&load.id, stamped)
+    }
+
+    fn verify(&self, remembered: &mut Remembered) -> Result<()> {
+        let mapping = self.postgres.mapping_of_files(self.source);
+        let (columns, lines) = self.filled()?.now(self)?;
+        let recorded = match self.presence()?.is_known_whole() {
+            true => self.records.all_of_table(self.oid, &mapping, &lines)?,
+            false => AllOfTable::OtherRows,
+        };
+        let recorded = match recorded {
+            AllOfTable::Rows(recorded) => recorded,
+            AllOfTable::OtherRows => {
+                remembered.note_other_rows();
+                return Ok(());
+            }
+            AllOfTable::OtherColumns => {
+                remembered.note_other_columns();
+                return Ok(());
+            }
+        };
+        let Records { connection, control, .. } = self.records;
+        let server = KnownServer::new(&self.postgres.server, connection, control)?;
+        let read = ReadBack::new(&server, self.table, &columns, self.options.degree);
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        let all = Verification::new(names, recorded, read.led_by(connection, control)?.whole);
+        remembered.verify(all, &self.place())
+    }
+}
+
+impl Records<'_> {
+    /// The loads of the same rows and columns, into this table or into one that had its
+    /// name and is gone, in the order in which they began.
+    fn of_files(
+        &self,
+        table: &TableName,
+        oid: u32,
+        server: &KnownServer,
+        mapping: &str,
+    ) -> Result<Vec<LoadRecord>> {
+        let condition = "(table_oid = $3 AND (database = $4 OR target = $1) OR target = $1 AND NOT (table_oid <> $3 \
+                 AND coalesce(database = $4, false) AND completed IS NOT NULL \
+                 AND EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = table_oid::oid))) \
+             AND mapping = $2 AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
+             ORDER BY begun, load_id";
+        let database = self.database(server)?;
+        self.loads(condition, &[&table.to_string(), &mapping, &i64::from(oid), &database])
+    }
+
+    /// The sum of the rows that later loads added to the table. `None` if some of them added other columns,
+    /// or merged rows.
+    pub(crate) fn since(&self, record: &LoadRecord) -> Result<Option<Tally>> {
+        let loads = self.table("loads");
+        let sql = format!(
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 AND l.mapping <> '' \
+               AND l.columns IS NOT DISTINCT FROM this.columns \
+             FROM {loads} this JOIN {loads} l USING (table_oid) JOIN {} u ON u.load_id = l.load_id \
+             WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun",
+            self.all_units()
+        );
+        let mut since = Tally::default();
+        for row in self.query(&sql, &[&record.id, &record.mapping])? {
+            if !self.connection.get::<bool>(&row, 3)? {
+                return Ok(None);
+            }
+            since.add(&read_tally(self.connection, &row, 0)?);
+        }
+        Ok(Some(since))
+    }
+
+    /// The sum of the rows that all loads have added to a table.
+    fn all_of_table(&self, oid: u32, mapping: &str, columns: &[String]) -> Result<AllOfTable> {
+        let loads = self.table("loads");
+        let sql = format!(
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2, coalesce(l.columns = $3, true) \
+             FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
+            self.all_units()
+        );
+        let (mut all, connection) = (Tally::default(), self.connection);
+        for row in self.query(&sql, &[&i64::from(oid), &mapping, &columns])? {
+            match (connection.get::<bool>(&row, 3)?, connection.get::<bool>(&row, 4)?) {
+                (true, true) => all.add(&read_tally(connection, &row, 0)?),
+                (true, false) => return Ok(AllOfTable::OtherColumns),
+                (false, _) => return Ok(AllOfTable::OtherRows),
+            }
+        }
+        Ok(AllOfTable::Rows(all))
+    }
+}
