@@ -146,7 +146,22 @@ def drive_pgbench(results):
     return "\n".join(lines)
 
 
+def like(results):
+    """Twins of public data sets beside SDV's, the weakest row first."""
+    found, why = entry(results, "like")
+    if not found:
+        return missing("like", why)
+    digits = {"pairs": 3, "columns": 3, "cpu": 2}
+    # Some results are of the distances alone.
+    digits = {name: n for name, n in digits.items() if all(name in row["sawmill"] for row in found["rows"])}
+    cells = lambda row: [f"{row[side][name]:.{n}f}" for name, n in digits.items() for side in ("sawmill", "sdv")]
+    head = ["dataset", *(word for name in digits for word in (name, "SDV"))]
+    lines = [head, ["-"] * len(head), *([row["data"], *cells(row)] for row in found["rows"])]
+    return "\n".join(f"|{'|'.join(line)}|" for line in lines)
+
+
 PARTS = {
+    "like": like,
     "drive-pgbench": drive_pgbench,
     "readme": readme,
     "crate-settings": crate_settings,

@@ -69,7 +69,7 @@ for dataset, (spec, rows) in DATASETS.items():
     )
 MICRO = ["copy", "contacts", "generator", "span", "crate_rows"]
 TURNS = ["footer_table", "footer_files", "crate_load"]
-OTHERS = ["tables", "table_peers", "postgres_floor", "micro", "turns"]
+OTHERS = ["tables", "table_peers", "postgres_floor", "micro", "turns", "like"]
 # Peers that load into each of the four kinds of tables, and the rows that they load: spec and key.
 TABLE_PEERS = {
     "DuckDB postgres": "load_duckdb",
@@ -120,6 +120,7 @@ class Benchmarks:
         yield "postgres_floor", "turns", "postgres-floor", self.postgres_floor
         yield "micro", "criterion", "micro", self.micro
         yield "turns", "turns", "turns", self.turns
+        yield "like", "like", "like", self.like
 
     def measure(self):
         """Runs the selected benchmarks. A failure is recorded with its reason, and the next benchmark follows."""
@@ -218,6 +219,15 @@ class Benchmarks:
 
     def turns(self):
         return self.interleaved("turns.ndjson", TURNS)
+
+    def like(self):
+        """Twins of public data sets beside SDV's; the slowest of these takes SDV a minute."""
+        program = str(ROOT / "scripts" / "peers" / "like")
+        run([program, "install"], self.environment, 1800)
+        run([program, *(["iris"] if self.quick else [])], {**self.environment, "SAWMILL": self.binary}, 900)
+        path = self.written / "like.json"
+        rows = json.loads(path.read_text()) if path.exists() else []
+        return {"kind": "like", "rows": rows, **results.here(ROOT)}
 
 
 def run(command, environment, timeout=240):

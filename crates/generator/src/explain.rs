@@ -11,7 +11,7 @@ use crate::draw::distribution::Curve;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::person_name;
 use crate::draw::text::words::Words;
-use crate::draw::value_spec::{ReferencedKey, ValueSpec, intervals};
+use crate::draw::value_spec::{ChosenBy, ReferencedKey, ValueSpec, intervals};
 use crate::encode::levels::bit_width;
 use crate::layout::rows::ROW_GROUP_ROWS;
 use crate::random::rng::Stream;
@@ -345,7 +345,11 @@ impl Leaf {
             ValueSpec::PersonName => "person_name".to_owned(),
             ValueSpec::Unique(_) => "unique".to_owned(),
             ValueSpec::Choice { table, by: Some(by), .. } => {
-                format!("one of {} values by {}", table.probabilities().len(), by.field)
+                let by = match &**by {
+                    ChosenBy::Field(by) => by.field.as_str(),
+                    ChosenBy::Row(_) => "row",
+                };
+                format!("one of {} values by {by}", table.probabilities().len())
             }
             ValueSpec::Choice { table, .. } => match table.probabilities().len() {
                 1 => "constant".to_owned(),
@@ -429,7 +433,7 @@ impl Leaf {
                 ReferencedKey::Sequence { start, step } => {
                     (*start as f64 + *step as f64 * (reference.ranks.mean() - 1.0)) / one
                 }
-                ReferencedKey::Unique(_) => return self.example(),
+                ReferencedKey::Unique(_) | ReferencedKey::Distinct(_) => return self.example(),
             },
             ValueSpec::Choice { by: Some(_), .. } => return String::new(),
             ValueSpec::Choice { table, .. } => {

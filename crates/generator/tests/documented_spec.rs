@@ -36,6 +36,20 @@ fn every_example_makes_rows() {
 }
 
 #[test]
+fn the_specs_of_a_shop_of_telemetry_and_of_a_clinic_make_rows() {
+    for name in ["shop", "telemetry", "clinic"] {
+        let path = format!("{}/../../fixtures/specs/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        for table in Dataset::tables_of_file(path.as_ref()).unwrap() {
+            let dataset = Dataset::table_of_file(path.as_ref(), &table, None);
+            let dataset = dataset.unwrap_or_else(|error| panic!("{error}"));
+            let rows = dataset.most_rows().or(dataset.rows()).unwrap().min(2000);
+            let made: usize = dataset.batches(0..rows, 1, 1000).map(|batch| batch.unwrap().num_rows()).sum();
+            assert!(made > 0, "{name}/{table}");
+        }
+    }
+}
+
+#[test]
 fn every_key_type_and_distribution_of_the_json_schema_has_an_example() {
     let all = examples().concat();
     let schema = json_schema();

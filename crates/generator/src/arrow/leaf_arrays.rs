@@ -33,7 +33,7 @@ struct Slots {
 
 impl Slots {
     /// The slots of a leaf in `scope`.
-    fn of(field: &Field, levels: &LeafLevels<'_>, scope: Scope) -> Self {
+    fn new(field: &Field, levels: &LeafLevels<'_>, scope: Scope) -> Self {
         let mut next = 0;
         let mut values = Vec::new();
         for i in 0..levels.entries {
@@ -84,7 +84,7 @@ pub(super) fn leaf_array(
     most: usize,
 ) -> Result<ArrayRef, ArrowError> {
     let buffer = &shredded.leaves[leaf.index].values;
-    let slots = Slots::of(field, levels, scope);
+    let slots = Slots::new(field, levels, scope);
     // INT96 timestamps stay nanoseconds.
     if let (DataType::Timestamp(TimeUnit::Nanosecond, None), ValueBuffer::Int64(v)) =
         (data_type(field), buffer)

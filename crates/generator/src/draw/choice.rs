@@ -165,7 +165,12 @@ pub(crate) fn choice(
     build(kind, values, node, path)
 }
 
-fn of_node(kind: &LogicalType, node: SpecNode<'_>, path: &str, weight: f64) -> Result<Listed, Error> {
+pub(crate) fn of_node(
+    kind: &LogicalType,
+    node: SpecNode<'_>,
+    path: &str,
+    weight: f64,
+) -> Result<Listed, Error> {
     Literal::new(node).and_then(|literal| listed(kind, &literal, weight)).ok_or_else(|| {
         node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
     })

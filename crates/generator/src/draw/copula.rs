@@ -11,6 +11,7 @@ pub(crate) mod reader;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::random::elementary::ln;
 use crate::random::normal::{normal_quantile, normal_share};
 use crate::random::rng::{Sequence, Stream};
 use crate::random::ziggurat::normal;
@@ -18,6 +19,12 @@ use crate::shred::block::BLOCK_ROWS;
 
 /// A score of which less is left depends on others alone, apart from rounding.
 const NOTHING: f64 = 0.01;
+
+/// What is left of a score after as many rows as matter to the next ones.
+const NEGLIGIBLE: f64 = 1e-4;
+
+/// The greatest correlation with the row before: some 200 rows matter.
+pub(crate) const MAX_BEFORE: f64 = 0.999;
 
 /// The most rows whose ranks are spread evenly, and the most of them times the members: each takes 8 bytes.
 const MAX_EVEN_ROWS: u64 = 1 << 16;
@@ -39,6 +46,8 @@ pub(crate) struct Copula {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub scores: Scores,
+    /// How its own independent scores correlate with those of the row before.
+    pub before: f64,
     /// The weights of the independent scores of all members up to this one.
     pub factors: Vec<f64>,
     pub by: Option<By>,
@@ -54,12 +63,14 @@ pub(crate) struct There {
 }
 
 /// Where the independent scores of a member come from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Scores {
     /// Normal draws, with the seed of the field's leaf.
     Drawn { leaf: usize, purpose: u64 },
     /// The place of the row among so many; after the last one it starts again.
     Rows(u64),
+    /// The ranks of a cycle's values in their order, each of as many rows.
+    Cycle { ranks: Vec<f64>, each: u64 },
 }
 
 /// How the ranks of a member depend on the ranks of one before it.
@@ -74,8 +85,8 @@ pub(crate) struct By {
 }
 
 /// The factors of scores with these correlations, each with the ones before it: Cholesky's, row by row. A row of which
-/// others determine more than the share `known` is shortened; the greatest excess comes with the factors.
-pub(crate) fn factors(correlations: &[Vec<f64>], known: f64) -> (Vec<Vec<f64>>, f64) {
+/// others determine more than all is shortened; the greatest excess comes with the factors.
+pub(crate) fn factors(correlations: &[Vec<f64>]) -> (Vec<Vec<f64>>, f64) {
     let mut all: Vec<Vec<f64>> = Vec::new();
     let mut most: f64 = 0.0;
     for with in correlations {
@@ -86,14 +97,12 @@ pub(crate) fn factors(correlations: &[Vec<f64>], known: f64) -> (Vec<Vec<f64>>, 
             row.push(if size > NOTHING { (correlation - before) / size } else { 0.0 });
         }
         let sum: f64 = row.iter().map(|factor| factor * factor).sum();
-        most = most.max(sum - known);
-        // A copy stays one.
-        let known = if with.iter().any(|correlation| correlation.abs() == 1.0) { 1.0 } else { known };
-        if sum > known {
-            let shorter = (known / sum).sqrt();
+        most = most.max(sum - 1.0);
+        if sum > 1.0 {
+            let shorter = (1.0 / sum).sqrt();
             row.iter_mut().for_each(|factor| *factor *= shorter);
         }
-        row.push((1.0 - sum.min(known)).sqrt());
+        row.push((1.0 - sum.min(1.0)).sqrt());
         all.push(row);
     }
     (all, most)
@@ -124,7 +133,11 @@ impl Copula {
             Some((known, ranks)) if *known == seed => ranks.clone(),
             _ => {
                 let rows: Vec<u64> = (0..n).collect();
-                let ranks = Arc::new(self.of_scores(&self.independent(&rows, &|_| seed), true));
+                let mut scores = self.independent(&rows, &|_| seed);
+                if self.members.iter().any(|member| member.before > 0.0) {
+                    uncorrelated(&mut scores);
+                }
+                let ranks = Arc::new(self.of_scores(&scores, true));
                 *even = Some((seed, ranks.clone()));
                 ranks
             }
@@ -138,23 +151,32 @@ impl Copula {
 
     /// The independent scores of each member.
     fn independent(&self, rows: &[u64], seed: &dyn Fn(usize) -> u64) -> Vec<Vec<f64>> {
-        let independent = |member: &Member| match member.scores {
+        let independent = |member: &Member| match &member.scores {
             Scores::Rows(n) => {
-                let share = |row: &u64| ((row % n.max(1)) as f64 + 0.5) / n.max(1) as f64;
+                let n = (*n).max(1);
+                let share = |row: &u64| ((row % n) as f64 + 0.5) / n as f64;
                 rows.iter().map(|row| normal_quantile(share(row))).collect()
             }
+            Scores::Cycle { ranks, each } => {
+                let place = |row: &u64| (row / each % ranks.len().max(1) as u64) as usize;
+                let rank = |row: &u64| ranks.get(place(row)).copied().unwrap_or(0.5);
+                rows.iter().map(|row| normal_quantile(rank(row))).collect()
+            }
             Scores::Drawn { leaf, purpose } => {
-                let seed = seed(leaf);
+                let (seed, purpose) = (seed(*leaf), *purpose);
                 let mut block = rows.first().map_or(0, |row| row / BLOCK_ROWS);
                 let mut stream = Stream::new(seed, purpose, block);
-                let score = |row: &u64| {
+                let mut score = |row: u64| {
                     if row / BLOCK_ROWS != block {
                         block = row / BLOCK_ROWS;
                         stream = Stream::new(seed, purpose, block);
                     }
                     normal(&mut Sequence::new(stream.draw(row % BLOCK_ROWS)))
                 };
-                rows.iter().map(score).collect()
+                match member.before {
+                    0.0 => rows.iter().map(|row| score(*row)).collect(),
+                    before => following(rows, before, &mut score),
+                }
             }
         };
         self.members.iter().map(independent).collect()
@@ -194,6 +216,56 @@ impl Copula {
             }
         }
         ranks
+    }
+}
+
+/// The scores of `rows`, which correlate with the ones of the row before: an autoregressive process of second order,
+/// whose equal roots make it as short in memory as it can be. So that a row's score depends on its number alone, each
+/// block starts as many rows earlier as matter.
+fn following(rows: &[u64], before: f64, drawn: &mut dyn FnMut(u64) -> f64) -> Vec<f64> {
+    // Nearer to 0 than any other one needs.
+    let root = ((1.0 - (1.0 - before * before).sqrt()) / before).max(1e-3);
+    let square = root * root;
+    let own = ((1.0 - square).powi(3) / (1.0 + square)).sqrt();
+    let matter = (ln(NEGLIGIBLE) / ln(root)).ceil() as u64;
+    let mut out = Vec::with_capacity(rows.len());
+    for rows in rows.chunk_by(|a, b| a / BLOCK_ROWS == b / BLOCK_ROWS) {
+        let Some((first, last)) =
+            rows.first().map(|row| row / BLOCK_ROWS * BLOCK_ROWS).zip(rows.iter().max())
+        else {
+            continue;
+        };
+        let start = first.saturating_sub(matter);
+        let (mut last_but_one, mut score) = (0.0, drawn(start));
+        let mut scores = vec![score];
+        for row in start + 1..=*last {
+            let next = match row - start {
+                1 => before * score + (1.0 - before * before).sqrt() * drawn(row),
+                _ => 2.0 * root * score - square * last_but_one + own * drawn(row),
+            };
+            (last_but_one, score) = (score, next);
+            scores.push(score);
+        }
+        out.extend(rows.iter().filter_map(|row| scores.get((row - start) as usize)));
+    }
+    out
+}
+
+/// Makes the scores of all rows as independent as they are on average: rows that follow one another are so alike that
+/// chance correlates them. The first ones stay.
+fn uncorrelated(scores: &mut [Vec<f64>]) {
+    for i in 0..scores.len() {
+        let (before, after) = scores.split_at_mut(i);
+        let Some(own) = after.first_mut() else { continue };
+        let n = own.len().max(1) as f64;
+        let mean = own.iter().sum::<f64>() / n;
+        own.iter_mut().for_each(|score| *score -= mean);
+        for other in before {
+            let product = own.iter().zip(&*other).map(|(a, b)| a * b).sum::<f64>() / n;
+            own.iter_mut().zip(other).for_each(|(own, other)| *own -= product * *other);
+        }
+        let size = (own.iter().map(|score| score * score).sum::<f64>() / n).sqrt().max(f64::MIN_POSITIVE);
+        own.iter_mut().for_each(|score| *score /= size);
     }
 }
 
@@ -286,7 +358,7 @@ mod tests {
     #[test]
     fn factors_have_the_correlations_and_impossible_ones_are_shortened() {
         let wanted = [vec![], vec![0.8], vec![-0.5, 0.1]];
-        let (found, excess) = factors(&wanted, 1.0);
+        let (found, excess) = factors(&wanted);
         assert!(excess <= 0.0);
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         for (i, with) in wanted.iter().enumerate() {
@@ -295,10 +367,10 @@ mod tests {
                 assert!((product(&found[i], &found[j]) - correlation).abs() < 1e-12);
             }
         }
-        let (found, excess) = factors(&[vec![], vec![0.9], vec![-0.9, 0.9]], 1.0);
+        let (found, excess) = factors(&[vec![], vec![0.9], vec![-0.9, 0.9]]);
         assert!(excess > 1.0 && (product(&found[2], &found[2]) - 1.0).abs() < 1e-12);
         // A copy of the first one says nothing more.
-        assert_eq!(factors(&[vec![], vec![1.0], vec![0.5, 0.5]], 0.9).0[1], [1.0, 0.0]);
+        assert_eq!(factors(&[vec![], vec![1.0], vec![0.5, 0.5]]).0[1], [1.0, 0.0]);
     }
 
     #[test]

@@ -339,7 +339,7 @@ impl Ranks {
             Ranks::Buckets { zipf, .. } => zipf.rank(draw),
             Ranks::Runs { table, runs } => {
                 let (first, ranks) = runs[table.pick_fine(draw) as usize];
-                first + scale64(Stream::of(draw).draw(1), ranks) + 1
+                first + scale64(Stream::from_draw(draw).draw(1), ranks) + 1
             }
         }
     }

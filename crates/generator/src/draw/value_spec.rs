@@ -20,6 +20,7 @@ use crate::types::number::{Number, stored_number};
 
 pub(crate) mod arrivals;
 pub(crate) mod changes;
+pub(crate) mod cycle;
 pub(crate) mod fan_out;
 pub(crate) mod geometry;
 pub(crate) mod intervals;
@@ -31,6 +32,7 @@ pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 
 use changes::Changes;
+use cycle::Cycle;
 use fan_out::FanOut;
 use geometry::Shapes;
 use intervals::Intervals;
@@ -46,11 +48,11 @@ pub(crate) enum ValueSpec {
     PersonName,
     /// Numbers that a template renders.
     Unique(Template),
-    /// Indices into a dictionary of values. With weights `by` another field, `table` is their mean.
+    /// Indices into a dictionary of values. If they are chosen `by` something, `table` has their mean shares.
     Choice {
         table: Weights,
         dictionary: Dictionary,
-        by: Option<Box<WeightsBy>>,
+        by: Option<Box<ChosenBy>>,
     },
     /// `false` (0) or `true` (1).
     Boolean(Weights),
@@ -115,7 +117,7 @@ pub(crate) enum ValueSpec {
     Uuid,
     Pattern(Pattern),
     /// Strings of patterns that do not repeat.
-    Distinct(Box<DistinctStrings>),
+    Distinct(Arc<DistinctStrings>),
     /// Words or letters of a drawn length.
     Text(RandomText),
     /// Not drawn: the dataset's [`RowMaker`](crate::shred::row_maker::RowMaker) computes them. Of strings, the
@@ -130,6 +132,15 @@ pub(crate) enum ValueSpec {
         least: u32,
         most: u32,
     },
+}
+
+/// What chooses a value of a list, other than chance alone.
+#[derive(Debug)]
+pub(crate) enum ChosenBy {
+    /// Weights that depend on another field.
+    Field(WeightsBy),
+    /// The number of the row.
+    Row(Cycle),
 }
 
 /// The key of row `k` of another dataset; `k` is drawn with Zipfian skew.
@@ -160,7 +171,7 @@ impl Reference {
     pub(crate) fn row(&self, draw: u64) -> u64 {
         let mut draw = draw;
         if let Some(orphans) = &self.orphans {
-            let again = Stream::of(draw).draw(0);
+            let again = Stream::from_draw(draw).draw(0);
             if draw < orphans.below {
                 return orphans.rows + scale64(again, orphans.rows);
             }
@@ -168,7 +179,7 @@ impl Reference {
         }
         let row = self.ranks.rank(draw) - 1;
         match &self.shuffled {
-            Some(order) => order.of(row),
+            Some(order) => order.place(row),
             None => row,
         }
     }
@@ -179,6 +190,7 @@ impl Reference {
 pub(crate) enum ReferencedKey {
     Sequence { start: i128, step: i128 },
     Unique(Template),
+    Distinct(Arc<DistinctStrings>),
 }
 
 impl ReferencedKey {
@@ -189,6 +201,7 @@ impl ReferencedKey {
                 Some(ReferencedKey::Sequence { start: *start, step: *step })
             }
             ValueSpec::Unique(template) => Some(ReferencedKey::Unique(template.clone())),
+            ValueSpec::Distinct(strings) => Some(ReferencedKey::Distinct(strings.clone())),
             _ => None,
         }
     }
@@ -199,15 +212,38 @@ impl ValueSpec {
     pub(crate) fn operands(&self) -> &[Operand] {
         match self {
             ValueSpec::Expression(expression) => &expression.operands,
-            ValueSpec::Choice { by: Some(by), .. } => &by.operand,
+            ValueSpec::Choice { by: Some(by), .. } => match &**by {
+                ChosenBy::Field(by) => &by.operand,
+                ChosenBy::Row(_) => &[],
+            },
             ValueSpec::OtherColumn(OtherColumn { of: RowOf::Key { operand, .. }, .. }) => operand,
             _ => &[],
         }
     }
 
-    /// Whether its values are columns of the row with a key that the record has.
-    pub(crate) fn is_keyed(&self) -> bool {
-        matches!(self, ValueSpec::OtherColumn(OtherColumn { of: RowOf::Key { .. }, .. }))
+    /// Whether its values need the numbers of their rows, if they are not in a list.
+    pub(crate) fn counts_rows(&self) -> bool {
+        match self {
+            ValueSpec::OtherColumn(column) => !matches!(column.of, RowOf::Key { .. }),
+            ValueSpec::Choice { .. } => self.cycle().is_some(),
+            ValueSpec::Sequence { .. }
+            | ValueSpec::Distinct(_)
+            | ValueSpec::Monotone(_)
+            | ValueSpec::ChildNumber(_)
+            | ValueSpec::Operation(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The order of its values, if these are chosen by the number of the row.
+    pub(crate) fn cycle(&self) -> Option<&Cycle> {
+        match self {
+            ValueSpec::Choice { by: Some(by), .. } => match &**by {
+                ChosenBy::Row(cycle) => Some(cycle),
+                ChosenBy::Field(_) => None,
+            },
+            _ => None,
+        }
     }
 
     /// Whether its values are drawn, beyond what their operands and row numbers determine.
@@ -219,6 +255,7 @@ impl ValueSpec {
             | ValueSpec::Operation(_)
             | ValueSpec::Distinct(_)
             | ValueSpec::Sequence { .. } => false,
+            ValueSpec::Choice { .. } => self.cycle().is_none(),
             _ => true,
         }
     }

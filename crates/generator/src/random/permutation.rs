@@ -27,7 +27,7 @@ impl Permutation {
 
     /// Where `number`, which is below `n`, goes to.
     #[inline]
-    pub(crate) fn of(&self, number: u64) -> u64 {
+    pub(crate) fn place(&self, number: u64) -> u64 {
         let mut at = number;
         loop {
             at = self.rounds(at);
@@ -41,7 +41,7 @@ impl Permutation {
         let (low_mask, high_mask) = ((1 << self.low) - 1, (1 << self.high) - 1);
         let (mut low, mut high) = (number & low_mask, number >> self.low);
         for round in 0..ROUNDS {
-            let mixed = Stream::of(self.key.wrapping_add(round));
+            let mixed = Stream::from_draw(self.key.wrapping_add(round));
             match round % 2 {
                 0 => high ^= mixed.draw(low) & high_mask,
                 _ => low ^= mixed.draw(high) & low_mask,
@@ -59,7 +59,7 @@ mod tests {
     fn every_number_has_another_place() {
         for n in [1, 2, 3, 5, 64, 1000, 1024, 1025, 30_000] {
             let permutation = Permutation::new(n, 77);
-            let mut places: Vec<u64> = (0..n).map(|number| permutation.of(number)).collect();
+            let mut places: Vec<u64> = (0..n).map(|number| permutation.place(number)).collect();
             let low: u64 = places.iter().take(100).sum::<u64>() / n.min(100);
             if n > 500 {
                 assert!(low > n / 3 && low < 2 * n / 3, "low numbers go everywhere: {low} of {n}");

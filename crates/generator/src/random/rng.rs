@@ -28,7 +28,7 @@ impl Stream {
     }
 
     /// A separate stream for one value that needs several draws.
-    pub(crate) fn of(draw: u64) -> Self {
+    pub(crate) fn from_draw(draw: u64) -> Self {
         Stream(draw)
     }
 

@@ -552,13 +552,7 @@ impl Filler<'_> {
                     (*definition == field.levels.definition).then_some(position)
                 }));
             }
-            ValueSpec::Sequence { .. }
-            | ValueSpec::Monotone(_)
-            | ValueSpec::OtherColumn(_)
-            | ValueSpec::ChildNumber(_)
-            | ValueSpec::Operation(_)
-                if entries.list_level == 0 && !leaf.values.is_keyed() =>
-            {
+            values if entries.list_level == 0 && values.counts_rows() => {
                 let rows = self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS;
                 if own.is_empty() {
                     numbers.extend(rows);

@@ -12,7 +12,7 @@ use crate::draw::monotone::Monotone;
 use crate::draw::text::person_name::{self, Addresses};
 use crate::draw::text::words::Words;
 use crate::draw::text::{PADDING, email, uuid};
-use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::draw::value_spec::{ChosenBy, ReferencedKey, ValueSpec};
 use crate::random::instruction_sets::widest;
 use crate::random::rng::{Sequence, Stream, scale64, scale128, unit_interval};
 use crate::random::weights::Weights;
@@ -184,7 +184,10 @@ impl Leaf {
             (ValueSpec::Reference(reference), ValueBuffer::Ids(out)) => {
                 each(out, draws, |_, draw| reference.row(draw));
             }
-            (ValueSpec::Choice { by: Some(by), .. }, ValueBuffer::Indices(out)) => by.draw(draws, out),
+            (ValueSpec::Choice { by: Some(by), .. }, ValueBuffer::Indices(out)) => match &**by {
+                ChosenBy::Field(by) => by.draw(draws, out),
+                ChosenBy::Row(cycle) => out.extend(draws.numbers.iter().map(|row| cycle.number(*row))),
+            },
             (ValueSpec::Choice { table, .. }, ValueBuffer::Indices(out)) => pick(table, draws, out),
             (ValueSpec::Boolean(table), ValueBuffer::Booleans(out)) => {
                 each(out, draws, |_, draw| table.pick(draw as u32) as u8);
@@ -229,11 +232,18 @@ impl Leaf {
                 conditions(expression, draws, out, &mut misfits);
             }
             (ValueSpec::Expression(expression), out) => formula(expression, kind, draws, out, &mut misfits),
-            (ValueSpec::Reference(reference), out) => {
-                if let ReferencedKey::Sequence { start, step } = reference.key {
+            (ValueSpec::Reference(reference), out) => match &reference.key {
+                ReferencedKey::Sequence { start, step } => {
                     wholes(out, draws, |_, draw| start + step * i128::from(reference.row(draw)));
                 }
-            }
+                ReferencedKey::Distinct(keys) => {
+                    let of_seed = keys.of_seed(draws.seed);
+                    let write = |draw, out: &mut [u8]| of_seed.write(reference.row(draw), out);
+                    strings(out, draws, keys.longest() as usize, write);
+                }
+                // Its numbers are kept, see above.
+                ReferencedKey::Unique(_) => {}
+            },
             (ValueSpec::OtherColumn(column), out) => column.draw(draws, out, &mut misfits),
             (ValueSpec::ChildNumber(fan_out), out) => {
                 let children = fan_out.children(draws.seed, draws.numbers);

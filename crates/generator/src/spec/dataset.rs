@@ -166,7 +166,7 @@ impl Leaf {
             ValueSpec::Unique(template) => Some(template),
             ValueSpec::Reference(reference) => match &reference.key {
                 ReferencedKey::Unique(template) => Some(template),
-                ReferencedKey::Sequence { .. } => None,
+                ReferencedKey::Sequence { .. } | ReferencedKey::Distinct(_) => None,
             },
             _ => None,
         }

@@ -4,12 +4,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::draw::copula::MAX_BEFORE;
 use crate::draw::lengths::{LENGTHS, MAX_ELEMENTS};
 use crate::draw::text::localized::KINDS;
 use crate::draw::value_spec::reader::VALUES;
-use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS, PER};
-use crate::spec::tables::SCHEMA_KEYS;
+use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS, PER, SCALE};
 use crate::spec::tables::derived::DERIVED_KEYS;
+use crate::spec::tables::{SCALES, SCHEMA_KEYS};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType, MAX_DIGITS, MAX_WIDTH};
 
 /// The JSON schema (draft 2020-12) of dataset specs.
@@ -90,6 +91,7 @@ fn copula() -> Value {
         ("rows", whole()),
         ("order", list(json!({}))),
         ("with", with),
+        ("autocorrelation", json!({ "type": "number", "minimum": 0, "maximum": MAX_BEFORE })),
     ];
     let member = [&own[..], &[("by", object(&by, &["counts"]))]].concat();
     let members = object(&member, &[]);
@@ -108,6 +110,7 @@ fn table(name: &Value) -> Value {
         ("name", name.clone()),
         ("rows", rows()),
         (PER.0, per),
+        (SCALE.0, json!({ "enum": SCALES, "description": SCALE.1 })),
         ("fields", fields()),
         ("present", present),
         ("copula", copula()),
@@ -281,6 +284,13 @@ fn parameters(name: &str, lengths: bool) -> Value {
             { "type": "array", "minItems": 1 },
             object(&[("values", json!({ "type": "array", "minItems": 1 })), ("s", number(0.0))], &["values"]),
             object(&[("file", json!({ "type": "string" })), ("s", number(0.0))], &["file"]),
+        ] }),
+        "cycle" => json!({ "oneOf": [
+            { "type": "array", "minItems": 1 },
+            object(
+                &[("values", json!({ "type": "array", "minItems": 1 })), ("each", json!({ "type": "integer", "minimum": 1 }))],
+                &["values"],
+            ),
         ] }),
         "normal" => bounded(vec![("mean", quantity()), ("stddev", quantity())], &["mean", "stddev"]),
         "lognormal" => {

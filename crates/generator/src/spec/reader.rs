@@ -48,6 +48,12 @@ pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
 pub(crate) const PER: (&str, &str) =
     ("per", "the parent `table`, for each row of which the table has a drawn number of `rows`");
 
+/// How `--scale` changes the rows of a table, another key beside the dataset's.
+pub(crate) const SCALE: (&str, &str) = (
+    "scale",
+    "how the rows follow `--scale`: `linear`, which is the default, `sqrt`, or `fixed`: not at all",
+);
+
 /// The types with nested fields, and the keys of each.
 pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
     ("struct", &["fields", "present"]),
@@ -119,7 +125,7 @@ pub(crate) fn read_table(
     folder: &SpecFolder<'_>,
     depth: usize,
 ) -> Result<Dataset, Error> {
-    let of_tables = [&[PER], DERIVED_KEYS].concat();
+    let of_tables = [&[PER, SCALE], DERIVED_KEYS].concat();
     let keys = DATASET_KEYS.iter().chain(of_tables.iter().filter(|_| tables.is_some()));
     let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
     root.check("", if tables.is_some() { "a table" } else { "a dataset" }, &keys)?;

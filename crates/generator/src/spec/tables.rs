@@ -27,6 +27,9 @@ pub(crate) const SCHEMA_KEYS: &[(&str, &str)] = &[
     ("tables", "the tables, each with its `name`, `fields` and `rows` or `per`"),
 ];
 
+/// How the rows of a table follow the scale.
+pub(crate) const SCALES: [&str; 3] = ["linear", "sqrt", "fixed"];
+
 /// The most tables of a spec.
 const MAX_TABLES: usize = 1000;
 
@@ -37,7 +40,7 @@ pub(crate) const MAX_PARENTS: usize = 32;
 pub(crate) struct Tables<'a> {
     tables: Vec<(&'a str, SpecTable<'a>)>,
     folder: &'a SpecFolder<'a>,
-    /// Multiplies the rows of each table.
+    /// Multiplies the rows of each table that does not say otherwise.
     scale: f64,
     /// The tables that have been read.
     read: RefCell<HashMap<String, Arc<Dataset>>>,
@@ -140,12 +143,30 @@ impl<'a> Tables<'a> {
             (Some(node), Some(_)) => {
                 Err(node.error("", "`rows` of a table with `per`", "remove one: `per` determines the rows"))
             }
+            (None, Some(_)) if table.get("scale").is_some() => {
+                let what = "`scale` of a table with `per`, which determines its rows";
+                Err(table.key_error("scale", "", what, "give it to the parent"))
+            }
             (None, Some(fan_out)) => Ok(Some(fan_out.rows)),
             (Some(node), None) => {
                 let rows = count(node, "", i64::MAX as u64)?;
-                Ok(Some(((rows as f64 * self.scale).round() as u64).max(1)))
+                Ok(Some(((rows as f64 * self.factor(table)?).round() as u64).max(1)))
             }
             (None, None) => Ok(None),
+        }
+    }
+
+    /// What multiplies the `rows` of a table.
+    fn factor(&self, table: SpecTable<'_>) -> Result<f64, Error> {
+        let Some(node) = table.get("scale") else { return Ok(self.scale) };
+        match node.string() {
+            Some("linear") => Ok(self.scale),
+            Some("sqrt") => Ok(self.scale.sqrt()),
+            Some("fixed") => Ok(1.0),
+            _ => {
+                let advice = format!("write one of: {}", SCALES.join(", "));
+                Err(node.error("", format!("`scale = {}`", node.described()), advice))
+            }
         }
     }
 

@@ -16,7 +16,7 @@ impl WordList {
         WordList(words)
     }
 
-    fn of(distribution: &Distribution) -> Self {
+    fn from_values(distribution: &Distribution) -> Self {
         Self::new(distribution.get_values().iter().map(|word| (*word).to_owned()))
     }
 
@@ -62,19 +62,19 @@ impl Lists {
             let known = Distributions::static_default();
             let letters = |letters: &str| WordList::new(letters.chars().map(String::from));
             Lists {
-                regions: WordList::of(known.regions()),
-                nations: WordList::of(known.nations()),
-                segments: WordList::of(known.market_segments()),
+                regions: WordList::from_values(known.regions()),
+                nations: WordList::from_values(known.nations()),
+                segments: WordList::from_values(known.market_segments()),
                 manufacturers: WordList::new((1..=5).map(|m| format!("Manufacturer#{m}"))),
                 brands: WordList::new((1..=5).flat_map(|m| (1..=5).map(move |n| format!("Brand#{m}{n}")))),
-                part_types: WordList::of(known.part_types()),
-                containers: WordList::of(known.part_containers()),
+                part_types: WordList::from_values(known.part_types()),
+                containers: WordList::from_values(known.part_containers()),
                 statuses: letters("FOP"),
-                priorities: WordList::of(known.order_priority()),
+                priorities: WordList::from_values(known.order_priority()),
                 flags: letters("ANR"),
                 line_statuses: letters("FO"),
-                instructions: WordList::of(known.ship_instructions()),
-                modes: WordList::of(known.ship_modes()),
+                instructions: WordList::from_values(known.ship_instructions()),
+                modes: WordList::from_values(known.ship_modes()),
             }
         })
     }

@@ -1,7 +1,9 @@
 //! Reads the `copula` of a dataset.
 
 use crate::draw::choice::Dictionary;
-use crate::draw::copula::{By, Copula, Member, Ranked, Scores, There, even, factors, is_even, shares_below};
+use crate::draw::copula::{
+    By, Copula, MAX_BEFORE, Member, Ranked, Scores, There, even, factors, is_even, shares_below,
+};
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
@@ -50,7 +52,7 @@ pub(crate) fn read(root: SpecTable<'_>, dataset: &mut Dataset) -> Result<(), Err
     for member in members {
         correlations.push(reader.member(member)?);
     }
-    let (all, excess) = factors(&correlations, 1.0);
+    let (all, excess) = factors(&correlations);
     if excess > ROUNDING {
         let what = "correlations that no data have together";
         return Err(node.error("", what, "lower the correlations of `with` that are near to 1 or -1"));
@@ -123,13 +125,19 @@ impl Reader<'_> {
         let table = node.table(
             "",
             "a member of the copula",
-            &["field", "nulls", "present", "rows", "order", "with", "by"],
+            &["field", "nulls", "present", "rows", "order", "with", "by", "autocorrelation"],
         )?;
         let (kind, of) = kind(table)?;
         let with = self.correlations(table)?;
         let (name, scores, bins, leaf) = if matches!(kind, "rows" | "present") {
             let (scores, bins, leaf) = self.whole(kind, of)?;
             (String::new(), scores, bins, leaf)
+        } else if let Some((scores, bins)) = self.cycle(kind, of)? {
+            if table.get("order").is_some() || with.iter().any(|correlation| *correlation != 0.0) {
+                let what = "`order` or `with` of a field with a cycle";
+                return Err(of.error("", what, "remove it: its ranks are a function of the row"));
+            }
+            (of.string().unwrap_or_default().to_owned(), scores, Some(bins), None)
         } else {
             let name = of.string().unwrap_or_default();
             let (field, leaf) = self.leaf(of, name)?;
@@ -145,11 +153,23 @@ impl Reader<'_> {
             return Err(of.error("", what, "name each once"));
         }
         let by = table.get("by").map(|node| self.by(node, bins.as_deref())).transpose()?;
-        if kind == "rows" && by.is_some() {
-            return Err(of.error("", "`by` of the rows", "remove it: rows depend on nothing"));
+        let is_drawn = matches!(scores, Scores::Drawn { .. });
+        if !is_drawn && by.is_some() {
+            let what = format!("`by` of `{kind} = {}`", of.described());
+            return Err(of.error("", what, "remove it: it depends on the number of the row alone"));
         }
+        let before = match table.get("autocorrelation") {
+            None => 0.0,
+            Some(node) => {
+                let read = node.number().filter(|v| (0.0..=MAX_BEFORE).contains(v) && is_drawn);
+                let advice = format!("write 0 to {MAX_BEFORE} for a member that is drawn");
+                read.ok_or_else(|| {
+                    node.error("", format!("`autocorrelation` is {}", node.described()), advice)
+                })?
+            }
+        };
         self.read.push(Read { name: (kind, name), bins, leaf });
-        self.members.push(Member { scores, factors: Vec::new(), by, there: None });
+        self.members.push(Member { scores, before, factors: Vec::new(), by, there: None });
         Ok(with)
     }
 
@@ -203,6 +223,19 @@ impl Reader<'_> {
         })
     }
 
+    /// The ranks and the bins of a field with a cycle.
+    fn cycle(&self, kind: &str, node: SpecNode<'_>) -> Result<Option<(Scores, Vec<f64>)>, Error> {
+        let (_, leaf) = self.leaf(node, node.string().unwrap_or_default())?;
+        Ok(match (&leaf.values, leaf.values.cycle()) {
+            (ValueSpec::Choice { table, .. }, Some(cycle)) if kind == "field" => {
+                let shares = table.probabilities();
+                let scores = Scores::Cycle { ranks: cycle.ranks(shares), each: cycle.each };
+                Some((scores, shares_below(shares, &[])))
+            }
+            _ => None,
+        })
+    }
+
     /// The bins of a field's nulls.
     fn nulls(&self, node: SpecNode<'_>, field: &Field) -> Result<(Option<Vec<f64>>, Ranked), Error> {
         let Nulls::Share(share) = field.nulls else {
@@ -232,7 +265,7 @@ impl Reader<'_> {
                 return Err(node.error(
                     "",
                     what,
-                    "name a field whose values are `quantiles`, `weights` or `choice`",
+                    "name a field whose values are `quantiles`, `weights`, `choice` or `cycle`",
                 ));
             }
         };

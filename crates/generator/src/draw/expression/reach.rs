@@ -20,7 +20,7 @@ impl Reach {
         if low <= high { Reach { low, high } } else { Self::ANY }
     }
 
-    fn of(values: &[f64]) -> Self {
+    fn around(values: &[f64]) -> Self {
         if values.iter().any(|v| v.is_nan()) {
             return Self::ANY;
         }
@@ -29,7 +29,7 @@ impl Reach {
     }
 
     fn map(self, function: impl Fn(f64) -> f64) -> Self {
-        Self::of(&[function(self.low), function(self.high)])
+        Self::around(&[function(self.low), function(self.high)])
     }
 
     fn is_zero(self) -> bool {
@@ -54,10 +54,10 @@ pub(super) fn reach(node: &Term, fields: &[Reach]) -> Option<Reach> {
             match operator {
                 b'+' => Reach::new(a.low + b.low, a.high + b.high),
                 b'-' => Reach::new(a.low - b.high, a.high - b.low),
-                b'*' => Reach::of(&[a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]),
+                b'*' => Reach::around(&[a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]),
                 _ if b.is_zero() => return None,
                 b'/' if b.low > 0.0 || b.high < 0.0 => {
-                    Reach::of(&[a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high])
+                    Reach::around(&[a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high])
                 }
                 b'%' => Reach::new(0.0, b.low.abs().max(b.high.abs())),
                 _ => Reach::ANY,
@@ -70,7 +70,7 @@ pub(super) fn reach(node: &Term, fields: &[Reach]) -> Option<Reach> {
             }
             let [a, b] = of;
             match function {
-                Function::Uniform => Reach::of(&[a.low, a.high, b.low, b.high]),
+                Function::Uniform => Reach::around(&[a.low, a.high, b.low, b.high]),
                 Function::Normal => Reach::ANY,
                 Function::LogNormal => Reach::new(0.0, f64::INFINITY),
                 Function::Exponential if a.low >= 0.0 => Reach::new(0.0, f64::INFINITY),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     /// The range of an expression whose operands are in these ranges.
-    fn of(expression: &Expression, operands: &[Reach]) -> Option<Reach> {
+    fn reach(expression: &Expression, operands: &[Reach]) -> Option<Reach> {
         let mut expression = expression.clone();
         expression.operands.iter_mut().zip(operands).for_each(|(operand, reach)| operand.reach = *reach);
         expression.reach()
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn an_expression_that_always_divides_by_zero_has_no_range() {
         for text in ["a / 0", "1 % (3 - 3)", "abs(a) + 1 / (0 * 5)"] {
-            assert_eq!(of(&parsed(text), &[Reach::ANY]), None, "{text}");
+            assert_eq!(reach(&parsed(text), &[Reach::ANY]), None, "{text}");
         }
-        assert_eq!(of(&parsed("a / (a - 1)"), &[Reach::new(1.0, 1.0)]), None);
+        assert_eq!(reach(&parsed("a / (a - 1)"), &[Reach::new(1.0, 1.0)]), None);
     }
 
     const FORMULAS: &[&str] = &[
@@ -164,7 +164,7 @@ mod tests {
                 .map(|(low, width, at)| Values::Numbers(Numbers::Real(vec![low + at * width])))
                 .collect();
             let row = Row { fields: &fields, at: 0 };
-            let reach = self::of(&expression, &reaches);
+            let reach = self::reach(&expression, &reaches);
             if let (Some(reach), Ok(value)) = (reach, expression.value(row, &mut Sequence::new(seed))) {
                 let (value, slack) = (value.real(), 1e-9 * (1.0 + value.real().abs()));
                 prop_assert!(value >= reach.low - slack && value <= reach.high + slack, "{} {:?}", value, reach);

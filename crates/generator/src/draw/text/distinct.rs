@@ -89,14 +89,14 @@ impl StringsOfSeed<'_> {
     /// Writes the string of a row and returns its length. `out` has room for the longest one and the padding.
     pub(crate) fn write(&self, row: u64, out: &mut [u8]) -> usize {
         debug_assert!(out.len() >= self.strings.longest as usize + PADDING);
-        let (round, place) = (row / self.strings.sum, self.rows.of(row % self.strings.sum));
+        let (round, place) = (row / self.strings.sum, self.rows.place(row % self.strings.sum));
         let after = self.strings.patterns.partition_point(|of| of.first <= place);
         // Patterns without a count start where the next one does, so the last that starts here has one.
         let at = after.saturating_sub(1);
         let (Some(of), Some(order)) = (self.strings.patterns.get(at), self.orders.get(at)) else { return 0 };
         // After the last string of a pattern its first one follows.
         let number = u128::from(place - of.first) + u128::from(round) * u128::from(of.count);
-        of.pattern.write_numbered(order.of((number % u128::from(of.strings)) as u64), out)
+        of.pattern.write_numbered(order.place((number % u128::from(of.strings)) as u64), out)
     }
 }
 

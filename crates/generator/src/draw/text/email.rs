@@ -42,7 +42,7 @@ const fn padded(domain: &str) -> ([u8; DOMAIN], usize) {
 pub(crate) fn email(names: &Addresses, draw: u64, out: &mut [u8]) -> usize {
     let mut random = Sequence::new(draw);
     let mut code = [0];
-    person_name::draw(Stream::of(random.next()), &mut code);
+    person_name::draw(Stream::from_draw(random.next()), &mut code);
     let mut at = names.write(code[0], out);
     let rest = random.next();
     let number = (rest % 10_000) as usize;

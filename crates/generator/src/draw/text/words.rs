@@ -162,7 +162,7 @@ fn draw_words(bounds: (u32, u32), stream: Stream, n: usize, words: &mut Vec<u32>
     let many = bounds.1 as usize > SIDE_BY_SIDE;
     let mut at = 0;
     for i in 0..n {
-        let text = Stream::of(stream.draw(i as u64));
+        let text = Stream::from_draw(stream.draw(i as u64));
         let n = count(bounds, text.draw(0)) as usize;
         let eight = |from: usize| -> [u32; SIDE_BY_SIDE] {
             std::array::from_fn(|j| text.draw((from + j) as u64 + 1) as u32)

@@ -110,6 +110,10 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
         let what = format!("a look-up by {name}, of whose keys some are of no row of {}", referring.table);
         return Err(by.error(path, what, "leave out `orphans` of the reference, or the look-up"));
     }
+    if matches!(referring.key, ReferencedKey::Distinct(_)) {
+        let what = format!("a look-up by {name}, whose keys match patterns");
+        return Err(by.error(path, what, "give the key `unique` values with {id}"));
+    }
     if let ReferencedKey::Sequence { step: 0, .. } = referring.key {
         let what = format!("all rows of {} have the same key", referring.table);
         return Err(by.error(path, what, "use a sequence with another `step`"));

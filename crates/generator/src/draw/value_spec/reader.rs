@@ -16,6 +16,7 @@ use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
 use crate::draw::text::{email, localized};
+use crate::draw::value_spec::cycle::cycle;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::geometry::Shapes;
 use crate::draw::value_spec::intervals::Intervals;
@@ -81,6 +82,7 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
         "one of several values, with weights for each value (`given`) of an earlier `field`, and those `otherwise`",
     ),
     ("choice", "one of a list of values or of the lines of a `file`, uniformly or with Zipfian skew `s`"),
+    ("cycle", "the values of a list one after the other, as many rows `each`, again and again"),
     ("normal", "the normal distribution of `mean` and standard deviation `stddev`"),
     (
         "lognormal",
@@ -152,6 +154,7 @@ impl ValueSpec {
             "weights" => weighted(kind, parameters, path),
             "weights_by" => weights_by(parameters, around),
             "choice" => choice(kind, parameters, path, around.folder),
+            "cycle" => cycle(parameters, around),
             "uniform" if *kind == LogicalType::Interval => {
                 Intervals::read(parameters, path).map(ValueSpec::Intervals)
             }
@@ -364,7 +367,7 @@ fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
         ));
     };
     DistinctStrings::new(patterns.into_iter().zip(counts).collect(), purpose(path, "unique"))
-        .map(|distinct| ValueSpec::Distinct(Box::new(distinct)))
+        .map(|distinct| ValueSpec::Distinct(Arc::new(distinct)))
         .map_err(|what| {
             node.error(path, what, "write smaller counts, or patterns such as \"[A-Z]{2}-[0-9]{4}\"")
         })

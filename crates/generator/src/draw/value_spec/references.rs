@@ -112,7 +112,7 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
     let orphans =
         (referred.orphans > 0.0).then(|| Orphans { below: (referred.orphans * 2f64.powi(64)) as u64, rows });
     match &key {
-        ReferencedKey::Unique(_) => text_only("a unique key", node, around)?,
+        ReferencedKey::Unique(_) | ReferencedKey::Distinct(_) => text_only("a unique key", node, around)?,
         ReferencedKey::Sequence { start, step } => {
             let last_row = rows as i128 * if orphans.is_some() { 2 } else { 1 } - 1;
             let last = step.checked_mul(last_row).and_then(|n| n.checked_add(*start));

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use crate::draw::choice::{Dictionary, Listed, bad_weights, listed_weights, ordered};
 use crate::draw::expression::{Operand, Values};
-use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::reader::Surroundings;
+use crate::draw::value_spec::{ChosenBy, ValueSpec};
 use crate::error::Error;
 use crate::random::weights::Weights;
 use crate::shred::leaf_draws::Draws;
@@ -141,7 +141,7 @@ pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> R
     tables.iter().for_each(|table| table.add_to(&mut every));
     let table = Weights::new(&every).map_err(|bad| bad_weights(&bad, node, path))?;
     let by = WeightsBy { operand: [operand], field: field.to_owned(), keys, tables };
-    Ok(ValueSpec::Choice { table, dictionary, by: Some(Box::new(by)) })
+    Ok(ValueSpec::Choice { table, dictionary, by: Some(Box::new(ChosenBy::Field(by))) })
 }
 
 /// A value of the other field, as its text or its number.

@@ -39,6 +39,8 @@ pub(crate) struct Axis {
     pub order: Vec<String>,
     /// Whether values never fall from row to row.
     pub is_sorted: bool,
+    /// Whether the number of the row says the value, which depends on nothing else.
+    pub is_given: bool,
 }
 
 /// A list of values with their counts, in the order of their ranks.
@@ -153,7 +155,24 @@ impl Axis {
             low + (high - low) * unit_interval(stream.draw(row as u64))
         };
         let ranks = low.iter().zip(&high).enumerate().map(rank).collect();
-        Axis { of, low, high, ranks, bins: Vec::new(), runs, order: Vec::new(), is_sorted: false }
+        Axis {
+            of,
+            low,
+            high,
+            ranks,
+            bins: Vec::new(),
+            runs,
+            order: Vec::new(),
+            is_sorted: false,
+            is_given: false,
+        }
+    }
+
+    /// The places of rows that the next row of the data follows, if it is the axis of the rows.
+    pub(crate) fn followed(&self) -> Vec<usize> {
+        let Of::Rows(n) = self.of else { return Vec::new() };
+        let follows = |pair: &[f64]| (pair[1] - pair[0]) * (n as f64) < 1.5;
+        (0..self.low.len().saturating_sub(1)).filter(|i| follows(&self.low[*i..i + 2])).collect()
     }
 
     /// The middle of the ranks of a row's value.

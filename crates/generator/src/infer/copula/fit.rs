@@ -1,10 +1,10 @@
 //! The correlations of normal scores with which generated ranks are correlated as in the sample.
 
-use crate::draw::copula::{By, Copula, Member, Scores, bin, factors, shares_below};
+use crate::draw::copula::{By, Copula, MAX_BEFORE, Member, Scores, bin, factors, shares_below};
 use crate::infer::by_column::by_column;
 use crate::infer::copula::axis::{Axis, Of};
 use crate::infer::copula::forest::counts;
-use crate::infer::copula::scores::{correlation, mean_score, mean_square};
+use crate::infer::copula::scores::{correlation, correlation_before, mean_score, mean_square, positive};
 use crate::random::rng::{Sequence, Stream};
 use crate::random::ziggurat::normal;
 
@@ -12,14 +12,21 @@ use crate::random::ziggurat::normal;
 const ROUNDS: usize = 8;
 
 /// The rows that are generated for it, and the most of them times the members.
+const MIN_ROWS: usize = 2048;
 const ROWS: usize = 16_384;
 const MAX_CELLS: usize = 1 << 19;
 
 /// The greatest correlation, which leaves something of each score.
 const MAX: f64 = 0.999;
 
-/// The most of a score that others determine: correlations with few digits stay possible.
-const KNOWN: f64 = 0.985;
+/// Rows that are less like the one before are independent of it.
+const MIN_BEFORE: f64 = 0.05;
+
+/// The fewest independent values of a series among many rows.
+const MIN_TURNS: f64 = 1000.0;
+
+/// The least variance that scores have in any direction: correlations with few digits stay possible.
+const LEAST: f64 = 0.003;
 
 /// A copula with the axes of its members.
 pub(crate) struct Fitted {
@@ -28,12 +35,15 @@ pub(crate) struct Fitted {
     order: Vec<(usize, Option<usize>)>,
     tables: Vec<Option<Vec<Vec<u32>>>>,
     with: Vec<Vec<f64>>,
+    /// How the independent scores of each member correlate with those of the row before.
+    before: Vec<f64>,
 }
 
 /// A member as it is written.
 pub(crate) struct Written<'a> {
     pub axis: &'a Axis,
     pub with: &'a [f64],
+    pub before: f64,
     pub by: Option<(Of, &'a [Vec<u32>])>,
 }
 
@@ -50,15 +60,18 @@ impl Fitted {
             Some(counts((&codes[place], &codes[i]), [bins(place), bins(i)]))
         });
         let with = (0..order.len()).map(|i| vec![0.0; i]).collect();
-        let mut fitted = Fitted { axes, order, tables, with };
+        let before = vec![0.0; order.len()];
+        let mut fitted = Fitted { axes, order, tables, with, before };
         fitted.fit();
         fitted
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = Written<'_>> {
-        self.order.iter().zip(&self.tables).zip(&self.with).map(|(((axis, place), table), with)| Written {
+        let members = self.order.iter().zip(&self.tables).zip(self.with.iter().zip(&self.before));
+        members.map(|(((axis, place), table), (with, before))| Written {
             axis: &self.axes[*axis],
             with,
+            before: *before,
             by: place.zip(table.as_deref()).map(|(place, table)| (self.axes[self.order[place].0].of, table)),
         })
     }
@@ -77,10 +90,11 @@ impl Fitted {
     }
 
     fn copula(&self, correlations: &[Vec<f64>]) -> Copula {
-        let factors = factors(correlations, KNOWN).0;
+        let factors = factors(correlations).0;
         let member = |(i, factors)| Member {
             // Their scores are given.
             scores: Scores::Rows(1),
+            before: 0.0,
             factors,
             by: self.by(i),
             there: None,
@@ -125,7 +139,8 @@ impl Fitted {
             let of = |j: usize| correlation(&scores[i], &scores[j]).0 / (known[i] * known[j]).sqrt();
             (0..i).map(|j| of(j).clamp(-MAX, MAX)).collect::<Vec<f64>>()
         });
-        let rows = ROWS.min(MAX_CELLS / n.max(1));
+        // Correlations of few rows are rough.
+        let rows = (8 * self.axis(0).low.len()).clamp(MIN_ROWS, ROWS).min(MAX_CELLS / n.max(1));
         let independent = by_column(n, |i| {
             let stream = Stream::new(3, i as u64, 0);
             (0..rows).map(|row| normal(&mut Sequence::new(stream.draw(row as u64)))).collect::<Vec<f64>>()
@@ -136,6 +151,7 @@ impl Fitted {
             self.follow_rows(&mut found);
             // Only what scores can have is corrected further.
             found = possible(&found);
+            self.follow_rows(&mut found);
             let ranks = self.copula(&found).of_scores(&independent, false);
             let made = by_column(n, |i| {
                 let axis = self.axis(i);
@@ -158,15 +174,45 @@ impl Fitted {
             }
         }
         self.with = rounded(&best.1);
+        self.before = self.like_before(&scores, &known);
     }
 
-    /// Lets sorted members have the scores of the rows.
-    fn follow_rows(&self, correlations: &mut [Vec<f64>]) {
-        if !matches!(self.axis(0).of, Of::Rows(_)) {
-            return;
+    /// How the independent scores of each member correlate with those of the row before, so that all scores do as found.
+    fn like_before(&self, scores: &[Vec<f64>], known: &[f64]) -> Vec<f64> {
+        let factors = factors(&self.with).0;
+        let followed = self.axes.first().map(Axis::followed).unwrap_or_default();
+        // Slow series are alike by chance.
+        let rows = match self.axes.first().map(|axis| axis.of) {
+            Some(Of::Rows(rows)) => rows as f64,
+            _ => 1.0,
+        };
+        let root = (1.0 - 2.0 * MIN_TURNS / rows).max(0.5);
+        let most = (2.0 * root / (1.0 + root * root)).min(MAX_BEFORE);
+        let mut out: Vec<f64> = Vec::new();
+        for (i, factors) in factors.iter().enumerate() {
+            let (found, n) = correlation_before(&scores[i], &followed);
+            let own = factors.last().map_or(0.0, |own| own * own);
+            let of_others: f64 =
+                factors.iter().zip(&out).map(|(factor, before)| factor * factor * before).sum();
+            let before = (found / known[i] - of_others) / own.max(1e-9);
+            let tells = n > 0 && found > MIN_BEFORE + 4.0 / (n as f64).sqrt();
+            let is_rows = self.axis(i).is_given || matches!(self.axis(i).of, Of::Rows(_));
+            out.push(match own > 0.0 && tells && before > MIN_BEFORE {
+                _ if is_rows => (found / known[i]).clamp(0.0, 1.0),
+                true => (before.min(most) * 10_000.0).floor() / 10_000.0,
+                false => 0.0,
+            });
         }
+        out
+    }
+
+    /// Lets sorted members have the scores of the rows, and those with a cycle their own.
+    fn follow_rows(&self, correlations: &mut [Vec<f64>]) {
+        let has_rows = matches!(self.axis(0).of, Of::Rows(_));
         for (i, with) in correlations.iter_mut().enumerate().skip(1) {
-            if self.axis(i).is_sorted {
+            if self.axis(i).is_given {
+                with.fill(0.0);
+            } else if self.axis(i).is_sorted && has_rows {
                 with.fill(0.0);
                 with[0] = 1.0;
             }
@@ -192,20 +238,32 @@ fn rounded(correlations: &[Vec<f64>]) -> Vec<Vec<f64>> {
     loop {
         let of = |v: &f64| if v.abs() == 1.0 { *v } else { (v * lower * 10_000.0).round() / 10_000.0 };
         let rounded: Vec<Vec<f64>> = correlations.iter().map(|with| with.iter().map(of).collect()).collect();
-        if factors(&rounded, 1.0).1 <= 0.01 || lower < 0.5 {
+        if factors(&rounded).1 <= 0.01 || lower < 0.5 {
             return rounded;
         }
         lower -= 0.01;
     }
 }
 
-/// The correlations that scores can have.
+/// The correlations that scores can have: of the ones given, without the directions in which scores would not vary.
+/// Copies of the rows stay copies.
 fn possible(correlations: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let factors = factors(correlations, KNOWN).0;
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let with = |i: usize, j: usize| {
-        let found = product(&factors[i], &factors[j]);
-        if found > 1.0 - 1e-9 { 1.0 } else { found }
-    };
-    (0..factors.len()).map(|i| (0..i).map(|j| with(i, j)).collect()).collect()
+    let is_copy = |with: &Vec<f64>| with.first().is_some_and(|first| *first == 1.0);
+    let own: Vec<usize> = (0..correlations.len()).filter(|i| !is_copy(&correlations[*i])).collect();
+    let at = |i: usize, j: usize| if i == j { 1.0 } else { correlations[i.max(j)][i.min(j)] };
+    let matrix: Vec<Vec<f64>> = own.iter().map(|i| own.iter().map(|j| at(*i, *j)).collect()).collect();
+    let matrix = positive(matrix, LEAST);
+    let mut out = correlations.to_vec();
+    for (line, i) in matrix.iter().zip(&own) {
+        for (value, j) in line.iter().zip(own.iter().take_while(|j| *j < i)) {
+            out[*i][*j] = *value;
+        }
+    }
+    // Other scores correlate with copies as with the rows.
+    for (j, _) in correlations.iter().enumerate().filter(|(_, with)| is_copy(with)) {
+        for i in own.iter().filter(|i| **i > j) {
+            out[*i][j] = out[*i][0];
+        }
+    }
+    out
 }

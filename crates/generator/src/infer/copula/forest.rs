@@ -3,11 +3,18 @@
 use crate::draw::copula::bin;
 use crate::infer::by_column::by_column;
 use crate::infer::copula::axis::{Axis, Of};
-use crate::infer::copula::scores::correlation;
+use crate::infer::copula::scores::{correlation, correlation_before, mean_score, mean_square};
 use crate::random::elementary::ln;
+use crate::random::normal::{normal_quantile, normal_share};
 
 /// The least rank correlation to keep, beyond chance.
 const MIN: f64 = 0.04;
+
+/// The greatest correlation of scores.
+const MAX: f64 = 0.999;
+
+/// An axis that is less like the row before is independent of it.
+const MIN_BEFORE: f64 = 0.1;
 
 /// The least information, in nats, that a table must have beyond correlated scores.
 const MIN_INFORMATION: f64 = 0.01;
@@ -25,95 +32,132 @@ const MIN_ROWS: usize = 30;
 pub(super) struct Relations {
     /// For each axis and each one before it.
     pairs: Vec<Vec<Pair>>,
+    /// Whether each axis is like the one before in the order of the rows.
+    follow: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Pair {
-    /// The information of correlated scores, in nats; 0 if it may be chance.
+    /// The information, in nats, of correlated scores; 0 if it may be chance.
     scores: f64,
-    /// The information of a table; 0 if it is hardly more than the one of scores.
+    /// The same of a table of counts; also 0 if the table would be too large.
     table: f64,
+    /// Whether the table says more than correlated scores do.
+    is_other: bool,
+}
+
+impl Pair {
+    fn most(&self) -> f64 {
+        if self.table > 0.0 { self.table } else { self.scores }
+    }
+}
+
+/// An axis as relations need it.
+struct Prepared {
+    scores: Vec<f64>,
+    /// The mean square of the scores: less than 1 for few values.
+    known: f64,
+    /// The bin of each row; the greatest number for null.
+    codes: Vec<u16>,
+}
+
+impl Prepared {
+    fn new(axis: &Axis) -> Self {
+        let score = |(low, high): (&f64, &f64)| {
+            if low.is_nan() { f64::NAN } else { mean_score(*low, *high) }
+        };
+        let scores: Vec<f64> = axis.low.iter().zip(&axis.high).map(score).collect();
+        let code = |rank: &f64| if rank.is_nan() { u16::MAX } else { bin(&axis.bins, *rank) as u16 };
+        let known = mean_square(&scores).clamp(0.05, 1.0);
+        Prepared { scores, known, codes: axis.ranks.iter().map(code).collect() }
+    }
 }
 
 impl Relations {
     /// Of axes whose generated ranks are spread evenly (`is_even`), or not.
     pub(super) fn new(axes: &[Axis], is_even: bool) -> Self {
-        let rows = axes.first().map_or(0, |axis| axis.low.len());
-        let prepared = by_column(axes.len(), |i| {
-            let axis = &axes[i];
-            let middles: Vec<f64> = (0..rows).map(|row| axis.middle(row)).collect();
-            let code = |rank: &f64| if rank.is_nan() { u16::MAX } else { bin(&axis.bins, *rank) as u16 };
-            (middles, axis.ranks.iter().map(code).collect::<Vec<u16>>())
-        });
+        let prepared = by_column(axes.len(), |i| Prepared::new(&axes[i]));
         let pairs = by_column(axes.len(), |i| {
             let of = |j: usize| {
-                let ((a, codes), (b, others)) = (&prepared[i], &prepared[j]);
-                let (found, n) = correlation(a, b);
+                let (a, b) = (&prepared[i], &prepared[j]);
+                let (found, n) = correlation(&a.scores, &b.scores);
                 if n < MIN_ROWS || same_field(axes[i].of, axes[j].of) {
                     return Pair::default();
                 }
                 let chance = DEVIATIONS / (n as f64).sqrt();
-                let of_scores = -0.5 * ln((1.0 - found * found).max(1e-9));
-                let scores = if found.abs() > MIN.max(chance) { of_scores } else { 0.0 };
-                let size = [axes[i].bins.len() - 1, axes[j].bins.len() - 1];
+                let latent = (found / (a.known * b.known).sqrt()).clamp(-MAX, MAX);
+                let scores =
+                    if found.abs() > MIN.max(chance) { -0.5 * ln(1.0 - latent * latent) } else { 0.0 };
                 // The rows with both values must not tell others than all rows do.
-                let tells = !is_even && (nulls_tell(a, b) || nulls_tell(b, a));
-                let table = if tells { 0.0 } else { information((codes, others), size, of_scores) };
-                Pair { scores, table }
+                let tells = !is_even && (nulls_tell(&axes[i], &axes[j]) || nulls_tell(&axes[j], &axes[i]));
+                let size = [axes[i].bins.len() - 1, axes[j].bins.len() - 1];
+                if tells || size[0] * size[1] > MAX_COUNTS {
+                    return Pair { scores, ..Pair::default() };
+                }
+                let counts = counts((&a.codes, &b.codes), size);
+                let expected = expected((&axes[i].bins, &axes[j].bins), latent);
+                let independent =
+                    |sums: &[Vec<f64>; 3], i: usize, j: usize| sums[0][i] * sums[1][j] / sums[2][0];
+                let of_scores = |sums: &[Vec<f64>; 3], i: usize, j: usize| sums[2][0] * expected[i][j];
+                Pair {
+                    scores,
+                    table: information(&counts, &independent, 0.0),
+                    is_other: information(&counts, &of_scores, MIN_INFORMATION) > 0.0,
+                }
             };
             (0..i).map(of).collect()
         });
-        Relations { pairs }
+        let followed = axes.first().map(Axis::followed).unwrap_or_default();
+        let follow = by_column(axes.len(), |i| {
+            let (found, n) = correlation_before(&prepared[i].scores, &followed);
+            n >= MIN_ROWS && found > MIN_BEFORE.max(DEVIATIONS / (n as f64).sqrt())
+        });
+        Relations { pairs, follow }
     }
 
     fn pair(&self, i: usize, j: usize) -> Pair {
         self.pairs.get(i.max(j)).and_then(|line| line.get(i.min(j))).copied().unwrap_or_default()
     }
 
-    /// How strongly each axis depends on the one that it depends on most; 0 if on none.
+    /// How strongly each axis depends on the one that it depends on most, or a little on the row before; 0 if on none.
     pub(super) fn strengths(&self) -> Vec<f64> {
         let n = self.pairs.len();
-        let of = |i: usize| {
-            (0..n)
-                .filter(move |j| *j != i)
-                .map(move |j| self.pair(i, j))
-                .map(|pair| pair.scores.max(pair.table))
-        };
-        (0..n).map(|i| of(i).fold(0.0, f64::max)).collect()
+        let of = |i: usize| (0..n).filter(move |j| *j != i).map(move |j| self.pair(i, j).most());
+        let follows = |i: usize| if self.follow[i] { f64::MIN_POSITIVE } else { 0.0 };
+        (0..n).map(|i| of(i).fold(follows(i), f64::max)).collect()
     }
 
-    /// The axes `kept`, each after the one by whose table it is drawn, if there is one.
+    /// The axes `kept`, each after the one by whose table it is drawn, if there is one: a tree in which each depends on
+    /// the one that says most about it.
+    ///
+    /// The scores of an axis with a table are what the table leaves. So a table replaces correlated scores where they say
+    /// less, and where the other axis has a table itself.
     pub(super) fn forest(&self, axes: &[Axis], kept: &[usize]) -> Vec<(usize, Option<usize>)> {
         let mut left: Vec<usize> = kept.to_vec();
         let mut order: Vec<(usize, Option<usize>)> = Vec::new();
         // Sorted values follow the rows.
-        if left.iter().any(|axis| matches!(axes[*axis].of, Of::Rows(_))) {
-            let (sorted, others) = left.iter().partition(|axis| axes[**axis].is_sorted);
-            left = others;
-            order = Vec::<usize>::into_iter(sorted).map(|axis| (axis, None)).collect();
-        }
+        let has_rows = left.iter().any(|axis| matches!(axes[*axis].of, Of::Rows(_)));
+        let is_first = |axis: &&usize| axes[**axis].is_given || has_rows && axes[**axis].is_sorted;
+        let (first, others): (Vec<usize>, Vec<usize>) = left.iter().partition(is_first);
+        left = others;
+        order.extend(first.into_iter().map(|axis| (axis, None)));
         while !left.is_empty() {
             let edges = left.iter().enumerate().flat_map(|(at, axis)| {
-                order
-                    .iter()
-                    .enumerate()
-                    .map(move |(place, (other, _))| (at, place, self.pair(*axis, *other).table))
+                let with = |(place, (other, _)): (usize, &(usize, _))| (at, place, self.pair(*axis, *other));
+                order.iter().enumerate().map(with).collect::<Vec<_>>()
             });
-            let best =
-                edges.filter(|edge| edge.2 > 0.0).max_by(|a, b| a.2.total_cmp(&b.2).then(b.0.cmp(&a.0)));
+            let best = edges
+                .filter(|edge| edge.2.most() > 0.0)
+                .max_by(|a, b| a.2.most().total_cmp(&b.2.most()).then(b.0.cmp(&a.0)));
             match best {
-                Some((at, place, table)) => {
-                    let axis = left.remove(at);
-                    // What correlated scores say better, a table would spoil.
-                    let by = order[place].0;
-                    let others = kept.iter().filter(|other| ![axis, by].contains(other));
-                    let scores = others.map(|other| self.pair(axis, *other).scores).fold(0.0, f64::max);
-                    order.push((axis, (table > scores).then_some(place)));
+                Some((at, place, pair)) => {
+                    let needs = pair.is_other || order[place].1.is_some();
+                    order.push((left.remove(at), (needs && pair.table > 0.0).then_some(place)));
                 }
                 // The next tree begins with the axis that says most about others.
                 None => {
                     let sum =
-                        |axis: usize| left.iter().map(|other| self.pair(axis, *other).table).sum::<f64>();
+                        |axis: usize| left.iter().map(|other| self.pair(axis, *other).most()).sum::<f64>();
                     let sums = left.iter().enumerate().map(|(at, axis)| (sum(*axis), at));
                     let root =
                         sums.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))).map_or(0, |(_, at)| at);
@@ -125,12 +169,35 @@ impl Relations {
     }
 }
 
+/// The shares of the bins of two axes whose scores correlate.
+fn expected((a, b): (&[f64], &[f64]), correlation: f64) -> Vec<Vec<f64>> {
+    /// The scores of a bin are taken at as many shares.
+    const PARTS: usize = 8;
+    let ends: Vec<f64> = b.iter().map(|end| normal_quantile(end.clamp(1e-9, 1.0 - 1e-9))).collect();
+    let rest = (1.0 - correlation * correlation).sqrt();
+    let line = |bin: &[f64]| {
+        let width = (bin[1] - bin[0]) / PARTS as f64;
+        let mut line = vec![0.0; ends.len().saturating_sub(1)];
+        for part in 0..PARTS {
+            let score = normal_quantile((bin[0] + (part as f64 + 0.5) * width).clamp(1e-9, 1.0 - 1e-9));
+            let mut below = 0.0;
+            for (place, share) in line.iter_mut().enumerate() {
+                let next = normal_share((ends[place + 1] - correlation * score) / rest);
+                *share += width * (next - below).max(0.0);
+                below = next;
+            }
+        }
+        line
+    };
+    a.windows(2).map(line).collect()
+}
+
 /// Whether the mean rank of `b` is another one where `a` is null.
-fn nulls_tell(a: &[f64], b: &[f64]) -> bool {
+fn nulls_tell(a: &Axis, b: &Axis) -> bool {
     let mut sums = [(0.0f64, 0.0f64); 2];
-    for (a, b) in a.iter().zip(b).filter(|(_, b)| !b.is_nan()) {
-        let of = &mut sums[usize::from(a.is_nan())];
-        *of = (of.0 + 1.0, of.1 + b);
+    for row in (0..a.low.len()).filter(|row| !b.low[*row].is_nan()) {
+        let of = &mut sums[usize::from(a.low[row].is_nan())];
+        *of = (of.0 + 1.0, of.1 + b.middle(row));
     }
     let [with, without] = sums;
     let apart = (with.1 / with.0.max(1.0) - without.1 / without.0.max(1.0)).abs();
@@ -143,28 +210,30 @@ fn same_field(a: Of, b: Of) -> bool {
     matches!((a, b), (Of::Field(a), Of::Nulls(b)) | (Of::Nulls(a), Of::Field(b)) if a == b)
 }
 
-/// The information of a table of two columns' bins; 0 if it is hardly more than the one of correlated scores.
-fn information((a, b): (&[u16], &[u16]), [of_a, of_b]: [usize; 2], of_scores: f64) -> f64 {
-    if of_a * of_b > MAX_COUNTS {
-        return 0.0;
-    }
-    let counts = counts((a, b), [of_a, of_b]);
-    let n: f64 = counts.iter().flatten().map(|n| f64::from(*n)).sum();
+/// What a table of counts says beyond `expected` ones, in nats; 0 if it is hardly more than `least`, or chance.
+/// `expected` gets the sums of lines, of columns, and of all.
+fn information(
+    counts: &[Vec<u32>],
+    expected: &dyn Fn(&[Vec<f64>; 3], usize, usize) -> f64,
+    least: f64,
+) -> f64 {
     let lines: Vec<f64> = counts.iter().map(|line| line.iter().map(|n| f64::from(*n)).sum()).collect();
-    let mut columns = vec![0.0; of_b];
+    let mut columns = vec![0.0; counts.first().map_or(0, Vec::len)];
     counts.iter().for_each(|line| columns.iter_mut().zip(line).for_each(|(sum, n)| *sum += f64::from(*n)));
+    let n: f64 = lines.iter().sum();
+    let sums = [lines, columns, vec![n]];
     let mut found = 0.0;
-    for (line, of_line) in counts.iter().zip(&lines) {
-        for (count, of_column) in line.iter().zip(&columns).filter(|(count, _)| **count > 0) {
+    for (i, line) in counts.iter().enumerate() {
+        for (j, count) in line.iter().enumerate().filter(|(_, count)| **count > 0) {
             let count = f64::from(*count);
-            found += count / n * ln(count * n / (of_line * of_column));
+            found += count / n * ln(count / expected(&sums, i, j).max(1e-9));
         }
     }
     let used = |sums: &[f64]| sums.iter().filter(|sum| **sum > 0.0).count().saturating_sub(1) as f64;
-    let freedom = used(&lines) * used(&columns);
+    let freedom = used(&sums[0]) * used(&sums[1]);
     let found = found - freedom / (2.0 * n);
     let chance = DEVIATIONS * (freedom / 2.0).sqrt() / n;
-    if found - of_scores > MIN_INFORMATION + chance { found } else { 0.0 }
+    if found > least + chance { found } else { 0.0 }
 }
 
 /// How often the bins of two columns occur together.

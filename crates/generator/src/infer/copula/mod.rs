@@ -63,6 +63,9 @@ impl Fitted {
                 let with: Vec<String> = member.with.iter().map(|v| digits(*v, 4)).collect();
                 let _ = writeln!(out, "with = [{}]", with.join(", "));
             }
+            if member.before > 0.0 && !member.axis.is_given && !matches!(member.axis.of, Of::Rows(_)) {
+                let _ = writeln!(out, "autocorrelation = {}", digits(member.before, 4));
+            }
             if let Some((by, counts)) = member.by {
                 let line = |line: &Vec<u32>| {
                     let counts: Vec<String> = line.iter().map(u32::to_string).collect();

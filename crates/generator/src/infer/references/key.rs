@@ -181,7 +181,9 @@ impl Key {
                 let step = if step == 1 { String::new() } else { format!(", step = {step}") };
                 format!("{{ sequence = {{ start = {start}{step} }} }}")
             }
-            _ if found.starts_with("{ unique = ") => found.to_owned(),
+            _ if ["{ unique = ", "{ pattern = { unique = "].iter().any(|own| found.starts_with(own)) => {
+                found.to_owned()
+            }
             _ if found == "\"uuid\"" => {
                 format!("{{ unique = {} }}", quoted("00000000-0000-4000-8000-{id:012}"))
             }

@@ -232,7 +232,7 @@ mod tests {
     fn counts(keys: u64, s: f64, draws: u64) -> Vec<u64> {
         let ranks = Ranks::new(keys, s).unwrap();
         let mut counts = vec![0; keys as usize];
-        (0..draws).for_each(|i| counts[ranks.rank(Stream::of(7).draw(i)) as usize - 1] += 1);
+        (0..draws).for_each(|i| counts[ranks.rank(Stream::from_draw(7).draw(i)) as usize - 1] += 1);
         counts.retain(|n| *n > 0);
         counts
     }

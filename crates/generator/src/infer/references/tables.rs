@@ -29,6 +29,9 @@ const SAME_ENDING: usize = 5;
 /// Columns with at most this many different numbers are drawn by their weights.
 const WEIGHTED: u64 = 50;
 
+/// A table that others refer to is fixed if each has at least as many times its rows.
+const TIMES_FIXED: u64 = 20;
+
 /// A skew below this, of all keys, is none.
 const NEARLY_ALL: f64 = 0.98;
 
@@ -246,9 +249,19 @@ impl InferredTables {
         Ok(out)
     }
 
+    /// Whether `--scale` leaves a table alone: it refers to no other, and is small beside all that refer to it.
+    fn is_fixed(&self, table: usize) -> bool {
+        let refers = self.found.iter().any(|found| found.from.0 == table);
+        let mut others = self.found.iter().filter(|found| found.to.0 == table).peekable();
+        let rows = |table: usize| self.tables[table].rows().unwrap_or(0);
+        !refers
+            && others.peek().is_some()
+            && others.all(|found| rows(found.from.0) / TIMES_FIXED >= rows(table))
+    }
+
     /// What the columns of a table have to do with keys.
     fn roles(&self, table: usize) -> Roles {
-        let mut roles = Roles::default();
+        let mut roles = Roles { is_fixed: self.is_fixed(table), ..Roles::default() };
         let referred: BTreeSet<usize> =
             self.found.iter().filter(|found| found.to.0 == table).map(|found| found.to.1).collect();
         for column in referred {
@@ -329,6 +342,8 @@ impl InferredTables {
 pub(crate) struct Roles {
     /// The line that says how many rows each key of the parent has.
     pub per: Option<String>,
+    /// Whether `--scale` leaves its rows alone.
+    pub is_fixed: bool,
     pub columns: BTreeMap<usize, Role>,
 }
 

@@ -24,6 +24,9 @@ const FARTHEST: f64 = 0.02;
 /// Unrelated columns differ more than each of them varies.
 const NARROWER: f64 = 0.7;
 
+/// A difference with a smaller spread than this share of a part's is small.
+const SMALL: f64 = 0.5;
+
 /// The least share of rows in which a sum adds up to the same remainder.
 const ADDS_UP: f64 = 0.5;
 
@@ -95,6 +98,13 @@ fn added(numbers: &[Numbers<'_>], of: usize, usable: &[usize]) -> Option<Sum> {
             0.0 => {}
             sign => parts.push((*i, sign)),
         }
+    }
+    // Small differences of large numbers are far off where these are not exactly as in the data.
+    let is_wide = |(i, _): &(usize, f64)| {
+        numbers[*i].as_ref().is_some_and(|part| spread(part) * SMALL > spread(values))
+    };
+    if parts.iter().any(|(_, sign)| *sign < 0.0) && parts.iter().any(is_wide) {
+        return None;
     }
     let sum = Sum { of, parts };
     let rest = rest(numbers, &sum)?;

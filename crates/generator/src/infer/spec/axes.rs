@@ -23,7 +23,8 @@ const MIN_NULLS: usize = 20;
 
 impl InferredSpec {
     /// The rows, the fields that are `is_free` and drawn by quantiles or weights, and their nulls, unless these are
-    /// `together` with others. With the axes come the values of the fields.
+    /// `together` with others. With the axes come the values of the fields. Columns that are computed are null where
+    /// the others are.
     pub(super) fn axes(
         &self,
         fields: &[&Inferred],
@@ -38,15 +39,17 @@ impl InferredSpec {
         let made = by_column(fields.len(), |i| {
             let cells = fields[i].cells.as_ref().filter(|_| free[i])?;
             let values = self.values_with(fields[i], true);
-            let is_listed = values.starts_with("{ weights = {");
+            let is_listed = ["{ weights = {", "{ cycle = ["].iter().any(|form| values.starts_with(form));
             let listed = if is_listed { self.listed(fields[i]) } else { None };
             let is_ranked = listed.is_some() || values.starts_with("{ quantiles = {");
             is_ranked.then_some((values, listed, cells))
         });
         let mut axes: Vec<Axis> = self.rows().map(|n| Axis::of_rows(rows, n)).into_iter().collect();
         for (i, made) in made.iter().enumerate() {
-            if let Some((_, listed, cells)) = made {
-                axes.extend(axis(Of::Field(i), listed.as_ref(), cells));
+            if let Some((values, listed, cells)) = made {
+                let is_given = values.starts_with("{ cycle");
+                let axis = axis(Of::Field(i), listed.as_ref(), cells);
+                axes.extend(axis.map(|axis| Axis { is_given, ..axis }));
             }
         }
         // Strings have the order of the numbers with which they vary most.
@@ -78,7 +81,7 @@ impl InferredSpec {
         for (i, field) in fields.iter().enumerate().filter(|(i, _)| !is_together(i)) {
             let there = field.cells.as_ref().map_or(&[][..], |cells| &cells.there);
             let nulls = there.iter().filter(|there| !**there).count();
-            if field.nullable && nulls.min(there.len() - nulls) >= MIN_NULLS && keeps_own_nulls(i, &values) {
+            if field.nullable && nulls.min(there.len() - nulls) >= MIN_NULLS && values.contains_key(&i) {
                 axes.push(of_nulls(i, there));
             }
         }
@@ -126,11 +129,6 @@ impl InferredSpec {
             _ => None,
         }
     }
-}
-
-/// Columns that are computed are null where the others are.
-fn keeps_own_nulls(field: usize, values: &BTreeMap<usize, String>) -> bool {
-    values.contains_key(&field)
 }
 
 fn axis(of: Of, listed: Option<&Listed>, cells: &Cells) -> Option<Axis> {

@@ -54,6 +54,9 @@ impl InferredSpec {
             (None, Some(rows)) => out.push_str(&format!("rows = {rows}\n")),
             (None, None) => (),
         }
+        if roles.is_fixed {
+            out.push_str("scale = \"fixed\"\n");
+        }
         let fields: Vec<&Inferred> = self.kept().collect();
         let places: Vec<usize> = self.kept_places().collect();
         let role = |i: usize| places.get(i).and_then(|place| roles.columns.get(place));
@@ -197,6 +200,9 @@ impl InferredSpec {
             let rows = self.ranges.iter().flat_map(|(first, n)| *first..first + n);
             around.rows = Some(rows.zip(there).filter(|(_, there)| **there).map(|(row, _)| row).collect());
         }
+        let follow = |ranges: &[(u64, u64)]| ranges[0].0 + ranges[0].1 == ranges[1].0;
+        let is_all = self.rows == Some(self.sampled_rows()) && self.ranges.windows(2).all(follow);
+        around.is_whole = is_all && field.there.as_ref().is_some_and(|there| !there.contains(&false));
         let ends = |values: &[i128]| Some((*values.iter().min()?, *values.iter().max()?));
         match &field.bounds {
             Some(LeafSample::Whole(values)) => {

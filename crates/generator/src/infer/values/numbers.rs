@@ -1,6 +1,6 @@
 //! The `values` of numbers, dates and times.
 //!
-//! The rules, in this order: one value is a constant; a value that depends on the row alone is a sequence; at
+//! The rules, in this order: one value is a constant; a value that depends on the row alone is a sequence or a cycle; at
 //! most [`FEW`] distinct values are weights; values that grow with the rows are a walk; values near a known
 //! distribution ([`crate::infer::values::known`]) are drawn from it; at most [`MAX_LISTED`] distinct values, each
 //! sampled several times, are weights; all others are drawn by their quantiles.
@@ -11,7 +11,7 @@ use crate::infer::notation::{
     difference, digits, is_temporal, key, literal, number, one, per_second, quantity, quoted, rounded, single,
 };
 use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
-use crate::infer::sample::numbered::Values;
+use crate::infer::sample::numbered::{Values, Word};
 use crate::infer::values::known::{Counted, Known};
 use crate::infer::values::quantiles::{ATOM, Beyond, Described, described};
 
@@ -24,6 +24,10 @@ const MAX_LISTED: usize = 10_000;
 /// Values are listed if each was sampled as often on average.
 const TIMES_EACH: u64 = 4;
 
+/// The most values of a cycle, and the fewest rows that show one.
+const MAX_CYCLE: usize = 1000;
+const MIN_CYCLED: usize = 50;
+
 /// The share of multiples of a step that counts as all of them.
 const NEARLY_ALL: f64 = 0.999;
 
@@ -35,6 +39,8 @@ const STEPPED: f64 = 0.8;
 pub(crate) struct Around {
     /// The number of the row of each sampled value, if it is a field of the record.
     pub rows: Option<Vec<u64>>,
+    /// Whether the sample's values are those of all rows in their order.
+    pub is_whole: bool,
     /// The least and greatest of all values, from the footers.
     pub whole_bounds: Option<(i128, i128)>,
     pub real_bounds: Option<(f64, f64)>,
@@ -63,6 +69,11 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
     {
         let (start, step) = (literal(kind, start), difference(kind, step));
         return format!("{{ sequence = {{ start = {start}, step = {step} }} }}");
+    }
+    if let LeafSample::Whole(values) = sample
+        && let Some(values) = cycle(values, around)
+    {
+        return cycled(values, &|v| literal(kind, i128::from(v)));
     }
     let mut listed = runs.clone();
     // Bounds that the sample missed are as rare as one value in all.
@@ -134,6 +145,9 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
     let (low, high) = around.real_bounds.map_or((low, high), |(a, b)| (low.min(a), high.max(b)));
     if low == high && others.is_empty() {
         return format!("{{ constant = {} }}", literal(low));
+    }
+    if let Some(values) = cycle(values, around).filter(|_| others.is_empty()) {
+        return cycled(values, &literal);
     }
     let distinct = runs.len() + others.len();
     let weights = || {
@@ -214,6 +228,28 @@ fn sequence(rows: &[u64], at: &dyn Fn(usize) -> Option<i128>) -> Option<(i128, i
     let expected = |row: u64| step.checked_mul(row.into()).and_then(|n| n.checked_add(start));
     let all = rows.iter().enumerate().all(|(i, row)| at(i) == expected(*row));
     (all && step != 0).then_some((start, step))
+}
+
+/// The values that come again and again in this order, if all rows are sampled.
+fn cycle<'a, V: Word>(values: &'a Values<V>, around: &Around) -> Option<&'a [V]> {
+    let codes = &values.numbered().filter(|_| around.is_whole)?.codes;
+    // How many of the first codes are also the last ones of those so far.
+    let mut same = vec![0usize; codes.len()];
+    for i in 1..codes.len() {
+        let mut n = same[i - 1];
+        while n > 0 && codes[n] != codes[i] {
+            n = same[n - 1];
+        }
+        same[i] = n + usize::from(codes[n] == codes[i]);
+    }
+    let period = codes.len() - same.last().copied()?;
+    let is_cycle = (2..=MAX_CYCLE).contains(&period) && codes.len() >= (2 * period).max(MIN_CYCLED);
+    values.get(..period).filter(|_| is_cycle)
+}
+
+fn cycled<V: Copy>(values: &[V], literal: &dyn Fn(V) -> String) -> String {
+    let values: Vec<String> = values.iter().map(|v| literal(*v)).collect();
+    format!("{{ cycle = [{}] }}", values.join(", "))
 }
 
 /// A walk, if values grow evenly with the rows, except for a few late ones.

@@ -30,6 +30,9 @@ const RARE: u64 = 5;
 /// The most distinct values to list.
 const MAX_LISTED: usize = 10_000;
 
+/// The most distinct values to list if they hardly repeat.
+const MAX_FEW: usize = 1000;
+
 /// Values are listed if each was sampled as often on average.
 const TIMES_EACH: u64 = 4;
 
@@ -211,7 +214,13 @@ impl TextSample {
     fn is_listed(&self) -> bool {
         let distinct = self.texts.len() as u64;
         let counted = self.uncounted == 0 && distinct <= MAX_LISTED as u64;
-        counted && (self.n >= TIMES_EACH * distinct || distinct == 1)
+        counted && (self.n >= TIMES_EACH * distinct || distinct == 1 || self.repeats_few())
+    }
+
+    /// Whether some of a few strings without a known form repeat, as those of no pattern do.
+    fn repeats_few(&self) -> bool {
+        let has_form = !self.not_uuid || !self.not_email || !self.not_names || self.has_words();
+        self.texts.len() <= MAX_FEW && self.n * 10 >= self.texts.len() as u64 * 11 && !has_form
     }
 
     /// Whether all values that a spec draws pass a test, because it lists them.

@@ -29,7 +29,7 @@ impl Reader<'_> {
         tables: &Tables<'_>,
         root: SpecTable<'_>,
     ) -> Result<(Vec<Field>, Option<Present>), Error> {
-        let base = tables.dataset(derived.of(), self.depth + 1)?;
+        let base = tables.dataset(derived.source_name(), self.depth + 1)?;
         let mut fields = self.derived_fields(derived, &base)?;
         if let Some(specs) = root.get("fields") {
             let own = self.fields(specs, Position::RECORD, None)?;

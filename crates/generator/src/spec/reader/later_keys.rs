@@ -49,7 +49,7 @@ fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_
     let node = table.get("values")?;
     // Other values cannot be keys.
     let not_here = || -> Complaint { ("not a key".to_owned(), String::new()) };
-    let is_key = ["sequence", "unique"];
+    let is_key = ["sequence", "unique", "pattern"];
     let entries = node.any_table(path, "`values`").ok()?;
     entries.entries().next().filter(|(name, _)| is_key.contains(name))?;
     let mut around = Surroundings {

@@ -77,7 +77,7 @@ pub(super) fn key(
     folder: &SpecFolder<'_>,
     depth: usize,
 ) -> Result<FoundKey, Complaint> {
-    let advice = "write a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
+    let advice = "write a dataset and a required field of its record with `sequence` or `unique` values, or a `unique` pattern, like \"orders.id\"";
     let Some((of, field)) = name.split_once('.') else {
         return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
     };

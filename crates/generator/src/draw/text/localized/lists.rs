@@ -35,23 +35,23 @@ pub(super) struct Lists {
 pub(super) type Locale = (&'static str, fn() -> Lists);
 
 pub(super) const LOCALES: &[Locale] = &[
-    ("en_US", of::<EN>),
-    ("ar_SA", of::<AR_SA>),
-    ("cy_GB", of::<CY_GB>),
-    ("de_DE", of::<DE_DE>),
-    ("fa_IR", of::<FA_IR>),
-    ("fr_FR", of::<FR_FR>),
-    ("it_IT", of::<IT_IT>),
-    ("ja_JP", of::<JA_JP>),
-    ("nl_NL", of::<NL_NL>),
-    ("pt_BR", of::<PT_BR>),
-    ("pt_PT", of::<PT_PT>),
-    ("tr_TR", of::<TR_TR>),
-    ("zh_CN", of::<ZH_CN>),
-    ("zh_TW", of::<ZH_TW>),
+    ("en_US", lists::<EN>),
+    ("ar_SA", lists::<AR_SA>),
+    ("cy_GB", lists::<CY_GB>),
+    ("de_DE", lists::<DE_DE>),
+    ("fa_IR", lists::<FA_IR>),
+    ("fr_FR", lists::<FR_FR>),
+    ("it_IT", lists::<IT_IT>),
+    ("ja_JP", lists::<JA_JP>),
+    ("nl_NL", lists::<NL_NL>),
+    ("pt_BR", lists::<PT_BR>),
+    ("pt_PT", lists::<PT_PT>),
+    ("tr_TR", lists::<TR_TR>),
+    ("zh_CN", lists::<ZH_CN>),
+    ("zh_TW", lists::<ZH_TW>),
 ];
 
-fn of<L: Data>() -> Lists {
+fn lists<L: Data>() -> Lists {
     // A locale without a list inherits the English one.
     let is_english =
         std::ptr::eq(L::NAME_FIRST_NAME, EN::NAME_FIRST_NAME) || L::NAME_FIRST_NAME == EN::NAME_FIRST_NAME;
