@@ -117,7 +117,8 @@ impl PlannedColumns {
     }
 
     /// The condition that the planned columns and the named table are unchanged. `part` is a `bigint`
-    /// expression, the OID of the part table with the rows, or null for none.
+    /// expression, the OID of the part table with the rows, or null for none. The condition costs the server some 11 us
+    /// a transaction (an INSERT of one unit's record takes 29 us without it): 1 % of a unit that takes a millisecond.
     pub(crate) fn are_there(&self, part: &str) -> String {
         if self.lacking.is_some() {
             return "false".to_owned();

@@ -54,7 +54,7 @@ impl Audit {
     pub fn completes(&mut self, process: usize, id: &str, data: &Data) {
         let Some(load) = data.loads.get(id) else { return };
         let files =
-            load.files.names.iter().filter_map(|name| {
+            load.record.files.names.iter().filter_map(|name| {
                 self.opened.get(process)?.iter().find(|file| file.name() == *name).cloned()
             });
         let files: Vec<FileState> = files.collect();

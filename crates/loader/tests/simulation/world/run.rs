@@ -352,7 +352,9 @@ impl Run {
         if server.data.table(STAGING).is_some() && !self.needs_user {
             server.audit.violated("the staging table is left".to_owned());
         }
-        if let Some((id, _)) = server.data.loads.iter().find(|(_, row)| !row.complete && !self.needs_user) {
+        if let Some((id, _)) =
+            server.data.loads.iter().find(|(_, row)| !row.record.complete && !self.needs_user)
+        {
             let what = format!("load {id} is left unfinished");
             server.audit.violated(what);
         }

@@ -217,7 +217,8 @@ impl Preparing<'_> {
         let Some(gathered) = gathered else { return Ok(()) };
         self.connection.request(Step::MakeRoom, |server, connection| {
             let data = &server.data;
-            let of_table = data.loads.iter().filter(|(_, row)| row.oid == gathered.oid && !row.complete);
+            let of_table =
+                data.loads.iter().filter(|(_, row)| row.record.oid == gathered.oid && !row.record.complete);
             let ids: Vec<String> = of_table.map(|(id, _)| id.clone()).collect();
             let unfinished = Error::new(Kind::Exists, "another load into this table is unfinished");
             let [id] = ids.as_slice() else { return Err(unfinished) };
