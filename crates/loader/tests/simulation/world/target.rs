@@ -12,9 +12,10 @@ use sawmill_loader::{
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
+use super::connection::Connection;
 use super::fault::Step;
 use super::mistake::Mistake;
-use super::process::{Connection, Process};
+use super::process::Process;
 use super::remembered::remembered;
 use super::server::{Change, LoadRow, STAGING, TABLE};
 use super::session::SimulatedSession;
