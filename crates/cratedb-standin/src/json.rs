@@ -28,6 +28,11 @@ impl Json {
         serde_json::from_str(text)
     }
 
+    /// Whether it is this text.
+    pub(crate) fn is_text(&self, text: &str) -> bool {
+        matches!(self, Json::Text(own) if own == text)
+    }
+
     /// Converts text that is already known to be one JSON value.
     fn of_value(text: &str) -> serde_json::Result<Json> {
         Ok(match text.as_bytes().first() {

@@ -26,11 +26,13 @@ mod http;
 mod json;
 mod pg;
 mod row_cost;
+mod served;
 mod sql;
 mod stand_in;
 mod store;
 mod types;
 
 pub use fault::{Fault, Faults};
+pub use served::{Request, Served, Work};
 pub use stand_in::StandIn;
 pub use store::Engine;

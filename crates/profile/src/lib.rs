@@ -56,7 +56,7 @@ pub use trace::system::hardware::{Hardware, HardwareCounts};
 pub use trace::system::process::{cpu_time, name_thread, peak_memory};
 pub use trace::system::target::Target;
 pub use trace::threads::{
-    ScopedThread, ThreadFailure, beside, caught, joined, on_threads, spawn, spawn_scoped,
+    ScopedThread, Spawned, ThreadFailure, beside, caught, joined, on_threads, spawn, spawn_scoped,
 };
 pub use trace::turns::{self, scope};
 pub use trace::unit_key::UnitKey;

@@ -17,7 +17,8 @@ use crate::json::Json;
 use crate::store::{Error, error};
 
 use request::{Request, Unread, read};
-use response::{End, answered, refused, write};
+use response::{End, write};
+pub(crate) use response::{answered, refused, results};
 
 /// Serves one connection until it ends.
 pub(crate) fn serve<S: Read + Write>(stream: S, shared: &Shared, node: usize) {
@@ -99,15 +100,16 @@ fn respond(shared: &Shared, node: usize, request: &Request) -> Result<(u16, Stri
 }
 
 /// The body of a request.
-struct Payload {
-    statement: String,
-    arguments: Vec<Json>,
+#[derive(Clone, Debug)]
+pub(crate) struct Payload {
+    pub(crate) statement: String,
+    pub(crate) arguments: Vec<Json>,
     /// The rows of `bulk_args`.
-    rows: Option<Vec<Vec<Json>>>,
+    pub(crate) rows: Option<Vec<Vec<Json>>>,
 }
 
 /// Reads the body as strictly as the real server, which rejects unknown and repeated fields.
-fn payload(body: &[u8]) -> Result<Payload, Error> {
+pub(crate) fn payload(body: &[u8]) -> Result<Payload, Error> {
     let text = String::from_utf8_lossy(body);
     let unreadable = || {
         let what = "Expecting payload with `stmt` string and `args` or `bulk_args` arrays";

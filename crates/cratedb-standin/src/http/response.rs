@@ -15,14 +15,14 @@ pub(super) enum End {
 }
 
 /// The response to a rejected request.
-pub(super) fn refused(error: &Error) -> (u16, String) {
+pub(crate) fn refused(error: &Error) -> (u16, String) {
     // Like the real server, repeats the request's text.
     let body = format!("{{\"error\":{{\"message\":{},\"code\":{}}}}}", quoted(&error.message), error.code);
     (error.status, body)
 }
 
 /// The response to one statement.
-pub(super) fn answered(answer: Result<Answer, Error>) -> (u16, String) {
+pub(crate) fn answered(answer: Result<Answer, Error>) -> (u16, String) {
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => return refused(&error),
@@ -39,7 +39,7 @@ pub(super) fn answered(answer: Result<Answer, Error>) -> (u16, String) {
 }
 
 /// The response to many rows.
-pub(super) fn results(results: &[RowResult]) -> (u16, String) {
+pub(crate) fn results(results: &[RowResult]) -> (u16, String) {
     let mut body = String::from("{\"cols\":[],\"duration\":7.1,\"results\":[");
     for (i, result) in results.iter().enumerate() {
         if i > 0 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Answer, Error, error};
@@ -17,26 +17,27 @@ pub(crate) struct Jobs {
     user: Mutex<Option<String>>,
     hidden: AtomicBool,
     unstoppable: AtomicBool,
+    /// Milliseconds since 1970, if not by the system's clock.
+    clock: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Running {
     statement: String,
     /// Milliseconds since 1970.
-    started: u128,
-    killed: Arc<AtomicBool>,
+    started: u64,
+    killed: bool,
 }
 
 /// A job that is in the list until this is dropped.
 pub(crate) struct Job<'j> {
     jobs: &'j Jobs,
     id: String,
-    killed: Arc<AtomicBool>,
 }
 
 impl Drop for Job<'_> {
     fn drop(&mut self) {
-        self.jobs.lock().remove(&self.id);
+        self.jobs.remove(&self.id);
     }
 }
 
@@ -47,30 +48,49 @@ impl Jobs {
 
     /// Lists a statement that begins.
     pub(crate) fn begin(&self, statement: &str) -> Job<'_> {
+        Job { jobs: self, id: self.list_one(statement) }
+    }
+
+    /// Lists a statement until [`remove`](Self::remove), and returns its ID.
+    pub(crate) fn list_one(&self, statement: &str) -> String {
         let number = self.number.fetch_add(1, Relaxed);
         let id = format!("{:08x}-0000-4000-8000-{number:012x}", std::process::id());
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-        let killed = Arc::new(AtomicBool::new(false));
-        let running = Running { statement: statement.to_owned(), started, killed: Arc::clone(&killed) };
+        let started = match self.clock.load(Relaxed) {
+            0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64),
+            clock => clock,
+        };
+        let running = Running { statement: statement.to_owned(), started, killed: false };
         self.lock().insert(id.clone(), running);
-        Job { jobs: self, id, killed }
+        id
+    }
+
+    pub(crate) fn remove(&self, id: &str) {
+        self.lock().remove(id);
+    }
+
+    pub(crate) fn is_killed(&self, id: &str) -> bool {
+        self.lock().get(id).is_some_and(|running| running.killed)
+    }
+
+    pub(crate) fn set_clock(&self, since_1970: Duration) {
+        self.clock.store(since_1970.as_millis() as u64, Relaxed);
     }
 
     /// Lists a statement for a while; returns whether it was killed in that time.
     pub(crate) fn run_for(&self, statement: &str, time: Duration) -> bool {
         let job = self.begin(statement);
         let end = Instant::now() + time;
-        while Instant::now() < end && !job.killed.load(Relaxed) {
+        while Instant::now() < end && !self.is_killed(&job.id) {
             std::thread::sleep(Duration::from_millis(2));
         }
-        job.killed.load(Relaxed)
+        self.is_killed(&job.id)
     }
 
     /// Ends a job; returns whether it did.
     pub(super) fn kill(&self, id: &str) -> bool {
-        match self.lock().get(id) {
+        match self.lock().get_mut(id) {
             Some(running) if !self.unstoppable.load(Relaxed) => {
-                running.killed.store(true, Relaxed);
+                running.killed = true;
                 true
             }
             _ => false,
@@ -83,7 +103,7 @@ impl Jobs {
     }
 
     pub(super) fn end_all(&self) {
-        self.lock().values().for_each(|running| running.killed.store(true, Relaxed));
+        self.lock().values_mut().for_each(|running| running.killed = true);
     }
 
     pub(super) fn are_hidden(&self) -> bool {

@@ -18,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sql::{Name, Statement, parse};
 
+pub(crate) use bulk::Planned;
 use table::Table;
 
 /// The version whose answers these are.
@@ -73,6 +74,11 @@ impl Engine {
     /// The number of rows in a table, visible or not; `None` if the table does not exist.
     pub fn rows_in(&self, schema: &str, table: &str) -> Option<usize> {
         self.lock().get(&(schema.to_owned(), table.to_owned())).map(Table::len)
+    }
+
+    /// The values of a column as JSON, in rows that are visible or not; `None` if the table or column does not exist.
+    pub fn values(&self, schema: &str, table: &str, column: &str) -> Option<Vec<String>> {
+        self.lock().get(&(schema.to_owned(), table.to_owned()))?.values(column)
     }
 
     /// Names of all tables.

@@ -7,7 +7,7 @@ use super::condition::{holds, names_key};
 use super::{Error, RowResult, error};
 use crate::json::Json;
 use crate::sql::{Column, Condition, CreateTable, Name, OnConflict};
-use crate::types::{Refused, Type, Value, date_trunc, name_quoted, to_text};
+use crate::types::{Refused, Type, Value, date_trunc, name_quoted, to_json, to_text};
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -92,6 +92,13 @@ impl Table {
     /// The number of rows that are not deleted.
     pub(super) fn len(&self) -> usize {
         self.rows.iter().filter(|row| !row.deleted).count()
+    }
+
+    /// The values of a column, as JSON.
+    pub(super) fn values(&self, column: &str) -> Option<Vec<String>> {
+        let at = self.position(column).ok()?;
+        let kept = self.rows.iter().filter(|row| !row.deleted);
+        Some(kept.map(|row| to_json(&row.values[at])).collect())
     }
 
     pub(super) fn position(&self, name: &str) -> Result<usize, Error> {

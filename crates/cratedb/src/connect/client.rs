@@ -13,6 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rustls::ClientConfig;
 use sawmill_loader::backoff;
+use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -77,7 +78,7 @@ impl Cluster {
 
     /// A connection to a node was lost, or could not be made.
     pub(crate) fn connection_lost(&self) {
-        self.outage().lost = Some(Instant::now());
+        self.outage().lost = Some(turns::now());
     }
 
     /// The load has its table: when the server does not know it after a lost connection, it has not recovered
@@ -90,7 +91,8 @@ impl Cluster {
     /// table right now.
     pub(crate) fn passes(&self, refusal: &ServerError) -> bool {
         let outage = self.outage();
-        let restarted = || outage.lost.is_some_and(|lost| lost.elapsed() <= self.patience.max(RECOVERY));
+        let since = |lost| turns::now().saturating_duration_since(lost);
+        let restarted = || outage.lost.is_some_and(|lost| since(lost) <= self.patience.max(RECOVERY));
         // `sys` always exists, so "unknown schema" means a missing privilege.
         let is_lacking = || {
             matches!(refusal.code, 4041 | 4045)
@@ -108,7 +110,7 @@ impl Cluster {
     fn next(&self) -> usize {
         let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let first = self.turn.fetch_add(1, Relaxed);
-        let now = Instant::now();
+        let now = turns::now();
         let order = (0..health.len()).map(|i| (first + i) % health.len());
         let alive = order.clone().find(|i| health[*i].dead_until.is_none_or(|until| until <= now));
         alive.or_else(|| order.min_by_key(|i| health[*i].dead_until)).unwrap_or(0)
@@ -120,7 +122,7 @@ impl Cluster {
             match alive {
                 true => *health = Health::default(),
                 false => {
-                    health.dead_until = Some(Instant::now() + backoff(health.failures + 2));
+                    health.dead_until = Some(turns::now() + backoff(health.failures + 2));
                     health.failures += 1;
                 }
             }
@@ -147,7 +149,7 @@ impl Cluster {
     /// Whether more than one node is worth a try.
     fn others_alive(&self) -> bool {
         let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
+        let now = turns::now();
         health.iter().any(|health| health.dead_until.is_none_or(|until| until <= now))
     }
 

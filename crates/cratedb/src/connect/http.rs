@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use sawmill_pgwire::{KeepAlive, UntrustedLength, append};
+use sawmill_profile::turns::{self, Socket};
 use sawmill_profile::{WaitKind, wait};
 use sawmill_source::{Control, Error, LOOK};
 
@@ -59,6 +60,7 @@ pub(crate) struct HttpConnection {
 enum Stream {
     Plain(TcpStream),
     Tls(Box<ClientConnection>, TcpStream),
+    Simulated(Box<dyn Socket>),
 }
 
 /// Where an answer's body ends.
@@ -79,6 +81,10 @@ impl HttpConnection {
             |error: &dyn std::fmt::Display| TransportError::NotSent(format!("cannot connect: {error}"));
         let _connecting = wait(WaitKind::Network);
         control.check().map_err(TransportError::Cancelled)?;
+        if let Some(connected) = turns::connect(&node.host, node.port) {
+            let stream = Stream::Simulated(connected.map_err(|error| not_sent(&error))?);
+            return Ok(Self { stream, input: Vec::new(), at: 0, body: Vec::new(), open: true });
+        }
         let addresses =
             (node.host.as_str(), node.port).to_socket_addrs().map_err(|error| not_sent(&error))?;
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -115,7 +121,10 @@ impl HttpConnection {
 
     /// Whether the server still keeps the connection open, so that another request can be sent.
     pub(crate) fn is_open(&self) -> bool {
-        let (Stream::Plain(stream) | Stream::Tls(_, stream)) = &self.stream;
+        let stream = match &self.stream {
+            Stream::Plain(stream) | Stream::Tls(_, stream) => stream,
+            Stream::Simulated(socket) => return self.open && socket.is_open(),
+        };
         if !self.open || stream.set_nonblocking(true).is_err() {
             return false;
         }
@@ -344,7 +353,7 @@ fn is_pause(error: &io::Error) -> bool {
 
 fn pause(end: &End<'_>, control: &Control<'_>) -> Result<(), Failure> {
     control.check().map_err(Failure::Cancelled)?;
-    match Instant::now() > end.at.get() {
+    match turns::now() > end.at.get() {
         true => end.go_on().map_err(|why| Failure::Io(io::Error::new(io::ErrorKind::TimedOut, why))),
         false => Ok(()),
     }
@@ -368,7 +377,7 @@ struct End<'a> {
 
 impl<'a> End<'a> {
     fn within(time: Duration) -> Self {
-        Self { at: Cell::new(Instant::now() + time), limit: None, gone: RefCell::default() }
+        Self { at: Cell::new(turns::now() + time), limit: None, gone: RefCell::default() }
     }
 
     fn new(limit: &'a Limit<'a>) -> Self {
@@ -391,7 +400,7 @@ impl<'a> End<'a> {
                 LOOK
             }
         };
-        self.at.set(Instant::now() + more);
+        self.at.set(turns::now() + more);
         Ok(())
     }
 }
@@ -428,9 +437,13 @@ impl Stream {
         let mut end = End::within(timeout);
         let wire = control.phase().wire();
         match self {
-            Self::Plain(socket) => {
+            Self::Plain(_) | Self::Simulated(_) => {
                 while !bytes.is_empty() {
-                    match socket.write(bytes) {
+                    let written = match self {
+                        Self::Simulated(socket) => socket.write(bytes),
+                        Self::Plain(socket) | Self::Tls(_, socket) => socket.write(bytes),
+                    };
+                    match written {
                         Ok(0) => return Err(Failure::Io(io::ErrorKind::WriteZero.into())),
                         Ok(written) => {
                             wire.add_sent(written as u64);
@@ -469,6 +482,7 @@ impl Stream {
         loop {
             let read = match self {
                 Self::Plain(socket) => socket.read(into).inspect(|read| wire.add_received(*read as u64)),
+                Self::Simulated(socket) => socket.read(into),
                 Self::Tls(connection, socket) => match connection.reader().read(into) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         match connection.read_tls(socket) {

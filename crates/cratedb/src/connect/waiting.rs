@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Result};
 
 use crate::connect::client::Cluster;
@@ -32,7 +33,7 @@ impl Outage {
         let began = self.reported.take()?;
         Some(format!(
             "the server answers again after {:.0} s; the load continues",
-            began.elapsed().as_secs_f64()
+            turns::now().saturating_duration_since(began).as_secs_f64()
         ))
     }
 }
@@ -48,7 +49,7 @@ impl Waiting {
     /// Starts without failures. [`pause`](Self::pause) allows at least `retries` new tries, and further ones until
     /// the cluster's patience runs out.
     pub(crate) fn new(retries: u32) -> Self {
-        Self { retries, tries: 0, since: Instant::now() }
+        Self { retries, tries: 0, since: turns::now() }
     }
 
     /// Waits before the next try after a failure that passes.
@@ -57,9 +58,9 @@ impl Waiting {
     /// The failure, once the patience has run out; a raised cancel flag.
     pub(crate) fn pause(&mut self, error: Error, cluster: &Cluster, control: &Control<'_>) -> Result<()> {
         if self.tries == 0 {
-            self.since = Instant::now();
+            self.since = turns::now();
         }
-        let waited = self.since.elapsed();
+        let waited = turns::now().saturating_duration_since(self.since);
         if self.tries >= self.retries && waited >= cluster.patience {
             return Err(error);
         }

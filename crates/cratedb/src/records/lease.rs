@@ -12,10 +12,9 @@ mod table;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sawmill_profile::{Profile, spawn};
+use sawmill_profile::{Profile, Spawned, spawn, turns};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::connect::client::{Client, Cluster};
@@ -60,8 +59,8 @@ pub(crate) fn alive(records: &mut Records<'_>, names: Vec<String>) -> Result<Has
             _ => {}
         }
     }
-    let end = Instant::now() + SIGN;
-    while !doubtful.is_empty() && Instant::now() < end {
+    let end = turns::now() + SIGN;
+    while !doubtful.is_empty() && turns::now() < end {
         records.control().sleep(LOOK)?;
         for at in (0..doubtful.len()).rev() {
             let (name, seen) = &doubtful[at];
@@ -79,7 +78,7 @@ pub(crate) fn alive(records: &mut Records<'_>, names: Vec<String>) -> Result<Has
 /// A lease that is held until it is dropped.
 pub(crate) struct Lease {
     holder: Arc<Holder>,
-    thread: Option<JoinHandle<Result<()>>>,
+    thread: Option<Spawned<(), Error>>,
 }
 
 /// The state that the holder and its thread share.
@@ -126,7 +125,7 @@ impl Lease {
             lost: AtomicBool::new(false),
             over: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
-            shown: Mutex::new(Instant::now()),
+            shown: Mutex::new(turns::now()),
         });
         let beating = Arc::clone(&holder);
         let thread = Some(spawn("lease", move || {
@@ -144,7 +143,7 @@ impl Lease {
         if self.holder.lost.load(Relaxed) {
             return Err(self.holder.followed());
         }
-        match self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+        match self.thread.as_ref().is_some_and(Spawned::is_finished) {
             true => Err(Error::new(Kind::Source, "the thread that holds the lease of this load panicked")
                 .advise("run the same command again to go on, and report the lines about the panic above")),
             false => Ok(()),
@@ -153,7 +152,8 @@ impl Lease {
 
     /// Whether the holder has not shown itself for so long that others may soon take it for gone.
     pub(crate) fn is_late(&self) -> bool {
-        self.holder.shown.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > LATE
+        let shown = *self.holder.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        turns::now().saturating_duration_since(shown) > LATE
     }
 
     /// The same as [`check`](Self::check), asked of the server.
@@ -172,10 +172,10 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.holder.over.store(true, Relaxed);
         let Some(thread) = self.thread.take() else { return };
-        thread.thread().unpark();
-        let end = Instant::now() + GIVE_BACK;
-        while !thread.is_finished() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(1));
+        thread.wake();
+        let end = turns::now() + GIVE_BACK;
+        while !thread.is_finished() && turns::now() < end {
+            turns::sleep(Duration::from_millis(1));
         }
         self.holder.hurry.store(true, Relaxed);
         // A thread that panicked has nothing to say to a load that ends.
@@ -259,11 +259,11 @@ impl Holder {
         let mut client = Client::new(&self.cluster, false);
         let mut beat = 0;
         loop {
-            let end = Instant::now() + BEAT;
-            while Instant::now() < end && !self.over.load(Relaxed) {
-                std::thread::park_timeout(end.saturating_duration_since(Instant::now()));
+            let end = turns::now() + BEAT;
+            while turns::now() < end && !self.over.load(Relaxed) {
+                turns::park(end.saturating_duration_since(turns::now()));
             }
-            let began = Instant::now();
+            let began = turns::now();
             // If the server does not answer now, the next beat asks again.
             if matches!(self.is_ours(&mut client, &control), Ok(false)) {
                 self.lost.store(true, Relaxed);

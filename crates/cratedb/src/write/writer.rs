@@ -47,7 +47,7 @@ use crate::write::there_before::ThereBefore;
 use batch::{Batch, Together};
 pub(crate) use batch::{shown_key, values_of};
 use sawmill_loader::Tally;
-use sawmill_loader::{Arrived, Block, Parcel, Parcels, UnitWriter};
+use sawmill_loader::{Arrived, Block, Parcel, Parcels, UnitWriter, received};
 use sawmill_source::Control;
 use sawmill_source::{Error, Kind, Result};
 use sawmill_source::{SourceFile, Unit, UnitKey};
@@ -308,7 +308,7 @@ impl UnitWriter for CrateWriter {
         let tally = loop {
             let parcel = {
                 let _empty = wait(WaitKind::ChannelEmpty);
-                parcels.blocking_recv()
+                received(parcels)
             };
             match parcel {
                 Some(Parcel::Rows(block)) => {

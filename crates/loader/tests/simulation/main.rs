@@ -1,51 +1,5 @@
 //! Loads in a simulated world: the engine's own code, a target and files in memory, and one seed that decides what
 //! happens when.
 
+mod seeds;
 mod world;
-
-use world::fault::{Coverage, Fault, Step};
-use world::mistake::Mistake;
-use world::run::run;
-
-/// Runs these seeds; the first violation is an error that names its seed.
-fn holds(seeds: impl IntoIterator<Item = u64>) -> Coverage {
-    let mut coverage = Coverage::default();
-    for seed in seeds {
-        let outcome = run(seed, None, false);
-        if let Some(violation) = outcome.violation {
-            panic!("scripts/simulate --seed {seed} --trace shows it: {violation}");
-        }
-        coverage.add(&outcome.coverage);
-    }
-    coverage
-}
-
-#[test]
-fn thousands_of_seeds() {
-    let coverage = holds(0..5_000);
-    for fault in Fault::ALL {
-        assert!(
-            Step::ALL.iter().any(|step| coverage.of(fault, *step) > 0),
-            "{fault:?} never happened\n{coverage}"
-        );
-    }
-}
-
-#[test]
-fn a_seed_is_replayed() {
-    for seed in 0..20 {
-        let (first, second) = (run(seed, None, true), run(seed, None, true));
-        assert!(first.history.len() > 10);
-        assert_eq!(first.history, second.history, "seed {seed}");
-        assert_eq!(first.turns, second.turns, "seed {seed}");
-    }
-}
-
-#[test]
-fn mistakes_are_found() {
-    const SEEDS: u64 = 2_000;
-    let is_found =
-        |mistake: &Mistake| (0..SEEDS).any(|seed| run(seed, Some(*mistake), false).violation.is_some());
-    let found: Vec<Mistake> = Mistake::ALL.into_iter().filter(is_found).collect();
-    assert_eq!(found, Mistake::ALL);
-}

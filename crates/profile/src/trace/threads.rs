@@ -98,10 +98,75 @@ fn panic_for_a_test(thread: &str) {
 pub fn spawn<T: Send + 'static, E: From<ThreadFailure> + Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<JoinHandle<Result<T, E>>, ThreadFailure> {
+) -> Result<Spawned<T, E>, ThreadFailure> {
     let of_panics = name.to_owned();
-    let thread = Builder::new().name(name.to_owned());
-    thread.spawn(move || caught(&of_panics, work)).map_err(|error| ThreadFailure::not_started(&error))
+    let work = move || caught(&of_panics, work);
+    let Some(simulated) = Simulated::announce(name, false) else {
+        let thread = Builder::new().name(name.to_owned()).spawn(work);
+        return thread.map(Spawned::OfSystem).map_err(|error| ThreadFailure::not_started(&error));
+    };
+    let returned = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&returned);
+    let wake = simulated.waker();
+    simulated.start(move || keep(&place, work));
+    Ok(Spawned::Simulated { returned, wake })
+}
+
+/// A thread that [`spawn`] started.
+pub enum Spawned<T, E> {
+    /// A thread of the system.
+    OfSystem(JoinHandle<Result<T, E>>),
+    /// A thread of a simulation.
+    Simulated {
+        /// Its result once it has ended.
+        returned: Returned<Result<T, E>>,
+        /// Ends its sleep.
+        wake: Box<dyn Fn() + Send + Sync>,
+    },
+}
+
+/// The result or panic of a simulated thread once it has ended.
+type Returned<T> = Arc<Mutex<Option<std::thread::Result<T>>>>;
+
+/// Runs the work of a simulated thread, and keeps its result.
+fn keep<T>(place: &Mutex<Option<std::thread::Result<T>>>, work: impl FnOnce() -> T) {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+}
+
+impl<T, E: From<ThreadFailure>> Spawned<T, E> {
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Self::OfSystem(thread) => thread.is_finished(),
+            Self::Simulated { returned, .. } => {
+                returned.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+            }
+        }
+    }
+
+    /// Ends its [`park`](turns::park).
+    pub fn wake(&self) {
+        match self {
+            Self::OfSystem(thread) => thread.thread().unpark(),
+            Self::Simulated { wake, .. } => wake(),
+        }
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The error of its work, or its panic.
+    pub fn join(self) -> Result<T, E> {
+        let returned = match self {
+            Self::OfSystem(thread) => thread.join(),
+            Self::Simulated { returned, .. } => {
+                let ended = || returned.lock().unwrap_or_else(PoisonError::into_inner).take();
+                turns::wait_for(ended, || -> std::thread::Result<_> { Err(Box::new("it did not end")) })
+            }
+        };
+        returned.unwrap_or_else(|panic| Err(ThreadFailure::panicked("at its end", panic.as_ref()).into()))
+    }
 }
 
 /// A thread of a scope, which [`joined`] waits for.
@@ -114,7 +179,7 @@ enum Kind<'scope, T> {
     /// A thread of a simulation, with its result or panic once it has ended.
     Simulated {
         name: String,
-        returned: Arc<Mutex<Option<std::thread::Result<T>>>>,
+        returned: Returned<T>,
     },
 }
 
@@ -154,17 +219,14 @@ fn start<'scope, T: Send + 'scope>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedThread<'scope, T>, ThreadFailure> {
-    let Some(simulated) = Simulated::announce(name) else {
+    let Some(simulated) = Simulated::announce(name, true) else {
         let thread = Builder::new().name(name.to_owned()).spawn_scoped(scope, work);
         let thread = thread.map_err(|error| ThreadFailure::not_started(&error))?;
         return Ok(ScopedThread(Kind::OfSystem(thread)));
     };
     let returned = Arc::new(Mutex::new(None));
     let place = Arc::clone(&returned);
-    simulated.start(move || {
-        let done = catch_unwind(AssertUnwindSafe(work));
-        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
-    });
+    simulated.start(move || keep(&place, work));
     Ok(ScopedThread(Kind::Simulated { name: name.to_owned(), returned }))
 }
 
@@ -354,7 +416,7 @@ mod tests {
             thread.and_then(joined)
         });
         assert_eq!(failed.unwrap_err().what(), "the thread alone panicked: early");
-        let failed = spawn("free", || -> io::Result<()> { panic!("late") }).unwrap().join().unwrap();
+        let failed = spawn("free", || -> io::Result<()> { panic!("late") }).unwrap().join();
         assert!(failed.unwrap_err().to_string().starts_with("the thread free panicked: late"));
     }
 }

@@ -1,5 +1,5 @@
-//! The services of the operating system that threads of a job use: start, waits, sleep and the clock. A simulation
-//! replaces them through [`Turns`].
+//! The services of the operating system that threads of a job use: start, waits, sleep, clocks, connections and the
+//! identity of their process. A simulation replaces them through [`Turns`].
 //!
 //! A simulation runs the real code, one thread at a time; it may run all of them as coroutines on one thread of the
 //! system. At each point where a thread would wait or sleep it gives up its turn, and the simulation chooses the next
@@ -11,10 +11,11 @@
 //! of the tests of `sawmill-loader`.
 
 use std::cell::RefCell;
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Scope;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Why a thread gives up its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +42,44 @@ pub trait Turns: Send + Sync {
     /// Gives up the turn, and returns with the next one.
     fn pause(&self, pause: Pause);
 
-    /// Returns when that much time has passed.
+    /// Returns when that much time has passed, or when the thread is woken.
     fn sleep(&self, time: Duration);
+
+    /// Ends the sleep of a thread.
+    fn wake(&self, thread: u64);
 
     /// The time.
     fn now(&self) -> Instant;
+
+    /// The time of the wall clock, which may jump.
+    fn wall_clock(&self) -> SystemTime;
+
+    /// The process of the calling thread.
+    fn process(&self) -> Process;
+
+    /// Whether a process of the calling thread's machine runs.
+    fn is_running(&self, process: u32) -> bool;
+
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// No server answers there.
+    fn connect(&self, host: &str, port: u16) -> io::Result<Box<dyn Socket>>;
+}
+
+/// A process of a simulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The name of its machine.
+    pub machine: String,
+    /// Its number, which no other process of the simulation has.
+    pub number: u32,
+}
+
+/// A connection of a simulation. A read that has to wait ends with [`io::ErrorKind::WouldBlock`] after a while.
+pub trait Socket: Read + Write + Send {
+    /// Whether the server still keeps the connection open.
+    fn is_open(&self) -> bool;
 }
 
 /// What a thread of a simulation knows.
@@ -132,6 +166,34 @@ pub fn now() -> Instant {
     turns().map_or_else(Instant::now, |turns| turns.now())
 }
 
+/// The time of the wall clock.
+pub fn wall_clock() -> SystemTime {
+    turns().map_or_else(SystemTime::now, |turns| turns.wall_clock())
+}
+
+/// Sleeps until the time has passed, or until [`Spawned::wake`](crate::Spawned::wake).
+pub fn park(time: Duration) {
+    match turns() {
+        Some(turns) => leave(turns.as_ref(), |turns| turns.sleep(time)),
+        None => std::thread::park_timeout(time),
+    }
+}
+
+/// The process of the calling thread in a simulation.
+pub fn process() -> Option<Process> {
+    turns().map(|turns| turns.process())
+}
+
+/// Whether a process of this machine runs in the simulation.
+pub fn is_running(process: u32) -> bool {
+    turns().is_some_and(|turns| turns.is_running(process))
+}
+
+/// A connection to a server of the simulation; `None` outside one.
+pub fn connect(host: &str, port: u16) -> Option<io::Result<Box<dyn Socket>>> {
+    turns().map(|turns| turns.connect(host, port))
+}
+
 /// A scope of threads, as [`std::thread::scope`].
 pub fn scope<'env, T>(work: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
     std::thread::scope(|scope| {
@@ -176,16 +238,23 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// Announces a thread of this name if the calling thread is part of a simulation.
-    pub(crate) fn announce(name: &str) -> Option<Self> {
+    /// Announces a thread of this name if the calling thread is part of a simulation. The innermost scope waits for
+    /// it if it `is_scoped`.
+    pub(crate) fn announce(name: &str, is_scoped: bool) -> Option<Self> {
         SEAT.with_borrow(|seat| {
             let Seat { turns, scopes } = seat.as_ref()?;
-            let running = scopes.last().cloned();
+            let running = scopes.last().filter(|_| is_scoped).cloned();
             if let Some(running) = &running {
                 running.fetch_add(1, SeqCst);
             }
             Some(Self { thread: turns.announce(name), turns: Arc::clone(turns), running })
         })
+    }
+
+    /// What ends a sleep of the thread.
+    pub(crate) fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
+        let (turns, thread) = (Arc::clone(&self.turns), self.thread);
+        Box::new(move || turns.wake(thread))
     }
 
     /// Starts the thread. The scope waits until `work` has dropped all that it borrows.

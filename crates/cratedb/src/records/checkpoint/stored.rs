@@ -1,9 +1,10 @@
 //! Values as the records hold them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use arrow_schema::TimeUnit;
 use sawmill_loader::{RecordedFiles, Tally};
+use sawmill_profile::turns;
 use sawmill_source::{Error, Kind, Result};
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ pub(super) fn now() -> String {
 
 /// The moment that is so long past.
 pub(crate) fn ago(duration: Duration) -> String {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_1970 = turns::wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
     let since_1970 = since_1970.saturating_sub(duration).as_millis();
     let mut text = Vec::new();
     crate::encode::json::write_stamp(since_1970 as i64, TimeUnit::Millisecond, true, &mut text);

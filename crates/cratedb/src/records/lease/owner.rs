@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use sawmill_profile::turns::{self, Process};
 use serde::{Deserialize, Serialize};
 
 /// A load of a process. Two owners are never equal: boot, process number and start time identify the process, and
@@ -29,8 +30,8 @@ impl Owner {
         let load = NEXT.fetch_add(1, Relaxed);
         let mut loads = LOADS.lock().unwrap_or_else(PoisonError::into_inner);
         loads.get_or_insert_default().insert(load);
-        let process = std::process::id();
-        Self { load, started: state_of(process).map(|(_, started)| started).unwrap_or_default(), ..machine() }
+        let here = machine();
+        Self { load, started: state_of(here.process).map(|(_, started)| started).unwrap_or_default(), ..here }
     }
 
     /// This load of this process is over.
@@ -56,7 +57,7 @@ impl Owner {
             // nothing any more.
             Some((state, started)) if started == self.started && !matches!(state, 'Z' | 'X') => {
                 let loads = LOADS.lock().unwrap_or_else(PoisonError::into_inner);
-                self.process == std::process::id()
+                self.process == machine().process
                     && !loads.as_ref().is_some_and(|loads| loads.contains(&self.load))
             }
             _ => true,
@@ -73,6 +74,17 @@ impl std::fmt::Display for Owner {
 
 /// This process on this machine, as far as the system tells it; empty where it does not.
 fn machine() -> Owner {
+    if let Some(Process { machine, number }) = turns::process() {
+        let (host, boot) = (machine.clone(), machine);
+        return Owner {
+            host,
+            boot,
+            namespace: String::new(),
+            process: number,
+            started: String::new(),
+            load: 0,
+        };
+    }
     let read =
         |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/pid").map(|link| link.display().to_string());
@@ -89,6 +101,9 @@ fn machine() -> Owner {
 /// State and start of a process, from `/proc/PID/stat` (proc_pid_stat(5)): the 3rd and the 22nd field. Counted
 /// after the name, because the name may contain anything.
 fn state_of(process: u32) -> Option<(char, String)> {
+    if turns::process().is_some() {
+        return turns::is_running(process).then(|| ('R', String::new()));
+    }
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split(' ');

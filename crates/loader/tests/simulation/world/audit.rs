@@ -1,7 +1,7 @@
 //! Knows which rows the table must have, and looks at each state of the server.
 
 use super::server::{Data, TABLE};
-use super::source::FileState;
+use super::source::{FileState, named};
 use sawmill_loader::Mode;
 
 /// The events that promises depend on.
@@ -31,6 +31,13 @@ impl Audit {
             verified: Vec::new(),
             violation: None,
         }
+    }
+
+    /// Another loader starts; returns its number.
+    pub fn enter(&mut self) -> usize {
+        self.opened.push(Vec::new());
+        self.verified.push(None);
+        self.opened.len() - 1
     }
 
     pub fn violated(&mut self, what: String) {
@@ -89,14 +96,4 @@ impl Audit {
             self.violated(format!("{when} the table holds {}, not {}", named(&rows), named(&expected)));
         }
     }
-}
-
-/// Rows as people read them: file, content, row group and number.
-pub fn named(rows: &Option<Vec<u64>>) -> String {
-    let Some(rows) = rows else { return "no table".to_owned() };
-    let name = |row: &u64| {
-        let part = |shift: u32| (row >> shift) & 0xff;
-        format!("{}v{}g{}r{}", part(32), part(24), part(16), part(0))
-    };
-    format!("{} rows [{}]", rows.len(), rows.iter().map(name).collect::<Vec<_>>().join(" "))
 }

@@ -1,6 +1,8 @@
 //! A world of one seed: files, a server, loaders, and faults.
 
 pub mod audit;
+pub mod connection;
+pub mod coverage;
 pub mod draw;
 pub mod fault;
 pub mod fibers;
@@ -8,6 +10,7 @@ pub mod mistake;
 pub mod process;
 pub mod remembered;
 pub mod run;
+#[allow(dead_code, reason = "these loaders need no machines and no sockets")]
 pub mod scheduler;
 pub mod server;
 pub mod session;
@@ -24,13 +27,20 @@ use sawmill_loader::Mode;
 use sawmill_profile::turns;
 use sawmill_source::{Error, Result};
 
+use connection::Fate;
+use coverage::Coverage;
 use draw::Draw;
-use fault::{Coverage, Fault, Step};
+use fault::{Fault, Step};
 use mistake::Mistake;
-use process::{Fate, Process};
+use process::Process;
 use scheduler::Scheduler;
 use server::{Change, STAGING, Server, TABLE};
 use source::FileState;
+
+/// The simulation's name on the command line.
+pub const PROTOCOL: &str = "postgres";
+/// Seeds that the tests run.
+pub const SEEDS: u64 = 5_000;
 
 /// The setting of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

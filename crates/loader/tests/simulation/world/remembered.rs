@@ -8,8 +8,8 @@ use sawmill_loader::{
 };
 use sawmill_source::{Control, Result, Source, UnitKey};
 
+use super::connection::Connection;
 use super::fault::Step;
-use super::process::Connection;
 use super::server::{Change, TABLE};
 use super::target::{FoundTable, SimulatedTarget, find, presence, units};
 use super::writer::{Encoder, sum_of};

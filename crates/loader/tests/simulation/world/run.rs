@@ -9,14 +9,15 @@ use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, load};
 use sawmill_profile::{Profile, caught, joined, scope, spawn_scoped, turns};
 use sawmill_source::{Control, Error, Result};
 
-use super::audit::{Audit, named};
+use super::audit::Audit;
+use super::coverage::Coverage;
 use super::draw::Draw;
-use super::fault::{Coverage, Fault};
+use super::fault::Fault;
 use super::mistake::Mistake;
 use super::process::Process;
 use super::scheduler::Scheduler;
 use super::server::{Change, STAGING, Server, TABLE};
-use super::source::{FileState, SimulatedSource};
+use super::source::{FileState, SimulatedSource, named};
 use super::target::SimulatedTarget;
 use super::writer::sum_of;
 use super::{MODES, Setting, State, World};

@@ -2,12 +2,13 @@
 //!
 //! Time passes when all threads wait or sleep, and a little with each turn.
 
+use std::io;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime};
 
-use sawmill_profile::turns::{Pause, Turns};
+use sawmill_profile::turns::{Pause, Process, Socket, Turns};
 
 use super::draw::Draw;
 use super::fibers;
@@ -16,13 +17,28 @@ use super::fibers;
 const MAX_TURNS: u64 = 100_000;
 const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
 
-/// The threads and the clock of one run.
+/// The wall clock when a run begins, in seconds since 1970.
+const BEGIN: u64 = 1_800_000_000;
+
+/// The machines and the network around the threads.
+pub trait Site: Send + Sync {
+    /// The machine on which a process runs.
+    fn machine(&self, process: u32) -> String;
+    fn is_running(&self, machine: &str, process: u32) -> bool;
+    /// Connects a process to the server.
+    fn connect(&self, process: u32) -> io::Result<Box<dyn Socket>>;
+}
+
+/// The threads and the clocks of one run.
 pub struct Scheduler {
     inner: Mutex<Inner>,
     /// The run has failed: all threads unwind.
     over: AtomicBool,
     base: Instant,
     nanos: AtomicU64,
+    /// Seconds by which the wall clock has jumped.
+    jumped: AtomicI64,
+    site: OnceLock<Weak<dyn Site>>,
 }
 
 struct Inner {
@@ -41,14 +57,16 @@ struct Inner {
 
 struct Slot {
     name: String,
+    /// The number of its process.
+    process: u32,
     state: State,
     /// It unwinds, because the run is over.
     unwinds: bool,
 }
 
 impl Slot {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), state: State::Ready, unwinds: false }
+    fn new(name: &str, process: u32) -> Self {
+        Self { name: name.to_owned(), process, state: State::Ready, unwinds: false }
     }
 }
 
@@ -70,7 +88,7 @@ impl Scheduler {
         let stays = draw.of(&[0, 0, 2, 4, 6, 7]);
         fibers::clear();
         let inner = Inner {
-            threads: vec![Slot::new("main")],
+            threads: vec![Slot::new("main", 0)],
             turn: Some(0),
             draw,
             stays,
@@ -84,7 +102,38 @@ impl Scheduler {
             over: AtomicBool::new(false),
             base: Instant::now(),
             nanos: AtomicU64::new(0),
+            jumped: AtomicI64::new(0),
+            site: OnceLock::new(),
         }
+    }
+
+    /// Puts the threads where these machines and this network are.
+    pub fn settle(&self, site: Weak<dyn Site>) {
+        drop(self.site.set(site));
+    }
+
+    /// From now on the calling thread, and those that it starts, are of this process.
+    pub fn enter(&self, process: u32) {
+        self.inner().threads[fibers::current()].process = process;
+    }
+
+    /// Lets the wall clock jump by so many seconds.
+    pub fn jump(&self, seconds: i64) {
+        self.jumped.fetch_add(seconds, SeqCst);
+    }
+
+    /// The wall clock of the machines: time since 1970.
+    pub fn since_1970(&self) -> Duration {
+        let began = BEGIN.saturating_add_signed(self.jumped.load(SeqCst));
+        Duration::from_secs(began) + self.elapsed()
+    }
+
+    fn own_process(&self) -> u32 {
+        self.inner().threads[fibers::current()].process
+    }
+
+    fn ask<T>(&self, site: impl FnOnce(&dyn Site) -> T) -> Option<T> {
+        self.site.get().and_then(Weak::upgrade).map(|known| site(known.as_ref()))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -222,7 +271,8 @@ impl Turns for Scheduler {
     fn announce(&self, name: &str) -> u64 {
         let mut inner = self.inner();
         inner.changes += 1;
-        inner.threads.push(Slot::new(name));
+        let process = inner.threads[fibers::current()].process;
+        inner.threads.push(Slot::new(name, process));
         inner.threads.len() as u64 - 1
     }
 
@@ -258,14 +308,47 @@ impl Turns for Scheduler {
     }
 
     fn sleep(&self, time: Duration) {
-        if !self.over.load(SeqCst) {
-            let until = self.nanos.load(SeqCst) + time.as_nanos() as u64;
-            self.give_up(|inner| inner.changed(State::Asleep(until)));
+        match self.over.load(SeqCst) {
+            // Loops that wait for a time end as well.
+            true => self.advance(time),
+            false => {
+                let until = self.nanos.load(SeqCst) + time.as_nanos() as u64;
+                self.give_up(|inner| inner.changed(State::Asleep(until)));
+            }
         }
         self.unwind_if_over();
     }
 
+    fn wake(&self, thread: u64) {
+        let mut inner = self.inner();
+        if let Some(slot) = inner.threads.get_mut(thread as usize)
+            && matches!(slot.state, State::Asleep(_))
+        {
+            slot.state = State::Ready;
+        }
+    }
+
     fn now(&self) -> Instant {
         self.base + self.elapsed()
+    }
+
+    fn wall_clock(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + self.since_1970()
+    }
+
+    fn process(&self) -> Process {
+        let number = self.own_process();
+        Process { machine: self.ask(|site| site.machine(number)).unwrap_or_default(), number }
+    }
+
+    fn is_running(&self, process: u32) -> bool {
+        let machine = Turns::process(self).machine;
+        self.ask(|site| site.is_running(&machine, process)).unwrap_or(false)
+    }
+
+    fn connect(&self, _host: &str, _port: u16) -> io::Result<Box<dyn Socket>> {
+        let number = self.own_process();
+        let unreachable = || Err(io::Error::from(io::ErrorKind::ConnectionRefused));
+        self.ask(|site| site.connect(number)).unwrap_or_else(unreachable)
     }
 }

@@ -11,9 +11,9 @@ use sawmill_loader::{
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, UnitKey};
 
+use super::connection::Connection;
 use super::fault::Step;
 use super::mistake::Mistake;
-use super::process::Connection;
 use super::server::{Change, LoadRow, STAGING, TABLE};
 use super::target::{SimulatedTarget, find, find_record, units};
 use super::writer::{Encoder, Writer, sum_of};

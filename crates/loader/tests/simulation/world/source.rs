@@ -59,6 +59,16 @@ impl FileState {
     }
 }
 
+/// Rows as people read them: file, content, row group and number.
+pub fn named(rows: &Option<Vec<u64>>) -> String {
+    let Some(rows) = rows else { return "no table".to_owned() };
+    let name = |row: &u64| {
+        let part = |shift: u32| (row >> shift) & 0xff;
+        format!("{}v{}g{}r{}", part(32), part(24), part(16), part(0))
+    };
+    format!("{} rows [{}]", rows.len(), rows.iter().map(name).collect::<Vec<_>>().join(" "))
+}
+
 /// The files as a loader opened them.
 pub struct SimulatedSource {
     process: Arc<Process>,

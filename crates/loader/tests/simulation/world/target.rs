@@ -12,9 +12,10 @@ use sawmill_loader::{
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
+use super::connection::Connection;
 use super::fault::Step;
 use super::mistake::Mistake;
-use super::process::{Connection, Process};
+use super::process::Process;
 use super::remembered::remembered;
 use super::server::{Change, LoadRow, STAGING, TABLE};
 use super::session::SimulatedSession;
@@ -218,7 +219,7 @@ impl Preparing<'_> {
         self.connection.request(Step::MakeRoom, |server, connection| {
             let data = &server.data;
             let of_table =
-                data.loads.iter().filter(|(_, row)| row.record.oid == gathered.oid && !row.record.complete);
+                data.loads.iter().filter(|(_, row)| row.record.table_oid == gathered.oid && !row.record.complete);
             let ids: Vec<String> = of_table.map(|(id, _)| id.clone()).collect();
             let unfinished = Error::new(Kind::Exists, "another load into this table is unfinished");
             let [id] = ids.as_slice() else { return Err(unfinished) };

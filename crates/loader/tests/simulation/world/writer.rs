@@ -7,9 +7,9 @@ use bytes::Bytes;
 use sawmill_loader::{Arrived, BatchEncoder, Block, Parcel, Parcels, Refusal, Tally, UnitWriter, received};
 use sawmill_source::{Control, Error, Kind, Result, Unit, UnitKey};
 
+use super::connection::Connection;
 use super::fault::Step;
 use super::mistake::Mistake;
-use super::process::Connection;
 use super::server::Change;
 use super::session::SimulatedSession;
 

@@ -2,10 +2,9 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, bounded};
-use sawmill_profile::spawn;
+use sawmill_profile::{Spawned, spawn};
 use sawmill_store::ObjectReader;
 
 /// Bytes of a request.
@@ -17,7 +16,7 @@ const AHEAD: usize = 2;
 pub(super) struct ObjectStream {
     pieces: Receiver<Vec<u8>>,
     /// Knows at the end of the pieces why no more follow.
-    thread: Option<JoinHandle<io::Result<()>>>,
+    thread: Option<Spawned<(), io::Error>>,
     piece: Vec<u8>,
     at: usize,
 }
@@ -53,9 +52,7 @@ impl Read for ObjectStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
             let Ok(piece) = self.pieces.recv() else {
-                // A panic would also be a result.
-                let ended = self.thread.take().and_then(|thread| thread.join().ok());
-                return ended.unwrap_or(Ok(())).map(|()| 0);
+                return self.thread.take().map_or(Ok(()), Spawned::join).map(|()| 0);
             };
             (self.piece, self.at) = (piece, 0);
         }
