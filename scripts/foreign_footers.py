@@ -125,6 +125,17 @@ def by_pyarrow(directory):
     mixed("pyarrow_mixed_1x10", 1, 10)
     mixed("pyarrow_mixed_2x30", 2, 30)
     mixed("pyarrow_mixed_5x50", 5, 50)
+    # Between small and large: few row groups, or few columns.
+    mixed("pyarrow_mixed_4x20", 4, 20)
+    mixed("pyarrow_mixed_10x60", 10, 60)
+    mixed("pyarrow_mixed_75x8", 75, 8)
+    mixed("pyarrow_mixed_100x13", 100, 13)
+    mixed("pyarrow_mixed_18x100", 18, 100)
+    mixed("pyarrow_mixed_1x1800", 1, 1800)
+    mixed("pyarrow_pages_600x20", 600, 20, page_index=True)
+    uniform("pyarrow_uniform_1x1800", 1, 1800)
+    nested("pyarrow_nested_8x60", 8, 60, True)
+    nested("pyarrow_nested_72x25", 72, 25, True)
     mixed("pyarrow_one_codec_500x100", 500, 100, codecs=["zstd"])
     mixed("pyarrow_mixed_codecs_500x400", 500, 400)
     mixed("pyarrow_mixed_codecs_5000x40", 5000, 40)
@@ -158,6 +169,9 @@ def by_duckdb(directory):
     columns = lambda count: ", ".join(f"{kinds[c % 7].format(n=c + 2)} as column_{c:03}" for c in range(count))
     copy("duckdb_40x300", f"select {columns(300)} from range(81920) t(i)", 2048)
     copy("duckdb_1x20", f"select {columns(20)} from range(5000) t(i)", 100_000)
+    copy("duckdb_5x20", f"select {columns(20)} from range(10240) t(i)", 2048)
+    copy("duckdb_6x100", f"select {columns(100)} from range(12288) t(i)", 2048)
+    copy("duckdb_30x19", f"select {columns(19)} from range(61440) t(i)", 2048, "zstd")
     copy("duckdb_3x19", f"select {columns(19)} from range(6144) t(i)", 2048, "zstd")
 
 
@@ -178,6 +192,9 @@ def by_polars(directory):
         frame.write_parquet(directory / f"{name}.parquet", row_group_size=row_group, statistics="full")
 
     write("polars_50x400", 400, 2_000, 40)
+    write("polars_100x13", 13, 4_000, 40)
+    write("polars_3x300", 300, 120, 40)
+    write("polars_5x20", 20, 200, 40)
     write("polars_1x20", 20, 500, 1_000)
 
 

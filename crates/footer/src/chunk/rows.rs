@@ -7,6 +7,7 @@
 //! each; a chunk that needs more is stored whole in a side table.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
@@ -54,8 +55,17 @@ pub(crate) struct Traits {
     pub flags: u16,
 }
 
-#[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
 impl Traits {
+    /// A number below [`RECENT`].
+    #[inline]
+    fn hash(self) -> usize {
+        let Self { physical_type, codec, encodings, flags } = self;
+        let word = u64::from(encodings.bits()) << 16 ^ u64::from(flags) << 8;
+        let word = word ^ (physical_type as u64) ^ (codec as u64) << 4;
+        (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59) as usize
+    }
+
+    #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
     fn is_readable(&self) -> bool {
         self.flags & (NO_METADATA | ENCRYPTED) == 0
             && PhysicalType::from_number(self.physical_type).is_known()
@@ -125,38 +135,46 @@ pub(crate) fn relocate(row: &mut Packed, places: &[u16]) {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TraitTable {
     list: Vec<Traits>,
-    /// Indices of all traits in the list, once there are too many for a linear search.
+    /// Indices of all traits in the list.
     places: HashMap<Traits, u16, BuildHasherDefault<WordHasher>>,
+    /// Which of them were last asked for, by a hash: most chunks have some of few.
+    recent: [u16; RECENT],
 }
 
 /// How many traits to reserve room for at first: to grow twice took a twentieth of the time of a small footer.
 const USUAL_TRAITS: usize = 16;
 
-/// The number of traits up to which a linear search beats hashing.
-const LOOKED_THROUGH: usize = 24;
+/// How many recent traits to remember.
+const RECENT: usize = 32;
 
 impl TraitTable {
     /// The index of `traits`; `None` if the table is full.
+    #[inline]
     pub fn place(&mut self, traits: Traits) -> Option<u16> {
-        let known = match self.list.len() {
-            ..=LOOKED_THROUGH => self.list.iter().position(|&known| known == traits).map(|at| at as u16),
-            _ => self.places.get(&traits).copied(),
-        };
-        if known.is_some() {
-            return known;
+        let recent = traits.hash();
+        let place = self.recent[recent];
+        if self.list.get(usize::from(place)) == Some(&traits) {
+            return Some(place);
         }
-        let place = u16::try_from(self.list.len()).ok()?;
+        let place = self.find(traits)?;
+        self.recent[recent] = place;
+        Some(place)
+    }
+
+    #[inline(never)]
+    fn find(&mut self, traits: Traits) -> Option<u16> {
         if self.list.is_empty() {
             self.list.reserve(USUAL_TRAITS);
         }
-        self.list.push(traits);
-        match self.list.len() {
-            ..=LOOKED_THROUGH => {}
-            // Up to this many were found by linear search.
-            len if len == LOOKED_THROUGH + 1 => self.places.extend(self.list.iter().copied().zip(0..)),
-            _ => drop(self.places.insert(traits, place)),
+        let next = u16::try_from(self.list.len());
+        match self.places.entry(traits) {
+            Entry::Occupied(known) => Some(*known.get()),
+            Entry::Vacant(new) => {
+                let next = next.ok()?;
+                self.list.push(traits);
+                Some(*new.insert(next))
+            }
         }
-        Some(place)
     }
 
     pub fn get(&self, place: u16) -> Option<&Traits> {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::chunk::rows::{Chunk, Packed};
 use crate::decode::scan::{RowGroupFields, RowGroupWalk};
+use crate::decode::usual;
 use crate::error::{Fault, FaultKind};
 use crate::matching::boundary::Opening;
 use crate::matching::engine::{Engine, Lane, Learning, SKIPPED};
@@ -28,8 +29,16 @@ pub(crate) fn lanes_for(left: usize) -> usize {
 /// The size of the smallest column chunk: an encrypted one without metadata.
 const MIN_CHUNK_SIZE: usize = 5;
 
-/// The number of chunks below which walking them is faster than learning their shapes.
+/// The number of chunks below which walking them is faster than learning their shapes, if neighbours are alike.
 const WORTH_SHAPES: usize = 400;
+
+/// The number of row groups and of chunks below which it is, if neighbours differ: with 1,800 columns of nine types in
+/// one row group the walk takes half the time.
+const WORTH_GROUPS: usize = 16;
+const WORTH_CHUNKS: usize = 600;
+
+/// How many of the first chunks to compare with their neighbours.
+const COMPARED: usize = 8;
 
 /// How many bytes before its expected start to search first for a row group.
 const NEAR: usize = 128;
@@ -107,10 +116,13 @@ pub(crate) fn decode<K: Kernel>(
         }
         None => None,
     };
-    let few = !wanted.carries && in_file.saturating_mul(wanted.columns) < WORTH_SHAPES;
+    let chunks = in_file.saturating_mul(wanted.columns);
+    let worth = wanted.carries
+        || in_file >= WORTH_GROUPS && chunks >= WORTH_CHUNKS
+        || chunks >= WORTH_SHAPES && neighbours_are_alike(cursor, wanted.columns);
     let mut engine = match engine {
         Some(engine) => engine,
-        None => Box::new(Engine::new(start, wanted.columns, wanted.learning, few)?),
+        None => Box::new(Engine::new(start, wanted.columns, wanted.learning, worth)?),
     };
     engine.tally.listed += in_file.saturating_mul(wanted.columns) as u64;
     let mut walk = ListWalk {
@@ -138,6 +150,21 @@ pub(crate) fn decode<K: Kernel>(
     let mut wide = std::mem::take(&mut engine.wide);
     wide.sort_unstable_by_key(|(row, _)| *row);
     Ok(Groups { fields, rows, engine, wide, in_file, finished })
+}
+
+/// Whether most of the first chunks of the row group at the cursor are of their neighbours' kind.
+fn neighbours_are_alike(cursor: &Cursor<'_>, columns: usize) -> bool {
+    let mut cursor = *cursor;
+    if !matches!(RowGroupWalk::new(&cursor).until_columns(&mut cursor, columns), Ok(true)) {
+        return false;
+    }
+    let (mut last, mut alike) = (None, 0);
+    for _ in 0..COMPARED.min(columns) {
+        let Some(found) = usual::column_chunk(cursor.bytes, cursor.at) else { return false };
+        alike += usize::from(last == Some(found.kind));
+        (last, cursor.at) = (Some(found.kind), found.end);
+    }
+    alike >= COMPARED / 2
 }
 
 /// The walk over the list.
@@ -223,7 +250,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         self.size = cursor.at - start;
         // Useless if no row group follows.
         if self.opening.is_none() && self.in_file > 1 {
-            self.opening = Opening::new(self.bytes, start, first_chunk);
+            self.opening = Opening::new(self.bytes, start, first_chunk, self.columns);
         }
         if let Some(fields) = fields {
             let (index, first_chunk) = (index as u32, first_chunk as u32);
@@ -263,7 +290,7 @@ impl<K: Kernel> ListWalk<'_, K> {
     pub fn look(&mut self, start: usize, left: usize) {
         let mut cursor = Cursor::new(self.bytes, start);
         if matches!(RowGroupWalk::new(&cursor).until_columns(&mut cursor, self.columns), Ok(true)) {
-            self.opening = Opening::new(self.bytes, start, cursor.at);
+            self.opening = Opening::new(self.bytes, start, cursor.at, self.columns);
             self.size = (self.bytes.len() - start) / left.max(1);
         }
     }

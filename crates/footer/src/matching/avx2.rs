@@ -12,9 +12,9 @@ use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
 use crate::chunk::rows::Packed;
-use crate::matching::kernel::{Kernel, PREFETCH, Stopped, Task, Values};
+use crate::matching::kernel::{Kernel, PREFETCH, Task, Values};
 use crate::matching::portable::{self, TOP_BITS, word};
-use crate::matching::shape::{Mark, SegmentTokens, Shape, WINDOW};
+use crate::matching::shape::{Constants, DecodedVarint, Mark, Segment, Shape, WINDOW};
 use crate::memory::pages::prefetch;
 
 /// The bytes that must exist from a segment's start: its window and one word after it.
@@ -22,6 +22,29 @@ const REACH: usize = WINDOW + 16;
 
 /// The offset of a lane that does not match: past the end of any bytes.
 const NOWHERE: usize = usize::MAX;
+
+/// A segment with the tokens to compare and decode.
+#[derive(Clone, Copy)]
+struct SegmentTokens<'a> {
+    segment: &'a Segment,
+    constants: &'a [Constants],
+    decoded: &'a [DecodedVarint],
+}
+
+impl Shape {
+    /// The segments in order, with the tokens to compare and decode in each.
+    #[inline(always)]
+    fn with_tokens(&self) -> impl Iterator<Item = SegmentTokens<'_>> {
+        let (mut constants, mut decoded) = (self.constants.as_slice(), self.decoded.as_slice());
+        self.segments.iter().map(move |segment| {
+            let (here, rest) = constants.split_at_checked(segment.constants as usize).unwrap_or_default();
+            constants = rest;
+            let (varints, rest) = decoded.split_at_checked(segment.decoded as usize).unwrap_or_default();
+            decoded = rest;
+            SegmentTokens { segment, constants: here, decoded: varints }
+        })
+    }
+}
 
 /// Exists only where the processor has the features: see [`Avx2::detect`].
 #[derive(Debug, Clone, Copy)]
@@ -168,7 +191,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
     values: &mut [Values; LANES],
 ) -> [usize; LANES] {
     let mut lanes = Progress { at: starts, stopped: 0 };
-    for (index, part) in shape.with_tokens().enumerate() {
+    for part in shape.with_tokens() {
         let ends = match windows(bytes, lanes.at) {
             None => None,
             // SAFETY: the caller ensures the features.
@@ -178,7 +201,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
             Some(ends) => lanes.at = ends,
             None => {
                 // SAFETY: the caller ensures the features.
-                lanes = unsafe { apart::<VALUES, LANES>(bytes, lanes, part, index, values) };
+                lanes = unsafe { apart::<VALUES, LANES>(bytes, lanes, part, values) };
                 if lanes.stopped == (1 << LANES) - 1 {
                     break;
                 }
@@ -188,8 +211,6 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
     let mut ends = lanes.at;
     for lane in 0..LANES {
         if lanes.stopped >> lane & 1 != 0 {
-            // Another lane's values overwrote those after the stop.
-            values[lane].statistics = values[lane].stopped.map_or(0, |stopped| stopped.statistics);
             ends[lane] = 0;
         } else if ends[lane] > bytes.len() {
             // Skipped bytes may end after the last byte.
@@ -216,7 +237,6 @@ fn apart<const VALUES: bool, const LANES: usize>(
     bytes: &[u8],
     mut lanes: Progress<LANES>,
     part: SegmentTokens<'_>,
-    index: usize,
     values: &mut [Values; LANES],
 ) -> Progress<LANES> {
     let mut moving = None;
@@ -224,13 +244,9 @@ fn apart<const VALUES: bool, const LANES: usize>(
         if lanes.stopped >> lane & 1 != 0 {
             continue;
         }
-        let (at, statistics) = (lanes.at[lane], values.statistics);
         // SAFETY: the function has the features.
-        match unsafe { matched::<VALUES>(bytes, at, part, values) } {
-            NOWHERE => {
-                lanes.stopped |= 1 << lane;
-                values.stopped = Some(Stopped { segment: index, at, statistics });
-            }
+        match unsafe { matched::<VALUES>(bytes, lanes.at[lane], part, values) } {
+            NOWHERE => lanes.stopped |= 1 << lane,
             end => {
                 lanes.at[lane] = end;
                 moving = Some(end);
@@ -388,29 +404,6 @@ fn window_byte(window: &[u8; REACH], at: usize) -> usize {
     usize::from(window[at % WINDOW])
 }
 
-/// Implements [`Kernel::resume`].
-#[inline(never)]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
-    let Some(Stopped { segment, mut at, .. }) = values.stopped else { return 0 };
-    // After the segment where it stopped, the lane followed another one and holds that one's values.
-    let own = shape.with_tokens().take(segment).flat_map(|part| part.decoded);
-    let own = own.fold(0_u8, |own, varint| own | 1 << (varint.lane & 7));
-    for (lane, value) in values.lanes.iter_mut().enumerate() {
-        if own >> lane & 1 == 0 {
-            *value = 0;
-        }
-    }
-    for part in shape.with_tokens().skip(segment) {
-        // SAFETY: the function has the features.
-        at = unsafe { matched::<VALUES>(bytes, at, part, values) };
-        if at == NOWHERE {
-            return 0;
-        }
-    }
-    if at > bytes.len() { 0 } else { at }
-}
-
 impl Kernel for Avx2 {
     #[inline(always)]
     fn enter<T: Task>(self, task: T) -> T::Output {
@@ -431,12 +424,6 @@ impl Kernel for Avx2 {
         }
         // SAFETY: an `Avx2` exists only if the features were detected.
         unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }
-    }
-
-    #[inline(always)]
-    fn resume<const VALUES: bool>(self, bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
-        // SAFETY: an `Avx2` exists only if the features were detected.
-        unsafe { resume::<VALUES>(bytes, shape, values) }
     }
 
     #[inline(always)]

@@ -4,6 +4,8 @@
 //! list with its length, the first byte of the first chunk. An offset with these bytes near the expected
 //! start is only a guess: it counts only if the walk over the previous row group ends exactly there.
 
+use crate::thrift::cursor::STRUCT;
+
 /// The bytes just before and at the start of a row group.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
@@ -12,15 +14,14 @@ pub(crate) struct Opening {
     anchor: usize,
 }
 
-/// The header of a list of 15 or more structs: rare, because only such a list needs it.
-const LONG_LIST: u8 = 0xfc;
-
 impl Opening {
-    /// The opening of row groups like the one that starts at `start` and has its first chunk at
-    /// `first_chunk`; `None` if too few columns make it ambiguous.
-    pub fn new(bytes: &[u8], start: usize, first_chunk: usize) -> Option<Self> {
+    /// The opening of row groups like the one that starts at `start` and has the first of `columns` chunks at
+    /// `first_chunk`.
+    pub fn new(bytes: &[u8], start: usize, first_chunk: usize, columns: usize) -> Option<Self> {
         let opening = bytes.get(start..first_chunk + 1)?;
-        let anchor = opening.iter().position(|&byte| byte == LONG_LIST)?;
+        // The header of a long list precedes its length.
+        let header = if columns < 15 { (columns as u8) << 4 | STRUCT } else { 0xf0 | STRUCT };
+        let anchor = opening.iter().position(|&byte| byte == header)?;
         let mut pattern = vec![0];
         pattern.extend_from_slice(opening);
         Some(Self { bytes: pattern, anchor: anchor + 1 })
@@ -62,6 +63,7 @@ impl Opening {
             (found == self.bytes).then_some(start + 1)
         };
         // The anchor's value may occur anywhere, but is seldom followed by the same byte as here.
+        let anchor = *self.bytes.get(self.anchor)?;
         let next = self.bytes.get(self.anchor + 1).copied();
         let region_end = starts.start + offset + region.len();
         let after = bytes.get(starts.start + offset + 1..region_end + 1);
@@ -73,14 +75,14 @@ impl Opening {
                 (Some(next), Some(after)) => chunk
                     .iter()
                     .zip(after)
-                    .fold(false, |any, (&byte, &follows)| any | ((byte == LONG_LIST) & (follows == next))),
+                    .fold(false, |any, (&byte, &follows)| any | ((byte == anchor) & (follows == next))),
                 _ => true,
             };
             if !found {
                 continue;
             }
             for (at, &byte) in chunk.iter().enumerate() {
-                if byte == LONG_LIST
+                if byte == anchor
                     && let Some(start) = fits(block * 64 + at)
                 {
                     if !last {
@@ -105,7 +107,7 @@ mod tests {
             bytes[start - 1..start + 5].copy_from_slice(&[0, 0x19, 0xfc, 100, 0x26, 0]);
         }
         bytes[25_001] = 0xfc;
-        let opening = Opening::new(&bytes, 1000, 1003).unwrap();
+        let opening = Opening::new(&bytes, 1000, 1003, 100).unwrap();
         assert_eq!(opening.find(&bytes, 19_990, 100, 0), Some(20_000));
         assert_eq!(opening.find(&bytes, 20_100, 100, 0), Some(20_000));
         assert_eq!(opening.find(&bytes, 20_101, 100, 0), None);
@@ -114,5 +116,17 @@ mod tests {
         assert_eq!(opening.find(&bytes, 24_000, 10_000, 20_001), Some(30_000));
         assert_eq!(opening.find(&bytes, 39_999, 10, 0), None);
         assert_eq!(opening.find(&bytes, 0, 2000, 0), Some(1000));
+    }
+
+    #[test]
+    fn row_groups_of_few_columns_are_found_by_the_header_of_their_list() {
+        let mut bytes = vec![0x8c; 4000];
+        for start in [1000, 2000, 3000] {
+            bytes[start - 1..start + 4].copy_from_slice(&[0, 0x19, 0x8c, 0x26, 0]);
+        }
+        let opening = Opening::new(&bytes, 1000, 1002, 8).unwrap();
+        assert_eq!(opening.find(&bytes, 2100, 500, 1001), Some(2000));
+        assert_eq!(opening.find(&bytes, 2600, 500, 1001), Some(3000));
+        assert!(Opening::new(&bytes, 1000, 1002, 9).is_none());
     }
 }

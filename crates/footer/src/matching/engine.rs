@@ -11,7 +11,6 @@ use crate::chunk::rows::{self, Chunk, Packed, TraitTable};
 use crate::decode::scan;
 use crate::decode::usual::{self, Usual};
 use crate::matching::kernel::{Kernel, Task, Values};
-use crate::matching::prefixes::Prefixes;
 use crate::matching::resolve::{Missed, Unseen, resolve, unseen};
 use crate::matching::shape::{Lanes, Shape};
 use crate::memory::allocate;
@@ -76,7 +75,6 @@ pub(crate) struct Engine {
     learning: Learning,
     /// The shape of each kind of chunk ([`Usual::kind`]) that has one.
     kinds: HashMap<u64, u16, BuildHasherDefault<WordHasher>>,
-    prefixes: Prefixes,
     /// The size of all shapes.
     shape_bytes: usize,
     pub tally: Tally,
@@ -108,12 +106,12 @@ pub(crate) struct Lane<'a> {
 pub(crate) const SKIPPED: u32 = u32::MAX;
 
 impl Engine {
-    /// An engine for row groups of `columns` chunks, whose list is at byte `at`. If there are `few`, it walks
-    /// them.
-    pub fn new(at: usize, columns: usize, learning: Learning, few: bool) -> Step<Self> {
+    /// An engine for row groups of `columns` chunks, whose list is at byte `at`. It walks them all if shapes are not
+    /// `worth` it.
+    pub fn new(at: usize, columns: usize, learning: Learning, worth: bool) -> Step<Self> {
         let matching = match learning {
             Learning::Never => false,
-            Learning::WhenWorth => !few,
+            Learning::WhenWorth => worth,
             Learning::Always => true,
         };
         let noted = if matching { columns } else { 0 };
@@ -129,7 +127,6 @@ impl Engine {
             matching,
             learning,
             kinds: HashMap::default(),
-            prefixes: Prefixes::default(),
             shape_bytes: 0,
             tally: Tally::default(),
         })
@@ -178,22 +175,39 @@ impl Engine {
         outcome
     }
 
-    fn walk(
+    fn walk<const LANES: usize>(
         &mut self,
         bytes: &[u8],
         columns: usize,
         slots: Option<&[u32]>,
-        lanes: &mut [Lane<'_>],
+        lanes: &mut [Lane<'_>; LANES],
     ) -> Step<()> {
-        for lane in lanes {
-            let mut cursor = Cursor::new(bytes, lane.at);
-            for column in 0..columns {
-                let slot = slots.map_or(column, |slots| slots[column] as usize);
-                let slot = (slot < lane.rows.len()).then_some(slot);
-                self.walk_one(&mut cursor, slot, lane)?;
+        self.tally.walked += (columns * LANES) as u64;
+        for column in 0..columns {
+            let slot = slots.map_or(column, |slots| slots[column] as usize);
+            let slot = (slot < lanes[0].rows.len()).then_some(slot);
+            let at = std::array::from_fn(|lane| lanes[lane].at);
+            let usual = match self.learning {
+                Learning::Never => None,
+                _ => usual::column_chunks::<false, LANES>(bytes, at),
+            };
+            match usual {
+                Some(found) => {
+                    for (lane, Usual { chunk, end, .. }) in lanes.iter_mut().zip(found) {
+                        lane.at = end;
+                        if let Some(slot) = slot {
+                            lane.rows[slot] = self.pack(&chunk, lane.first_row + slot);
+                        }
+                    }
+                }
+                None => {
+                    for lane in lanes.iter_mut() {
+                        let mut cursor = Cursor::new(bytes, lane.at);
+                        self.walk_one(&mut cursor, slot, lane)?;
+                        lane.at = cursor.at;
+                    }
+                }
             }
-            lane.at = cursor.at;
-            self.tally.walked += columns as u64;
         }
         Ok(())
     }
@@ -317,8 +331,8 @@ impl<const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, LANES, R
             }
             if ends.contains(&0) {
                 let slot = wanted.then_some(slot);
-                let (engine, values, ends) = (&mut *engine, &values, &mut ends);
-                let missed = Missed { engine, bytes, at, column, expected, slot, lanes, values, ends };
+                let (engine, ends) = (&mut *engine, &mut ends);
+                let missed = Missed { engine, bytes, at, column, expected, slot, lanes, ends };
                 if seen == UNKNOWN && expected != UNKNOWN {
                     inherits -= 1;
                 }
@@ -370,16 +384,14 @@ impl Engine {
         }
         self.tally.learned += 1;
         let traits = self.traits.place(chunk.traits)?;
-        let mut shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
+        let shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
         // A shape that does not reproduce its own chunk is useless or wrong.
         let at = chunk.at as usize;
         let mut values = [Values::default()];
         let [matched] = kernel.step::<true, 1>(bytes, [at], &shape, &mut values);
         let same = kernel.pack(&values[0], at, &shape) == rows::pack(chunk, Some(traits));
         (matched == end && same).then(|| {
-            self.prefixes.number(&mut shape);
-            // The shape, and the numbered segments of it.
-            self.shape_bytes += 2 * shape.heap_bytes() + size_of::<Shape>();
+            self.shape_bytes += shape.heap_bytes() + size_of::<Shape>();
             self.shapes.push(shape);
             self.instead.push(UNKNOWN);
             self.shapes.len() as u16 - 1

@@ -13,19 +13,6 @@ pub(crate) struct Values {
     pub lanes: [i64; 8],
     /// Where the statistics start; 0 if the shape has none.
     pub statistics: usize,
-    /// For a chunk that does not match, how far it did, if the kernel can tell.
-    pub stopped: Option<Stopped>,
-}
-
-/// Where a match stopped. The values found before are in [`Values`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Stopped {
-    /// The segment that did not match.
-    pub segment: usize,
-    /// Where that segment starts.
-    pub at: usize,
-    /// Where the statistics start, if already known.
-    pub statistics: usize,
 }
 
 impl Values {
@@ -65,10 +52,6 @@ pub(crate) trait Kernel: Copy + Send {
         shape: &Shape,
         values: &mut [Values; LANES],
     ) -> [usize; LANES];
-
-    /// Like [`Kernel::step`], for a chunk that matched another shape up to where it stopped; both shapes have
-    /// the same segments up to there.
-    fn resume<const VALUES: bool>(self, bytes: &[u8], shape: &Shape, values: &mut Values) -> usize;
 
     /// The packed row of a match, equal to that of [`crate::chunk::rows::pack`]; `None` for chunks that are
     /// too wide and for values that the scalar walk rejects.

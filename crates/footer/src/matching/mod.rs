@@ -7,6 +7,5 @@ pub(crate) mod boundary;
 pub(crate) mod engine;
 pub(crate) mod kernel;
 pub(crate) mod portable;
-pub(crate) mod prefixes;
 pub(crate) mod resolve;
 pub(crate) mod shape;

@@ -143,12 +143,6 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
-    fn resume<const VALUES: bool>(self, _: &[u8], _: &Shape, _: &mut Values) -> usize {
-        // This kernel never reports where it stopped.
-        0
-    }
-
-    #[inline(always)]
     fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
         pack(values, at, shape)
     }

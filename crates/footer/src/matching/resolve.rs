@@ -1,9 +1,8 @@
 //! Resolves chunks that do not match the expected shape: looks for another shape that begins like the chunk;
 //! if there is none, walks the chunk and learns its shape.
 //!
-//! Shapes of one writer share most of their segments. For example, a chunk whose writer abandoned the
-//! dictionary half-way differs from its neighbours only after the statistics. The match resumes there with
-//! the other shape.
+//! Each shape is matched from the chunk's start. To resume where another shape stopped took a tenth longer, because
+//! each new shape had to be compared with all others.
 
 use crate::matching::engine::{Engine, Lane, UNKNOWN};
 use crate::matching::kernel::{Kernel, Task, Values};
@@ -19,8 +18,6 @@ pub(crate) struct Missed<'a, 'b, const LANES: usize> {
     /// The column's index in a row group's rows, if it is wanted.
     pub slot: Option<usize>,
     pub lanes: &'a mut [Lane<'b>; LANES],
-    /// The values found with the expected shape.
-    pub values: &'a [Values; LANES],
     /// Where the chunks end; 0 for those that did not match.
     pub ends: &'a mut [usize; LANES],
 }
@@ -148,22 +145,17 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
     #[inline(always)]
     fn matches<K: Kernel>(&mut self, kernel: K, lane: usize, place: u16, opening: Option<&[u8; 16]>) -> bool {
         let Self { engine, bytes, expected, slot, .. } = self;
-        let (at, bytes, so_far) = (self.at[lane], *bytes, &self.values[lane]);
+        let (at, bytes) = (self.at[lane], *bytes);
         let Some(shape) = engine.shapes.get(usize::from(place)).filter(|_| place != *expected) else {
             return false;
         };
         if opening.is_some_and(|&opening| !shape.may_open(opening)) {
             return false;
         }
-        let tried = engine.shapes.get(usize::from(*expected));
-        let begins_alike =
-            tried.zip(so_far.stopped).is_some_and(|(tried, stopped)| shape.begins_as(tried, stopped.segment));
-        let mut values = [if begins_alike { *so_far } else { Values::default() }];
-        let [end] = match (begins_alike, slot.is_some()) {
-            (true, true) => [kernel.resume::<true>(bytes, shape, &mut values[0])],
-            (true, false) => [kernel.resume::<false>(bytes, shape, &mut values[0])],
-            (false, true) => kernel.step::<true, 1>(bytes, [at], shape, &mut values),
-            (false, false) => kernel.step::<false, 1>(bytes, [at], shape, &mut values),
+        let mut values = [Values::default()];
+        let [end] = match slot.is_some() {
+            true => kernel.step::<true, 1>(bytes, [at], shape, &mut values),
+            false => kernel.step::<false, 1>(bytes, [at], shape, &mut values),
         };
         if end == 0 {
             return false;

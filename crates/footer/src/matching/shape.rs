@@ -99,14 +99,6 @@ pub(crate) struct Segment {
     pub statistics: Mark,
 }
 
-/// A segment with the tokens to compare and decode.
-#[derive(Clone, Copy)]
-pub(crate) struct SegmentTokens<'a> {
-    pub segment: &'a Segment,
-    pub constants: &'a [Constants],
-    pub decoded: &'a [DecodedVarint],
-}
-
 /// An offset within a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
@@ -133,8 +125,6 @@ pub(crate) struct Shape {
     pub lanes: u8,
     /// The first masked bytes and their mask, which exclude most chunks of other shapes.
     opening: (u128, u128),
-    /// For every segment, the number that [`Prefixes`] gives to it and all segments before it.
-    pub prefixes: Vec<u32>,
 }
 
 impl Shape {
@@ -151,18 +141,7 @@ impl Shape {
         let lanes = decoded.iter().fold(0, |all, varint| all | 1 << (varint.lane & 7));
         let first = |bytes: &[u8; WINDOW]| bytes.first_chunk().copied().map_or(0, u128::from_le_bytes);
         let opening = segments.first().map_or((0, 0), |start| (first(&start.fixed), first(&start.mask)));
-        let prefixes = Vec::new();
-        fits.then_some(Self {
-            segments,
-            ops,
-            constants,
-            decoded,
-            traits,
-            has_dictionary,
-            lanes,
-            opening,
-            prefixes,
-        })
+        fits.then_some(Self { segments, ops, constants, decoded, traits, has_dictionary, lanes, opening })
     }
 
     /// Heap memory in bytes.
@@ -177,28 +156,6 @@ impl Shape {
     #[inline]
     pub fn may_open(&self, bytes: [u8; 16]) -> bool {
         (u128::from_le_bytes(bytes) ^ self.opening.0) & self.opening.1 == 0
-    }
-
-    /// The segments in order, with the tokens to compare and decode in each.
-    #[inline(always)]
-    pub fn with_tokens(&self) -> impl Iterator<Item = SegmentTokens<'_>> {
-        let (mut constants, mut decoded) = (self.constants.as_slice(), self.decoded.as_slice());
-        self.segments.iter().map(move |segment| {
-            let (here, rest) = constants.split_at_checked(segment.constants as usize).unwrap_or_default();
-            constants = rest;
-            let (varints, rest) = decoded.split_at_checked(segment.decoded as usize).unwrap_or_default();
-            decoded = rest;
-            SegmentTokens { segment, constants: here, decoded: varints }
-        })
-    }
-
-    /// Whether the first `segments` segments, at least one, equal those of another shape.
-    pub fn begins_as(&self, other: &Self, segments: usize) -> bool {
-        segments > 0
-            && self
-                .prefixes
-                .get(segments - 1)
-                .is_some_and(|last| other.prefixes.get(segments - 1) == Some(last))
     }
 }
 
