@@ -218,8 +218,10 @@ impl Preparing<'_> {
         let Some(gathered) = gathered else { return Ok(()) };
         self.connection.request(Step::MakeRoom, |server, connection| {
             let data = &server.data;
-            let of_table =
-                data.loads.iter().filter(|(_, row)| row.record.table_oid == gathered.oid && !row.record.complete);
+            let of_table = data
+                .loads
+                .iter()
+                .filter(|(_, row)| row.record.table_oid == gathered.oid && !row.record.complete);
             let ids: Vec<String> = of_table.map(|(id, _)| id.clone()).collect();
             let unfinished = Error::new(Kind::Exists, "another load into this table is unfinished");
             let [id] = ids.as_slice() else { return Err(unfinished) };
