@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use crate::world::coverage::Coverage;
 use crate::world::mistake::Mistake;
 use crate::world::run::run;
+use crate::world::{PROTOCOL, SEEDS};
 
 const HELP: &str = "\
 Runs loads in a simulated world, each decided by one seed.
 
   --protocol P     the first option of scripts/simulate: postgres (default) or cratedb
-  --seeds N        how many seeds (default 10000)
+  --seeds N        how many seeds (default: as many as the tests)
   --first S        the first of them (default 0)
   --every N        every N-th of them, for several processes
   --for 1h         until this time has passed (s, m, h)
@@ -29,7 +30,7 @@ struct Arguments {
 }
 
 fn arguments() -> Result<Arguments, String> {
-    let mut parsed = Arguments { first: 0, every: 1, seeds: 10_000, time: None, trace: false, mistake: None };
+    let mut parsed = Arguments { first: 0, every: 1, seeds: SEEDS, time: None, trace: false, mistake: None };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         if word == "--trace" {
@@ -93,6 +94,7 @@ pub fn main() -> ExitCode {
         None => ExitCode::SUCCESS,
         Some((seed, violation)) => {
             println!("seed {seed}: {violation}");
+            println!("scripts/simulate --protocol {PROTOCOL} --seed {seed} --trace shows it");
             ExitCode::FAILURE
         }
     }
