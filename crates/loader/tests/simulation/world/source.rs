@@ -156,6 +156,8 @@ impl Source for SimulatedSource {
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        // All rows are loaded, so they can be counted.
+        let read = Read { numbered: false, ..read };
         read.of(Box::new(Reader { source: self, left: 0..0, key: None, batch_rows: batch_rows as u64 }))
     }
 }
