@@ -384,7 +384,7 @@ fn negative_sizes_are_unknown_and_hide_nothing_else() {
         (9, "data_page_offset"),
     ] {
         let bytes = footer(1, |writer, _| chunk(writer, |writer| writer.i64(id, -1)));
-        let footer = Footer::decode(bytes.as_slice()).unwrap();
+        let footer = Footer::decode(bytes.as_slice(), &Options::default()).unwrap();
         let group = footer.row_groups().next().unwrap();
         let chunk = group.columns().next().unwrap();
         let facts = [
@@ -409,7 +409,7 @@ fn negative_sizes_are_unknown_and_hide_nothing_else() {
         writer.i64(6, if id == 6 { -1 } else { 5 });
         writer.stop();
         writer.stop();
-        let footer = Footer::decode(writer.bytes()).unwrap();
+        let footer = Footer::decode(writer.bytes(), &Options::default()).unwrap();
         let group = footer.row_groups().next().unwrap();
         let (bytes, compressed) = (group.total_byte_size(), group.total_compressed_size());
         assert_eq!((bytes == 0, compressed == Some(0)), (id == 2, id == 6));
