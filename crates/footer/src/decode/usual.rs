@@ -210,7 +210,7 @@ impl<const KIND: bool> Reader<'_, KIND> {
         // A footer's length has 32 bits, as `Footer::decode` has checked.
         *chunk = Chunk { at: self.at as u32, statistics: STATISTICS_NONE, ..Chunk::default() };
         // Most writers leave the file offset 0: the bytes up to the length of the list then have one place.
-        if self.word()? & 0xff_80ff_ffff_ff == 0x19_0015_1c00_26 {
+        if self.word()? & 0xff80_ffff_ffff == 0x1900_151c_0026 {
             self.at += 4;
             self.mix(1);
         } else {

@@ -209,12 +209,10 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
         }
     }
     let mut ends = lanes.at;
-    for lane in 0..LANES {
-        if lanes.stopped >> lane & 1 != 0 {
-            ends[lane] = 0;
-        } else if ends[lane] > bytes.len() {
-            // Skipped bytes may end after the last byte.
-            ends[lane] = 0;
+    for (lane, end) in ends.iter_mut().enumerate() {
+        // Skipped bytes may end after the last byte.
+        if lanes.stopped >> lane & 1 != 0 || *end > bytes.len() {
+            *end = 0;
         }
     }
     ends

@@ -239,7 +239,7 @@ impl World {
         let found = names.iter().find(|name| engine.values(server::SCHEMA, name, "value").is_some());
         let Some(name) = found.copied() else { return };
         // Which rows are lost while they gather shows in the audit of the tags; afterwards nobody may touch the table.
-        let is_audited = self.setting.repeated == Repeated::ByTags && name == GATHERING[0];
+        let is_audited = self.setting.repeated == Repeated::Tags && name == GATHERING[0];
         let is_found =
             fault == Fault::Alters || is_audited && (fault != Fault::Renames || self.setting.verify);
         server.audit.is_tampered |= !is_found;

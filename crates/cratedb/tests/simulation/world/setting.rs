@@ -8,9 +8,9 @@ use super::draw::Draw;
 /// How rows can be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeated {
-    ByTags,
-    ByRowKey,
-    ByOwnKey,
+    Tags,
+    RowKey,
+    OwnKey,
 }
 
 /// The setting of a run.
@@ -38,8 +38,8 @@ impl Setting {
     pub fn drawn(draw: &mut Draw) -> Self {
         let mode = draw.of(&[Mode::Create, Mode::Create, Mode::Replace, Mode::Append]);
         let repeated = match mode {
-            Mode::Append => draw.of(&[Repeated::ByRowKey, Repeated::ByOwnKey]),
-            _ => draw.of(&[Repeated::ByTags, Repeated::ByTags, Repeated::ByRowKey, Repeated::ByOwnKey]),
+            Mode::Append => draw.of(&[Repeated::RowKey, Repeated::OwnKey]),
+            _ => draw.of(&[Repeated::Tags, Repeated::Tags, Repeated::RowKey, Repeated::OwnKey]),
         };
         Self {
             mode,
@@ -61,7 +61,7 @@ impl Setting {
         let columns = match (self.mode, self.repeated) {
             (Mode::Create, _) => return None,
             (Mode::Replace, _) if self.before == 0 => return None,
-            (Mode::Append, Repeated::ByRowKey) => "\"place\" TEXT PRIMARY KEY, \"value\" BIGINT",
+            (Mode::Append, Repeated::RowKey) => "\"place\" TEXT PRIMARY KEY, \"value\" BIGINT",
             (Mode::Append, _) => "\"value\" BIGINT PRIMARY KEY",
             _ => "\"value\" BIGINT",
         };
@@ -75,9 +75,9 @@ impl Setting {
             transport: Transport::Http,
             batch_rows: self.batch_rows,
             with: with.into_iter().collect(),
-            row_key: (self.repeated == Repeated::ByRowKey).then(|| "place".to_owned()),
+            row_key: (self.repeated == Repeated::RowKey).then(|| "place".to_owned()),
             primary_key: match self.repeated {
-                Repeated::ByOwnKey if self.mode != Mode::Append => vec!["value".to_owned()],
+                Repeated::OwnKey if self.mode != Mode::Append => vec!["value".to_owned()],
                 _ => Vec::new(),
             },
             ..CrateOptions::default()

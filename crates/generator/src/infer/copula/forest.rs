@@ -210,13 +210,12 @@ fn same_field(a: Of, b: Of) -> bool {
     matches!((a, b), (Of::Field(a), Of::Nulls(b)) | (Of::Nulls(a), Of::Field(b)) if a == b)
 }
 
+/// The sums of a table of counts: of its lines, of its columns, and of all.
+type Sums = [Vec<f64>; 3];
+
 /// What a table of counts says beyond `expected` ones, in nats; 0 if it is hardly more than `least`, or chance.
-/// `expected` gets the sums of lines, of columns, and of all.
-fn information(
-    counts: &[Vec<u32>],
-    expected: &dyn Fn(&[Vec<f64>; 3], usize, usize) -> f64,
-    least: f64,
-) -> f64 {
+/// `expected` gets the sums, and a place.
+fn information(counts: &[Vec<u32>], expected: &dyn Fn(&Sums, usize, usize) -> f64, least: f64) -> f64 {
     let lines: Vec<f64> = counts.iter().map(|line| line.iter().map(|n| f64::from(*n)).sum()).collect();
     let mut columns = vec![0.0; counts.first().map_or(0, Vec::len)];
     counts.iter().for_each(|line| columns.iter_mut().zip(line).for_each(|(sum, n)| *sum += f64::from(*n)));

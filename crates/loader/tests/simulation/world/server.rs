@@ -47,7 +47,7 @@ pub enum Change {
     Rows(u32, Vec<u64>),
     /// Units of a load into a table with these columns.
     Units(String, Vec<(UnitKey, Tally)>, u32, u32),
-    PutLoad(String, LoadRow),
+    PutLoad(String, Box<LoadRow>),
     DeleteLoad(String),
     /// Deletes the records of the loads into a table, except one.
     DeleteLoadsOf(u32, String),
@@ -117,7 +117,7 @@ impl Data {
                 }
             }
             Change::PutLoad(id, row) => {
-                if self.loads.insert(id, row).is_some() {
+                if self.loads.insert(id, *row).is_some() {
                     return refused("the load is on record".to_owned());
                 }
             }

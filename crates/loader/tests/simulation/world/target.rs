@@ -275,7 +275,7 @@ impl Preparing<'_> {
                 true => Change::KeepUnderAnotherId(id.clone()),
                 false => Change::DeleteLoad(id.clone()),
             };
-            server.change(connection, [earlier, Change::PutLoad(id.clone(), row.clone())]);
+            server.change(connection, [earlier, Change::PutLoad(id.clone(), Box::new(row.clone()))]);
             Ok(row)
         })?;
         self.connection.commit(Step::CommitStart)?;
