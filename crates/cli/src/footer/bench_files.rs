@@ -24,7 +24,7 @@ use crate::screen::phases;
 #[command(after_help = "\
 Examples:
   sawmill footer bench-files --dir /tmp/footers
-  sawmill footer bench-files --dir /tmp/footers --columns 1000 --kind string
+  sawmill footer bench-files --dir /tmp/footers --widths 1000 --kind string
   sawmill footer /tmp/footers --bench      # measure them
 
 A file is named after the type and the number of its columns: float-100.parquet. A file of 100,000 columns
@@ -35,13 +35,15 @@ pub(crate) struct BenchFilesArgs {
     #[arg(long)]
     dir: PathBuf,
     /// Numbers of columns; one file for each.
-    #[arg(long, value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000], value_parser = columns)]
+    #[arg(long = "widths", alias = "columns", value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000],
+        value_parser = columns)]
     columns: Vec<u32>,
     /// The type of the columns.
     #[arg(long, value_delimiter = ',', default_values_t = [Kind::Float, Kind::String])]
     kind: Vec<Kind>,
     /// Row groups of every file.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long = "groups", alias = "row-groups", default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     row_groups: u32,
     /// Rows of every row group.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

@@ -127,13 +127,13 @@ pub(crate) struct FooterArgs {
     #[arg(long = "bounds", alias = "statistics", help_heading = "Views")]
     statistics: bool,
     /// Show the data pages of the column chunks, from the page indexes: offsets, rows, bounds.
-    #[arg(long, help_heading = "Views")]
+    #[arg(long = "data-pages", alias = "page-index", help_heading = "Views")]
     page_index: bool,
     /// Read all pages of the column chunks, and show their headers: types, offsets, sizes, values, CRCs.
     #[arg(long, help_heading = "Views")]
     page_headers: bool,
     /// Show the file's keys and values (-v: long values in full).
-    #[arg(long, help_heading = "Views")]
+    #[arg(long = "metadata", alias = "key-value", help_heading = "Views")]
     key_value: bool,
     /// Show where the bytes of the file and of its footer go, by column (-v: all columns).
     #[arg(long, help_heading = "Views")]

@@ -1,4 +1,4 @@
-//! `--key-value`: the file's pairs of keys and values.
+//! `--metadata`: the file's pairs of keys and values.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

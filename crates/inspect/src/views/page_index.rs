@@ -1,4 +1,4 @@
-//! `--page-index`: the data pages of each column chunk, with their offsets and bounds.
+//! `--data-pages`: the data pages of each column chunk, with their offsets and bounds.
 
 use std::io::{self, Write};
 

@@ -12,7 +12,7 @@ fn mapped_footers_say_what_read_ones_say() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("types.parquet");
     many_types(&path);
-    for args in [&["--ndjson"][..], &["--schema"], &["--page-index"], &["--check"]] {
+    for args in [&["--ndjson"][..], &["--schema"], &["--data-pages"], &["--check"]] {
         let mapped = view(&path, &[args, &["--mapped"]].concat()).ok().out;
         assert_eq!(mapped, view(&path, args).ok().out);
     }

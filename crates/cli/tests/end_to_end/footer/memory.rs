@@ -137,7 +137,7 @@ fn page_indexes_that_do_not_fit_into_memory_are_an_error() {
     file.write_all(&footer).unwrap();
     file.write_all(&(footer.len() as u32).to_le_bytes()).unwrap();
     file.write_all(b"PAR1").unwrap();
-    let error = rejected_for_memory(confined(["footer", path.to_str().unwrap(), "--page-index"]), &path);
+    let error = rejected_for_memory(confined(["footer", path.to_str().unwrap(), "--data-pages"]), &path);
     assert!(error.contains("row_groups[0].columns[0]"), "{error}");
 }
 

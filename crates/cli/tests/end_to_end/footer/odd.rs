@@ -17,10 +17,10 @@ fn names_and_values_cannot_drive_a_terminal() {
     let path = dir.path().join("evil\u{1b}[2J.parquet");
     with_names(&path, &[evil, "", "名前", "a.b"], evil);
     for args in [
-        &["--schema", "--row-groups", "--chunks", "--bounds", "--key-value", "--sizes", "--page-index"][..],
+        &["--schema", "--row-groups", "--chunks", "--bounds", "--metadata", "--sizes", "--data-pages"][..],
         &["--dump"],
         &["--dump", "-v"],
-        &["--json", "--schema", "--chunks", "--bounds", "--key-value", "--sizes", "--dump"],
+        &["--json", "--schema", "--chunks", "--bounds", "--metadata", "--sizes", "--dump"],
         &["--ndjson"],
         &["--csv"],
         &[],
@@ -29,7 +29,7 @@ fn names_and_values_cannot_drive_a_terminal() {
         let unsafe_char = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!out.contains(unsafe_char), "{args:?}: {out:?}");
     }
-    let json = view(&path, &["--chunks", "--key-value", "--json"]).ok().json();
+    let json = view(&path, &["--chunks", "--metadata", "--json"]).ok().json();
     let views = &json["files"][0]["views"];
     // Programs get the names as they are.
     assert_eq!(views["columns"][0]["path"], evil);
@@ -50,9 +50,9 @@ fn names_and_values_cannot_drive_a_terminal() {
 fn files_without_rows_columns_or_readable_columns_are_shown() {
     let dir = tempfile::tempdir().unwrap();
     let views = [
-        &["--schema", "--row-groups", "--chunks", "--bounds", "--key-value", "--sizes", "--page-index"][..],
+        &["--schema", "--row-groups", "--chunks", "--bounds", "--metadata", "--sizes", "--data-pages"][..],
         &["--dump"],
-        &["--json", "--schema", "--chunks", "--bounds", "--sizes", "--page-index", "--row-groups"],
+        &["--json", "--schema", "--chunks", "--bounds", "--sizes", "--data-pages", "--row-groups"],
         &["--ndjson"],
         &["--csv"],
         &[],

@@ -90,7 +90,7 @@ fn a_file_on_standard_input_is_shown_like_any_other() {
         String::from_utf8(ran.stdout).unwrap()
     };
     assert_eq!(piped(&["-", "--schema"]), view(&path, &["--schema"]).ok().out);
-    assert_eq!(piped(&["-", "--page-index"]), view(&path, &["--page-index"]).ok().out);
+    assert_eq!(piped(&["-", "--data-pages"]), view(&path, &["--data-pages"]).ok().out);
     let head = sawmill(["footer", "head", path.to_str().unwrap()]).ok().out;
     assert_eq!(piped(&["head", "-"]), head);
     let cut = dir.path().join("cut.parquet");

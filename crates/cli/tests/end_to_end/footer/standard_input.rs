@@ -40,7 +40,7 @@ fn every_view_of_standard_input_is_that_of_the_file_and_names_standard_input() {
     let path = dir.path().join("types.parquet");
     many_types(&path);
     let name = path.to_str().unwrap();
-    let views = "--schema --row-groups --chunks --bounds --page-index --page-headers --key-value --sizes \
+    let views = "--schema --row-groups --chunks --bounds --data-pages --page-headers --metadata --sizes \
                  --dump --check";
     let views: Vec<&str> = views.split_whitespace().collect();
     let all_views = [&["-"], views.as_slice()].concat();

@@ -85,8 +85,7 @@ fn row_groups_columns_and_statistics_are_as_the_parquet_crate_reads_them() {
     let typed = dir.path().join("types.parquet");
     many_types(&typed);
     for path in [dir.path().join("contacts-00000.parquet"), typed] {
-        let json =
-            view(&path, &["--row-groups", "--chunks", "--bounds", "--key-value", "--json"]).ok().json();
+        let json = view(&path, &["--row-groups", "--chunks", "--bounds", "--metadata", "--json"]).ok().json();
         let views = &json["files"][0]["views"];
         let expected = peer(&path);
         let file = expected.file_metadata();
@@ -171,7 +170,7 @@ fn page_indexes_are_as_the_parquet_crate_reads_them() {
     let path = dir.path().join("contacts-00000.parquet");
     let reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Required);
     let expected = reader.parse_and_finish(&fs::File::open(&path).unwrap()).unwrap();
-    let json = view(&path, &["--page-index", "--json"]).ok().json();
+    let json = view(&path, &["--data-pages", "--json"]).ok().json();
     let chunks = json["files"][0]["views"]["page_index"].as_array().unwrap();
     assert_eq!(chunks.len(), 2 * 3);
     for chunk in chunks {
@@ -189,7 +188,7 @@ fn page_indexes_are_as_the_parquet_crate_reads_them() {
         let rows: i64 = pages.iter().map(|page| page["rows"].as_i64().unwrap()).sum();
         assert_eq!(rows, expected.row_group(g).num_rows());
     }
-    let shown = view(&path, &["--page-index", "--column", "name"]).ok().out;
+    let shown = view(&path, &["--data-pages", "--column", "name"]).ok().out;
     assert!(shown.contains("first row") && shown.contains("row group 1"), "{shown}");
 }
 

@@ -62,8 +62,8 @@ fn an_objects_views_are_those_of_the_file() {
         "--schema",
         "--row-groups",
         "--bounds",
-        "--page-index",
-        "--key-value",
+        "--data-pages",
+        "--metadata",
         "--sizes",
         "--dump",
         "--ndjson",
@@ -88,7 +88,7 @@ fn a_footer_takes_one_request_and_a_longer_one_two() {
     let short = requests(&["--tail-hint", "100"]);
     assert_eq!((short.len(), short[0].as_str()), (2, "bytes=-100"), "{short:?}");
     // The page indexes of all column chunks lie together.
-    let indexes = requests(&["--tail-hint", "100", "--page-index"]);
+    let indexes = requests(&["--tail-hint", "100", "--data-pages"]);
     assert!(indexes.len() <= 3, "{indexes:?}");
 }
 

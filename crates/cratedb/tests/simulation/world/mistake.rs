@@ -13,8 +13,6 @@ pub enum Mistake {
     NoLastLook,
     /// Tables are not refreshed.
     NoRefresh,
-    /// The loader sees no job but its own question.
-    NoJobs,
     /// Each loader gets the lease.
     LeaseForAll,
     /// Rows without a record stay.
@@ -24,13 +22,12 @@ pub enum Mistake {
 }
 
 impl Mistake {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::SkipUnit,
         Self::TrustStamps,
         Self::TrustFingerprints,
         Self::NoLastLook,
         Self::NoRefresh,
-        Self::NoJobs,
         Self::LeaseForAll,
         Self::KeepRows,
         Self::CompleteEarly,

@@ -43,7 +43,7 @@ use source::FileState;
 /// The simulation's name on the command line.
 pub const PROTOCOL: &str = "cratedb";
 /// Seeds that the tests run.
-pub const SEEDS: u64 = 1_000;
+pub const SEEDS: u64 = 150;
 
 pub struct World {
     pub scheduler: Arc<Scheduler>,

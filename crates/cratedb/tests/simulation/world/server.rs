@@ -156,7 +156,6 @@ impl Server {
         };
         match (self.mistake?, step) {
             (Mistake::NoRefresh, Step::Refresh) => done(1, "[]"),
-            (Mistake::NoJobs, Step::AskJobs) => done(1, "[[\"0-0\",\"SELECT id, stmt FROM sys.jobs\"]]"),
             (Mistake::LeaseForAll, Step::ReadLease) if request.statement().contains("\"beat\"") => {
                 done(0, "[]")
             }
