@@ -178,3 +178,13 @@ fn other_modes_have_no_deletions() {
         assert!(error.contains(part), "{error}");
     }
 }
+
+#[test]
+fn a_load_that_deleted_all_rows_is_complete_when_it_is_repeated() {
+    let feed = Feed::new("D,0,,\nD,1,,\nD,2,,\nD,3,,\nD,4,,\n");
+    feed.load(&["--verify"]).ok();
+    let repeated = feed.load(&["--verify"]).ok().out;
+    assert!(repeated.contains("complete already"), "{repeated}");
+    let count: i64 = feed.bench.client().query_one("select count(*) from k", &[]).unwrap().get(0);
+    assert_eq!(count, 0);
+}

@@ -106,6 +106,8 @@ impl Standing for Found<'_, '_, '_> {
                 self.preparing.refuse_lost(Scope::Table(self.oid), table)?;
                 return Ok(None);
             }
+            // Rows that delete others are not in the table, and later loads may have deleted the others.
+            Mode::Upsert if self.preparing.postgres.has_deletes() => return Ok(None),
             Mode::Upsert => (Scope::Load(id), "merge the rows again with --again"),
             Mode::Create | Mode::Replace => (
                 Scope::Table(self.preparing.found.as_ref().map_or(0, |found| found.oid)),
