@@ -61,7 +61,10 @@ fn a_value_that_no_folder_can_be_named_after_is_an_error() {
 fn the_end_of_a_day_is_a_time_and_never_the_text_of_an_error() {
     let files = Files::new();
     files.write("a.csv", "id,t\n1,24:00:00\n2,23:59:59.5\n3,\n");
-    files.convert("a.csv", "b.csv", &[]).ok();
+    files.convert("a.csv", "as-written.csv", &[]).ok();
+    assert_eq!(files.read("as-written.csv"), files.read("a.csv"));
+    files.convert("a.csv", "a.parquet", &[]).ok();
+    files.convert("a.parquet", "b.csv", &[]).ok();
     assert_eq!(files.read("b.csv"), "id,t\n1,24:00:00\n2,23:59:59.500\n3,\n");
     files.convert("a.csv", "a.ndjson", &[]).ok();
     assert!(files.read("a.ndjson").starts_with("{\"id\":1,\"t\":\"24:00:00\"}\n"));
@@ -231,7 +234,10 @@ fn inferred_numbers_keep_all_their_digits() {
     let files = Files::new();
     let values = ["99999999999999.999", "999999999.12345671", "999999999.12345672", "-0.5"];
     files.write("a.csv", format!("v\n{}\n", values.join("\n")));
-    files.convert("a.csv", "b.csv", &[]).ok();
+    files.convert("a.csv", "as-written.csv", &[]).ok();
+    assert_eq!(files.read("as-written.csv"), files.read("a.csv"));
+    files.convert("a.csv", "a.parquet", &[]).ok();
+    files.convert("a.parquet", "b.csv", &[]).ok();
     let padded = "v\n99999999999999.99900000\n999999999.12345671\n999999999.12345672\n-0.50000000\n";
     assert_eq!(files.read("b.csv"), padded);
     // JSON numbers that no type keeps are not strings.
