@@ -12,7 +12,7 @@ use sawmill_source::{Control, Error, Result};
 use super::audit::Audit;
 use super::coverage::Coverage;
 use super::draw::Draw;
-use super::fault::Fault;
+use super::fault::{Fault, Step};
 use super::mistake::Mistake;
 use super::process::Process;
 use super::scheduler::Scheduler;
@@ -205,6 +205,7 @@ impl Run {
             let _ = self.load(&process, options);
             return;
         }
+        self.world.state().coverage.count(Fault::Twice, Step::OpenSource);
         let second = Process::new(&self.world, Vec::new(), rate);
         let this = &*self;
         scope(|scope| {
