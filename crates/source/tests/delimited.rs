@@ -312,12 +312,14 @@ fn the_error_of_a_text_that_does_not_fit_names_the_options_that_would() {
     for (text, named) in [
         ("a;b\n1;x\n2;y\n3\n", "--delimiter ';' (3 of 4 records have 2 fields)"),
         ("Report, of 2024\n\na,b,c\n1,x,y\n2,y,z\n", "--skip-lines 2 (line 3 is the first with 3 fields)"),
-        ("a,b\n1,'x,y'\n2,z\n", "--quote \"'\" (fields such as \"x,y\""),
         ("a,b\n\"6\" pipe,1\n\"7\" pipe,2\n8,3\n", "--quote none"),
     ] {
         let error = refused(text, &DelimitedOptions::default());
         assert!(error.contains("the start of the file fits") && error.contains(named), "{error}");
     }
+    // A quote that fits all records is taken where the text would be refused.
+    let files = opened(b"a,b\n1,'x,y'\n2,z\n", &DelimitedOptions::default(), 64).unwrap();
+    assert_eq!(batches(&files, 9, 4096).unwrap()[0].column(1).as_string_view().value(0), "x,y");
     let read = opened(b"a,b\nZo\xeb,1\n", &DelimitedOptions::default(), 64);
     let error = read.err().unwrap().to_string();
     assert!(error.contains("fits --text-encoding windows-1252"), "{error}");
