@@ -230,7 +230,7 @@ mod tests {
             (200, "x-amz-checksum-crc64nvme", "rosUhgp5mIg="),
             (206, "x-amz-checksum-crc32c", "4waSgw=="),
             (200, "x-amz-checksum-crc32", "y/Q5Jg=="),
-            (200, "x-amz-checksum-sha256", "FeKw09Ojz+qfp6E2apvqaxIymU+n43wS+fqqeH2ykiU="),
+            (200, "x-amz-checksum-sha256", "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="),
             (206, "x-goog-hash", "crc32c=4waSgw==,md5=JfnnlDI7RTiF9RgfG2JNCw=="),
             (200, "content-md5", "JfnnlDI7RTiF9RgfG2JNCw=="),
             (206, "x-ms-blob-content-md5", "JfnnlDI7RTiF9RgfG2JNCw=="),

@@ -93,6 +93,18 @@ fn write_rows(
     };
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
         is_here(&chunk, &escaped_place(place))?;
+        let rows = chunk.row_group().num_rows();
+        if rows > 0 && chunk.has_metadata() && chunk.compressed_size() == 0 {
+            let (group, path) = (chunk.row_group().index(), chunk.path());
+            let what =
+                format!("its total_compressed_size is 0 or negative, and the row group has {rows} rows");
+            let place = format!(
+                "{}, row group {group}, column {}",
+                escaped_place(place),
+                sawmill_inspect::escaped(&path)
+            );
+            return Err(Error::failure(what, place, "name the other columns with --column"));
+        }
     }
     let metadata = footer.to_parquet_59(None)?;
     if metadata.file_metadata().schema_descr().num_columns() < footer.num_columns() {
