@@ -64,7 +64,10 @@ fn a_negative_size_count_or_place_hides_one_fact_and_never_the_file() {
     assert_eq!((rows(&sizes), converted(&sizes)), (expected.clone(), expected.clone()));
     let found = view(&sizes, &["--check"]).fails(1);
     assert!(found.contains("are wrong"), "{found}");
-    for name in ["negative_values.parquet", "negative_bytes.parquet", "negative_place.parquet"] {
+    // Without its data_page_offset the chunk begins at its dictionary, and all values are there.
+    let place = fixture("negative_place.parquet");
+    assert_eq!((rows(&place), converted(&place)), (expected.clone(), expected.clone()));
+    for name in ["negative_values.parquet", "negative_bytes.parquet"] {
         let path = fixture(name).to_str().unwrap().to_owned();
         view(&fixture(name), &["--chunks", "--row-groups"]).ok();
         view(&fixture(name), &["--check"]).fails(1);
@@ -74,15 +77,12 @@ fn a_negative_size_count_or_place_hides_one_fact_and_never_the_file() {
         let error = sawmill(convert).fails(1);
         assert!(error.contains("\"name\" cannot be read: in row group 1 of 3 rows"), "{error}");
         sawmill(["footer", "head", &path, "--column", "id"]).ok();
-        // `head` reads the pages themselves, and needs only the size of a chunk.
-        match name {
-            "negative_bytes.parquet" => {
-                let error = sawmill(["footer", "head", &path]).fails(1);
-                assert!(error.contains("row group 1, column name") && error.contains("--column"), "{error}");
-            }
-            _ => assert_eq!(rows(&fixture(name)), expected, "{name}"),
-        }
     }
+    // `head` reads the pages themselves, and needs only the size of a chunk.
+    assert_eq!(rows(&fixture("negative_values.parquet")), expected);
+    let path = fixture("negative_bytes.parquet").to_str().unwrap().to_owned();
+    let error = sawmill(["footer", "head", &path]).fails(1);
+    assert!(error.contains("row group 1, column name") && error.contains("--column"), "{error}");
 }
 
 #[test]
