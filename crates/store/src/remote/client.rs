@@ -211,7 +211,7 @@ impl Access for Client {
         let asked = GetOptions { head: true, ..GetOptions::default() };
         let answer =
             async { self.store.get_opts(&path_of(url)?, asked).await.map_err(|error| fault(url, &error)) };
-        // Without an answer there is no checksum; the requests for the bytes have errors of their own.
+        // If the store does not answer, the checksum is skipped; the requests for the bytes report their own errors.
         let answer = self.wait(answer).flatten().ok()?;
         self.traffic.count(0);
         let stated = answer.extensions.get::<Stated>()?;

@@ -238,7 +238,7 @@ impl World {
         let engine = &server.engine;
         let found = names.iter().find(|name| engine.values(server::SCHEMA, name, "value").is_some());
         let Some(name) = found.copied() else { return };
-        // Which rows are lost while they gather shows in the audit of the tags; afterwards nobody may touch the table.
+        // The audit of the tags finds rows that were lost while the table gathered; afterwards no fault may touch it.
         let is_audited = self.setting.repeated == Repeated::Tags && name == GATHERING[0];
         let is_found =
             fault == Fault::Alters || is_audited && (fault != Fault::Renames || self.setting.verify);
