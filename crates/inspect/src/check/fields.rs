@@ -13,6 +13,10 @@ use super::{Check, Inconsistency};
 const EXPECTED: [(&str, i16, &str); 2] =
     [("ColumnChunk", 2, "file_offset"), ("ColumnMetaData", 3, "path_in_schema")];
 
+/// Counts, sizes and places of a `ColumnMetaData`: values, bytes, compressed bytes, the first data page. The decoder
+/// takes a negative one as 0.
+const NEVER_NEGATIVE: [i16; 4] = [5, 6, 7, 9];
+
 impl Check<'_, '_> {
     /// Checks all structs of the footer, of row groups and column chunks those that are decoded.
     pub(super) fn fields(&mut self) {
@@ -48,7 +52,7 @@ impl Check<'_, '_> {
 }
 
 /// Calls `found` for each repeated or missing field, and each one of another type than the format's, in a struct or
-/// one within it. Leaves out what `footer` did not decode.
+/// one within it, and each negative size. Leaves out what `footer` did not decode.
 fn walk(bytes: &[u8], root: Root, footer: Option<&Footer>, found: &mut dyn FnMut(Inconsistency)) {
     let levels = vec![Level::new("", 0)];
     let mut walk = Fields { footer, levels, left_out: None, found };
@@ -140,6 +144,13 @@ impl Fields<'_> {
             self.report(line.offset, |name| {
                 format!("expected the field `{name}` as {expected}, found {found}; it is skipped")
             });
+        }
+        if let DumpValue::Integer(found @ ..0) = line.value
+            && line.expected.is_none()
+            && self.levels.last().is_some_and(|level| level.name == "ColumnMetaData")
+            && line.id.is_some_and(|id| NEVER_NEGATIVE.contains(&id))
+        {
+            self.report(line.offset, |name| format!("expected a `{name}` of at least 0, found {found}"));
         }
         match line.value {
             DumpValue::Struct(_) if !self.is_decoded() => self.left_out = Some(line.depth),
