@@ -53,9 +53,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     locate: bool,
     /// The file of rejected rows that a load of these files wrote: leave these rows out. PostgreSQL only, but
-    /// for lines of text that cannot be read (FILE.csv).
+    /// for lines of text that cannot be read (FILE.csv). May be given twice, once for each.
     #[arg(long, value_name = "FILE")]
-    rejects: Option<PathBuf>,
+    rejects: Vec<PathBuf>,
     #[command(flatten)]
     columns: ColumnArgs,
     #[command(flatten)]
@@ -78,10 +78,10 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>)
     let target = args.values.of(args.target.destination(&args.crate_options, &args.effort)?)?;
     target.reject_locate(args.locate)?;
     let json = matches!(target, Destination::Postgres(_));
-    let lines = args.rejects.as_deref().filter(|file| args.text.takes_rejects(&args.files, Some(file), json));
+    let (lines, rows) = args.text.files_of_rejects(&args.files, &args.rejects, json)?;
     let text = args.text.with_rejects(lines, None)?;
     let text = text.with_types_of(&target, &args.columns.rename, false, cancel)?;
-    let target = target.without_rejects(args.rejects.as_deref().filter(|_| lines.is_none()))?;
+    let target = target.without_rejects(rows)?;
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
     // A table may have followed its files.
     let unlike = UnlikeFiles::United;

@@ -66,12 +66,12 @@ pub(crate) struct RejectArgs {
     ///
     /// The name says which: FILE.csv takes the raw lines of text that cannot be read (for PostgreSQL also
     /// FILE.ndjson); FILE.parquet takes the rows that PostgreSQL refuses, with the columns of the source, and
-    /// FILE.ndjson those that CrateDB refuses. For both, add --rejected-lines for the lines.
+    /// FILE.ndjson those that CrateDB refuses. For both, give the option twice.
     /// With staged partitions, a primary key needs --key-after. With --nested tables, only lines of text that
     /// cannot be read are left out.
     #[arg(long, value_name = "FILE")]
-    rejects: Option<PathBuf>,
-    /// Fail the load when it rejects more rows than this [default: no limit].
+    rejects: Vec<PathBuf>,
+    /// Fail the load when it rejects more rows than this [default: no limit; 100000 lines of text].
     #[arg(long, value_name = "N", requires = "rejects")]
     max_rejects: Option<u64>,
 }
@@ -128,38 +128,42 @@ impl ValueArgs {
 }
 
 impl RejectArgs {
-    /// The file, and the most rows that it takes.
-    pub(crate) fn file(&self) -> (Option<&Path>, Option<u64>) {
-        (self.rejects.as_deref(), self.max_rejects)
+    /// The files, and the most rows that each takes.
+    pub(crate) fn files(&self) -> (&[PathBuf], Option<u64>) {
+        (&self.rejects, self.max_rejects)
     }
 
-    /// The destination with a file for rejected rows.
-    pub(crate) fn of(&self, destination: Destination) -> Result<Destination, Error> {
-        let rejects = self.rejects.clone().map(|path| RejectOptions { path, most: self.max_rejects });
+    /// The destination with `file` for rejected rows.
+    pub(crate) fn of(&self, destination: Destination, file: Option<&Path>) -> Result<Destination, Error> {
+        let rejects = file.map(|path| RejectOptions { path: path.to_owned(), most: self.max_rejects });
         Ok(match destination {
             Destination::Postgres(postgres) => {
-                self.check_extension("PostgreSQL", "Parquet", &["parquet", "pq"])?;
+                check_extension(file, "PostgreSQL", "Parquet", &["parquet", "pq"])?;
                 Destination::Postgres(Box::new(postgres.rejects(rejects)))
             }
             Destination::CrateDb(crate_db) => {
-                self.check_extension("CrateDB", "NDJSON", &["ndjson", "jsonl"])?;
+                check_extension(file, "CrateDB", "NDJSON", &["ndjson", "jsonl"])?;
                 Destination::CrateDb(Box::new(crate_db.rejects(rejects)))
             }
         })
     }
+}
 
-    /// Rejects an extension that promises another format; a name without one promises none.
-    fn check_extension(&self, database: &str, format: &str, extensions: &[&str]) -> Result<(), Error> {
-        let Some(path) = &self.rejects else { return Ok(()) };
-        let Some(extension) = path.extension().map(|extension| extension.to_string_lossy().to_lowercase())
-        else {
-            return Ok(());
-        };
-        if extensions.contains(&extension.as_str()) {
-            return Ok(());
-        }
-        let what = format!("rows that {database} rejects are written as {format}, not .{extension}");
-        let named = path.with_extension(extensions.first().copied().unwrap_or_default());
-        Err(Error::usage(what, "--rejects", format!("name the file {}", named.display())))
+/// Rejects an extension that promises another format; a name without one promises none.
+fn check_extension(
+    file: Option<&Path>,
+    database: &str,
+    format: &str,
+    extensions: &[&str],
+) -> Result<(), Error> {
+    let Some(path) = file else { return Ok(()) };
+    let Some(extension) = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()) else {
+        return Ok(());
+    };
+    if extensions.contains(&extension.as_str()) {
+        return Ok(());
     }
+    let what = format!("rows that {database} rejects are written as {format}, not .{extension}");
+    let named = path.with_extension(extensions.first().copied().unwrap_or_default());
+    Err(Error::usage(what, "--rejects", format!("name the file {}", named.display())))
 }

@@ -7,7 +7,7 @@ mod report;
 pub(crate) mod tables;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -344,7 +344,8 @@ impl TableLoad {
             return Err(Error::usage(what, "--again", advice));
         }
         let target = self.values.of(target)?;
-        let target = if self.takes_lines(&target) { target } else { self.rejects.of(target)? };
+        let (_, rejected_rows) = self.files_of_rejects(&target)?;
+        let target = self.rejects.of(target, rejected_rows)?;
         target.reject_locate(self.locate)?;
         target.check_new_names(&self.columns.rename)?;
         let target = target.by_position(by_position);
@@ -386,16 +387,15 @@ impl TableLoad {
         })
     }
 
-    /// Whether --rejects names a file for lines of text that cannot be read.
-    fn takes_lines(&self, target: &Destination) -> bool {
+    /// The files for lines of text that cannot be read, and for rows that the database refuses.
+    fn files_of_rejects(&self, target: &Destination) -> Result<(Option<&Path>, Option<&Path>), Error> {
         // CrateDB's own rejected rows are NDJSON.
         let json = matches!(target, Destination::Postgres(_));
-        self.text.takes_rejects(&self.files, self.rejects.file().0, json)
+        self.text.files_of_rejects(&self.files, self.rejects.files().0, json)
     }
 
     fn text_with_rejects(&self, target: &Destination) -> Result<Cow<'_, TextArgs>, Error> {
-        let (file, most) = self.rejects.file();
-        self.text.with_rejects(file.filter(|_| self.takes_lines(target)), most)
+        self.text.with_rejects(self.files_of_rejects(target)?.0, self.rejects.files().1)
     }
 
     /// The order of the rows, if they need an index: to be sorted, or to read text partition by partition.

@@ -10,12 +10,11 @@ use crate::harness::{Ran, command};
 const TEXT: &str = "a,b\n2024-01-01,2\n3,4,5\n";
 
 /// Commands that write a file, as they are in a folder with `x.csv`. `OUT` is the name of the file.
-const WRITERS: [&str; 7] = [
+const WRITERS: [&str; 6] = [
     "convert x.csv --rejects r.csv --as csv --out OUT",
     "convert x.csv --rejects r.csv --as parquet --out OUT",
     "convert x.csv --sort-by a --rejects r.csv --as ndjson --out OUT",
     "convert x.csv --overwrite --out y.parquet --rejects OUT",
-    "convert x.csv --overwrite --out y.parquet --rejected-lines OUT",
     "gen contacts --rows 3 --as ndjson --out OUT",
     "gen contacts --rows 3 --out OUT",
 ];

@@ -77,7 +77,7 @@ fn records_that_cannot_be_read_go_to_a_file_and_the_others_are_loaded_and_verifi
         _ => text += &format!("{id},1.5\n"),
     });
     fs::write(at("a.csv"), &text).unwrap();
-    let options = ["--types", "fare=float64", "--rejected-lines", &at("bad.csv")];
+    let options = ["--types", "fare=float64", "--rejects", &at("bad.csv")];
     let more = [&options[..], &["--verify", "--json"]].concat();
     let report = bench.load(Path::new(&at("a.csv")), "fares", &more).ok().json();
     assert_eq!(report["report"]["rows"], 4990);
@@ -85,12 +85,31 @@ fn records_that_cannot_be_read_go_to_a_file_and_the_others_are_loaded_and_verifi
     assert_eq!(bad.lines().count(), 11);
     assert!(bad.contains(",502,") && bad.contains("\"500,much\""), "{bad}");
     sawmill(bench.args("verify", Path::new(&at("a.csv")), "fares", &options)).ok();
-    let few = [&options[..], &["--max-rejected-lines", "9"]].concat();
+    let few = [&options[..], &["--max-rejects", "9"]].concat();
     let error = bench.load(Path::new(&at("a.csv")), "few", &few).fails(1);
     assert!(error.contains("more than 9 records cannot be read"), "{error}");
     fs::write(at("mine.txt"), "mine").unwrap();
-    let error = bench.load(Path::new(&at("a.csv")), "mine", &["--rejected-lines", &at("mine.txt")]).fails(2);
+    let error = bench.load(Path::new(&at("a.csv")), "mine", &["--rejects", &at("mine.txt")]).fails(2);
     assert!(error.contains("exists already"), "{error}");
+}
+
+#[test]
+fn lines_and_rows_that_are_refused_go_to_a_file_each() {
+    let bench = Bench::new();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(at("a.csv"), "id,fare\n1,1.5\n2,much\n3,-4\n4,2.5\n").unwrap();
+    bench.client().batch_execute("create table fares (id bigint, fare float8 check (fare > 0))").unwrap();
+    let both = ["--types", "fare=float64", "--rejects", &at("bad.csv"), "--rejects", &at("bad.parquet")];
+    let append = [&both[..], &["--mode", "append", "--json"]].concat();
+    let report = bench.load(Path::new(&at("a.csv")), "fares", &append).ok().json();
+    assert_eq!((&report["report"]["rows"], &report["report"]["rows_rejected"]), (&2.into(), &1.into()));
+    assert!(fs::read_to_string(at("bad.csv")).unwrap().contains("\"2,much\""));
+    assert!(sawmill(["footer", "cat", &at("bad.parquet")]).ok().out.contains("-4"));
+    sawmill(bench.args("verify", Path::new(&at("a.csv")), "fares", &both)).ok();
+    let twice = ["--rejects", &at("x.csv"), "--rejects", &at("y.csv")];
+    let error = bench.load(Path::new(&at("a.csv")), "twice", &twice).fails(2);
+    assert!(error.contains("two files for records that cannot be read"), "{error}");
 }
 
 #[test]

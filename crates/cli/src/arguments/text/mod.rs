@@ -138,12 +138,11 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "RECORDS|all", value_parser = sample, help_heading = HEADING)]
     pub sample: Option<u64>,
     /// Leave out records that cannot be read, and write them to this file with their places and the reasons: CSV,
-    /// or NDJSON if the name ends in .ndjson or .jsonl. This reads all records once more beforehand. The same as
-    /// --rejects with the name of a CSV or NDJSON file.
-    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    /// or NDJSON if the name ends in .ndjson or .jsonl: an older name of --rejects.
+    #[arg(long, value_name = "FILE", hide = true)]
     pub rejected_lines: Option<PathBuf>,
     /// Fail if more records than this cannot be read [default: 100000].
-    #[arg(long, value_name = "N", value_parser = phases::count, requires = "rejected_lines", help_heading = HEADING)]
+    #[arg(long, value_name = "N", value_parser = phases::count, requires = "rejected_lines", hide = true)]
     pub max_rejected_lines: Option<u64>,
     /// The longest record: each connection holds a whole one [default: 64MiB].
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
@@ -260,10 +259,38 @@ impl TextArgs {
         Ok(Cow::Owned(Self { types, table_types: columns, ..self.clone() }))
     }
 
+    /// The files of --rejects that take records of text that cannot be read, and rows that the database refuses.
+    ///
+    /// # Errors
+    /// Two files for the same.
+    pub(crate) fn files_of_rejects<'a>(
+        &self,
+        inputs: &[PathBuf],
+        rejects: &'a [PathBuf],
+        json: bool,
+    ) -> Result<(Option<&'a Path>, Option<&'a Path>), Error> {
+        let (mut lines, mut rows) = (None, None);
+        for file in rejects {
+            let (place, what) = match self.takes_rejects(inputs, file, json) {
+                true => (&mut lines, "two files for records that cannot be read"),
+                false => (&mut rows, "two files for rows that the database refuses"),
+            };
+            if place.replace(file.as_path()).is_some() {
+                let place = format!("--rejects {}", file.display());
+                return Err(Error::usage(
+                    what,
+                    place,
+                    "name one FILE.csv for records of text, the other not",
+                ));
+            }
+        }
+        Ok((lines, rows))
+    }
+
     /// Whether a file of --rejects takes records of text that cannot be read: it is named as CSV, or as NDJSON
     /// if `json` says so, and the inputs are text or may contain some.
-    pub(crate) fn takes_rejects(&self, inputs: &[PathBuf], rejects: Option<&Path>, json: bool) -> bool {
-        let extension = rejects.and_then(Path::extension).map(|name| name.to_string_lossy().to_lowercase());
+    fn takes_rejects(&self, inputs: &[PathBuf], rejects: &Path, json: bool) -> bool {
+        let extension = rejects.extension().map(|name| name.to_string_lossy().to_lowercase());
         let is_named_so = match extension.as_deref() {
             Some("csv" | "tsv" | "txt") => true,
             Some("ndjson" | "jsonl") => json,

@@ -169,7 +169,7 @@ impl Batch<'_> {
                     .at(format!("{}, column {name:?}", file.place(at)))
                     .advise(format!(
                         "correct the value, give the column another type (--types '{name}=text'), name the words that \
-                         stand for NULL (--null), or leave such records out with --rejected-lines FILE"
+                         stand for NULL (--null), or leave such records out with --rejects FILE.csv"
                     ))
             })
         };

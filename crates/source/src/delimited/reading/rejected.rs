@@ -75,7 +75,7 @@ pub(crate) fn leave_out(
                     .last()
                     .map(|(_, last)| format!("{}: {}", file.place(last.start), last.why))
                     .unwrap_or_default())
-                .advise("check the types and the dialect, or allow more with --max-rejected-lines")),
+                .advise("check the types and the dialect, or allow more with --max-rejects")),
             false => Ok(()),
         }
     })?;
