@@ -14,8 +14,8 @@ use crate::draw::text::words::Words;
 use crate::draw::value_spec::{ChosenBy, ReferencedKey, ValueSpec, intervals};
 use crate::encode::levels::bit_width;
 use crate::layout::rows::ROW_GROUP_ROWS;
-use crate::random::rng::Stream;
-use crate::shred::block::{BLOCK_ROWS, Shredder};
+use crate::random::rng::{BLOCK_ROWS, Stream};
+use crate::shred::block::Shredder;
 use crate::shred::operands::numbers;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
@@ -433,7 +433,9 @@ impl Leaf {
                 ReferencedKey::Sequence { start, step } => {
                     (*start as f64 + *step as f64 * (reference.ranks.mean() - 1.0)) / one
                 }
-                ReferencedKey::Unique(_) | ReferencedKey::Distinct(_) => return self.example(),
+                ReferencedKey::Unique(_) | ReferencedKey::Distinct(_) | ReferencedKey::Uuid(_) => {
+                    return self.example();
+                }
             },
             ValueSpec::Choice { by: Some(_), .. } => return String::new(),
             ValueSpec::Choice { table, .. } => {

@@ -18,7 +18,8 @@ use crate::arrow::leaf_arrays::leaf_array;
 use crate::arrow::schema::arrow_field;
 use crate::draw::nulls::Nulls;
 use crate::error::Error;
-use crate::shred::block::{BLOCK_ROWS, LeafBuffer, Shredded, Shredder};
+use crate::random::rng::BLOCK_ROWS;
+use crate::shred::block::{LeafBuffer, Shredded, Shredder};
 use crate::shred::chosen_fields::ChosenFields;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 

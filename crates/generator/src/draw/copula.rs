@@ -13,9 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::random::elementary::ln;
 use crate::random::normal::{normal_quantile, normal_share};
-use crate::random::rng::{Sequence, Stream};
+use crate::random::rng::{BLOCK_ROWS, Sequence, Stream};
 use crate::random::ziggurat::normal;
-use crate::shred::block::BLOCK_ROWS;
 
 /// A score of which less is left depends on others alone, apart from rounding.
 const NOTHING: f64 = 0.01;

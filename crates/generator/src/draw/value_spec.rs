@@ -12,8 +12,9 @@ use crate::draw::text::localized::Localized;
 use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
+use crate::draw::text::uuid::uuid;
 use crate::random::permutation::Permutation;
-use crate::random::rng::{Stream, scale64};
+use crate::random::rng::{BLOCK_ROWS, Stream, scale64};
 use crate::random::weights::Weights;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
@@ -191,9 +192,34 @@ pub(crate) enum ReferencedKey {
     Sequence { start: i128, step: i128 },
     Unique(Template),
     Distinct(Arc<DistinctStrings>),
+    Uuid(UuidKey),
+}
+
+/// Where the random UUIDs of a required field of a record come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UuidKey {
+    /// Sets the seed of its dataset apart.
+    pub salt: u64,
+    /// The purpose of its draws.
+    pub draws: u64,
+}
+
+impl UuidKey {
+    /// The UUID of a row, in a job with this `seed`.
+    pub(crate) fn uuid(&self, seed: u64, row: u64) -> [u8; 16] {
+        uuid(Stream::new(seed ^ self.salt, self.draws, row / BLOCK_ROWS).draw(row % BLOCK_ROWS))
+    }
 }
 
 impl ReferencedKey {
+    /// The key of a required field with these values, which draws as `uuid` says; `None` if they are not keys.
+    pub(crate) fn of_field(values: &ValueSpec, uuid: UuidKey) -> Option<Self> {
+        match values {
+            ValueSpec::Uuid => Some(ReferencedKey::Uuid(uuid)),
+            _ => Self::new(values),
+        }
+    }
+
     /// The key of a required field with these values; `None` if they are not keys.
     pub(crate) fn new(values: &ValueSpec) -> Option<Self> {
         match values {

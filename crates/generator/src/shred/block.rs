@@ -18,7 +18,7 @@ use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::changes::Changes;
 use crate::error::Error;
-use crate::random::rng::{Stream, purpose};
+use crate::random::rng::{BLOCK_ROWS, Stream, purpose};
 use crate::shred::chosen_fields::{ChosenFields, lists_in};
 use crate::shred::first_misfit::MisfitAt;
 use crate::shred::leaf_draws::Draws;
@@ -27,10 +27,6 @@ use crate::shred::operands::{OperandValues, distinguish, operands};
 use crate::shred::row_maker::RowCursor;
 use crate::shred::value_buffer::{MAX_STRING_BYTES, ValueBuffer};
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Present, images};
-
-/// The rows of a block. Small enough to keep the levels of a block in the first-level cache, large enough to
-/// make the time per field negligible (1,024 rows of `contacts` take about 15 µs).
-pub(crate) const BLOCK_ROWS: u64 = 1024;
 
 /// One leaf column of the drawn rows.
 #[derive(Debug)]

@@ -10,6 +10,10 @@ impl ValueBuffer {
         match (self, other) {
             (ValueBuffer::Names(to), ValueBuffer::Names(from)) => to.extend_from_slice(&from[range]),
             (ValueBuffer::Ids(to), ValueBuffer::Ids(from)) => to.extend_from_slice(&from[range]),
+            (ValueBuffer::Rows { seed: to_seed, rows: to }, ValueBuffer::Rows { seed, rows: from }) => {
+                *to_seed = *seed;
+                to.extend_from_slice(&from[range]);
+            }
             (ValueBuffer::Indices(to), ValueBuffer::Indices(from)) => to.extend_from_slice(&from[range]),
             (ValueBuffer::Booleans(to), ValueBuffer::Booleans(from)) => to.extend_from_slice(&from[range]),
             (ValueBuffer::Int32(to), ValueBuffer::Int32(from)) => to.extend_from_slice(&from[range]),

@@ -184,6 +184,10 @@ impl Leaf {
             (ValueSpec::Reference(reference), ValueBuffer::Ids(out)) => {
                 each(out, draws, |_, draw| reference.row(draw));
             }
+            (ValueSpec::Reference(reference), ValueBuffer::Rows { seed, rows }) => {
+                *seed = draws.seed;
+                each(rows, draws, |_, draw| reference.row(draw));
+            }
             (ValueSpec::Choice { by: Some(by), .. }, ValueBuffer::Indices(out)) => match &**by {
                 ChosenBy::Field(by) => by.draw(draws, out),
                 ChosenBy::Row(cycle) => out.extend(draws.numbers.iter().map(|row| cycle.number(*row))),
@@ -240,6 +244,10 @@ impl Leaf {
                     let of_seed = keys.of_seed(draws.seed);
                     let write = |draw, out: &mut [u8]| of_seed.write(reference.row(draw), out);
                     strings(out, draws, keys.longest() as usize, write);
+                }
+                ReferencedKey::Uuid(key) => {
+                    let uuid = |draw| key.uuid(draws.seed, reference.row(draw));
+                    strings(out, draws, uuid::TEXT, |draw, out| uuid::uuid_text(uuid(draw), out));
                 }
                 // Its numbers are kept, see above.
                 ReferencedKey::Unique(_) => {}

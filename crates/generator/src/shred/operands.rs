@@ -56,6 +56,9 @@ impl OperandValues {
 
 /// The values of a buffer from `first` up, as operands.
 pub(crate) fn values(leaf: &Leaf, buffer: &ValueBuffer, first: usize) -> Values {
+    if let ValueBuffer::Rows { rows, .. } = buffer {
+        return Values::Numbers(Numbers::wholes(rows[first..].iter().map(|row| i128::from(*row))));
+    }
     match leaf.kind.is_text() {
         true => Values::Texts(texts(leaf, buffer, first)),
         false => Values::Numbers(numbers(leaf, buffer, first..buffer.len())),

@@ -17,6 +17,11 @@ use crate::types::logical_type::Physical;
 pub(crate) enum ValueBuffer {
     Names(Vec<u32>),
     Ids(Vec<u64>),
+    /// Rows of another table, whose keys are UUIDs.
+    Rows {
+        seed: u64,
+        rows: Vec<u64>,
+    },
     Indices(Vec<u32>),
     Booleans(Vec<u8>),
     Int32(Vec<i32>),
@@ -24,7 +29,10 @@ pub(crate) enum ValueBuffer {
     Float(Vec<f32>),
     Double(Vec<f64>),
     Bytes(ByteStrings),
-    Fixed { width: usize, data: Vec<u8> },
+    Fixed {
+        width: usize,
+        data: Vec<u8>,
+    },
 }
 
 /// The most string bytes of a buffer, which counts them in 32 bits.
@@ -81,6 +89,7 @@ macro_rules! on_each {
         match $buffer {
             ValueBuffer::Names($v) => $body,
             ValueBuffer::Ids($v) => $body,
+            ValueBuffer::Rows { rows: $v, .. } => $body,
             ValueBuffer::Indices($v) => $body,
             ValueBuffer::Booleans($v) => $body,
             ValueBuffer::Int32($v) => $body,
@@ -101,6 +110,9 @@ impl ValueBuffer {
             (ValueSpec::Unique(_), _) => ValueBuffer::Ids(Vec::new()),
             (ValueSpec::Reference(reference), _) if matches!(reference.key, ReferencedKey::Unique(_)) => {
                 ValueBuffer::Ids(Vec::new())
+            }
+            (_, Physical::Fixed(_)) if leaf.uuid_key().is_some() => {
+                ValueBuffer::Rows { seed: 0, rows: Vec::new() }
             }
             (ValueSpec::Choice { .. }, _) => ValueBuffer::Indices(Vec::new()),
             (_, Physical::Boolean) => ValueBuffer::Booleans(Vec::new()),
@@ -177,6 +189,11 @@ impl ValueBuffer {
                 Some(template) => strings(&mut |i, out| template.render(ids[i], out)),
                 None => PhysicalBuffer::Bytes(ByteStrings::default()),
             },
+            ValueBuffer::Rows { seed, rows } => {
+                let data =
+                    leaf.uuid_key().map(|key| rows.iter().flat_map(|row| key.uuid(*seed, *row)).collect());
+                PhysicalBuffer::Fixed { width: 16, data: data.unwrap_or_default() }
+            }
             ValueBuffer::Indices(indices) => {
                 let entries = leaf.dictionary();
                 let entry = |i: &u32| entries[*i as usize].as_slice();

@@ -17,7 +17,7 @@ use crate::draw::nulls::Nulls;
 use crate::draw::text::template::Template;
 use crate::draw::value_spec::changes::{Changes, Operation};
 use crate::draw::value_spec::own::{DrawnNumber, OwnDistribution};
-use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::draw::value_spec::{Reference, ReferencedKey, UuidKey, ValueSpec};
 use crate::error::Error;
 use crate::random::weights::Weights;
 use crate::shred::row_maker::RowMaker;
@@ -166,8 +166,16 @@ impl Leaf {
             ValueSpec::Unique(template) => Some(template),
             ValueSpec::Reference(reference) => match &reference.key {
                 ReferencedKey::Unique(template) => Some(template),
-                ReferencedKey::Sequence { .. } | ReferencedKey::Distinct(_) => None,
+                ReferencedKey::Sequence { .. } | ReferencedKey::Distinct(_) | ReferencedKey::Uuid(_) => None,
             },
+            _ => None,
+        }
+    }
+
+    /// Where the UUIDs that its values refer to come from.
+    pub(crate) fn uuid_key(&self) -> Option<UuidKey> {
+        match &self.values {
+            ValueSpec::Reference(Reference { key: ReferencedKey::Uuid(key), .. }) => Some(*key),
             _ => None,
         }
     }

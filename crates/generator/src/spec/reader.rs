@@ -147,6 +147,7 @@ pub(crate) fn read_table(
             (root.get("rows").map(count).transpose()?, None)
         }
     };
+    let salt = tables.map_or(0, |_| purpose(stem, "table"));
     let mut reader = Reader {
         folder,
         depth,
@@ -165,7 +166,7 @@ pub(crate) fn read_table(
         _ => {
             let specs = root.need("fields", "", "a dataset")?;
             let (names, present) = present(root, specs, "")?;
-            later_keys::collect(specs, names.as_deref(), "", folder, &mut reader.keys);
+            later_keys::collect(specs, names.as_deref(), "", (folder, salt), &mut reader.keys);
             (reader.fields(specs, Position::RECORD, names.as_deref())?, present)
         }
     };
@@ -184,7 +185,7 @@ pub(crate) fn read_table(
         present_ranked: None,
         leaves,
         text_hash: folder.sum(),
-        salt: tables.map_or(0, |_| purpose(stem, "table")),
+        salt,
         most_rows: derived.map(|derived| derived.rows()).or(reader.fan_out.map(|fan_out| fan_out.rows)),
         changes,
         maker: None,

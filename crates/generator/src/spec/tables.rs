@@ -124,7 +124,13 @@ impl<'a> Tables<'a> {
         if let Some((table, fields)) = fields {
             // The reader of that table reports its faults.
             let together = present(table, fields, "").ok().and_then(|(names, _)| names);
-            super::reader::later_keys::collect(fields, together.as_deref(), "", self.folder, &mut keys);
+            super::reader::later_keys::collect(
+                fields,
+                together.as_deref(),
+                "",
+                (self.folder, purpose(name, "table")),
+                &mut keys,
+            );
         }
         keys
     }

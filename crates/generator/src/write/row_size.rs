@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::layout::file_options::FileOptions;
 use crate::layout::rows::{GroupBytes, MAX_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
-use crate::shred::block::BLOCK_ROWS;
+use crate::random::rng::BLOCK_ROWS;
 use crate::spec::dataset::Dataset;
 use crate::write::file_metadata::FileEnd;
 use crate::write::plan::FilePlan;

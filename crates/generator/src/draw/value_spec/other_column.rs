@@ -91,6 +91,11 @@ impl ReferencedKey {
                 u64::try_from(row).ok()
             }
             (ReferencedKey::Unique(template), Values::Texts(texts)) => template.id(texts.get(i)),
+            // The buffer of such a field has the rows.
+            (ReferencedKey::Uuid(_), Values::Numbers(numbers)) => match numbers.get(i)? {
+                Number::Whole(row) => u64::try_from(row).ok(),
+                Number::Real(_) => None,
+            },
             _ => None,
         }
     }
@@ -113,6 +118,10 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
     if matches!(referring.key, ReferencedKey::Distinct(_)) {
         let what = format!("a look-up by {name}, whose keys match patterns");
         return Err(by.error(path, what, "give the key `unique` values with {id}"));
+    }
+    if matches!(referring.key, ReferencedKey::Uuid(_)) && operand.kind.is_text() {
+        let what = format!("a look-up by {name}, which has UUIDs as strings");
+        return Err(by.error(path, what, "give the field the type uuid"));
     }
     if let ReferencedKey::Sequence { step: 0, .. } = referring.key {
         let what = format!("all rows of {} have the same key", referring.table);

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::random::permutation::Permutation;
 use crate::random::rng::purpose;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+use crate::types::logical_type::LogicalType;
 
 /// What a reference says besides its key.
 struct Referred {
@@ -113,6 +114,8 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
         (referred.orphans > 0.0).then(|| Orphans { below: (referred.orphans * 2f64.powi(64)) as u64, rows });
     match &key {
         ReferencedKey::Unique(_) | ReferencedKey::Distinct(_) => text_only("a unique key", node, around)?,
+        ReferencedKey::Uuid(_) if *around.kind == LogicalType::Uuid => {}
+        ReferencedKey::Uuid(_) => text_only("a UUID", node, around)?,
         ReferencedKey::Sequence { start, step } => {
             let last_row = rows as i128 * if orphans.is_some() { 2 } else { 1 } - 1;
             let last = step.checked_mul(last_row).and_then(|n| n.checked_add(*start));

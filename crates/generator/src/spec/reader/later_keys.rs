@@ -4,20 +4,21 @@
 use std::collections::HashMap;
 
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
-use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::draw::value_spec::{ReferencedKey, UuidKey, ValueSpec};
 use crate::error::Complaint;
+use crate::random::rng::purpose;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
 /// Adds the keys among the fields `specs` of the record, or of its struct at `path`: required fields with
-/// `sequence` or `unique` values. Fields named in `together` are optional. The reader of the fields reports
+/// `sequence`, `unique` or `uuid` values. `salt` sets the seed of the dataset apart. Fields named in `together` are optional. The reader of the fields reports
 /// their faults.
 pub(crate) fn collect(
     specs: SpecNode<'_>,
     together: Option<&[String]>,
     path: &str,
-    folder: &SpecFolder<'_>,
+    (folder, salt): (&SpecFolder<'_>, u64),
     keys: &mut HashMap<String, ReferencedKey>,
 ) {
     for spec in specs.array().into_iter().flatten() {
@@ -32,10 +33,10 @@ pub(crate) fn collect(
         match (type_name, table.get("fields")) {
             ("struct", Some(fields)) => {
                 let present = super::present(table, fields, &path).ok().and_then(|(names, _)| names);
-                collect(fields, present.as_deref(), &path, folder, keys);
+                collect(fields, present.as_deref(), &path, (folder, salt), keys);
             }
             _ => {
-                if let Some(key) = key(table, type_name, &path, folder) {
+                if let Some(key) = key(table, type_name, &path, (folder, salt)) {
                     keys.insert(path, key);
                 }
             }
@@ -44,14 +45,21 @@ pub(crate) fn collect(
 }
 
 /// The key that a required field is, `None` if its values are not keys.
-fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_>) -> Option<ReferencedKey> {
+fn key(
+    table: SpecTable<'_>,
+    type_name: &str,
+    path: &str,
+    (folder, salt): (&SpecFolder<'_>, u64),
+) -> Option<ReferencedKey> {
     let kind = LogicalType::read(type_name, table, path).ok()??;
     let node = table.get("values")?;
     // Other values cannot be keys.
     let not_here = || -> Complaint { ("not a key".to_owned(), String::new()) };
     let is_key = ["sequence", "unique", "pattern"];
-    let entries = node.any_table(path, "`values`").ok()?;
-    entries.entries().next().filter(|(name, _)| is_key.contains(name))?;
+    if node.string() != Some("uuid") {
+        let entries = node.any_table(path, "`values`").ok()?;
+        entries.entries().next().filter(|(name, _)| is_key.contains(name))?;
+    }
     let mut around = Surroundings {
         kind: &kind,
         path,
@@ -61,5 +69,6 @@ fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_
         tables: OtherTables { referring: &|_| Err(not_here()), table: &|_| Err(not_here()), fan_out: None },
         in_list: false,
     };
-    ReferencedKey::new(&ValueSpec::read(node, &mut around).ok()?)
+    let uuid = UuidKey { salt, draws: purpose(path, "value") };
+    ReferencedKey::of_field(&ValueSpec::read(node, &mut around).ok()?, uuid)
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::draw::expression::Operand;
-use crate::draw::value_spec::ReferencedKey;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::FoundKey;
+use crate::draw::value_spec::{ReferencedKey, UuidKey};
 use crate::error::{Complaint, Error};
 use crate::spec::dataset::{Dataset, Levels};
 use crate::spec::reader::{MAX_REFERENCES, Seen, read};
@@ -21,6 +21,21 @@ pub(super) fn operand(
     leaves: &[Seen],
     groups: &HashMap<String, Levels>,
 ) -> Result<Operand, Complaint> {
+    let operand = earlier(name, path, leaves, groups)?;
+    if !operand.kind.is_computable() {
+        let what = format!("{name} is a {}", operand.kind.name());
+        return Err((what, "use fields that are numbers, dates, times, booleans or strings".into()));
+    }
+    Ok(operand)
+}
+
+/// The earlier field `name` of any type.
+fn earlier(
+    name: &str,
+    path: &str,
+    leaves: &[Seen],
+    groups: &HashMap<String, Levels>,
+) -> Result<Operand, Complaint> {
     let mut group = path;
     loop {
         group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
@@ -30,10 +45,6 @@ pub(super) fn operand(
             if seen.levels.repetition != shared.repetition {
                 let advice = "use fields of the record or of the element that contains this field";
                 return Err((format!("{name} is inside a list"), advice.into()));
-            }
-            if !seen.kind.is_computable() {
-                let what = format!("{name} is a {}", seen.kind.name());
-                return Err((what, "use fields that are numbers, dates, times, booleans or strings".into()));
             }
             // Groups on both paths are present wherever this field is.
             let nullable = seen.levels.definition > shared.definition;
@@ -61,7 +72,7 @@ pub(super) fn referring(
     leaves: &[Seen],
     groups: &HashMap<String, Levels>,
 ) -> Result<(Operand, Referring), Complaint> {
-    let operand = operand(name, path, leaves, groups)?;
+    let operand = earlier(name, path, leaves, groups)?;
     let refers = leaves.get(operand.leaf).and_then(|seen| seen.refers.clone());
     let advice = "name an earlier field with `ref` values, or with the key of the parent";
     let refers = refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
@@ -77,7 +88,7 @@ pub(super) fn key(
     folder: &SpecFolder<'_>,
     depth: usize,
 ) -> Result<FoundKey, Complaint> {
-    let advice = "write a dataset and a required field of its record with `sequence` or `unique` values, or a `unique` pattern, like \"orders.id\"";
+    let advice = "write a dataset and a required field of its record with `sequence`, `unique` or `uuid` values, or a `unique` pattern, like \"orders.id\"";
     let Some((of, field)) = name.split_once('.') else {
         return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
     };
@@ -93,7 +104,8 @@ pub(super) fn key(
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {
         if other.path == field && other.levels == Levels::default() {
-            found = ReferencedKey::new(&leaf.values);
+            let uuid = UuidKey { salt: referenced.salt, draws: other.value_draws };
+            found = ReferencedKey::of_field(&leaf.values, uuid);
         }
     });
     found.map(|key| (key, referenced.rows)).ok_or_else(missing)

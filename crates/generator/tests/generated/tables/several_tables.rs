@@ -239,3 +239,64 @@ fn what_is_wrong_with_a_table_is_said_with_its_line() {
     assert!(Dataset::from_toml(&spec).unwrap_err().to_string().contains("several tables"));
     assert!(Dataset::table_from_toml(&spec, "a", Some(0.0)).unwrap_err().to_string().contains("scale"));
 }
+
+const UUID_KEYS: &str = r#"
+name = "shop"
+[[tables]]
+name = "visits"
+rows = 9_000
+fields = [
+  { name = "customer", type = "uuid", nulls = 0.2, values.ref = { to = "customers.id", s = 1, shuffled = true } },
+  { name = "country", type = "string", nulls = 0.1, values.lookup = { by = "customer", column = "country" } },
+  { name = "token", type = "string", values.ref = "customers.token" },
+  { name = "lost", type = "uuid", values.ref = { to = "customers.id", orphans = 0.25 } },
+  { name = "friends", type = "list", length.constant = 2, element = { type = "uuid", values.ref = "customers.id" } },
+]
+[[tables]]
+name = "customers"
+rows = 3_000
+fields = [
+  { name = "id", type = "uuid", values = "uuid" },
+  { name = "token", type = "string", values = "uuid" },
+  { name = "country", type = "string", values.pattern = "[A-Z]{2}[0-9]{6}" },
+  { name = "referrer", type = "uuid", nulls = 0.5, values.ref = "customers.id" },
+]
+"#;
+
+#[test]
+fn uuids_are_keys_that_references_and_look_ups_use() {
+    let made = |table: &str, rows: Range<u64>| {
+        let dataset = Dataset::table_from_toml(UUID_KEYS, table, None).unwrap();
+        let size = (rows.end - rows.start) as usize;
+        dataset.batches(rows, 11, size).next().unwrap().unwrap()
+    };
+    let (visits, customers) = (made("visits", 0..9_000), made("customers", 0..3_000));
+    let ids = |batch: &RecordBatch, name: &str| -> Vec<Option<Vec<u8>>> {
+        let column = batch.column_by_name(name).unwrap().as_fixed_size_binary();
+        column.iter().map(|id| id.map(<[u8]>::to_vec)).collect()
+    };
+    let strings = |batch: &RecordBatch, name: &str| -> Vec<Option<String>> {
+        let column = batch.column_by_name(name).unwrap().as_string::<i32>();
+        column.iter().map(|text| text.map(str::to_owned)).collect()
+    };
+    let countries: HashMap<_, _> =
+        ids(&customers, "id").into_iter().zip(strings(&customers, "country")).collect();
+    assert_eq!(countries.len(), 3_000);
+    let mut looked_up = 0;
+    for (customer, country) in ids(&visits, "customer").into_iter().zip(strings(&visits, "country")) {
+        assert!(customer.is_some() || country.is_none());
+        looked_up += usize::from(country.is_some());
+        assert!(country.is_none() || country == countries[&customer]);
+    }
+    assert!((6_000..7_000).contains(&looked_up), "{looked_up}");
+    let is_known = |id: &Option<Vec<u8>>| countries.contains_key(id);
+    let known = ids(&visits, "lost").iter().filter(|id| is_known(id)).count();
+    assert!((6_500..7_000).contains(&known), "{known}");
+    assert!(ids(&customers, "referrer").iter().all(|id| id.is_none() || is_known(id)));
+    let tokens: Vec<_> = strings(&customers, "token");
+    assert!(strings(&visits, "token").iter().all(|token| tokens.contains(token)));
+    let friends = visits.column_by_name("friends").unwrap().as_list::<i32>().values().clone();
+    assert!(friends.as_fixed_size_binary().iter().all(|id| is_known(&id.map(<[u8]>::to_vec))));
+    // Any rows alone are those of the whole.
+    assert_eq!(made("visits", 5_000..5_100), visits.slice(5_000, 100));
+}
