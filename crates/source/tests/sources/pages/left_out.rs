@@ -1,9 +1,5 @@
 //! Columns that cannot be read cost nothing unless they are wanted, and then the error names them.
 
-#[path = "../../footer/src/thrift/writer.rs"]
-#[allow(dead_code, reason = "the tests need some of its methods")]
-mod thrift_writer;
-
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

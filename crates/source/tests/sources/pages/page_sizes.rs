@@ -1,9 +1,5 @@
 //! Pages that claim, or hold, more than a reader allows are refused before they are decompressed.
 
-#[path = "../../footer/src/thrift/writer.rs"]
-#[allow(dead_code, reason = "the tests need some of its methods")]
-mod thrift_writer;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
