@@ -34,7 +34,7 @@ pub(crate) mod weights_by;
 
 use changes::Changes;
 use cycle::Cycle;
-use fan_out::FanOut;
+use fan_out::{Child, FanOut};
 use geometry::Shapes;
 use intervals::Intervals;
 use other_column::{OtherColumn, RowOf};
@@ -155,6 +155,31 @@ pub(crate) struct Reference {
     pub shuffled: Option<Permutation>,
     /// Keys of no row.
     pub orphans: Option<Orphans>,
+    /// The children of one parent refer to different rows, with the same probability.
+    pub distinct: Option<DistinctRows>,
+}
+
+/// Rows that the children of one parent refer to at most once.
+#[derive(Debug)]
+pub(crate) struct DistinctRows {
+    pub fan_out: Arc<FanOut>,
+    /// The rows of the other dataset.
+    pub rows: u64,
+    /// The purpose of the draws of their order.
+    pub order: u64,
+}
+
+impl DistinctRows {
+    /// The row for each of the child rows `numbers`.
+    pub(crate) fn rows(&self, seed: u64, numbers: &[u64]) -> Vec<u64> {
+        let children = self.fan_out.children(seed, numbers).into_iter();
+        let row = |child: Option<Child>| {
+            let Child { parent, number } = child.unwrap_or_default();
+            let key = Stream::new(seed, self.order, parent).draw(0);
+            Permutation::new(self.rows, key).place(number.min(self.rows.saturating_sub(1)))
+        };
+        children.map(row).collect()
+    }
 }
 
 /// The share of references whose key no row has: they name rows after the last one.
@@ -252,6 +277,7 @@ impl ValueSpec {
         match self {
             ValueSpec::OtherColumn(column) => !matches!(column.of, RowOf::Key { .. }),
             ValueSpec::Choice { .. } => self.cycle().is_some(),
+            ValueSpec::Reference(reference) => reference.distinct.is_some(),
             ValueSpec::Sequence { .. }
             | ValueSpec::Distinct(_)
             | ValueSpec::Monotone(_)
@@ -282,6 +308,7 @@ impl ValueSpec {
             | ValueSpec::Distinct(_)
             | ValueSpec::Sequence { .. } => false,
             ValueSpec::Choice { .. } => self.cycle().is_none(),
+            ValueSpec::Reference(reference) => reference.distinct.is_none(),
             _ => true,
         }
     }

@@ -12,7 +12,7 @@ use crate::draw::monotone::Monotone;
 use crate::draw::text::person_name::{self, Addresses};
 use crate::draw::text::words::Words;
 use crate::draw::text::{PADDING, email, uuid};
-use crate::draw::value_spec::{ChosenBy, ReferencedKey, ValueSpec};
+use crate::draw::value_spec::{ChosenBy, Reference, ReferencedKey, ValueSpec};
 use crate::random::instruction_sets::widest;
 use crate::random::rng::{Sequence, Stream, scale64, scale128, unit_interval};
 use crate::random::weights::Weights;
@@ -181,6 +181,9 @@ impl Leaf {
             (ValueSpec::Unique(_), ValueBuffer::Ids(out)) => {
                 out.extend(draws.first_id..draws.first_id + draws.n as u64);
             }
+            (ValueSpec::Reference(Reference { distinct: Some(distinct), key, .. }), out) => {
+                keys(key, draws, &distinct.rows(draws.seed, draws.numbers), out);
+            }
             (ValueSpec::Reference(reference), ValueBuffer::Ids(out)) => {
                 each(out, draws, |_, draw| reference.row(draw));
             }
@@ -337,6 +340,31 @@ fn of_ranks(leaf: &Leaf, ranked: &Ranked, draws: &Draws<'_>, out: &mut ValueBuff
         (_, ValueBuffer::Indices(out)) => out.extend(draws.ranks.iter().map(|rank| ranked.number(*rank))),
         // The reader allows no other values.
         (values, out) => debug_assert!(false, "{values:?} of ranks into {out:?}"),
+    }
+}
+
+/// Appends the keys of `rows`.
+fn keys(key: &ReferencedKey, draws: &Draws<'_>, rows: &[u64], out: &mut ValueBuffer) {
+    let mut next = rows.iter().copied();
+    let mut next = || next.next().unwrap_or(0);
+    match (key, out) {
+        (_, ValueBuffer::Ids(out)) => out.extend_from_slice(rows),
+        (_, ValueBuffer::Rows { seed, rows: out }) => {
+            *seed = draws.seed;
+            out.extend_from_slice(rows);
+        }
+        (ReferencedKey::Sequence { start, step }, out) => {
+            wholes(out, draws, |_, _| start + step * i128::from(next()));
+        }
+        (ReferencedKey::Distinct(texts), out) => {
+            let of_seed = texts.of_seed(draws.seed);
+            strings(out, draws, texts.longest() as usize, |_, out| of_seed.write(next(), out));
+        }
+        (ReferencedKey::Uuid(key), out) => {
+            strings(out, draws, uuid::TEXT, |_, out| uuid::uuid_text(key.uuid(draws.seed, next()), out));
+        }
+        // Its buffer has the rows, see above.
+        (ReferencedKey::Unique(_), _) => {}
     }
 }
 

@@ -354,6 +354,7 @@ fn parameters(name: &str, lengths: bool) -> Value {
                     ("s", number(0.0)),
                     ("shuffled", json!({ "type": "boolean" })),
                     ("used", json!({ "type": "number", "exclusiveMinimum": 0.0, "maximum": 1.0 })),
+                    ("distinct", json!({ "type": "boolean" })),
                     (
                         "frequencies",
                         json!({ "type": "array", "items": { "type": "array", "items": number(0.0), "minItems": 2, "maxItems": 2 } }),

@@ -49,6 +49,11 @@ impl FanOut {
         FanOut { parent: parent.to_owned(), parents, counts: whole, block_rows, last, rows, order }
     }
 
+    /// The most children of a parent.
+    pub(crate) fn most_children(&self) -> u64 {
+        self.counts.last().max(self.last.last()).map_or(0, |most| u64::from(*most))
+    }
+
     /// The parents of `rows`, in this order; `None` for rows beyond the last. Neighbouring rows are cheapest.
     pub(crate) fn children(&self, seed: u64, rows: &[u64]) -> Vec<Option<Child>> {
         let mut block = u64::MAX;

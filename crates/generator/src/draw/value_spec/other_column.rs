@@ -151,7 +151,8 @@ pub(crate) fn child_number(node: SpecNode<'_>, around: &Surroundings<'_>) -> Res
     fan_out(node, around).map(ValueSpec::ChildNumber)
 }
 
-fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>, Error> {
+/// The children that the rows of the table are.
+pub(super) fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>, Error> {
     let path = around.path;
     let Some(fan_out) = around.tables.fan_out else {
         let advice =

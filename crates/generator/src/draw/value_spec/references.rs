@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 
 use crate::draw::distribution::{Ranks, count, exponent};
+use crate::draw::value_spec::other_column::fan_out;
 use crate::draw::value_spec::reader::{Surroundings, text_only};
-use crate::draw::value_spec::{Orphans, Reference, ReferencedKey, ValueSpec};
+use crate::draw::value_spec::{DistinctRows, Orphans, Reference, ReferencedKey, ValueSpec};
 use crate::error::Error;
 use crate::random::permutation::Permutation;
 use crate::random::rng::purpose;
@@ -18,6 +19,8 @@ struct Referred {
     shuffled: bool,
     /// The share of keys that no row has.
     orphans: f64,
+    /// Whether the children of one parent refer to different rows.
+    distinct: bool,
 }
 
 /// How often the rows are referred to, the most frequent one first.
@@ -69,14 +72,16 @@ impl Referred {
                 node.error(path, what, format!("write a share from {} to {}", range.start(), range.end()))
             })
         };
+        let flag = |key: &str| {
+            let Some(node) = table.get(key) else { return Ok(false) };
+            let what = format!("`{key} = {}`", node.described());
+            node.boolean().ok_or_else(|| node.error(path, what, "use true or false"))
+        };
         Ok(Referred {
             rows: table.get("rows").map(|node| count(node, path, u64::MAX >> 11)).transpose()?,
             frequencies: Frequencies::read(table, share("used", 1.0, f64::MIN_POSITIVE..=1.0)?, path)?,
-            shuffled: table.get("shuffled").map_or(Ok(false), |node| {
-                node.boolean().ok_or_else(|| {
-                    node.error(path, format!("`shuffled = {}`", node.described()), "use true or false")
-                })
-            })?,
+            shuffled: flag("shuffled")?,
+            distinct: flag("distinct")?,
             orphans: share("orphans", 0.0, 0.0..=0.999)?,
         })
     }
@@ -88,11 +93,18 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
     let (to, referred) = match node.string() {
         Some(to) => {
             let frequencies = Frequencies::Zipf { s: 1.0, used: 1.0 };
-            (to, Referred { rows: None, frequencies, shuffled: false, orphans: 0.0 })
+            (to, Referred { rows: None, frequencies, shuffled: false, orphans: 0.0, distinct: false })
         }
         None => {
-            let keys = ["to", "rows", "s", "shuffled", "used", "frequencies", "orphans"];
+            let keys = ["to", "rows", "s", "shuffled", "used", "frequencies", "orphans", "distinct"];
             let table = node.table(path, "ref", &keys)?;
+            let with = ["s", "shuffled", "used", "frequencies", "orphans"]
+                .iter()
+                .find(|key| table.get(key).is_some());
+            if let (Some(distinct), Some(with)) = (table.get("distinct"), with) {
+                let what = format!("`distinct` with `{with}`");
+                return Err(distinct.error(path, what, "leave one out: distinct rows are equally probable"));
+            }
             let to = table.need("to", path, "ref")?;
             let Some(name) = to.string() else {
                 let what = format!("`to = {}`", to.described());
@@ -139,5 +151,16 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
     // The same rows are frequent in every field that refers to the key.
     let shuffled = referred.shuffled.then(|| Permutation::new(rows, purpose(to, "order")));
     let to = to.split_once('.').map_or(to, |(dataset, _)| dataset).to_owned();
-    Ok(ValueSpec::Reference(Reference { ranks, key, to, shuffled, orphans }))
+    let distinct = referred.distinct.then(|| distinct_rows(node, rows, around)).transpose()?;
+    Ok(ValueSpec::Reference(Reference { ranks, key, to, shuffled, orphans, distinct }))
+}
+
+fn distinct_rows(node: SpecNode<'_>, rows: u64, around: &Surroundings<'_>) -> Result<DistinctRows, Error> {
+    let fan_out = fan_out(node, around)?;
+    if fan_out.most_children() > rows {
+        let what =
+            format!("a parent has up to {} children, but there are {rows} rows", fan_out.most_children());
+        return Err(node.error(around.path, what, "shorten `per`, or leave out `distinct`"));
+    }
+    Ok(DistinctRows { fan_out, rows, order: purpose(around.path, "distinct") })
 }

@@ -300,3 +300,58 @@ fn uuids_are_keys_that_references_and_look_ups_use() {
     // Any rows alone are those of the whole.
     assert_eq!(made("visits", 5_000..5_100), visits.slice(5_000, 100));
 }
+
+#[test]
+fn the_children_of_a_parent_refer_to_different_rows() {
+    let spec = |rows: u32, more: &str| {
+        format!(
+            "name = \"school\"\n[[tables]]\nname = \"students\"\nrows = 2_500\n\
+             fields = [{{ name = \"id\", type = \"int64\", values.sequence = {{}} }}]\n\
+             [[tables]]\nname = \"courses\"\nrows = {rows}\nfields = [\n\
+             {{ name = \"id\", type = \"uuid\", values = \"uuid\" }},\n\
+             {{ name = \"code\", type = \"string\", values.unique = \"C{{id:03}}\" }},\n\
+             {{ name = \"number\", type = \"int64\", values.sequence = {{ start = 7, step = 3 }} }},\n]\n\
+             [[tables]]\nname = \"enrolments\"\nper = {{ table = \"students\", rows.uniform = {{ min = 0, max = 12 }} }}\n\
+             fields = [\n{{ name = \"student\", type = \"int64\", values.parent = \"id\" }},\n\
+             {{ name = \"course\", type = \"uuid\", values.ref = {{ to = \"courses.id\", distinct = true{more} }} }},\n\
+             {{ name = \"code\", type = \"string\", values.ref = {{ to = \"courses.code\", distinct = true }} }},\n\
+             {{ name = \"number\", type = \"int64\", nulls = 0.1, values.ref = {{ to = \"courses.number\", distinct = true }} }},\n\
+             {{ name = \"same\", type = \"string\", values.lookup = {{ by = \"course\", column = \"code\" }} }},\n]\n"
+        )
+    };
+    let dataset = Dataset::table_from_toml(&spec(40, ""), "enrolments", None).unwrap();
+    let rows = dataset.rows().unwrap();
+    let made = dataset.batches(0..rows, 3, rows as usize).next().unwrap().unwrap();
+    let students = made.column_by_name("student").unwrap().as_primitive::<Int64Type>().values();
+    let mut courses: HashMap<String, u32> = HashMap::new();
+    for name in ["course", "code", "number", "same"] {
+        let column = texts(made.column_by_name(name).unwrap());
+        let pairs: Vec<_> = students.iter().zip(&column).filter(|(_, course)| course.is_some()).collect();
+        let different: std::collections::HashSet<_> = pairs.iter().collect();
+        assert_eq!(different.len(), pairs.len(), "{name}");
+        for course in column.into_iter().flatten() {
+            *courses.entry(course).or_default() += 1;
+        }
+    }
+    // Each of the 40 courses has a fortieth of the rows, under each of its three keys.
+    assert_eq!(courses.len(), 3 * 40);
+    assert!(courses.values().all(|n| (u64::from(*n)) > rows / 60), "{courses:?}");
+    let refused = |spec: &str| Dataset::table_from_toml(spec, "enrolments", None).unwrap_err().to_string();
+    assert!(refused(&spec(11, "")).contains("a parent has up to 12 children, but there are 11 rows"));
+    assert!(refused(&spec(40, ", s = 1")).contains("`distinct` with `s`"));
+}
+
+/// The values of a column as texts.
+fn texts(column: &ArrayRef) -> Vec<Option<String>> {
+    use arrow_array::Array;
+    (0..column.len())
+        .map(|i| {
+            let text = || match column.data_type() {
+                arrow_schema::DataType::Int64 => column.as_primitive::<Int64Type>().value(i).to_string(),
+                arrow_schema::DataType::Utf8 => column.as_string::<i32>().value(i).to_owned(),
+                _ => format!("{:?}", column.as_fixed_size_binary().value(i)),
+            };
+            column.is_valid(i).then(text)
+        })
+        .collect()
+}
