@@ -1,7 +1,7 @@
 //! Decodes footers of files by other writers, side by side with the `parquet` crate 60.
 //!
 //! ```text
-//! python scripts/foreign_footers.py /tmp/foreign
+//! python scripts/peers/files/foreign_footers.py /tmp/foreign
 //! SAWMILL_FOREIGN_FOOTERS=/tmp/foreign cargo bench -p sawmill-benches --bench footer_foreign [-- WORDS]
 //! ```
 //!

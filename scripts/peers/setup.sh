@@ -2,8 +2,10 @@
 # shellcheck shell=bash
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$here/../.." && pwd)
+# The folder of the calling script.
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+specs=$root/scripts/peers/specs
 # One private folder holds everything that peers need: environments, data, results.
 peers=${SAWMILL_PEERS:-$root/target/peers}
 sawmill=${SAWMILL:-$root/target/dist/sawmill}
@@ -43,7 +45,7 @@ make_data() {
 # The files of the loading benchmarks, their size, and the spec of their rows: trips, or another, such as
 # fixtures/lineitem.toml.
 load_rows=${SAWMILL_LOAD_ROWS:-1000000}
-load_spec=${SAWMILL_LOAD_SPEC:-$here/trips.toml}
+load_spec=${SAWMILL_LOAD_SPEC:-$specs/trips.toml}
 load_name="$(basename "$load_spec" .toml)-$load_rows"
 trips="$peers/data/$load_name"
 trips_data() { make_data "$load_name" "$load_spec" --rows "$load_rows" --files 4; }

@@ -52,7 +52,7 @@ impl Bench {
 
 #[test]
 fn a_file_by_another_writer_is_loaded_and_verified() {
-    // Made-up taxi trips, written by pyarrow (`scripts/fixtures.py`).
+    // Made-up taxi trips, written by pyarrow (`scripts/peers/files/fixtures.py`).
     let taxi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/taxi.parquet");
     let bench = Bench::new();
     let json = bench.load(&taxi, "taxi", &["--verify", "--json"]).ok().json();

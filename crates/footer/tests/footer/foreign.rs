@@ -1,7 +1,7 @@
 //! Files of other writers equal the `parquet` crate's metadata in every field.
 //!
-//! `scripts/fixtures.py` generates those in `fixtures/foreign`. `SAWMILL_FOREIGN` names a directory of
-//! freshly generated ones, `SAWMILL_PARQUET_TESTING` a checkout of apache/parquet-testing.
+//! `scripts/peers/files/fixtures.py` generates those in `fixtures/foreign`. `SAWMILL_FOREIGN` names a directory
+//! of freshly generated ones, `SAWMILL_PARQUET_TESTING` a checkout of apache/parquet-testing.
 
 use std::path::{Path, PathBuf};
 

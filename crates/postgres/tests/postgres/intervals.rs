@@ -175,8 +175,8 @@ fn intervals_of_duckdb_arrive_part_by_part() {
     let database = Database::new();
     let target = database.target("t").nested(Nested::Native);
     assert!(run(&source, &target, &small()).unwrap().verified.unwrap().matches());
-    // The intervals that `scripts/fixtures.py` has made; DuckDB counts whole days as such. Compared as texts,
-    // since 30 days are equal to a month.
+    // The intervals that `scripts/peers/files/fixtures.py` has made; DuckDB counts whole days as such. Compared
+    // as texts, since 30 days are equal to a month.
     let days = "(id % 40 + id * 61001 / 86400000)::int";
     let seconds = "id * 61001 % 86400000 / 1000.0";
     let made = format!("make_interval(months => (id % 30)::int, days => {days}, secs => {seconds})");

@@ -31,7 +31,7 @@ fn wire(batch: &RecordBatch, row: usize) -> Vec<Option<Vec<u8>>> {
 
 #[test]
 fn every_row_of_the_taxi_file_arrives_exactly() {
-    // Made-up trips in six row groups, written by pyarrow (`scripts/fixtures.py`).
+    // Made-up trips in six row groups, written by pyarrow (`scripts/peers/files/fixtures.py`).
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/taxi.parquet");
     let database = Database::new();
     let source = ParquetFiles::open(&[&path]).unwrap();
