@@ -132,7 +132,12 @@ pub(crate) fn check(verification: &Verification, table: &str) -> Result<(), Erro
         [] => format!("table {table}"),
         columns => format!("table {table}, columns {}", columns.join(", ")),
     };
-    Err(Error::new(Exit::Mismatch, what, place, "load it again"))
+    Err(Error::new(
+        Exit::Mismatch,
+        what,
+        place,
+        "--locate shows where; load with --mode replace loads it from the beginning",
+    ))
 }
 
 /// Both sides, line by line.

@@ -55,8 +55,8 @@ pub use engine::target::{
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};
 pub use engine::worker::{received, refusal_error};
-pub use history::append::{Encoding, History, remember};
-pub use history::lookup::{Found, adds_files, mapping_of_files};
+pub use history::append::{Encoding, History, Loads, remember};
+pub use history::lookup::{Found, adds_files, hashed_mapping, mapping_of_files};
 pub use history::opening::{OnRecord, Standing, open};
 pub use history::portion::Portion;
 pub use history::presence::Presence;

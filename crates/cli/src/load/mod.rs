@@ -339,8 +339,9 @@ impl TableLoad {
         let by_position = self.map == MapArg::Position;
         let target = self.merge.apply(target, self.mode, by_position)?;
         if self.again && matches!(self.mode, ModeArg::Auto | ModeArg::Create) {
-            let what = "mode create loads a new table, so there is nothing to load again";
-            let advice = "add --mode append, upsert, truncate or replace";
+            let what = "modes auto and create load a new table or new files, and nothing again";
+            let advice =
+                "--mode replace loads a table from the beginning; --mode append adds all rows once more";
             return Err(Error::usage(what, "--again", advice));
         }
         let target = self.values.of(target)?;

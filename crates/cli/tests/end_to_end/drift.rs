@@ -226,6 +226,71 @@ fn columns_that_the_table_lacks_are_left_out_on_request() {
 }
 
 #[test]
+fn a_file_on_record_is_not_taken_again_with_other_options() {
+    let nights = Nights::new();
+    nights.file("a.parquet", vec![("id", ints([1, 20])), ("v", texts(["a", "b"]))]);
+    nights.night(&["--columns", "id,v"]).ok();
+    nights.file("b.parquet", vec![("id", ints([3])), ("v", texts(["c"])), ("x", ints([5]))]);
+    let others: [&[&str]; 5] = [
+        &["--columns", "id,v,x", "--evolve"],
+        &["--columns", "v,id"],
+        &["--columns", "id,v", "--file-column", "source", "--evolve"],
+        &["--columns", "id,v", "--where", "id > 0"],
+        &["--rename", "v=w", "--evolve"],
+    ];
+    for more in others {
+        let error = nights.night(&[more, &["--mode", "append"]].concat()).fails(1);
+        assert!(error.contains("a.parquet is in the table already") && error.contains("--again"), "{error}");
+        assert_eq!(nights.text("select count(*) from days"), "2");
+    }
+    nights.verified(&["--columns", "id,v"]);
+    assert_eq!(nights.text("select count(*) from days"), "3");
+    // Two conditions take the parts of a file.
+    nights.file("c.parquet", vec![("id", ints([7, 70])), ("v", texts(["d", "e"]))]);
+    let part = |condition: &str| {
+        let path = nights.folder.join("c.parquet");
+        sawmill(nights.words(&path, &["--columns", "id,v", "--mode", "append", "--where", condition]))
+    };
+    part("id < 10").ok();
+    part("id >= 10").ok();
+    part("id < 10").ok();
+    assert_eq!(nights.text("select count(*) from days"), "5");
+    let path = nights.folder.join("c.parquet");
+    let whole = sawmill(nights.words(&path, &["--columns", "id,v", "--mode", "append"])).fails(1);
+    assert!(whole.contains("c.parquet is in the table already"), "{whole}");
+}
+
+#[test]
+fn a_night_that_failed_goes_on_with_other_rules_for_columns() {
+    let nights = Nights::new();
+    nights.file("a.parquet", vec![("id", ints([1]))]);
+    nights.night(&[]).ok();
+    nights.bench.client().batch_execute("alter table days add constraint c check (id < 100)").unwrap();
+    nights.file("b.parquet", vec![("id", ints([2, 200])), ("z", texts(["x", "y"]))]);
+    nights.night(&["--schema-change", "ignore", "--verify"]).fails(1);
+    nights.bench.client().batch_execute("alter table days drop constraint c").unwrap();
+    nights.verified(&["--evolve"]);
+    nights.verified(&["--evolve"]);
+    nights.verify().ok();
+    assert_eq!(
+        nights.text("select string_agg(id || coalesce(z, '-'), ' ' order by id) from days"),
+        "1- 2x 200y"
+    );
+}
+
+#[test]
+fn a_column_that_an_earlier_night_left_out_is_not_called_verified() {
+    let nights = Nights::new();
+    nights.file("a.parquet", vec![("id", ints([1]))]);
+    nights.night(&[]).ok();
+    nights.file("b.parquet", vec![("id", ints([2])), ("x", ints([5]))]);
+    nights.night(&["--schema-change", "ignore"]).ok();
+    let ran = nights.night(&["--evolve", "--verify"]).ok();
+    assert!(ran.out.contains("not verified: the table lacks \"x\" of the files"), "{}", ran.out);
+    assert!(!ran.out.contains("holds what the files hold"), "{}", ran.out);
+}
+
+#[test]
 fn a_column_that_the_files_lack_must_be_nullable() {
     let nights = Nights::new();
     nights

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Mode, Portion, RecordedFiles,
-    RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, mapping_of_files, remember,
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Portion, RecordedFiles,
+    RecordedUnit, Remembered, Tally, Verification, adds_files, hashed_mapping, load_id, mapping_of_files,
+    remember,
 };
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
@@ -33,8 +34,7 @@ impl CrateDb {
 
     /// A hash that two loads of a file share if they load the same rows and columns.
     pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
-        let mapping = mapping_of_files(source, self.options.by_position);
-        format!("{:032x}", xxhash_rust::xxh3::xxh3_128(mapping.as_bytes()))
+        hashed_mapping(&mapping_of_files(source, self.options.by_position))
     }
 
     /// Whether loads of the same rows and columns have made the table and hold some of the source's files, so that its
@@ -105,8 +105,14 @@ impl CrateDb {
             loads: &loads,
             rows: Cell::new(0),
         };
-        let here = loads.iter().filter(|row| history.is_of_same_rows(row)).map(|row| &row.load).collect();
-        remember(&history, (here, &[]), source, options, control)
+        let (here, otherwise): (Vec<_>, Vec<_>) = loads.iter().partition(|row| history.is_of_same_rows(row));
+        let of_files = |row: &&LoadRow| !row.load.mapping.is_empty() && row.load.mode != Mode::Upsert.name();
+        let loads = Loads {
+            here: here.into_iter().map(|row| &row.load).collect(),
+            otherwise: otherwise.into_iter().filter(of_files).map(|row| &row.load).collect(),
+            elsewhere: Vec::new(),
+        };
+        remember(&history, loads, &self.mapping_of_files(source), source, options, control)
     }
 }
 

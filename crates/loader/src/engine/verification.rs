@@ -133,6 +133,7 @@ impl Verification {
         }
         Err(Error::new(Kind::Mismatch, what)
             .at(table)
-            .advise("another client wrote to the table, or a trigger changed rows; load it again"))
+            .advise("another client wrote to the table, or a trigger changed rows: --locate shows where (sawmill verify); --mode \
+                     replace loads it from the beginning"))
     }
 }

@@ -90,16 +90,27 @@ pub struct Encoding<'e> {
     pub encoders: Box<Encoders<'e>>,
 }
 
-/// Looks up the source's files in the records. `here` are the loads of the same rows and columns into the table, in
-/// the order in which they began, and `elsewhere` the loads into another table that had its name. `None` if the
-/// records do not matter: the source is loaded as a whole.
+/// The loads on record, in the order in which they began.
+#[derive(Default)]
+pub struct Loads<'l> {
+    /// Loads of the same rows and columns into the table.
+    pub here: Vec<&'l LoadRecord>,
+    /// Loads of other rows or columns into the table.
+    pub otherwise: Vec<&'l LoadRecord>,
+    /// Loads of the same rows and columns into another table that had its name.
+    pub elsewhere: Vec<&'l LoadRecord>,
+}
+
+/// Looks up the source's files in the records. `mapping` identifies the rows and columns that are taken of them. `None`
+/// if the records do not matter: the source is loaded as a whole.
 ///
 /// # Errors
 /// An interrupted load that this source cannot finish; a file with other content, unless the options say what to
-/// do; missing rows; errors of `history`.
+/// do; a file that was loaded with other options; missing rows; errors of `history`.
 pub fn remember(
     history: &dyn History,
-    (here, elsewhere): (Vec<&LoadRecord>, &[&LoadRecord]),
+    Loads { here, otherwise, elsewhere }: Loads<'_>,
+    mapping: &str,
     source: &dyn Source,
     options: &LoadOptions,
     control: &Control<'_>,
@@ -122,6 +133,12 @@ pub fn remember(
     if let Some(file) = new.into_iter().find(|file| names.contains(&file.name)) {
         history.refuse_unknown(&file.name)?;
     }
+    let otherwise = otherwise.into_iter().map(|load| {
+        let is_void = !load.complete && history.holds_nothing(load)?;
+        Ok((!is_void).then_some(load))
+    });
+    let otherwise: Vec<_> = otherwise.filter_map(Result::transpose).collect::<Result<_>>()?;
+    lookup::refuse_taken_otherwise(source, &remembered.new, &otherwise, mapping).map_err(placed)?;
     if lookup::is_known_list(source, &here, &own) {
         return Ok(None);
     }

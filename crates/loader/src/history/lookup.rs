@@ -27,6 +27,54 @@ pub fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
     format!("files {}{by_position}", source.facts().mapping)
 }
 
+/// Begins the condition on the rows in a mapping.
+const WHERE: &str = " where ";
+
+/// A mapping without its texts, which may be long.
+pub fn hashed_mapping(mapping: &str) -> String {
+    let hash = |text: &str| format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()));
+    match mapping.split_once(WHERE) {
+        Some((columns, condition)) => hash(columns) + WHERE + &hash(condition),
+        None => hash(mapping),
+    }
+}
+
+/// Whether loads with these mappings may take different rows of a file: both have a condition, and the same columns.
+fn may_be_parts(one: &str, other: &str) -> bool {
+    match (one.split_once(WHERE), other.split_once(WHERE)) {
+        (Some((columns, one)), Some((same, other))) => {
+            columns == same && !one.starts_with(other) && !other.starts_with(one)
+        }
+        _ => false,
+    }
+}
+
+/// Refuses a new file whose rows are in the table by one of the loads `otherwise`, which took other columns of it or
+/// other rows: they would be there twice.
+///
+/// # Errors
+/// There is such a file.
+pub(super) fn refuse_taken_otherwise(
+    source: &dyn Source,
+    new: &[u32],
+    otherwise: &[&LoadRecord],
+    mapping: &str,
+) -> Result<()> {
+    let taken = otherwise.iter().filter(|load| !may_be_parts(&load.mapping, mapping));
+    let taken: BTreeSet<(&String, &String)> =
+        taken.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
+    let mut new = new.iter().filter_map(|place| source.files().get(*place as usize));
+    let Some(file) = new.find(|file| taken.contains(&(&file.name, &file.fingerprint))) else { return Ok(()) };
+    let what = format!(
+        "{} is in the table already, by a load with other options (columns, names, conditions, lineage or types)",
+        file.name
+    );
+    Err(Error::new(Kind::Exists, what).advise(
+        "leave the file out, or give the options of that load; --mode replace loads everything from the beginning; \
+         --again adds its rows once more",
+    ))
+}
+
 /// The rest of the work if all files of a source are loaded again: interrupted loads are finished first.
 /// `None` if there are none, or if one of them is the load of ID `own`, which resumes anyway.
 pub(super) fn loaded_again(

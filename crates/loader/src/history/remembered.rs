@@ -67,6 +67,16 @@ impl Remembered {
         self.notes.push(Note::Remark(what.to_owned()));
     }
 
+    /// Notes that the table was not compared, because it lacks these columns of the files.
+    pub fn note_left_out(&mut self, columns: &[&str]) {
+        let what = format!(
+            "not verified: the table lacks {} of the files, which earlier loads left out; --mode replace loads everything from \
+             the beginning",
+            columns.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+        );
+        self.notes.push(Note::Rejected(what));
+    }
+
     /// Notes that the table was not compared, because it has rows of unknown origin.
     pub fn note_other_rows(&mut self) {
         let what = "the files were compared with the records of their loads, but not with the table, which has other rows, too \

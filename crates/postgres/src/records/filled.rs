@@ -49,6 +49,13 @@ impl FilledColumns {
         Ok(Some(Arc::new(filled)))
     }
 
+    /// The columns of the source that the table lacks.
+    pub(super) fn left_out(&self) -> Vec<&str> {
+        let is_there = |name: &&str| self.existing.iter().any(|column| column.name == **name);
+        let names = self.schema.fields().iter().map(|field| field.name().as_str());
+        names.filter(|name| !is_there(name)).collect()
+    }
+
     /// The columns that a load of the source would fill now, also in the form of a load's record.
     pub(super) fn now(&self, of: &TableHistory<'_>) -> Result<(Arc<Vec<Column>>, Vec<String>)> {
         let is_there = |name: &&String| self.existing.iter().any(|column| column.name == **name);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Mode, Portion, Presence, RecordedFiles,
-    RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files, id_of_names,
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Portion, Presence,
+    RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files, id_of_names,
     mapping_of_files, remember,
 };
 use sawmill_pgcopy::Buffers;
@@ -49,11 +49,20 @@ impl Postgres {
         let server = KnownServer::new(&self.server, &connection, control)?;
         let (table, oid) = (&self.table.within(&found.schema), found.oid);
         self.follow_renamed(source, &server, &records, oid, &self.id_of(source, table, false))?;
-        let loads = records.of_files(table, oid, &server, &self.mapping_of_files(source))?;
-        let (here, elsewhere): (Vec<_>, Vec<_>) = loads.iter().partition(|load| load.table_oid == oid);
+        let mapping = self.mapping_of_files(source);
+        let all = records.of_table(table, oid, &server)?;
+        let mut loads = Loads::default();
+        for load in &all {
+            match (load.table_oid == oid, load.mapping == mapping) {
+                (true, true) => loads.here.push(load),
+                (true, false) => loads.otherwise.push(load),
+                (false, true) => loads.elsewhere.push(load),
+                (false, false) => {}
+            }
+        }
         let (presence, filled) = (OnceCell::new(), OnceCell::new());
         let history = TableHistory { postgres: self, source, options, records, table, oid, presence, filled };
-        remember(&history, (here, &elsewhere), source, options, control)
+        remember(&history, loads, &mapping, source, options, control)
     }
 
     /// Whether loads of the same rows and columns have made the table and hold some of the source's files. If
@@ -80,8 +89,9 @@ impl Postgres {
             }
             let server = KnownServer::new(&self.server, &connection, control)?;
             let (table, mapping) = (self.table.within(&found.schema), self.mapping_of_files(source));
-            let loads = records.of_files(&table, found.oid, &server, &mapping)?;
-            let here: Vec<_> = loads.iter().filter(|load| load.table_oid == found.oid).collect();
+            let loads = records.of_table(&table, found.oid, &server)?;
+            let here = loads.iter().filter(|load| load.table_oid == found.oid && load.mapping == mapping);
+            let here: Vec<_> = here.collect();
             Ok(adds_files(source, &here, options))
         })
     }
@@ -252,6 +262,11 @@ impl History for TableHistory<'_> {
 
     fn verify(&self, remembered: &mut Remembered) -> Result<()> {
         let mapping = self.postgres.mapping_of_files(self.source);
+        let left_out = self.filled()?.left_out();
+        if !left_out.is_empty() {
+            remembered.note_left_out(&left_out);
+            return Ok(());
+        }
         let (columns, lines) = self.filled()?.now(self)?;
         let recorded = match self.presence()?.is_known_whole() {
             true => self.records.all_of_table(self.oid, &mapping, &lines)?,
@@ -278,22 +293,16 @@ impl History for TableHistory<'_> {
 }
 
 impl Records<'_> {
-    /// The loads of the same rows and columns, into this table or into one that had its
-    /// name and is gone, in the order in which they began.
-    fn of_files(
-        &self,
-        table: &TableName,
-        oid: u32,
-        server: &KnownServer,
-        mapping: &str,
-    ) -> Result<Vec<LoadRecord>> {
-        let condition = "(table_oid = $3 AND (database = $4 OR target = $1) OR target = $1 AND NOT (table_oid <> $3 \
-                 AND coalesce(database = $4, false) AND completed IS NOT NULL \
+    /// The loads whose files are remembered one by one, into this table or into one that had its name and is gone, in
+    /// the order in which they began.
+    fn of_table(&self, table: &TableName, oid: u32, server: &KnownServer) -> Result<Vec<LoadRecord>> {
+        let condition = "(table_oid = $2 AND (database = $3 OR target = $1) OR target = $1 AND NOT (table_oid <> $2 \
+                 AND coalesce(database = $3, false) AND completed IS NOT NULL \
                  AND EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = table_oid::oid))) \
-             AND mapping = $2 AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
+             AND mapping <> '' AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
              ORDER BY begun, load_id";
         let database = self.database(server)?;
-        self.loads(condition, &[&table.to_string(), &mapping, &i64::from(oid), &database])
+        self.loads(condition, &[&table.to_string(), &i64::from(oid), &database])
     }
 
     /// The sum of the rows that later loads added to the table. `None` if some of them added other columns,

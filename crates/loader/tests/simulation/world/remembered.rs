@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sawmill_loader::{
-    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Portion, Presence, RecordedFiles,
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Portion, Presence, RecordedFiles,
     RecordedUnit, Remembered, Tally, Verification, remember,
 };
 use sawmill_source::{Control, Result, Source, UnitKey};
@@ -29,8 +29,9 @@ pub fn remembered(
         Ok(loads.into_iter().map(|row| row.record.clone()).collect())
     })?;
     let (here, elsewhere): (Vec<_>, Vec<_>) = loads.iter().partition(|load| load.table_oid == table.oid);
+    let loads = Loads { here, elsewhere, otherwise: Vec::new() };
     let history = SimulatedHistory { target, options, connection: &connection, table };
-    remember(&history, (here, &elsewhere), source, options, control)
+    remember(&history, loads, "", source, options, control)
 }
 
 struct SimulatedHistory<'r> {

@@ -5,7 +5,7 @@ mod unfinished;
 
 use sawmill_loader::{
     ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Presence, RecordedFiles, Share,
-    TableName, Tally, open, refuse_cut_otherwise,
+    Standing, TableName, Tally, open, refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, POLICIES};
@@ -69,9 +69,13 @@ impl Preparing<'_, '_> {
         }
         let again = found.preparing.options.again && !found.waits();
         let state = open(mode, again, &mut found)?;
+        // The sum of the rows before it is over the columns that it would have filled.
+        let may_fill_others =
+            state == LoadState::Resumed && mode == Mode::Append && found.preparing.postgres.evolves();
+        let begins_again = may_fill_others && found.holds_nothing()?;
         let Found { record, gathered, .. } = found;
         match record {
-            Some(record) if state != LoadState::New => Ok((record, state)),
+            Some(record) if state != LoadState::New && !begins_again => Ok((record, state)),
             _ if mode.makes_the_table() => self.start(gathered.as_ref(), &staging),
             _ if mode.gathers() => self.start_merge(gathered.as_ref(), &staging, oid),
             _ => self.start_here(oid),
