@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::r#gen::infer::{sampled, source::Source, with_keys};
 use crate::r#gen::options::like_args::FidelityArgs;
 use crate::screen::console::Console;
+use crate::screen::flame;
 
 /// The columns, and the lost pairs, that the summary of --like names.
 const WORST: usize = 10;
@@ -31,6 +32,9 @@ const BATCH_ROWS: usize = 8192;
 
 pub(crate) fn run(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let like = args.like();
+    if let Some(path) = &args.html {
+        flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
+    }
     if !args.others.is_empty() {
         return several(args, console, cancel);
     }

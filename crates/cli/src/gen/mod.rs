@@ -265,7 +265,7 @@ impl GenArgs {
             part: self.layout.part,
             partition_by: self.layout.partition_by.clone(),
             existing: self.layout.existing(),
-            sources: self.dataset.sources(),
+            sources: [self.dataset.sources(), dataset.files().to_vec()].concat(),
             ..GenJob::new(dataset, layout, output)
         }
     }

@@ -183,3 +183,22 @@ fn a_url_with_one_slash_is_an_error_and_makes_no_folder() {
     run(folder.path(), "convert y.parquet --out OUT", "./s3:x.parquet").ok();
     assert!(folder.path().join("s3:x.parquet").is_file());
 }
+
+#[test]
+fn files_that_a_spec_reads_and_data_named_as_a_page_are_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("words.csv"), "a\nb\n").unwrap();
+    let spec = "name = \"q\"\nfields = [{ name = \"a\", type = \"string\", values.choice = { file = \"words.csv\" } }]\n";
+    fs::write(at("q.toml"), spec).unwrap();
+    for out in ["words.csv", "./words.csv", "q.toml"] {
+        let error = run(folder.path(), "gen ./q.toml --rows 3 --as csv --overwrite --out OUT", out).fails(2);
+        assert!(error.contains("would be replaced"), "{error}");
+    }
+    let error = run(folder.path(), "gen ./q.toml --rows 3 --overwrite --out OUT", "words.csv").fails(2);
+    assert!(error.contains("would be replaced"), "{error}");
+    assert_eq!(fs::read_to_string(at("words.csv")).unwrap(), "a\nb\n");
+    let error = run(folder.path(), "gen fidelity words.csv words.csv --html OUT", "words.csv").fails(2);
+    assert!(error.contains("of another kind"), "{error}");
+    assert_eq!(fs::read_to_string(at("words.csv")).unwrap(), "a\nb\n");
+}

@@ -109,6 +109,7 @@ impl Benchmark {
             text_hash: xxhash_rust::xxh3::xxh3_128(
                 format!("{} {name} {scale} by {generator}", self.key()).as_bytes(),
             ),
+            files: Vec::new(),
             salt: 0,
             most_rows: None,
             changes: None,

@@ -19,7 +19,7 @@ pub fn protect_sources(sources: &[PathBuf], path: &Path) -> Result<(), Error> {
 
 pub(crate) fn would_replace(source: &Path, path: &Path) -> Error {
     Error::spec(
-        format!("the dataset is inferred from {}, which would be replaced", source.display()),
+        format!("the dataset is read from {}, which would be replaced", source.display()),
         path.display().to_string(),
         "write somewhere else",
     )

@@ -4,7 +4,7 @@
 //! reader also checks all that later stages rely on: levels fit, weights are distributions, and the number
 //! of elements in a record is bounded.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rand::distr::Distribution;
@@ -50,6 +50,8 @@ pub struct Dataset {
     pub(crate) present_ranked: Option<Ranked>,
     pub(crate) leaves: usize,
     pub(crate) text_hash: u128,
+    /// The files that the spec names.
+    pub(crate) files: Vec<PathBuf>,
     /// Distinguishes the draws of a table from the draws of other tables of its spec; 0 for a single dataset.
     pub(crate) salt: u64,
     /// The rows that the spec declares at most.
@@ -362,6 +364,11 @@ impl Dataset {
     /// every seed.
     pub fn benchmark(&self) -> Option<Benchmark> {
         self.maker.as_ref().map(|maker| maker.benchmark())
+    }
+
+    /// The files that its spec names: lists of values, specs of other datasets.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// A hash of the text of the spec and of the files that it names.

@@ -101,6 +101,7 @@ pub(crate) fn read_one(
     parts.extend_from_slice(&scale.unwrap_or(1.0).to_le_bytes());
     parts.extend_from_slice(name.as_bytes());
     dataset.text_hash = xxh3_128(&parts);
+    dataset.files = folder.files();
     Ok(dataset)
 }
 
@@ -185,6 +186,7 @@ pub(crate) fn read_table(
         present_ranked: None,
         leaves,
         text_hash: folder.sum(),
+        files: folder.files(),
         salt,
         most_rows: derived.map(|derived| derived.rows()).or(reader.fan_out.map(|fan_out| fan_out.rows)),
         changes,

@@ -16,6 +16,7 @@ const MAX_BYTES: u64 = 256 << 20;
 pub(crate) struct SpecFolder<'a> {
     directory: Option<&'a Path>,
     sum: RefCell<Xxh3>,
+    read: RefCell<Vec<PathBuf>>,
 }
 
 impl<'a> SpecFolder<'a> {
@@ -23,7 +24,7 @@ impl<'a> SpecFolder<'a> {
     pub(crate) fn new(directory: Option<&'a Path>, text: &str) -> Self {
         let mut sum = Xxh3::new();
         sum.update(text.as_bytes());
-        Self { directory, sum: RefCell::new(sum) }
+        Self { directory, sum: RefCell::new(sum), read: RefCell::default() }
     }
 
     /// The path of the file `name`.
@@ -34,6 +35,7 @@ impl<'a> SpecFolder<'a> {
     /// Reads the file `name`, a regular file in the folder or below it.
     pub(crate) fn read(&self, name: &str) -> io::Result<String> {
         let text = self.read_confined(name)?;
+        self.read.borrow_mut().push(self.path(name));
         let mut sum = self.sum.borrow_mut();
         sum.update(&(text.len() as u64).to_le_bytes());
         sum.update(text.as_bytes());
@@ -63,6 +65,11 @@ impl<'a> SpecFolder<'a> {
             return refused(format!("it has more than {} MiB", MAX_BYTES >> 20));
         }
         Ok(text)
+    }
+
+    /// The files that were read.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.read.borrow().clone()
     }
 
     /// The XXH3-128 of the spec and of all files read for it, each after its length.

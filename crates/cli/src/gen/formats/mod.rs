@@ -61,7 +61,7 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) ->
         part: args.layout.part,
         existing: args.layout.existing(),
         csv_null: args.csv_null.as_deref().unwrap_or_default(),
-        sources: &args.dataset.sources(),
+        sources: &[args.dataset.sources(), dataset.files().to_vec()].concat(),
     };
     let profile = Profile::new();
     let content_sum = content_sum::of(args, (&dataset, &layout), &profile, console, cancel)?;
