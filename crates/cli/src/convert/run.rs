@@ -267,7 +267,7 @@ fn to_text(
         _ => failed("writing", args.out(), error),
     };
     let target = match args.out() == Path::new("-") {
-        true => OpenFile::Stream(Box::new(io::stdout().lock())),
+        true => OpenFile::stdout(),
         false => Out::begin(args, source, cancel)?.into(),
     };
     let mut out = BufWriter::with_capacity(1 << 20, Counted { target, bytes: 0, phase });

@@ -6,7 +6,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, ListBuilder};
-use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch};
+use arrow_array::{
+    ArrayRef, BinaryArray, Date32Array, DurationSecondArray, FixedSizeBinaryArray, Int64Array, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
+};
+use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{ConvertedType, LogicalType};
@@ -302,4 +306,61 @@ fn a_killed_conversion_leaves_no_directory_and_the_same_command_makes_it() {
     assert!(was_killed && !out.exists(), "killed while the third file was there");
     assert_eq!(sawmill(args.iter().copied().chain(["--json"])).ok().json()["rows"], 400_000);
     assert_eq!(names(dir.path()), ["a.csv", "parts"], "what the killed run had left is gone");
+}
+
+#[test]
+fn columns_of_one_name_keep_their_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, copy) = (dir.path().join("a.parquet"), dir.path().join("b.parquet"));
+    let fields = vec![Field::new("a", DataType::Int64, true), Field::new("a", DataType::Utf8, true)];
+    let (ids, names): (ArrayRef, ArrayRef) =
+        (Arc::new(Int64Array::from(vec![1, 2])), Arc::new(StringArray::from(vec!["p", "q"])));
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![ids, names]).unwrap();
+    let mut writer = ArrowWriter::try_new(fs::File::create(&file).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let csv =
+        |file: &Path| sawmill(["convert", file.to_str().unwrap(), "--as", "csv", "--out", "-"]).ok().out;
+    assert_eq!(csv(&file), "a,a\n1,p\n2,q\n");
+    sawmill(["convert", file.to_str().unwrap(), "--out", copy.to_str().unwrap()]).ok();
+    assert_eq!(csv(&copy), "a,a\n1,p\n2,q\n");
+}
+
+#[test]
+fn values_without_a_text_are_errors_that_name_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.parquet");
+    let columns: [(&str, ArrayRef); 3] = [
+        ("lasts", Arc::new(DurationSecondArray::from(vec![1, 1 << 62]))),
+        ("at", Arc::new(TimestampMicrosecondArray::from(vec![1, i64::MAX]))),
+        ("day", Arc::new(Date32Array::from(vec![1, i32::MAX]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(fs::File::create(&file).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let file = file.to_str().unwrap();
+    for column in ["lasts", "at", "day"] {
+        let error = sawmill(["footer", "cat", file, "--column", column]).fails(1);
+        assert!(error.contains(&format!("column {column}, row 1")), "{error}");
+        for format in ["csv", "ndjson"] {
+            let error =
+                sawmill(["convert", file, "--columns", column, "--as", format, "--out", "-"]).fails(1);
+            assert!(error.contains("cannot be written as text"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn intervals_of_files_of_ours_keep_their_months_in_every_view() {
+    let dir = tempfile::tempdir().unwrap();
+    let (spec, file) = (dir.path().join("i.toml"), dir.path().join("i.parquet"));
+    let text =
+        "name = \"i\"\nfields = [{ name = \"w\", type = \"interval\", values.constant = \"2y 6mo 3d\" }]\n";
+    fs::write(&spec, text).unwrap();
+    sawmill(["gen", spec.to_str().unwrap(), "--rows", "1", "--out", file.to_str().unwrap()]).ok();
+    let shown = sawmill(["footer", "head", file.to_str().unwrap()]).ok().out;
+    assert_eq!(shown, "{\"w\":\"30 mons 3 days\"}\n");
+    let converted = sawmill(["convert", file.to_str().unwrap(), "--as", "ndjson", "--out", "-"]).ok().out;
+    assert_eq!(converted, shown);
 }

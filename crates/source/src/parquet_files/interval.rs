@@ -14,12 +14,14 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field};
 #[cfg(feature = "generated")]
 use arrow_schema::{FieldRef, Fields, IntervalUnit, Schema};
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema};
 use parquet::basic::ConvertedType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData};
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::parquet_files::annotations::{Annotation, annotated};
+use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::schema::EXTENSION_NAME;
 #[cfg(feature = "generated")]
 use crate::parquet_files::schema::marked;
@@ -43,15 +45,19 @@ pub(crate) fn is_marked(field: &Field) -> bool {
     field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == INTERVAL_EXTENSION)
 }
 
-/// Returns the metadata of a file whose intervals are read as their 12 bytes, unless an Arrow schema within the file
-/// says which of the three parts are used: the `parquet` crate drops the months of all others.
+/// Returns the metadata of a file whose intervals are read as their 12 bytes, unless an Arrow schema of another writer
+/// within the file says which of the three parts are used: the `parquet` crate drops the months of all others.
 ///
 /// # Errors
 /// The crate refuses the schema.
 pub fn intervals_as_bytes(metadata: &Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>, ParquetError> {
     let file = metadata.file_metadata();
-    if file.key_value_metadata().is_some_and(|pairs| pairs.iter().any(|pair| pair.key == "ARROW:schema")) {
-        return Ok(Arc::clone(metadata));
+    let pairs = file.key_value_metadata();
+    if pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA_META_KEY)) {
+        let embedded = guarded(|| parquet_to_arrow_schema(file.schema_descr(), pairs));
+        if !embedded.is_ok_and(|schema| schema.flattened_fields().into_iter().any(is_marked)) {
+            return Ok(Arc::clone(metadata));
+        }
     }
     let columns = file.schema_descr().columns().iter().enumerate();
     let leaves = columns.filter(|(_, column)| column.converted_type() == ConvertedType::INTERVAL);

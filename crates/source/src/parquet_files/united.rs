@@ -87,6 +87,17 @@ fn unite(fields: &mut Vec<Field>, own: &Schema) -> Vec<String> {
     lines
 }
 
+/// Where the field `number` of `all` is in a file's own schema: several columns of one name keep their order.
+fn index_in(own: &Schema, all: &Schema, number: usize) -> Option<usize> {
+    let name = all.field(number).name();
+    if own.fields().get(number).is_some_and(|field| field.name() == name) {
+        return Some(number);
+    }
+    let before = all.fields().iter().take(number).filter(|field| field.name() == name).count();
+    let mut of_name = own.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
+    of_name.nth(before).map(|(at, _)| at)
+}
+
 impl Opened {
     /// Sets the places of the columns `all` in the file. Columns that it lacks are NULL, and its folders'
     /// columns follow. Returns the file's own columns, with its types.
@@ -96,15 +107,15 @@ impl Opened {
         let OpenedFile { folders, narrow, columns, .. } = &mut self.opened;
         *folders = of_folders;
         let mut own = Vec::with_capacity(places.capacity());
-        for field in all.fields() {
-            match self.schema.index_of(field.name()) {
-                Ok(at) => {
+        for (number, field) in all.fields().iter().enumerate() {
+            match index_in(&self.schema, all, number) {
+                Some(at) => {
                     let theirs = self.schema.field(at);
                     *narrow |= !same(field, theirs);
                     own.push(theirs.clone());
                     places.push(ColumnPlace::Field(at));
                 }
-                Err(_) => {
+                None => {
                     places.push(ColumnPlace::Folder(folders.len()));
                     let value = FolderValue::Given(new_null_array(field.data_type(), 1));
                     folders.push(Folder { field: field.as_ref().clone(), value });
@@ -119,9 +130,9 @@ impl Opened {
 
     /// Whether the file lacks one of the columns, or has another type for one.
     pub(super) fn differs(&self, all: &Schema) -> bool {
-        let has =
-            |field: &FieldRef| self.schema.field_with_name(field.name()).is_ok_and(|own| same(field, own));
-        !all.fields().iter().all(has)
+        let own = |number| index_in(&self.schema, all, number).map(|at| self.schema.field(at));
+        let has = |(number, field): (usize, &FieldRef)| own(number).is_some_and(|own| same(field, own));
+        !all.fields().iter().enumerate().all(has)
     }
 
     /// Refuses a column that other files have and this one has in its folder's name only.

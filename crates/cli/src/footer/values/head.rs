@@ -22,6 +22,7 @@ use crate::footer::values::chunk_alone::{footer_with_data, is_here};
 use crate::footer::values::head_args::HeadArgs;
 use crate::footer::{escaped_place, selection};
 use crate::r#gen::formats::ndjson::Encoders;
+use crate::r#gen::formats::text_form::{NoText, text_batch};
 use crate::screen::console::Console;
 
 /// Columns that an error names.
@@ -119,7 +120,7 @@ fn write_rows(
         .with_offset(limit(skip))
         .with_limit(limit(rows));
     let mut reader = guarded(|| builder.build()).map_err(|error| failed(error.to_string()))?;
-    let mut encoded = Vec::new();
+    let (mut encoded, mut first) = (Vec::new(), skip);
     loop {
         let batch = guarded(|| reader.next().transpose()).map_err(|error| failed(error.to_string()))?;
         let Some(batch) = batch else { break };
@@ -127,6 +128,11 @@ fn write_rows(
             let what = format!("the keys of a map in the column `{column}` are not text, as JSON needs them");
             return Err(Error::failure(what, escaped_place(place), "name the other columns with --column"));
         }
+        if let Err(NoText::Value { column, row, what }) = text_batch(&batch) {
+            let place = format!("{}, column {column}, row {}", escaped_place(place), first + row as u64);
+            return Err(Error::failure(what, place, "name the other columns with --column"));
+        }
+        first += batch.num_rows() as u64;
         encoded.clear();
         let builder = arrow_json::WriterBuilder::new()
             .with_explicit_nulls(true)

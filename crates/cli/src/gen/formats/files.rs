@@ -1,11 +1,12 @@
 //! The files of formats other than Parquet: which to write, and how to write them whole or not at all.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_sources};
+use sawmill_inspect::TerminalSafe;
 use sawmill_store::{WholeFile, is_stream};
 
 use crate::arguments::stores::{Objects, objects::ObjectOutput};
@@ -106,12 +107,21 @@ impl Planned {
     pub(crate) fn open(&self) -> io::Result<OpenFile> {
         Ok(match &self.path {
             Some(path) => OpenFile::Whole(WholeFile::create(path)?),
-            None => OpenFile::Stream(Box::new(io::stdout().lock())),
+            None => OpenFile::stdout(),
         })
     }
 }
 
 impl OpenFile {
+    /// Standard output. A terminal does not act on what rows contain.
+    pub(crate) fn stdout() -> Self {
+        let out = io::stdout().lock();
+        match out.is_terminal() {
+            true => OpenFile::Stream(Box::new(TerminalSafe::new(out))),
+            false => OpenFile::Stream(Box::new(out)),
+        }
+    }
+
     /// Syncs a file to disk and gives it its name.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {

@@ -13,9 +13,9 @@ use arrow_array::temporal_conversions::{
     timestamp_s_to_datetime, timestamp_us_to_datetime,
 };
 use arrow_array::types::{
-    Date32Type, Date64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
-    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
+    Date32Type, Date64Type, DurationMillisecondType, DurationSecondType, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, ListArray, MapArray, RecordBatch, StringArray,
@@ -62,7 +62,7 @@ pub(super) fn text_schema(schema: &Schema) -> SchemaRef {
 }
 
 /// The text form of a batch.
-pub(super) fn text_batch(batch: &RecordBatch) -> Result<RecordBatch, NoText> {
+pub(crate) fn text_batch(batch: &RecordBatch) -> Result<RecordBatch, NoText> {
     let columns = batch.columns().iter().zip(batch.schema_ref().fields());
     let columns = columns.map(|(column, field)| {
         text_array(field, column).map_err(|error| match error {
@@ -142,6 +142,13 @@ fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
                 return Ok(shown);
             }
             Ok(make_array(shown.to_data().into_builder().data_type(kind).build()?))
+        }
+        // As milliseconds they have 64 bits.
+        DataType::Duration(TimeUnit::Second) => {
+            all_shown::<DurationSecondType>(array, |n| n.unsigned_abs() <= i64::MAX as u64 / 1000)
+        }
+        DataType::Duration(TimeUnit::Millisecond) => {
+            all_shown::<DurationMillisecondType>(array, |n| n != i64::MIN)
         }
         DataType::Struct(fields) => {
             let structs = array.as_struct();
@@ -224,6 +231,7 @@ where
     let Some((row, value)) = wrong.find(|(_, value)| !is_shown(*value)) else { return Ok(Arc::clone(array)) };
     let what = match array.data_type() {
         DataType::Date32 => format!("the date {value} days from 1970-01-01 cannot be written as text"),
+        DataType::Duration(_) => format!("the duration {value} cannot be written as text"),
         _ => format!("the time {value} units from 1970-01-01 cannot be written as text"),
     };
     Err(NoText::Value { column: String::new(), row, what })
