@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_sources};
-use sawmill_store::{WholeFile, is_stream};
+use sawmill_store::{WholeFile, directories, is_stream};
 
 use crate::arguments::stores::{Objects, objects::ObjectOutput};
 use crate::error::Error;
@@ -49,7 +49,7 @@ pub(crate) fn plan(
         make_room_for(out, job)?;
         return Ok(PlannedFiles { files, _lock: Some(lock) });
     }
-    fs::create_dir_all(out).map_err(|error| failed("creating the directory", out, &error))?;
+    directories::make(out).map_err(|error| failed("creating the directory", out, &error))?;
     let files = DatasetFiles {
         directory: out,
         name: job.dataset.name(),
