@@ -138,22 +138,28 @@ fn prefix(out: &Path) -> String {
     format!(".{}.", path_name(out.file_name().unwrap_or_default().as_ref()))
 }
 
-/// Cleans up after killed runs.
+/// Cleans up after killed runs. A crash of the machine may take the lock and leave a directory, so each of the three
+/// names is enough.
 fn clear_abandoned(out: &Path) -> Result<(), Error> {
     let parent = directories::directory_of(out);
     let wrong = |error: io::Error| failed("reading the directory", parent, &error);
     let prefix = prefix(out);
     for entry in fs::read_dir(parent).map_err(wrong)? {
         let name = path_name(entry.map_err(wrong)?.file_name().as_ref());
-        let Some(run) = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(LOCK)) else { continue };
-        let is_ours = run
-            .split_once('-')
-            .is_some_and(|(process, number)| process.parse::<u32>().is_ok() && number.parse::<u32>().is_ok());
+        let Some(rest) = name.strip_prefix(&prefix) else { continue };
+        let run = [LOCK, STAGING, REPLACED].into_iter().find_map(|suffix| rest.strip_suffix(suffix));
+        let is_ours = |run: &&str| {
+            run.split_once('-').is_some_and(|(process, number)| {
+                process.parse::<u32>().is_ok() && number.parse::<u32>().is_ok()
+            })
+        };
+        let Some(run) = run.filter(is_ours) else { continue };
         let names = Names::new(out, run);
-        // Another run may have removed it just now.
-        let lock = shared_places::open(&names.lock, OpenOptions::new().read(true));
+        // Made again where it is gone, so that no other run takes these names meanwhile.
+        let mut how = OpenOptions::new();
+        let lock = shared_places::open(&names.lock, how.read(true).write(true).create(true).truncate(false));
         let Ok(lock) = lock else { continue };
-        if is_ours && lock.try_lock().is_ok() {
+        if lock.try_lock().is_ok() {
             names
                 .clear(out)
                 .map_err(|error| failed("clearing up after a killed run", &names.lock, &error))?;
@@ -369,6 +375,22 @@ mod tests {
         assert!(!left.exists() && alive.path().exists() && next.path().exists());
         drop((alive, next));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_crash_left_without_its_lock_is_cleared_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        fs::create_dir(&out).unwrap();
+        fs::write(out.join("old.parquet"), "").unwrap();
+        let killed = StagedDirectory::create(&out, true).unwrap();
+        fs::write(killed.path().join("new.parquet"), "").unwrap();
+        fs::rename(&out, &killed.names.replaced).unwrap();
+        fs::remove_file(&killed.names.lock).unwrap();
+        kill(killed);
+        clear_abandoned(&out).unwrap();
+        assert!(out.join("old.parquet").exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{command, has_spoken, names, sawmill, signal, start, until, wait};
+use crate::harness::{can_trace, command, has_spoken, names, sawmill, signal, start, until, wait};
 
 /// The arguments of a run of a few files with this seed.
 fn args<'a>(out: &'a str, seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -157,11 +157,7 @@ fn leftovers_of_a_killed_run_do_not_disturb_others() {
 
 #[test]
 fn names_are_on_disk_before_the_manifest_and_the_manifest_before_the_run_ends() {
-    if !Command::new("strace")
-        .args(["-e", "trace=none", "true"])
-        .output()
-        .is_ok_and(|run| run.status.success())
-    {
+    if !can_trace() {
         println!("skipped: strace is not installed, or may not trace processes here");
         return;
     }

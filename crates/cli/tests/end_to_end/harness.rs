@@ -111,6 +111,12 @@ impl Ran {
     }
 }
 
+/// Whether strace is installed and may trace processes.
+pub fn can_trace() -> bool {
+    let traced = Command::new("strace").args(["-e", "trace=none", "true"]).output();
+    traced.is_ok_and(|run| run.status.success())
+}
+
 /// The names in a directory, sorted.
 pub fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("the directory is there");

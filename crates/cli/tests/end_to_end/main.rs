@@ -13,6 +13,7 @@ mod codecs;
 mod confined;
 mod contributing;
 mod convert;
+mod crash_states;
 mod cratedb;
 mod cratedb_memory;
 mod csv;

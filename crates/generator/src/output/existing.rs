@@ -3,7 +3,7 @@
 pub(crate) mod manifests;
 mod parts;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -75,8 +75,12 @@ impl Settled {
     pub(crate) fn make_room(&self, folder: &dyn Folder) -> Result<(), Error> {
         self.superseded.iter().try_for_each(|name| folder.remove(name))?;
         self.reduced.iter().try_for_each(|(name, manifest)| manifest.write(folder, name))?;
-        folder.sync()?;
-        self.removed.iter().try_for_each(|name| folder.remove(name))
+        folder.sync("")?;
+        self.removed.iter().try_for_each(|name| folder.remove(name))?;
+        // The run syncs the folder itself, and those that get a file. In others a removed file would come back.
+        let below = self.removed.iter().filter_map(|name| name.rsplit_once('/'));
+        let below: BTreeSet<&str> = below.map(|(below, _)| below).collect();
+        below.into_iter().try_for_each(|below| folder.sync(below))
     }
 }
 

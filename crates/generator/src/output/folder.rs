@@ -85,11 +85,12 @@ pub trait Folder: fmt::Debug + Send + Sync {
     /// The folder cannot be read, or a file cannot be removed.
     fn remove_leftovers(&self, below: &str, is_ours: &dyn Fn(&str) -> bool) -> Result<(), Error>;
 
-    /// Makes sure that names directly in the folder survive a crash of the machine.
+    /// Makes sure that the names in a folder below this one, or in this one for an empty name, survive a crash of
+    /// the machine; removed ones do not come back.
     ///
     /// # Errors
     /// The disk fails.
-    fn sync(&self) -> Result<(), Error> {
+    fn sync(&self, _below: &str) -> Result<(), Error> {
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sawmill_profile::{Error, Kind, Result};
-use sawmill_store::shared_places;
+use sawmill_store::{directories, shared_places};
 
 /// Where an index is built, and the memory for it.
 #[derive(Clone, Debug)]
@@ -38,7 +38,8 @@ impl Workspace {
         let [command, hash] = [command, identity].map(|text| xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
         let of_command = format!(".sawmill-index-{command:016x}");
         let own = format!("{of_command}{hash:016x}");
-        fs::create_dir_all(&place.directory).map_err(|error| failed(&place.directory, &error))?;
+        // The output may be in there, too, so its entry is on disk.
+        directories::make(&place.directory).map_err(|error| failed(&place.directory, &error))?;
         remove_abandoned(&place.directory, &of_command, &own);
         for attempt in 0..100 {
             let name = match attempt {

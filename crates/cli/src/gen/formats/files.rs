@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_sources};
 use sawmill_inspect::TerminalSafe;
-use sawmill_store::{WholeFile, is_stream};
+use sawmill_store::{WholeFile, directories, is_stream};
 
 use crate::arguments::stores::{Objects, objects::ObjectOutput};
 use crate::error::Error;
@@ -50,7 +50,7 @@ pub(crate) fn plan(
         make_room_for(out, job)?;
         return Ok(PlannedFiles { files, _lock: Some(lock) });
     }
-    fs::create_dir_all(out).map_err(|error| failed("creating the directory", out, &error))?;
+    directories::make(out).map_err(|error| failed("creating the directory", out, &error))?;
     let files = DatasetFiles {
         directory: out,
         name: job.dataset.name(),

@@ -101,9 +101,13 @@ impl Folder for LocalFolder {
         remove_leftovers(&self.at(below), is_ours)
     }
 
-    fn sync(&self) -> Result<(), Error> {
-        let directory = self.at("");
-        directories::sync(&directory).map_err(|e| Error::io(&e, "syncing the directory", &directory, None))
+    fn sync(&self, below: &str) -> Result<(), Error> {
+        let directory = self.at(below);
+        match directories::sync(&directory) {
+            // It was removed with its last file.
+            Err(e) if e.kind() == io::ErrorKind::NotFound && !below.is_empty() => Ok(()),
+            synced => synced.map_err(|e| Error::io(&e, "syncing the directory", &directory, None)),
+        }
     }
 
     fn protect(&self, sources: &[PathBuf], name: &str) -> Result<(), Error> {
