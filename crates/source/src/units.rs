@@ -114,6 +114,8 @@ pub struct Facts {
     /// Whether units count all rows of their row groups, so that a row's position in a unit determines its
     /// number.
     pub counts_all_rows: bool,
+    /// Decoded bytes of a row, the mean of the row group where it is largest; 0 if unknown.
+    pub row_bytes: u64,
 }
 
 impl Facts {
@@ -126,6 +128,7 @@ impl Facts {
             whole_files: true,
             keeps_runs: false,
             counts_all_rows: true,
+            row_bytes: 0,
         }
     }
 }

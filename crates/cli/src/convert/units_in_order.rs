@@ -19,7 +19,21 @@ pub(super) struct UnitsInOrder<'a> {
     pub batch_rows: usize,
 }
 
+/// Decoded bytes of a unit, which is held whole.
+const MAX_UNIT_BYTES: u64 = 64 << 20;
+
 impl UnitsInOrder<'_> {
+    /// The units; of wide rows they have fewer.
+    fn units(&self) -> Vec<Unit> {
+        let units: Vec<Unit> = self.source.plan(self.unit_rows).concat();
+        let stored = units.iter().map(|unit| unit.bytes / unit.rows.max(1)).max().unwrap_or(0);
+        let rows = MAX_UNIT_BYTES / self.source.facts().row_bytes.max(stored).max(1);
+        match rows < self.unit_rows {
+            true => self.source.plan(rows.max(1)).concat(),
+            false => units,
+        }
+    }
+
     /// Calls `make` for every unit, with a reader that has started it, and passes the results to `take` in the order of
     /// the rows.
     ///
@@ -31,7 +45,7 @@ impl UnitsInOrder<'_> {
         make: impl Fn(&mut dyn UnitReader, &Unit) -> Result<T> + Sync,
         mut take: impl FnMut(T) -> std::result::Result<(), Error>,
     ) -> std::result::Result<(), Error> {
-        let mut units: Vec<Unit> = self.source.plan(self.unit_rows).concat();
+        let mut units = self.units();
         units.sort_unstable_by_key(|unit| unit.key);
         // Readers that no thread uses now.
         let idle: Mutex<Vec<Box<dyn UnitReader + '_>>> = Mutex::default();

@@ -13,12 +13,13 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{ConvertedType, LogicalType};
+use parquet::basic::{Compression, ConvertedType, LogicalType};
+use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
 
-use crate::harness::{names, sawmill};
+use crate::harness::{names, peak, sawmill, start, wait};
 
 const TEXT: &str = "id,fare,paid,at,note\n\
 1,2.5,true,2024-03-01T10:00:00,\"a,b\"\n\
@@ -363,4 +364,31 @@ fn intervals_of_files_of_ours_keep_their_months_in_every_view() {
     assert_eq!(shown, "{\"w\":\"30 mons 3 days\"}\n");
     let converted = sawmill(["convert", file.to_str().unwrap(), "--as", "ndjson", "--out", "-"]).ok().out;
     assert_eq!(converted, shown);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_follows_the_width_of_a_row_and_not_the_rows_of_a_row_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, out) = (dir.path().join("wide.parquet"), dir.path().join("wide.csv"));
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["\0".repeat(16 << 20)]));
+    let batch = RecordBatch::try_from_iter([("text", text)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_dictionary_enabled(false)
+        .set_data_page_size_limit(1)
+        .build();
+    let mut writer =
+        ArrowWriter::try_new(fs::File::create(&file).unwrap(), batch.schema(), Some(properties)).unwrap();
+    // 640 MiB in one row group of some kilobytes.
+    (0..40).for_each(|_| writer.write(&batch).unwrap());
+    writer.close().unwrap();
+    let mut child = start(["convert", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        most = most.max(peak(child.id()).unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(3));
+    }
+    wait(child).ok();
+    assert!(most < 480 << 20, "{} MiB", most >> 20);
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Portion, Presence,
-    RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files, id_of_names,
-    mapping_of_files, remember,
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, NewColumns, Portion,
+    Presence, RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files,
+    id_of_names, mapping_of_files, remember,
 };
 use sawmill_pgcopy::Buffers;
 use sawmill_pgwire::{Connection, KnownServer};
@@ -263,7 +263,7 @@ impl History for TableHistory<'_> {
     fn verify(&self, remembered: &mut Remembered) -> Result<()> {
         let mapping = self.postgres.mapping_of_files(self.source);
         let left_out = self.filled()?.left_out();
-        if !left_out.is_empty() {
+        if !left_out.is_empty() && self.postgres.schema_change.new_columns != NewColumns::LeaveOut {
             remembered.note_left_out(&left_out);
             return Ok(());
         }

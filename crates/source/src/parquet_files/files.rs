@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
+use sawmill_footer::{ColumnChunk, DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
 use sawmill_profile::{Error, Kind, Pool, Result};
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 
@@ -258,13 +258,15 @@ impl Source for ParquetFiles {
     }
 
     fn facts(&self) -> Facts {
-        Facts::of_files(&self.files, &self.mapping)
+        let groups = self.opened.iter().flat_map(|file| file.row_groups.iter());
+        let row_bytes = groups.map(|group| group.decoded / group.rows.max(1)).max().unwrap_or(0);
+        Facts { row_bytes, ..Facts::of_files(&self.files, &self.mapping) }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         let mut runs = Vec::new();
         for (file, opened) in (0u32..).zip(&self.opened) {
-            for (row_group, RowGroup { rows, bytes }) in (0u32..).zip(opened.row_groups.iter().copied()) {
+            for (row_group, RowGroup { rows, bytes, .. }) in (0u32..).zip(opened.row_groups.iter().copied()) {
                 runs.push(units_of(file, row_group, rows, bytes, unit_rows));
             }
         }
@@ -433,13 +435,15 @@ pub(super) fn open(
     Ok((Opened { opened, schema: read.schema, folder_names }, source))
 }
 
-/// Returns rows and stored bytes of each row group: all that the plan needs of a footer.
+/// Returns rows and bytes of each row group: all that the plan needs of a footer.
 fn row_groups(footer: &Footer) -> Vec<RowGroup> {
-    let size = |group: &sawmill_footer::RowGroup<'_>| {
-        group.columns().map(|column| column.compressed_size().max(0) as u64).sum()
+    let sum = |group: &sawmill_footer::RowGroup<'_>, size: fn(&ColumnChunk<'_>) -> i64| {
+        group.columns().map(|column| size(&column).max(0) as u64).fold(0, u64::saturating_add)
     };
-    footer
-        .row_groups()
-        .map(|group| RowGroup { rows: group.num_rows().max(0) as u64, bytes: size(&group) })
-        .collect()
+    let of_group = |group: sawmill_footer::RowGroup<'_>| RowGroup {
+        rows: group.num_rows().max(0) as u64,
+        bytes: sum(&group, |column| column.compressed_size()),
+        decoded: sum(&group, |column| column.uncompressed_size()),
+    };
+    footer.row_groups().map(of_group).collect()
 }

@@ -71,6 +71,8 @@ pub(crate) enum ColumnPlace {
 pub(super) struct RowGroup {
     pub rows: u64,
     pub bytes: u64,
+    /// Bytes of its pages without compression.
+    pub decoded: u64,
 }
 
 impl OpenedFile {
