@@ -209,10 +209,11 @@ fn array(field: &Field, shredded: &Shredded, scope: Scope, most: usize) -> Resul
         Kind::List { .. } => field.levels.definition - 1,
         _ => field.levels.definition,
     };
-    let nulls = || -> Option<NullBuffer> {
+    let valid = || -> NullBuffer {
         let valid = levels.slots(scope).map(|i| levels.definition(i) >= there);
-        (field.nulls != Nulls::Never).then(|| NullBuffer::from(valid.collect::<Vec<bool>>()))
+        NullBuffer::from(valid.collect::<Vec<bool>>())
     };
+    let nulls = || (field.nulls != Nulls::Never).then(valid);
     match &field.kind {
         Kind::Leaf(leaf) => leaf_array(field, leaf, shredded, &levels, scope, most),
         Kind::Struct { fields, .. } => {
@@ -222,7 +223,11 @@ fn array(field: &Field, shredded: &Shredded, scope: Scope, most: usize) -> Resul
                 .collect::<Result<Vec<_>, _>>()?;
             let arrow = fields.iter().map(arrow_field).collect();
             let slots = levels.slots(scope).count();
-            Ok(Arc::new(StructArray::try_new_with_length(arrow, children, nulls(), slots)?))
+            // Lists of a fixed size are null where what encloses the struct is.
+            let has_nulls =
+                |(child, field): (&ArrayRef, &Field)| field.nulls == Nulls::Never && child.null_count() > 0;
+            let nulls = nulls().or_else(|| children.iter().zip(fields).any(has_nulls).then(valid));
+            Ok(Arc::new(StructArray::try_new_with_length(arrow, children, nulls, slots)?))
         }
         Kind::List { style, children, .. } => {
             let inner = Scope { repetition: field.levels.repetition, definition: field.levels.definition };

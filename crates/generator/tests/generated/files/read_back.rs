@@ -306,3 +306,15 @@ fn several_files_do_not_fit_into_a_single_file() {
     let error = generate(&contacts(), &Layout::new(10, 2).unwrap(), &dir.path().join("a.parquet"), 1);
     assert!(error.unwrap_err().to_string().contains("2 files do not fit into one"));
 }
+
+#[test]
+fn a_list_of_a_fixed_size_lies_in_structs_that_are_null() {
+    let spec = "name = \"d\"\nrows = 60\n[[fields]]\nname = \"a\"\ntype = \"struct\"\nnulls = 0.3\nfields = [{ name = \"b\", \
+                type = \"struct\", fields = [{ name = \"c\", type = \"list\", size = 2, element = { type = \"int32\", \
+                values = { uniform = { min = 0, max = 9 } } } }] }]\n";
+    let dataset = Dataset::from_toml(spec).unwrap();
+    let batch = dataset.batches(0..60, 1, 60).next().unwrap().unwrap();
+    let outer = batch.column(0).as_struct();
+    assert!((1..60).contains(&outer.null_count()));
+    assert_eq!(outer.column(0).as_struct().column(0).null_count(), outer.null_count());
+}

@@ -104,7 +104,7 @@ fn every_distribution_draws_its_golden_values() {
 /// Computes the golden hashes in a separate process.
 fn in_surroundings(name: &str, value: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "every_distribution_draws_its_golden_values", "--nocapture"])
+        .args(["--exact", "files::same_bytes::every_distribution_draws_its_golden_values", "--nocapture"])
         .env(name, value)
         .output()
         .unwrap()
