@@ -63,4 +63,37 @@ fn data_in_another_file_is_refused_by_all_commands_in_the_same_words() {
         assert!(error.contains(words) && error.contains("column id"), "{command:?}: {error}");
         assert!(error.contains("name the files that hold the values"), "{command:?}: {error}");
     }
+    let found = findings(&path);
+    assert_eq!(found.len(), 3, "{found:?}");
+    let expected =
+        "expected data in this file, found it in `other.parquet` - row_groups[0].columns[0].file_path";
+    assert!(found[0].starts_with(expected), "{found:?}");
+}
+
+#[test]
+fn small_faults_are_named_and_repaired() {
+    let path = fixture("small_faults.parquet");
+    let found = findings(&path).join("\n");
+    let faults = [
+        ("expected a `distinct_count` of at least 0, found -1", "distinct_count was -1, is left out", 3),
+        ("expected a `unencoded_byte_array_data_bytes` of at least 0, found -5", "was -5, is left out", 3),
+        ("expected a `file_offset` of at least 0, found -5", "file_offset was -5, is 0", 3),
+        ("expected a path to a file, found an empty one", "file_path was empty, is left out", 3),
+        ("expected the scale 2 of the logical type, found none of the decimal", "scale was missing, is 2", 1),
+    ];
+    for (finding, _, count) in faults {
+        assert_eq!(found.matches(finding).count(), count, "{finding}: {found}");
+    }
+    assert_eq!(found.lines().count(), 13, "{found}");
+}
+
+#[test]
+fn the_check_shows_the_number_that_the_file_has() {
+    let found = findings(&fixture("negative_totals.parquet")).join("\n");
+    assert_eq!(found.lines().count(), 2, "{found}");
+    assert!(found.contains("expected a `total_byte_size` of at least 0, found -2"), "{found}");
+    assert!(found.contains("expected a `total_compressed_size` of at least 0, found -1"), "{found}");
+    let found = findings(&fixture("negative_values.parquet")).join("\n");
+    assert!(found.contains("expected a `num_values` of at least 0, found -"), "{found}");
+    assert!(!found.contains("found 0"), "{found}");
 }
