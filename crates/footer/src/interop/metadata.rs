@@ -126,6 +126,9 @@ impl Conversion<'_> {
         // If the crate rejects the footer, the conversion of its parts finds where.
         let decoded =
             ParquetMetaDataReader::decode_metadata_with_options(footer.bytes(), Some(&options)).ok()?;
+        if decoded.file_metadata().num_rows() != self.rows_of_groups() {
+            return None;
+        }
         if kept.is_none() {
             let descriptor = decoded.file_metadata().schema_descr_ptr();
             if descriptor.num_columns() != leaves.len() {

@@ -46,6 +46,17 @@ fn fixed(name: &str) -> String {
 }
 
 #[test]
+fn a_negative_number_of_rows_of_the_file_is_the_sum_of_its_row_groups() {
+    let path = fixture("negative_rows.parquet");
+    assert_eq!(rows(&path), six_rows());
+    assert!(view(&path, &[]).ok().out.contains("6 rows in 1 row group"));
+    let found = findings(&path);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("expected a `num_rows` of at least 0, found -1"), "{found:?}");
+    assert!(fixed("negative_rows.parquet").contains("num_rows was -1, is 6"));
+}
+
+#[test]
 fn data_in_another_file_is_refused_by_all_commands_in_the_same_words() {
     let path = fixture("another_file.parquet");
     let name = path.to_str().unwrap();
