@@ -54,7 +54,7 @@ impl Conversion<'_> {
     fn run(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
         let footer = self.footer;
         let readable = self.are_all_readable();
-        let plain = readable && footer.decoded.rows.have_possible_dictionaries() && !footer.has_short_sizes();
+        let plain = readable && footer.decoded.rows.have_possible_dictionaries() && footer.has_true_sizes();
         let chosen = leaves.is_some();
         let leaves = self.wanted_leaves(leaves, readable)?;
         let whole = leaves.len() == footer.schema().num_leaves();

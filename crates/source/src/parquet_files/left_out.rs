@@ -123,10 +123,11 @@ fn damage(chunk: &ColumnChunk<'_>) -> Option<String> {
     if rows == 0 || !chunk.has_metadata() {
         return None;
     }
-    let missing = match (chunk.num_values(), chunk.compressed_size(), chunk.byte_range().start) {
-        (0, ..) => "num_values",
-        (_, 0, _) => "total_compressed_size",
-        (.., 0) => "data_page_offset",
+    let is_counted = chunk.num_values() > 0 || chunk.element().max_rep() == 0;
+    let missing = match (is_counted, chunk.byte_range()) {
+        (false, _) => "num_values",
+        (_, range) if range.start == 0 => "data_page_offset",
+        (_, range) if range.is_empty() => "total_compressed_size",
         _ => return None,
     };
     Some(format!("in row group {group} of {rows} rows, its {missing} is 0 or negative"))

@@ -94,7 +94,7 @@ fn write_rows(
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
         chunk.is_here()?;
         let rows = chunk.row_group().num_rows();
-        if rows > 0 && chunk.has_metadata() && chunk.compressed_size() == 0 {
+        if rows > 0 && chunk.has_metadata() && chunk.byte_range().is_empty() {
             let (group, path) = (chunk.row_group().index(), chunk.path());
             let what =
                 format!("its total_compressed_size is 0 or negative, and the row group has {rows} rows");

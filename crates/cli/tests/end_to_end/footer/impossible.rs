@@ -46,6 +46,20 @@ fn fixed(name: &str) -> String {
 }
 
 #[test]
+fn a_chunk_without_a_true_size_ends_where_the_next_one_starts() {
+    for (name, expected) in [
+        ("sizes_beyond_the_file.parquet", "expected data within bytes 4.."),
+        ("sizes_of_zero.parquet", "expected a `total_compressed_size` of the bytes of 2 values, found 0"),
+    ] {
+        let path = fixture(name);
+        assert_eq!(rows(&path), six_rows(), "{name}");
+        let found = findings(&path);
+        assert_eq!(found.iter().filter(|finding| finding.starts_with(expected)).count(), 9, "{found:?}");
+        assert!(!found.iter().any(|finding| finding.contains("the columns'")), "{found:?}");
+    }
+}
+
+#[test]
 fn a_negative_number_of_rows_of_the_file_is_the_sum_of_its_row_groups() {
     let path = fixture("negative_rows.parquet");
     assert_eq!(rows(&path), six_rows());
