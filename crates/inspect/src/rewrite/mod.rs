@@ -11,6 +11,7 @@ mod output;
 mod repair;
 mod repairs;
 mod scrub;
+mod sizes;
 #[cfg(test)]
 mod tests;
 

@@ -62,6 +62,8 @@ struct Faulty {
     encodings: &'static [i64],
     /// The data page's offset.
     data: i64,
+    /// The bytes of its pages in the file.
+    size: i64,
     /// Writes the fields of the metadata after it.
     more: fn(&mut ThriftWriter),
     /// The compressed bytes of the row group.
@@ -81,6 +83,7 @@ const RIGHT: Faulty = Faulty {
     },
     encodings: &[0],
     data: 4,
+    size: 100,
     more: |_| {},
     total: 100,
 };
@@ -111,7 +114,7 @@ impl Faulty {
         w.i32(4, 0);
         w.i64(5, 10);
         w.i64(6, 100);
-        w.i64(7, 100);
+        w.i64(7, self.size);
         w.i64(9, self.data);
         (self.more)(&mut w);
         w.stop();
@@ -147,7 +150,7 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
         w.binary(6, b"1");
         w.stop();
     };
-    let cases: [(&str, Faulty, &[&str]); 10] = [
+    let cases: [(&str, Faulty, &[&str]); 12] = [
         (
             "a dictionary that is there, before the data",
             Faulty { encodings: &[0, 8], data: 40, more: |w| w.i64(11, 0), ..RIGHT },
@@ -207,6 +210,18 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
             },
             &["schema.logicalType.DECIMAL.scale: missing -> 0", "schema.scale: missing -> 0"],
         ),
+        ("a negative file offset", Faulty { chunk: |w| w.i64(2, -5), ..RIGHT }, &["file_offset: -5 -> 0"]),
+        (
+            "an empty path to a file",
+            Faulty {
+                chunk: |w| {
+                    w.binary(1, b"");
+                    w.i64(2, 0);
+                },
+                ..RIGHT
+            },
+            &["file_path: empty -> left out"],
+        ),
         ("a negative sum", Faulty { total: -5, ..RIGHT }, &["total_compressed_size: -5 -> 100"]),
         (
             "an index past the end, and an offset of another type",
@@ -227,6 +242,24 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
     ];
     for (name, faulty, expected) in cases {
         assert_eq!(faulty.repairs(), expected, "{name}");
+    }
+}
+
+/// A size of 0 or less, or beyond the file, is not put into a sum that may be right.
+#[test]
+fn an_impossible_part_replaces_no_sum() {
+    for (size, total) in [(-7, 100), (0, 100), (1 << 40, 100)] {
+        let faulty = Faulty { size, ..RIGHT };
+        let found = repaired(file(104, &faulty.footer()).as_slice(), "it", 1 << 20).unwrap();
+        let repairs: Vec<_> = found.repairs.iter().map(|one| (one.field, one.now)).collect();
+        let expected = ("meta_data.total_compressed_size".to_owned(), total.to_string());
+        assert_eq!(repairs, [expected], "the sum tells the only part");
+        assert!(found.left.is_empty(), "{:?}", found.left);
+        let unknown = Faulty { size, total: -1, ..RIGHT };
+        let found = repaired(file(104, &unknown.footer()).as_slice(), "it", 1 << 20).unwrap();
+        assert!(found.repairs.is_empty(), "{:?}", found.repairs);
+        let told = |field: &str| found.left.iter().any(|left| left.to_string().contains(field));
+        assert!(told("columns[0]") && told("row_groups[0].total_compressed_size"), "{:?}", found.left);
     }
 }
 

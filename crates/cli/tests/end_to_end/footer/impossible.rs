@@ -46,6 +46,20 @@ fn fixed(name: &str) -> String {
 }
 
 #[test]
+fn sizes_that_cannot_be_true_replace_no_sum() {
+    let path = fixture("negative_uncompressed.parquet");
+    let found = findings(&path);
+    assert_eq!(found.len(), 9, "one for each chunk: {found:?}");
+    let expected = "expected a `total_uncompressed_size` of at least 0, found -7";
+    assert!(found.iter().all(|finding| finding.starts_with(expected)), "{found:?}");
+    for name in ["negative_uncompressed.parquet", "sizes_beyond_the_file.parquet", "sizes_of_zero.parquet"] {
+        let text = fixed(name);
+        assert_eq!(text.matches("compressed_size was ").count(), 3, "once for each column: {text}");
+        assert!(!text.contains("total_byte_size") && !text.contains("not repaired"), "{text}");
+    }
+}
+
+#[test]
 fn a_chunk_without_a_true_size_ends_where_the_next_one_starts() {
     for (name, expected) in [
         ("sizes_beyond_the_file.parquet", "expected data within bytes 4.."),
@@ -106,8 +120,10 @@ fn small_faults_are_named_and_repaired() {
         ("expected a path to a file, found an empty one", "file_path was empty, is left out", 3),
         ("expected the scale 2 of the logical type, found none of the decimal", "scale was missing, is 2", 1),
     ];
-    for (finding, _, count) in faults {
+    let fixed = fixed("small_faults.parquet");
+    for (finding, repair, count) in faults {
         assert_eq!(found.matches(finding).count(), count, "{finding}: {found}");
+        assert_eq!(fixed.matches(repair).count(), count, "{repair}: {fixed}");
     }
     assert_eq!(found.lines().count(), 13, "{found}");
 }
@@ -118,6 +134,8 @@ fn the_check_shows_the_number_that_the_file_has() {
     assert_eq!(found.lines().count(), 2, "{found}");
     assert!(found.contains("expected a `total_byte_size` of at least 0, found -2"), "{found}");
     assert!(found.contains("expected a `total_compressed_size` of at least 0, found -1"), "{found}");
+    let text = fixed("negative_totals.parquet");
+    assert!(text.contains("total_byte_size was -2, is ") && text.contains("size was -1, is "), "{text}");
     let found = findings(&fixture("negative_values.parquet")).join("\n");
     assert!(found.contains("expected a `num_values` of at least 0, found -"), "{found}");
     assert!(!found.contains("found 0"), "{found}");
