@@ -10,6 +10,7 @@ mod footer_alone;
 mod output;
 mod repair;
 mod repairs;
+mod repetition;
 mod scrub;
 mod sizes;
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::chunks::sizes::body_of;
 use crate::error::Error;
 use crate::rewrite::output::{I32, I64, Output};
 use crate::rewrite::repairs::Repairs;
+use crate::rewrite::repetition::Repetitions;
 use crate::rewrite::sizes::{COMPRESSED, Sizes, UNCOMPRESSED};
 use crate::rewrite::{Edit, Editor, Place, rewrite};
 use crate::views::dump::footer_of;
@@ -72,6 +73,11 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
         let what = "expected a file that is neither signed nor encrypted";
         return Err(wrong(what, "a repair would make the signature invalid: write the file again"));
     }
+    let completed = match Repetitions::of(&footer, reader, &mut repairs) {
+        Some(mut missing) => Some(rewrite(footer.bytes(), &mut missing)?),
+        None => None,
+    };
+    let footer = completed.map_or(Ok(footer), |bytes| decode(&bytes))?;
     let sizes = Sizes::new(&footer, reader);
     let mut consistent =
         Consistent { footer: &footer, repairs: &mut repairs, body: body_of(&footer), starts: None, sizes };
@@ -381,12 +387,6 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
         let Some(element) = place.index_in("schema").and_then(|at| self.footer.schema().element(at)) else {
             return;
         };
-        // Without a repetition the decoder takes an element as required.
-        if next > 3 && place.lacks(3) && element.index() > 0 {
-            output.field(3, I32);
-            output.integer(I32, 0);
-            self.note((place, "repetition_type"), "missing".to_owned(), "REQUIRED".to_owned());
-        }
         if next > 7
             && place.lacks(7)
             && element.converted_type() == Some(ConvertedType::Decimal)

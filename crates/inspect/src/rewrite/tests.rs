@@ -6,9 +6,11 @@ use sawmill_footer::{DumpLine, DumpValue, Footer, Options, Root, dump};
 
 use super::output::Output;
 use super::{Edit, Editor, Place, Repaired, has_no_data, repaired, rewrite, scrubbed, write_file};
+use crate::check::Inconsistency;
 use crate::thrift_writer::ThriftWriter;
 
 const I32: u8 = 5;
+const I64: u8 = 6;
 const BINARY: u8 = 8;
 const STRUCT: u8 = 12;
 
@@ -150,7 +152,7 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
         w.binary(6, b"1");
         w.stop();
     };
-    let cases: [(&str, Faulty, &[&str]); 12] = [
+    let cases: [(&str, Faulty, &[&str]); 11] = [
         (
             "a dictionary that is there, before the data",
             Faulty { encodings: &[0, 8], data: 40, more: |w| w.i64(11, 0), ..RIGHT },
@@ -179,17 +181,6 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
             "no path",
             Faulty { path: |_| {}, ..RIGHT },
             &["meta_data.path_in_schema: missing or another path -> the path in the schema"],
-        ),
-        (
-            "no repetition",
-            Faulty {
-                schema: |w| {
-                    w.i32(1, 2);
-                    w.binary(4, b"secret");
-                },
-                ..RIGHT
-            },
-            &["schema.repetition_type: missing -> REQUIRED"],
         ),
         (
             "no scale",
@@ -242,6 +233,46 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
     ];
     for (name, faulty, expected) in cases {
         assert_eq!(faulty.repairs(), expected, "{name}");
+    }
+}
+
+/// A column without a repetition, and what its metadata tells of its levels.
+fn without_repetition(more: fn(&mut ThriftWriter)) -> (Vec<String>, Vec<Inconsistency>) {
+    let schema: fn(&mut ThriftWriter) = |w| {
+        w.i32(1, 2);
+        w.binary(4, b"secret");
+    };
+    let bytes = Faulty { schema, more, ..RIGHT }.footer();
+    let found = repaired(file(104, &bytes).as_slice(), "it", 1 << 20).unwrap();
+    (found.repairs.iter().map(|one| format!("{} -> {}", one.field, one.now)).collect(), found.left)
+}
+
+#[test]
+fn a_missing_repetition_is_what_levels_tell_and_never_guessed() {
+    let levels = |w: &mut ThriftWriter, counts: &[i64]| {
+        w.begin(16);
+        w.list(3, I64, counts.len() as u64);
+        counts.iter().for_each(|count| w.integer(*count));
+        w.stop();
+    };
+    let two: fn(&mut ThriftWriter) = |w| levels(w, &[0, 10]);
+    let one: fn(&mut ThriftWriter) = |w| levels(w, &[10]);
+    let null: fn(&mut ThriftWriter) = |w| {
+        w.begin(12);
+        w.i64(3, 1);
+        w.stop();
+    };
+    for (more, expected) in [(two, "OPTIONAL"), (one, "REQUIRED"), (null, "OPTIONAL")] {
+        let (repairs, left) = without_repetition(more);
+        assert_eq!(repairs, [format!("schema.repetition_type -> {expected}")]);
+        assert!(left.is_empty(), "{left:?}");
+    }
+    let three: fn(&mut ThriftWriter) = |w| levels(w, &[0, 0, 10]);
+    for nothing_told in [three, |_| {}] {
+        let (repairs, left) = without_repetition(nothing_told);
+        assert_eq!(repairs, [""; 0], "the histogram stays");
+        assert_eq!(left.len(), 1);
+        assert!(left[0].path.ends_with("repetition_type"), "{left:?}");
     }
 }
 

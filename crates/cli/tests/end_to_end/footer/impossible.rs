@@ -140,3 +140,17 @@ fn the_check_shows_the_number_that_the_file_has() {
     assert!(found.contains("expected a `num_values` of at least 0, found -"), "{found}");
     assert!(!found.contains("found 0"), "{found}");
 }
+
+#[test]
+fn a_missing_repetition_is_found_in_levels_or_not_repaired() {
+    for name in ["no_repetition.parquet", "no_repetition_but_pages.parquet"] {
+        let found = findings(&fixture(name));
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(fixed(name).matches("repetition_type was missing, is OPTIONAL").count(), 3);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (fixture("no_repetition_no_levels.parquet"), dir.path().join("fixed.parquet"));
+    let text = sawmill(["footer", "fix", path.to_str().unwrap(), out.to_str().unwrap()]).ok().out;
+    assert!(text.starts_with("nothing to repair"), "{text}");
+    assert_eq!(text.matches("not repaired: expected a repetition of the format").count(), 3, "{text}");
+}
