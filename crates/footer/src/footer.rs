@@ -61,7 +61,8 @@ pub struct Footer {
     max_page_indexes: u64,
     page_indexes: Option<Arc<PageIndexes>>,
     /// See `chunk/short_sizes.rs`.
-    pub(crate) starts_if_short: OnceLock<Option<Arc<[u64]>>>,
+    pub(crate) starts: OnceLock<Arc<[u64]>>,
+    pub(crate) is_short: OnceLock<bool>,
 }
 
 impl Footer {
@@ -130,7 +131,8 @@ impl Footer {
                 method: options.method,
                 max_page_indexes: options.max_page_indexes,
                 page_indexes: None,
-                starts_if_short: OnceLock::new(),
+                starts: OnceLock::new(),
+                is_short: OnceLock::new(),
                 bytes,
             }),
             Err(error) => {

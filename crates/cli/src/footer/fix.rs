@@ -27,9 +27,10 @@ const MAX_LEFT: usize = 20;
 
 /// Write a copy of a file whose footer strict readers accept.
 ///
-/// Sets right what follows from the rest of the footer: sums, paths, offsets of row groups, a missing scale or
-/// repetition. Leaves out what is impossible and optional: offsets of dictionaries and indexes, negative counts,
-/// bounds of the wrong length. Column chunks are copied as they are. If there is nothing to repair, the copy equals
+/// Sets right what follows from the rest of the footer, or from the headers of pages: sums and sizes, paths, offsets of
+/// row groups, a missing scale or repetition. Leaves out what is impossible and optional: offsets of dictionaries and
+/// indexes, negative counts, bounds of the wrong length. Names what stays wrong, because nothing tells what would be
+/// right. Column chunks are copied as they are. If there is nothing to repair, the copy equals
 /// the file.
 #[derive(Args, Debug)]
 #[command(after_help = "\

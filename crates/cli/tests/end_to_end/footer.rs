@@ -5,6 +5,7 @@ mod damaged;
 mod datasets;
 mod dictionaries;
 mod fix;
+mod impossible;
 mod mapped;
 mod memory;
 mod odd;

@@ -133,7 +133,7 @@ fn columns_are_chosen_renamed_and_matched_by_position() {
     assert!(error.to_string().contains("\"name\" is not in the table"), "{error}");
     let renamed =
         source.select(&[], &[("name".into(), "label".into()), ("id".into(), "number".into())]).unwrap();
-    run(&renamed, &by_name, &small()).unwrap();
+    run(&renamed, &by_name, &LoadOptions { again: true, ..small() }).unwrap();
     assert_eq!(cluster.count(&table), 800);
 }
 

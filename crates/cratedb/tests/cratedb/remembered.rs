@@ -179,19 +179,19 @@ fn files_are_loaded_once_more_where_that_is_asked_for() {
 }
 
 #[test]
-fn other_columns_of_a_file_are_another_load() {
+fn other_columns_of_a_file_are_refused_unless_asked_for() {
     let files = Directory::new(Cluster::any(), keyless());
     files.append().unwrap();
-    let mapped = |columns: &[&str]| {
-        let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
-        let source = files.source().select(&columns, &[]).unwrap();
-        run(&source, &files.target(), &small()).unwrap().files_loaded
+    let mapped = |again: bool| {
+        let source = files.source().select(&["id".to_owned()], &[]).unwrap();
+        run(&source, &files.target(), &LoadOptions { again, ..small() })
     };
-    assert_eq!([mapped(&["id"]), mapped(&["id"])], [1, 0]);
+    let error = mapped(false).unwrap_err();
+    assert_eq!(error.kind(), Kind::Exists);
+    assert!(error.what().contains("a.parquet is in the table already"), "{error}");
+    files.holds_files(1);
+    assert_eq!(mapped(true).unwrap().files_loaded, 1);
     files.holds_files(2);
-    files.file("b", 1);
-    assert_eq!(mapped(&["id"]), 1);
-    files.holds_files(3);
 }
 
 #[test]

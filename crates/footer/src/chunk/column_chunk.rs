@@ -133,9 +133,9 @@ impl<'a> ColumnChunk<'a> {
 
     /// The range of the chunk's pages in the file, starting with the dictionary page if present. It is longer than
     /// [`ColumnChunk::compressed_size`] in files of `parquet-mr` before 1.2.9, which forgot the dictionary's header.
+    /// If that size cannot be true, the range ends where the next chunk, an index or the footer starts.
     pub fn byte_range(&self) -> Range<u64> {
-        let Range { start, end } = self.stated_range();
-        start..end.saturating_add(self.missing_bytes())
+        self.stated_range().start..self.end()
     }
 
     /// The range that the footer states.

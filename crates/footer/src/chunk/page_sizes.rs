@@ -125,7 +125,9 @@ impl PageLimits {
         if size > self.max_page {
             return Err(format!("expected pages of at most {} bytes, found one of {size}", self.max_page));
         }
-        let chunk_size = u64::try_from(self.chunk_size).unwrap_or(0);
+        // A chunk of pages has a size: 0 stands for one that is unknown.
+        let chunk_size =
+            u64::try_from(self.chunk_size).ok().filter(|size| *size > 0).unwrap_or(self.max_page);
         if uncompressed > chunk_size.max(SMALL_PAGE) {
             return Err(format!(
                 "expected a page within the chunk's {chunk_size} uncompressed bytes, found one of {uncompressed}"
@@ -315,7 +317,10 @@ impl ColumnChunk<'_> {
             value_size: value_size(element.physical_type(), element.type_length()),
         };
         let checks = Checks { checksums: false, limits: Some(&limits) };
-        let found = read_pages(reader, self.byte_range(), self.num_values().min(most), checks);
+        // Values that the footer does not count are in all pages.
+        let stated =
+            Some(self.known_values()).filter(|values| *values > 0 || self.row_group().num_rows() == 0);
+        let found = read_pages(reader, self.byte_range(), stated.unwrap_or(i64::MAX).min(most), checks);
         found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
     }
 

@@ -242,6 +242,23 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
 }
 
 impl ColumnChunk<'_> {
+    /// Checks that the footer does not say that the chunk's pages are in another file.
+    ///
+    /// Costs what [`ColumnChunk::locations`] does.
+    ///
+    /// # Errors
+    ///
+    /// It names another file: this one has the metadata of several, such as `_metadata`.
+    pub fn is_here(&self) -> Result<(), Error> {
+        let path = self.locations().ok().and_then(|found| found.file_path);
+        let Some(other) = path.filter(|path| !path.is_empty()) else { return Ok(()) };
+        let what = format!("expected values in this file, found a column chunk that is in `{other}`");
+        let error = Error::new(what)
+            .at_path(format!("row group {}, column {}", self.row_group().index(), self.path()))
+            .with_advice("name the files that hold the values, or their directory");
+        Err(self.row_group().footer.name_error(error))
+    }
+
     /// Reads the pages of this chunk, in order. Errors name the file, the row group and the column.
     ///
     /// Costs two allocations; each page costs what [`ChunkPages::next_header`] or [`ChunkPages::next_page`]
@@ -257,9 +274,7 @@ impl ColumnChunk<'_> {
         if self.is_encrypted() || !self.has_metadata() {
             return refused("expected an unencrypted column, found an encrypted column".to_owned());
         }
-        if let Some(other) = self.locations()?.file_path.filter(|path| !path.is_empty()) {
-            return refused(format!("expected pages in this file, found a chunk of the file {other}"));
-        }
+        self.is_here()?;
         let file = footer.name.as_ref().map(|name| name.to_string());
         Ok(ChunkPages { chunk: Some(chunk), file, ..ChunkPages::new(reader, self.byte_range()) })
     }

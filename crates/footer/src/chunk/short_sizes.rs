@@ -1,6 +1,8 @@
-//! The sizes of column chunks that lack the header of their dictionary page: `parquet-mr` left it out before 1.2.9
-//! (PARQUET-816). These writers store each chunk right behind the one before, so that the next chunk, or the footer,
-//! shows where a chunk ends.
+//! The ends of column chunks whose stated sizes are wrong. Writers store each chunk right behind the one before, so that
+//! the next chunk, an index or the footer shows where a chunk ends.
+//!
+//! - Sizes that cannot be true: none although there are values, or more than the file has.
+//! - Sizes that lack the header of a dictionary page: `parquet-mr` left it out before 1.2.9 (PARQUET-816).
 
 use std::ops::Range;
 
@@ -21,37 +23,81 @@ const LAST_BYTES: usize = 256;
 const MAX_HEADER: u64 = 100;
 
 impl Footer {
-    /// Where each chunk of the file begins, in ascending order, and where the footer does; `None` if sizes are complete.
-    fn starts_if_short(&self) -> Option<&[u64]> {
-        let starts = self.starts_if_short.get_or_init(|| {
-            if !may_be_short(self.bytes()) || !self.created_by().is_some_and(|name| is_short(&name)) {
-                return None;
-            }
-            let mut starts = starts_of_chunks(self.bytes(), &self.decoded).ok()?;
+    /// Where each chunk of the file and each index begins, in ascending order, and where the footer does.
+    fn starts(&self) -> &[u64] {
+        self.starts.get_or_init(|| {
+            let mut starts = starts_of_chunks(self.bytes(), &self.decoded).unwrap_or_default();
             starts.extend(self.footer_start());
             starts.sort_unstable();
-            Some(starts.into())
-        });
-        starts.as_deref()
+            starts.into()
+        })
     }
 
-    /// Whether a decoded chunk is larger than the footer states.
+    /// Whether the file's writer states sizes without the headers of dictionary pages.
+    fn is_short(&self) -> bool {
+        *self.is_short.get_or_init(|| {
+            may_be_short(self.bytes()) && self.created_by().is_some_and(|name| is_short(&name))
+        })
+    }
+
+    /// Whether each decoded chunk ends where the footer states, and has as many values.
     #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
-    pub(crate) fn has_short_sizes(&self) -> bool {
+    pub(crate) fn has_true_sizes(&self) -> bool {
         let mut chunks = self.row_groups().flat_map(|group| group.columns());
-        self.starts_if_short().is_some() && chunks.any(|chunk| chunk.missing_bytes() > 0)
+        chunks.all(|chunk| chunk.has_true_size())
     }
 }
 
 impl ColumnChunk<'_> {
-    /// By how many bytes the chunk is larger than the footer states.
-    pub(crate) fn missing_bytes(&self) -> u64 {
-        let Some(starts) = self.row_group().footer.starts_if_short() else { return 0 };
-        let Range { start, end } = self.stated_range();
-        let next = starts.get(starts.partition_point(|other| *other <= start));
-        let missing = next.and_then(|next| next.checked_sub(end));
-        missing.filter(|missing| *missing <= MAX_HEADER).unwrap_or(0)
+    /// Where the chunk ends in the file, which is elsewhere than stated if the size cannot be true.
+    pub(crate) fn end(&self) -> u64 {
+        let footer = self.row_group().footer;
+        let stated = self.stated_range();
+        if !self.has_possible_size(&stated) {
+            return self.start_of_next(stated.start).unwrap_or(stated.end);
+        }
+        let missing = match footer.is_short() {
+            true => next_of(footer.starts(), stated.start).and_then(|next| next.checked_sub(stated.end)),
+            false => None,
+        };
+        stated.end.saturating_add(missing.filter(|missing| *missing <= MAX_HEADER).unwrap_or(0))
     }
+
+    /// Whether the chunk ends where the footer states, and has as many values.
+    #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
+    pub(crate) fn has_true_size(&self) -> bool {
+        let values = self.num_values();
+        self.end() == self.stated_range().end && (values > 0 || self.known_values() == values)
+    }
+
+    /// The number of values, as far as it is known. A column outside of lists has one for each row, if the footer states none.
+    #[cfg(any(feature = "page-checksums", feature = "parquet-59", feature = "parquet-60"))]
+    pub(crate) fn known_values(&self) -> i64 {
+        match self.num_values() {
+            0 if self.has_metadata() && self.element().max_rep() == 0 => self.row_group().num_rows(),
+            values => values,
+        }
+    }
+
+    /// Whether the chunk can end where the footer states: it has bytes for its values, in the file.
+    fn has_possible_size(&self, stated: &Range<u64>) -> bool {
+        let group = self.row_group();
+        let is_empty = stated.is_empty() && group.num_rows() > 0 && self.has_metadata();
+        let is_beyond = group.footer.footer_start().is_some_and(|start| stated.end > start);
+        !(is_empty || is_beyond)
+    }
+
+    /// Where the next chunk or index starts, or the footer, if the chunk is in this file.
+    fn start_of_next(&self, start: u64) -> Option<u64> {
+        let footer = self.row_group().footer;
+        let is_inside = start > 0 && footer.footer_start().is_none_or(|end| start < end);
+        if is_inside && self.is_here().is_ok() { next_of(footer.starts(), start) } else { None }
+    }
+}
+
+/// The first of these places, which ascend, behind `start`.
+fn next_of(starts: &[u64], start: u64) -> Option<u64> {
+    starts.get(starts.partition_point(|other| *other <= start)).copied()
 }
 
 /// Whether the footer's last bytes name such a writer, or one that cannot be ruled out. Other files need no walk to

@@ -6,7 +6,7 @@ use crate::chunk::details::{self, Want};
 use crate::chunk::rows::{Chunk, HAS_DICTIONARY, Rows};
 use crate::decode::carried::Carried;
 use crate::decode::groups::{self, GroupFields, Groups, Wanted};
-use crate::decode::scan;
+use crate::decode::scan::{self, RowGroupFields};
 use crate::decode::trailing_fields::{LazyTail, SharedTail, Tail};
 use crate::error::{Error, Fault, FaultKind};
 use crate::matching::engine::Engine;
@@ -109,13 +109,13 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
             (1, I32) => version = Some(cursor.i32()?),
             (2, LIST) if options.schema.is_some() => cursor.skip(LIST)?,
             (2, LIST) => schema = Some(carried.schema(cursor)?),
-            (3, I64) => num_rows = Some(cursor.size()?),
+            (3, I64) => num_rows = Some(cursor.integer()?),
             (4, LIST) => {
                 groups_at = Some(cursor.at);
                 match schema.take() {
                     Some(known_schema) => {
                         // Once everything else is known, the rest may not be needed.
-                        let known = version.zip(num_rows);
+                        let known = version.zip(num_rows.filter(|rows| *rows >= 0));
                         let found = row_groups(cursor, &known_schema, options, known.is_some(), carried)?;
                         if let (Some((version, num_rows)), false) = (known, found.finished) {
                             let tail = LazyTail::Later(Box::default());
@@ -155,6 +155,11 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
     let found = match decoded {
         Some(decoded) => decoded,
         None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?,
+    };
+    // A negative number hides no other fact of the file.
+    let num_rows = match num_rows {
+        0.. => num_rows,
+        _ => rows_of_groups(bytes, groups_at, schema.num_leaves())?,
     };
     let tail = SharedTail { start: tail.start, tail: Arc::new(tail) };
     if trailing_at.is_some() {
@@ -326,20 +331,49 @@ pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
     (if has_dictionary(chunk) { chunk.dictionary_page_offset } else { chunk.data_page_offset }) as u64
 }
 
-/// Where the data of each chunk starts, decoded or not.
+/// Where the data of each chunk in this file starts, and its indexes, decoded or not.
 pub(crate) fn starts_of_chunks(bytes: &[u8], decoded: &Decoded) -> Step<Vec<u64>> {
-    let cursor = &mut Cursor::new(bytes, decoded.groups_at);
-    let columns = decoded.schema.num_leaves();
     let mut starts = Vec::new();
+    walk_groups(bytes, decoded.groups_at, decoded.schema.num_leaves(), |cursor| {
+        let mut again = *cursor;
+        let found = details::column_chunk(&mut again, Want::Locations)?;
+        let chunk = scan::column_chunk(cursor)?;
+        if found.file_path.is_none_or(str::is_empty) {
+            let indexes = [found.offset_index_offset, found.column_index_offset, found.bloom_filter_offset];
+            starts.push(first_byte_of(&chunk));
+            starts.extend(indexes.into_iter().flatten().filter_map(|offset| u64::try_from(offset).ok()));
+        }
+        Ok(())
+    })?;
+    Ok(starts)
+}
+
+/// The rows of all row groups, decoded or not.
+fn rows_of_groups(bytes: &[u8], groups_at: usize, columns: usize) -> Step<i64> {
+    let skip = |cursor: &mut Cursor<'_>| cursor.skip(STRUCT);
+    let groups = walk_groups(bytes, groups_at, columns, skip)?;
+    Ok(groups.iter().fold(0, |rows, group| group.num_rows.saturating_add(rows)))
+}
+
+/// Walks over all row groups, and `chunk` over their column chunks.
+fn walk_groups(
+    bytes: &[u8],
+    groups_at: usize,
+    columns: usize,
+    mut chunk: impl FnMut(&mut Cursor<'_>) -> Step<()>,
+) -> Step<Vec<RowGroupFields>> {
+    let cursor = &mut Cursor::new(bytes, groups_at);
+    let mut groups = Vec::new();
     for _ in 0..cursor.list_of(STRUCT, "a list of row groups")? {
         let mut walk = scan::RowGroupWalk::new(cursor);
         let there = if walk.until_columns(cursor, columns)? { columns } else { 0 };
         for _ in 0..there {
-            starts.push(first_byte_of(&scan::column_chunk(cursor)?));
+            chunk(cursor)?;
         }
         walk.finish(cursor)?;
+        groups.push(walk.fields);
     }
-    Ok(starts)
+    Ok(groups)
 }
 
 /// Whether the chunk's dictionary page can be where it says.

@@ -54,7 +54,7 @@ impl Conversion<'_> {
     fn run(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
         let footer = self.footer;
         let readable = self.are_all_readable();
-        let plain = readable && footer.decoded.rows.have_possible_dictionaries() && !footer.has_short_sizes();
+        let plain = readable && footer.decoded.rows.have_possible_dictionaries() && footer.has_true_sizes();
         let chosen = leaves.is_some();
         let leaves = self.wanted_leaves(leaves, readable)?;
         let whole = leaves.len() == footer.schema().num_leaves();
@@ -126,6 +126,9 @@ impl Conversion<'_> {
         // If the crate rejects the footer, the conversion of its parts finds where.
         let decoded =
             ParquetMetaDataReader::decode_metadata_with_options(footer.bytes(), Some(&options)).ok()?;
+        if decoded.file_metadata().num_rows() != self.rows_of_groups() {
+            return None;
+        }
         if kept.is_none() {
             let descriptor = decoded.file_metadata().schema_descr_ptr();
             if descriptor.num_columns() != leaves.len() {

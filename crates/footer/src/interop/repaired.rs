@@ -29,10 +29,14 @@ pub(crate) fn write(chunk: &ColumnChunk<'_>, writer: &mut ThriftWriter) {
     encodings.iter().for_each(|encoding| writer.integer(encoding.number().into()));
     writer.list(3, BINARY, 0);
     writer.i32(4, chunk.codec().number());
-    writer.i64(5, chunk.num_values());
-    let missing = i64::try_from(chunk.missing_bytes()).unwrap_or(0);
+    writer.i64(5, chunk.known_values());
+    let range = chunk.byte_range();
+    let compressed = i64::try_from(range.end - range.start).unwrap_or(i64::MAX);
+    // Headers that the footer counts in no size; a size that is unknown says nothing of them.
+    let stated = chunk.compressed_size();
+    let missing = if stated > 0 { compressed.saturating_sub(stated).max(0) } else { 0 };
     writer.i64(6, chunk.uncompressed_size().saturating_add(missing));
-    writer.i64(7, chunk.compressed_size().saturating_add(missing));
+    writer.i64(7, compressed);
     writer.i64(9, chunk.data_page_offset());
     if has_dictionary(&chunk.chunk()) {
         writer.i64(11, chunk.dictionary_page_offset().unwrap_or_default());

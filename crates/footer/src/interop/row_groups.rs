@@ -194,7 +194,7 @@ impl RowGroups<'_> {
 /// Whether the crate looks for the chunk's pages where they are.
 fn is_found(chunk: &ColumnChunk<'_>) -> bool {
     let is_possible = chunk.dictionary_page_offset().is_none() || has_dictionary(&chunk.chunk());
-    is_possible && chunk.missing_bytes() == 0
+    is_possible && chunk.has_true_size()
 }
 
 /// The bytes of a chunk's struct.

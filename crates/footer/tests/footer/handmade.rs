@@ -417,7 +417,26 @@ fn negative_sizes_are_unknown_and_hide_nothing_else() {
 }
 
 #[test]
-fn numbers_of_rows_below_zero_and_numbers_out_of_range_are_errors() {
+fn a_negative_number_of_rows_of_the_file_is_the_sum_of_all_row_groups() {
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    schema(&mut writer, 1);
+    writer.i64(3, -1);
+    writer.list(4, STRUCT, 3);
+    for _ in 0..3 {
+        row_group(&mut writer, 1, |writer, _| chunk(writer, |_| {}));
+    }
+    writer.stop();
+    for options in [Options::new(), Options::new().row_groups(1..2), Options::new().columns([0])] {
+        let footer = Footer::decode(writer.bytes(), &options).unwrap();
+        assert_eq!(footer.num_rows(), 30, "{options:?}");
+    }
+    let metadata = Footer::decode(writer.bytes(), &Options::new()).unwrap().to_parquet_59(None).unwrap();
+    assert_eq!(metadata.file_metadata().num_rows(), 30);
+}
+
+#[test]
+fn row_groups_of_rows_below_zero_and_numbers_out_of_range_are_errors() {
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);
     schema(&mut writer, 0);
@@ -427,11 +446,6 @@ fn numbers_of_rows_below_zero_and_numbers_out_of_range_are_errors() {
     writer.list(1, STRUCT, 0);
     writer.i64(3, -1);
     assert_error(writer.bytes(), "row_groups[0].num_rows", "expected a non-negative value, found -1");
-    let mut writer = ThriftWriter::new();
-    writer.i32(1, 1);
-    schema(&mut writer, 0);
-    writer.i64(3, -1);
-    assert_error(writer.bytes(), "num_rows", "expected a non-negative value, found -1");
     let mut writer = ThriftWriter::new();
     writer.field(1, I32);
     writer.integer(1 << 40);

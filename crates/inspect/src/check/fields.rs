@@ -3,6 +3,7 @@
 //! it; others read its bytes as the type that they expect, and go wrong from there on. A required field may be
 //! missing that the decoder does without.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use sawmill_footer::{ColumnChunk, DumpLine, DumpValue, Footer, RangeReader, Root, dump};
@@ -13,15 +14,27 @@ use super::{Check, Inconsistency};
 const EXPECTED: [(&str, i16, &str); 2] =
     [("ColumnChunk", 2, "file_offset"), ("ColumnMetaData", 3, "path_in_schema")];
 
-/// Counts, sizes and places of a `ColumnMetaData`: values, bytes, compressed bytes, the first data page. The decoder
-/// takes a negative one as 0.
-const NEVER_NEGATIVE: [i16; 4] = [5, 6, 7, 9];
+/// Counts, sizes and places that are never negative: the struct, and the ids of its fields. The decoder takes some
+/// negative ones as 0. Other checks name those of null counts, dictionaries and indexes.
+const NEVER_NEGATIVE: [(&str, &[i16]); 7] = [
+    ("FileMetaData", &[3]),
+    ("RowGroup", &[2, 3, 5, 6]),
+    ("ColumnChunk", &[2]),
+    ("ColumnMetaData", &[5, 6, 7, 9]),
+    ("PageEncodingStats", &[3]),
+    ("SizeStatistics", &[1]),
+    ("Statistics", &[4, 9]),
+];
+
+/// The negative numbers that were named: where the row group or column chunk starts, or 0 for the file, and the field.
+/// Comparisons leave them out: the decoder knows 0 in their stead.
+pub(super) type Negative = HashSet<(usize, &'static str)>;
 
 impl Check<'_, '_> {
     /// Checks all structs of the footer, of row groups and column chunks those that are decoded.
     pub(super) fn fields(&mut self) {
         let footer = self.footer;
-        walk(footer.bytes(), Root::FileMetaData, Some(footer), self.found);
+        self.negative = walk(footer.bytes(), Root::FileMetaData, Some(footer), self.found);
     }
 
     /// Checks those page indexes of a column chunk that were decoded.
@@ -52,16 +65,18 @@ impl Check<'_, '_> {
 }
 
 /// Calls `found` for each repeated or missing field, and each one of another type than the format's, in a struct or
-/// one within it, and each negative size. Leaves out what `footer` did not decode.
-fn walk(bytes: &[u8], root: Root, footer: Option<&Footer>, found: &mut dyn FnMut(Inconsistency)) {
-    let levels = vec![Level::new("", 0)];
-    let mut walk = Fields { footer, levels, left_out: None, found };
+/// one within it, and each negative size, which it returns. Leaves out what `footer` did not decode.
+fn walk(bytes: &[u8], root: Root, footer: Option<&Footer>, found: &mut dyn FnMut(Inconsistency)) -> Negative {
+    let name = if root == Root::FileMetaData { "FileMetaData" } else { "" };
+    let levels = vec![Level::new(name, 0)];
+    let mut walk = Fields { footer, levels, left_out: None, negative: Negative::default(), found };
     // Decoding has already rejected what cannot be walked.
     let _ = dump(bytes, root, |line| {
         walk.line(&line);
         true
     });
     walk.close(0);
+    walk.negative
 }
 
 /// A step of the path to a value.
@@ -118,6 +133,7 @@ struct Fields<'f> {
     levels: Vec<Level>,
     /// The depth of a value whose inside is left out.
     left_out: Option<usize>,
+    negative: Negative,
     found: &'f mut dyn FnMut(Inconsistency),
 }
 
@@ -147,10 +163,8 @@ impl Fields<'_> {
         }
         if let DumpValue::Integer(found @ ..0) = line.value
             && line.expected.is_none()
-            && self.levels.last().is_some_and(|level| level.name == "ColumnMetaData")
-            && line.id.is_some_and(|id| NEVER_NEGATIVE.contains(&id))
         {
-            self.report(line.offset, |name| format!("expected a `{name}` of at least 0, found {found}"));
+            self.negative(line, found);
         }
         match line.value {
             DumpValue::Struct(_) if !self.is_decoded() => self.left_out = Some(line.depth),
@@ -158,6 +172,18 @@ impl Fields<'_> {
             DumpValue::List(_) => self.levels.push(Level::new("", line.offset)),
             _ => {}
         }
+    }
+
+    /// Reports a negative number that must not be negative.
+    fn negative(&mut self, line: &DumpLine<'_>, found: i64) {
+        let level = self.levels.last();
+        let ids = level.and_then(|level| NEVER_NEGATIVE.iter().find(|(name, _)| *name == level.name));
+        if !ids.zip(line.id).is_some_and(|((_, ids), id)| ids.contains(&id)) {
+            return;
+        }
+        self.report(line.offset, |name| format!("expected a `{name}` of at least 0, found {found}"));
+        let around = self.levels.iter().rfind(|level| matches!(level.name, "RowGroup" | "ColumnChunk"));
+        self.negative.insert((around.map_or(0, |level| level.start), line.name.unwrap_or_default()));
     }
 
     /// Whether the footer kept the current value: row groups and column chunks outside of a projection are left out.

@@ -8,23 +8,25 @@ mod bounds;
 mod fields;
 pub(crate) mod order;
 pub(crate) mod pages;
-mod structure;
+mod row_groups;
+pub(crate) mod structure;
 
 use std::fmt;
 use std::io;
 use std::ops::Range;
 
-use sawmill_footer::{ChunkDetails, ColumnChunk, ColumnIndex, Footer, OffsetIndex, RangeReader, RowGroup};
+use sawmill_footer::{
+    ChunkDetails, ColumnChunk, ColumnIndex, Footer, OffsetIndex, RangeReader, RowGroup, SizeStatistics,
+};
 
+use crate::check::fields::Negative;
+use crate::check::structure::has_unknown_levels;
+use crate::chunks::sizes::{body_of, stated_range, states_no_bytes};
 use crate::error::Error;
-use crate::rewrite::has_no_data;
 use crate::text::escape::escaped;
 
 /// The magic bytes at the start of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
-
-/// The length of what follows a footer: its length, and the magic bytes again.
-const TAIL_LEN: u64 = 8;
 
 /// An inconsistency in the footer or its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +57,7 @@ impl fmt::Display for Inconsistency {
 ///
 /// Costs a walk over all values of the footer, a microsecond a chunk, and a sort of their places.
 pub fn check(footer: &Footer, mut found: impl FnMut(Inconsistency)) {
-    Check { footer, found: &mut found }.footer();
+    Check::new(footer, &mut found).footer();
 }
 
 /// Checks that a footer does not contradict itself, as far as [`check`] does.
@@ -89,7 +91,7 @@ pub fn check_file<R: RangeReader + ?Sized>(
     reader: &R,
     mut found: impl FnMut(Inconsistency),
 ) -> Result<(), Error> {
-    let mut check = Check { footer, found: &mut found };
+    let mut check = Check::new(footer, &mut found);
     check.footer();
     let mut magic = [0; 4];
     let unread = |error: io::Error| {
@@ -123,9 +125,21 @@ pub fn check_file<R: RangeReader + ?Sized>(
 struct Check<'a, 'f> {
     footer: &'a Footer,
     found: &'f mut dyn FnMut(Inconsistency),
+    negative: Negative,
+    /// The part of the file that can hold data and indexes.
+    body: Range<u64>,
 }
 
-impl Check<'_, '_> {
+impl<'a, 'f> Check<'a, 'f> {
+    fn new(footer: &'a Footer, found: &'f mut dyn FnMut(Inconsistency)) -> Self {
+        Self { footer, found, negative: Negative::default(), body: body_of(footer) }
+    }
+
+    /// Whether the footer has a negative number in this field of a chunk: the decoder knows 0 in its stead.
+    fn is_negative(&self, chunk: &ColumnChunk<'_>, field: &'static str) -> bool {
+        self.negative.contains(&(chunk.footer_offset(), field))
+    }
+
     fn tell(&mut self, what: String, path: String, offset: Option<u64>) {
         (self.found)(Inconsistency { what, path, offset });
     }
@@ -150,14 +164,6 @@ impl Check<'_, '_> {
         let (offsets, bounds) = (offsets.ok().flatten(), bounds.ok().flatten());
         self.fields_of_indexes(chunk, (offsets.is_some(), bounds.is_some()), reader);
         self.page_indexes(chunk, offsets.as_ref(), bounds.as_ref());
-    }
-
-    /// The part of the file that can hold data and indexes.
-    fn body(&self) -> Range<u64> {
-        let is_whole = !has_no_data(self.footer);
-        let end = self.footer.file_len().filter(|_| is_whole).map(|len| len - TAIL_LEN.min(len));
-        let end = end.map_or(u64::MAX, |end| end.saturating_sub(self.footer.footer_len() as u64));
-        MAGIC.len() as u64..end
     }
 
     fn footer(&mut self) {
@@ -197,46 +203,6 @@ impl Check<'_, '_> {
         self.overlaps(ranges);
     }
 
-    fn row_group(&mut self, group: &RowGroup<'_>) {
-        if let Some(ordinal) = group.ordinal()
-            && i64::from(ordinal) != group.index() as i64
-        {
-            self.group(group, format!("expected the ordinal {}, found {ordinal}", group.index()), ".ordinal");
-        }
-        let leaves = self.footer.schema().num_leaves();
-        for by in group.sorting_columns().into_iter().flatten() {
-            if usize::try_from(by.column_idx).is_ok_and(|index| index < leaves) {
-                continue;
-            }
-            let what = format!("expected the index of one of {leaves} columns, found {}", by.column_idx);
-            self.group(group, what, ".sorting_columns");
-        }
-        // Sums are meaningful only over all columns, and only if all are unencrypted and in this file.
-        if group.num_columns() != leaves || group.columns().any(|chunk| !chunk.has_metadata()) {
-            return;
-        }
-        let compressed: i128 = group.columns().map(|chunk| i128::from(chunk.compressed_size())).sum();
-        let uncompressed: i128 = group.columns().map(|chunk| i128::from(chunk.uncompressed_size())).sum();
-        if let Some(total) = group.total_compressed_size()
-            && i128::from(total) != compressed
-        {
-            let what = format!("expected the columns' {compressed} compressed bytes, found {total}");
-            self.group(group, what, ".total_compressed_size");
-        }
-        if i128::from(group.total_byte_size()) != uncompressed {
-            let what =
-                format!("expected the columns' {uncompressed} bytes, found {}", group.total_byte_size());
-            self.group(group, what, ".total_byte_size");
-        }
-        let first = group.column(0).map(|chunk| chunk.byte_range().start);
-        if let (Some(first), Some(offset)) = (first, group.file_offset())
-            && u64::try_from(offset) != Ok(first)
-        {
-            let what = format!("expected the first column's offset {first}, found {offset}");
-            self.group(group, what, ".file_offset");
-        }
-    }
-
     /// Checks one chunk and returns the ranges of the file that it occupies.
     fn column_chunk(&mut self, chunk: &ColumnChunk<'_>) -> Vec<(Range<u64>, &'static str)> {
         let mut ranges = Vec::new();
@@ -253,10 +219,12 @@ impl Check<'_, '_> {
                 return ranges;
             }
         };
-        // With a file path the data is in another file, about which nothing is known here.
-        let here = details.file_path.is_none();
+        // The data may be in another file, about which nothing is known here.
+        let here = details.file_path.is_none_or(str::is_empty);
+        self.file_path(chunk, &details);
         if chunk.has_metadata() {
             self.counts(chunk, &details);
+            self.no_bytes(chunk);
             if let Some(offset) = chunk.dictionary_page_offset()
                 // arrow-cpp leaves a data offset of 0 for a chunk with a dictionary but no data page.
                 && (offset <= 0 || (1..=offset).contains(&chunk.data_page_offset()))
@@ -267,8 +235,11 @@ impl Check<'_, '_> {
                 );
                 self.chunk(chunk, what, ".meta_data.dictionary_page_offset");
             }
-            let (bytes, data) = (chunk.byte_range(), chunk.data_page_offset());
-            if has_dictionary(chunk) && data as u64 > bytes.end {
+            let stated = stated_range(chunk);
+            // The decoder ends a chunk elsewhere if its size cannot be true.
+            let bytes = stated.start..stated.end.max(chunk.byte_range().end);
+            let data = chunk.data_page_offset();
+            if has_dictionary(chunk) && data as u64 > bytes.end && chunk.compressed_size() > 0 {
                 let what = format!("expected a data page within bytes {bytes:?}, found one at {data}");
                 self.chunk(chunk, what, ".meta_data.data_page_offset");
             }
@@ -277,7 +248,7 @@ impl Check<'_, '_> {
                 self.chunk(chunk, what, ".meta_data.index_page_offset");
             }
             if here && chunk.compressed_size() > 0 {
-                ranges.push((chunk.byte_range(), "data"));
+                ranges.push((bytes, "data"));
             }
         }
         let places = [
@@ -299,7 +270,7 @@ impl Check<'_, '_> {
                 }
             }
         }
-        let body = self.body();
+        let body = self.body.clone();
         ranges.retain(|(range, name)| {
             let inside = range.start >= body.start && range.end <= body.end;
             if !inside {
@@ -312,10 +283,36 @@ impl Check<'_, '_> {
         ranges
     }
 
-    fn counts(&mut self, chunk: &ColumnChunk<'_>, details: &ChunkDetails<'_>) {
+    /// A chunk's data is in this file, unless the file is nothing but metadata of others, and a path names one.
+    fn file_path(&mut self, chunk: &ColumnChunk<'_>, details: &ChunkDetails<'_>) {
+        let Some(path) = details.file_path else { return };
+        let what = match path {
+            "" => "expected a path to a file, found an empty one".to_owned(),
+            _ if self.body.is_empty() || self.footer.file_len().is_none() => return,
+            other => format!("expected data in this file, found it in `{other}`"),
+        };
+        self.chunk(chunk, what, ".file_path");
+    }
+
+    /// A chunk with values has bytes. A negative size was named already.
+    fn no_bytes(&mut self, chunk: &ColumnChunk<'_>) {
         let (values, rows) = (chunk.num_values(), chunk.row_group().num_rows());
+        for name in states_no_bytes(chunk) {
+            if !self.is_negative(chunk, name) {
+                let what =
+                    format!("expected a `{name}` of the bytes of {} values, found 0", values.max(rows));
+                self.chunk(chunk, what, &format!(".meta_data.{name}"));
+            }
+        }
+    }
+
+    fn counts(&mut self, chunk: &ColumnChunk<'_>, details: &ChunkDetails<'_>) {
+        let rows = chunk.row_group().num_rows();
         let element = chunk.element();
-        if element.max_rep() == 0 && values != rows {
+        let is_known = !self.is_negative(chunk, "num_values");
+        // A column outside of lists has a value for each row.
+        let values = if is_known || element.max_rep() > 0 { chunk.num_values() } else { rows };
+        if element.max_rep() == 0 && values != rows && !has_unknown_levels(element) {
             let what = format!("expected the row group's {rows} values, found {values}");
             self.chunk(chunk, what, ".meta_data.num_values");
         }
@@ -334,28 +331,41 @@ impl Check<'_, '_> {
             self.bounds_of_chunk(chunk, statistics);
         }
         let nulls = details.statistics.and_then(|statistics| statistics.null_count);
-        if let Some(nulls) = nulls.filter(|nulls| !(0..=values).contains(nulls)) {
-            let what = format!("expected 0 to {values} nulls, found {nulls}");
+        let is_counted = is_known || element.max_rep() == 0;
+        let most = if is_counted { values } else { i64::MAX };
+        if let Some(nulls) = nulls.filter(|nulls| !(0..=most).contains(nulls)) {
+            let what = format!("expected 0 to {most} nulls, found {nulls}");
             self.chunk(chunk, what, ".meta_data.statistics.null_count");
         }
         if let Some(sizes) = &details.size_statistics {
-            let histograms = [
-                ("repetition_level_histogram", &sizes.repetition_level_histogram, element.max_rep()),
-                ("definition_level_histogram", &sizes.definition_level_histogram, element.max_def()),
-            ];
-            for (name, histogram, max) in histograms {
-                let Some(histogram) = histogram.as_ref().filter(|histogram| !histogram.is_empty()) else {
-                    continue;
-                };
-                let sum: i128 = histogram.iter().map(|&count| i128::from(count)).sum();
-                if histogram.len() as u64 != u64::from(max) + 1 || sum != i128::from(values) {
-                    let len = histogram.len();
-                    let what = format!(
-                        "expected {values} values on {} levels, found {sum} on {len}",
-                        u64::from(max) + 1
-                    );
-                    self.chunk(chunk, what, &format!(".meta_data.size_statistics.{name}"));
-                }
+            self.histograms(chunk, sizes, is_counted.then_some(values));
+        }
+    }
+
+    /// Compares the histograms of levels with the levels of the column, and with its values if their number is known.
+    fn histograms(&mut self, chunk: &ColumnChunk<'_>, sizes: &SizeStatistics, values: Option<i64>) {
+        let element = chunk.element();
+        let histograms = [
+            ("repetition_level_histogram", &sizes.repetition_level_histogram, element.max_rep()),
+            ("definition_level_histogram", &sizes.definition_level_histogram, element.max_def()),
+        ];
+        for (name, histogram, max) in histograms {
+            let Some(histogram) = histogram.as_ref().filter(|histogram| !histogram.is_empty()) else {
+                continue;
+            };
+            let place = format!(".meta_data.size_statistics.{name}");
+            if let Some(count) = histogram.iter().find(|count| **count < 0) {
+                self.chunk(chunk, format!("expected counts of levels of at least 0, found {count}"), &place);
+                continue;
+            }
+            let (levels, len) = (u64::from(max) + 1, histogram.len());
+            let sum: i128 = histogram.iter().map(|&count| i128::from(count)).sum();
+            if (len as u64 != levels && !has_unknown_levels(element))
+                || values.is_some_and(|values| sum != i128::from(values))
+            {
+                let values = values.map_or("all".to_owned(), |values| values.to_string());
+                let what = format!("expected {values} values on {levels} levels, found {sum} on {len}");
+                self.chunk(chunk, what, &place);
             }
         }
     }

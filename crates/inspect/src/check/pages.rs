@@ -14,12 +14,14 @@ pub(crate) fn check_pages<R: RangeReader + ?Sized>(
 ) -> PageChecksums {
     let mut all = PageChecksums::default();
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-        let here = chunk.locations().is_ok_and(|details| details.file_path.is_none());
-        if !here || chunk.is_encrypted() || !chunk.has_metadata() {
+        if chunk.is_here().is_err() || chunk.is_encrypted() || !chunk.has_metadata() {
             continue;
         }
+        // Values that the footer does not count are in all pages.
+        let is_counted = chunk.num_values() > 0 || chunk.row_group().num_rows() == 0;
+        let values = if is_counted { chunk.num_values() } else { i64::MAX };
         let PageChecksums { pages, checked, bytes, wrong, unread, .. } =
-            page_checksums(reader, chunk.byte_range(), chunk.num_values());
+            page_checksums(reader, chunk.byte_range(), values);
         all.pages += pages;
         all.checked += checked;
         all.bytes += bytes;

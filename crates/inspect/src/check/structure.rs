@@ -1,5 +1,7 @@
 //! Checks the schema's elements.
 
+use std::iter::successors;
+
 use sawmill_footer::{ConvertedType, Element, LogicalType, PhysicalType};
 
 use super::Check;
@@ -34,6 +36,16 @@ impl Check<'_, '_> {
     }
 }
 
+/// An element of the schema and those around it, without the root.
+pub(crate) fn on_path(element: Element<'_>) -> impl Iterator<Item = Element<'_>> {
+    successors(Some(element), |element| element.parent()).filter(|element| element.index() > 0)
+}
+
+/// Whether an element on the path to a column lacks a repetition of the format, so that nothing is known of its levels.
+pub(crate) fn has_unknown_levels(leaf: Element<'_>) -> bool {
+    on_path(leaf).any(|element| element.repetition().is_none_or(|of| !of.is_known()))
+}
+
 /// What is wrong with the digits of a decimal, and in which field.
 fn impossible_digits(element: Element<'_>) -> Vec<(&'static str, String)> {
     let is_decimal = element.converted_type() == Some(ConvertedType::Decimal);
@@ -47,7 +59,7 @@ fn impossible_digits(element: Element<'_>) -> Vec<(&'static str, String)> {
         _ => None,
     };
     let most = most_digits(element);
-    let mut wrong = Vec::new();
+    let mut wrong: Vec<(&'static str, String)> = differing_digits(element).into_iter().collect();
     for (precision, scale, precision_field, scale_field) in [of_element, of_logical].into_iter().flatten() {
         if precision.is_none_or(|digits| digits < 1 || i64::from(digits) > most) {
             let found = precision.map_or("none".to_owned(), |found| found.to_string());
@@ -59,6 +71,17 @@ fn impossible_digits(element: Element<'_>) -> Vec<(&'static str, String)> {
         }
     }
     wrong
+}
+
+/// A scale beside the converted type that differs from the one of the logical type. The format's default is 0.
+fn differing_digits(element: Element<'_>) -> Option<(&'static str, String)> {
+    let is_decimal = element.converted_type() == Some(ConvertedType::Decimal);
+    let Some(LogicalType::Decimal { scale, .. }) = element.logical_type() else { return None };
+    if !is_decimal || element.scale().unwrap_or(0) == *scale {
+        return None;
+    }
+    let found = element.scale().map_or("none".to_owned(), |found| found.to_string());
+    Some(("scale", format!("the scale {scale} of the logical type, found {found}")))
 }
 
 /// The most decimal digits that values of the element's physical type hold.

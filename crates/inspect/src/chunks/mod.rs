@@ -2,3 +2,4 @@
 
 pub(crate) mod lines;
 pub(crate) mod record;
+pub(crate) mod sizes;

@@ -10,7 +10,9 @@ mod footer_alone;
 mod output;
 mod repair;
 mod repairs;
+mod repetition;
 mod scrub;
+mod sizes;
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,7 @@
 //! What can be derived from other parts of the footer is set right: sums, paths, the sign of a scale. What cannot be
 //! derived and is optional is left out: impossible offsets, counts and bounds. Nothing outside of the footer changes.
 
+use std::io::{self, Read};
 use std::ops::Range;
 
 use sawmill_footer::{
@@ -11,12 +12,19 @@ use sawmill_footer::{
 };
 
 use crate::check::order::BoundsOf;
+use crate::check::structure::has_unknown_levels;
 use crate::check::{Inconsistency, check};
+use crate::chunks::sizes::body_of;
 use crate::error::Error;
 use crate::rewrite::output::{I32, I64, Output};
 use crate::rewrite::repairs::Repairs;
+use crate::rewrite::repetition::Repetitions;
+use crate::rewrite::sizes::{COMPRESSED, Sizes, UNCOMPRESSED};
 use crate::rewrite::{Edit, Editor, Place, rewrite};
 use crate::views::dump::footer_of;
+
+/// The length of what follows a footer: its length, and the magic bytes again.
+const TAIL: usize = 8;
 
 /// A repaired footer.
 pub struct Repaired {
@@ -32,7 +40,8 @@ pub struct Repaired {
 
 /// Repairs the footer of a file called `name`, unless it is longer than `max_footer` bytes.
 ///
-/// Costs three walks over the footer and memory for two others.
+/// Costs three walks over the footer and memory for two others, and reads headers of pages where the footer contradicts
+/// itself.
 ///
 /// # Errors
 ///
@@ -40,7 +49,6 @@ pub struct Repaired {
 /// decoded after the repair.
 pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64) -> Result<Repaired, Error> {
     let wrong = |what: &str, advice: &str| Error::new(what, name, advice);
-    let file_len = reader.len().map_err(|error| wrong(&format!("reading failed: {error}"), ""))?;
     let found =
         footer_of(reader, max_footer).map_err(|error| wrong(&format!("reading failed: {error}"), ""))?;
     let Some((bytes, start, root)) = found else {
@@ -55,24 +63,51 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
         return Err(wrong(what, "decrypt the file, or write it with a plaintext footer"));
     }
     let mut repairs = Repairs::default();
-    let decodable = rewrite(&bytes, &mut ToDecode { repairs: &mut repairs, sums: [0; 2] });
+    let decodable = rewrite(&bytes, &mut ToDecode { repairs: &mut repairs });
     let decodable = decodable.map_err(|error| error.in_file(name))?;
-    let decode = |bytes: &[u8]| Footer::decode(bytes, &Options::new()).map_err(|error| error.in_file(name));
+    let options = Options::new().tail_hint(TAIL).max_footer(u64::MAX);
+    let decode = |footer: &[u8]| Footer::read(&Replaced { footer, start }, name, &options);
     let footer = decode(&decodable)?;
     let is_signed = decode(&bytes).is_ok_and(|original| !original.trailing_bytes().is_empty());
     if is_signed || footer.encryption_algorithm()?.is_some() {
         let what = "expected a file that is neither signed nor encrypted";
         return Err(wrong(what, "a repair would make the signature invalid: write the file again"));
     }
-    let body = 4..file_len.saturating_sub(8 + bytes.len() as u64);
-    let rewritten = rewrite(
-        footer.bytes(),
-        &mut Consistent { footer: &footer, repairs: &mut repairs, body, starts: None },
-    )?;
+    let completed = match Repetitions::of(&footer, reader, &mut repairs) {
+        Some(mut missing) => Some(rewrite(footer.bytes(), &mut missing)?),
+        None => None,
+    };
+    let footer = completed.map_or(Ok(footer), |bytes| decode(&bytes))?;
+    let sizes = Sizes::new(&footer, reader);
+    let mut consistent =
+        Consistent { footer: &footer, repairs: &mut repairs, body: body_of(&footer), starts: None, sizes };
+    let rewritten = rewrite(footer.bytes(), &mut consistent)?;
     let footer = if repairs.is_empty() { bytes } else { rewritten };
     let mut left = Vec::new();
     check(&decode(&footer)?, |found| left.push(found));
     Ok(Repaired { footer, start, repairs, left })
+}
+
+/// A file whose footer is replaced: the places in it can be compared with where it begins.
+struct Replaced<'b> {
+    footer: &'b [u8],
+    start: u64,
+}
+
+impl RangeReader for Replaced<'_> {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.start + (self.footer.len() + TAIL) as u64)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let at = offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
+        let at = at.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let len = u32::try_from(self.footer.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let tail = [len.to_le_bytes(), *b"PAR1"].concat();
+        let footer = self.footer.get(at..).unwrap_or_default();
+        let tail = tail.get(at.saturating_sub(self.footer.len())..).unwrap_or_default();
+        footer.chain(tail).read_exact(buffer)
+    }
 }
 
 /// Notes that a field is left out.
@@ -81,8 +116,6 @@ const LEFT_OUT: &str = "left out";
 /// The first walk: what keeps a footer from being decoded.
 struct ToDecode<'r> {
     repairs: &'r mut Repairs,
-    /// The uncompressed and compressed bytes of the row group's columns so far.
-    sums: [i64; 2],
 }
 
 impl Editor for ToDecode<'_> {
@@ -93,16 +126,6 @@ impl Editor for ToDecode<'_> {
             self.note((place, name), was, LEFT_OUT.to_owned());
             return Edit::Drop;
         }
-        let DumpValue::Integer(value) = line.value else { return Edit::Keep };
-        match (place.of(), name) {
-            ("ColumnMetaData", "total_uncompressed_size") => {
-                self.sums[0] = self.sums[0].saturating_add(value)
-            }
-            ("ColumnMetaData", "total_compressed_size") => self.sums[1] = self.sums[1].saturating_add(value),
-            ("RowGroup", "total_byte_size") if value < 0 => return self.sum(place, name, value, 0),
-            ("RowGroup", "total_compressed_size") if value < 0 => return self.sum(place, name, value, 1),
-            _ => {}
-        }
         Edit::Keep
     }
 
@@ -112,19 +135,10 @@ impl Editor for ToDecode<'_> {
             output.integer(I32, 0);
             self.note((place, "scale"), "missing".to_owned(), "0".to_owned());
         }
-        if place.of() == "RowGroup" && next <= 1 {
-            self.sums = [0; 2];
-        }
     }
 }
 
 impl ToDecode<'_> {
-    fn sum(&mut self, place: &Place, name: &str, was: i64, which: usize) -> Edit {
-        let sum = self.sums[which].max(0);
-        self.note((place, name), was.to_string(), sum.to_string());
-        Edit::Integer(sum)
-    }
-
     fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
         let column = place.index_in("columns").map(|column| format!("column {column}"));
         self.repairs.add((place.path(name), was, now), column, place.index_in("row_groups"));
@@ -132,16 +146,17 @@ impl ToDecode<'_> {
 }
 
 /// The second walk: what contradicts the rest of the footer.
-struct Consistent<'a, 'r> {
+struct Consistent<'a, 'r, R: ?Sized> {
     footer: &'a Footer,
     repairs: &'r mut Repairs,
     /// The part of the file that can hold data and indexes.
     body: Range<u64>,
     /// Where the chunks of a row group start.
     starts: Option<(usize, Vec<u64>)>,
+    sizes: Sizes<'a, R>,
 }
 
-impl Editor for Consistent<'_, '_> {
+impl<R: RangeReader + ?Sized> Editor for Consistent<'_, '_, R> {
     fn value(&mut self, place: &Place, line: &DumpLine<'_>) -> Edit {
         let name = line.name.unwrap_or_default();
         let number = match line.value {
@@ -157,6 +172,7 @@ impl Editor for Consistent<'_, '_> {
             _ => Wanted::Kept,
         };
         let was = || match &line.value {
+            DumpValue::Text(b"") => "empty".to_owned(),
             DumpValue::Binary(_) | DumpValue::Text(_) => "of another length".to_owned(),
             DumpValue::List(_) | DumpValue::Struct(_) => "impossible".to_owned(),
             value => value.to_string(),
@@ -207,12 +223,16 @@ enum Wanted {
 }
 
 impl Wanted {
+    fn number(known: Option<i64>) -> Self {
+        known.map_or(Self::Kept, Self::Number)
+    }
+
     fn nothing_if(is_wrong: bool) -> Self {
         if is_wrong { Self::Nothing } else { Self::Kept }
     }
 }
 
-impl<'a> Consistent<'a, '_> {
+impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
     fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
         let of_chunk = self.chunk(place).map(|chunk| chunk.path());
         let element = place.index_in("schema").and_then(|at| self.footer.schema().element(at));
@@ -238,17 +258,12 @@ impl<'a> Consistent<'a, '_> {
         }
     }
 
-    fn of_row_group(&self, place: &Place, name: &str) -> Wanted {
+    fn of_row_group(&mut self, place: &Place, name: &str) -> Wanted {
         let group = place.index_in("row_groups").and_then(|group| self.footer.row_group(group));
         let Some(group) = group else { return Wanted::Kept };
-        let sum = |size: fn(&ColumnChunk<'_>) -> i64| match group.columns().all(|chunk| chunk.has_metadata())
-        {
-            true => Wanted::Number(group.columns().map(|chunk| size(&chunk)).fold(0, i64::saturating_add)),
-            false => Wanted::Kept,
-        };
         match name {
-            "total_byte_size" => sum(|chunk| chunk.uncompressed_size()),
-            "total_compressed_size" => sum(|chunk| chunk.compressed_size()),
+            "total_byte_size" => Wanted::number(self.sizes.of_group(&group).sums[UNCOMPRESSED]),
+            "total_compressed_size" => Wanted::number(self.sizes.of_group(&group).sums[COMPRESSED]),
             "file_offset" => match (group.column(0), group.file_offset()) {
                 (Some(first), Some(offset))
                     if first.has_metadata() && !(4..=first.data_page_offset()).contains(&offset) =>
@@ -285,8 +300,20 @@ impl<'a> Consistent<'a, '_> {
             DumpValue::Integer(value) => value,
             _ => 0,
         };
-        let values = chunk.num_values();
+        let part = |sizes: &mut Sizes<'a, R>, which: usize| {
+            let parts = &sizes.of_group(&chunk.row_group()).parts;
+            Wanted::number(parts.get(chunk.position()).and_then(|part| part[which]))
+        };
         match (place.of(), name) {
+            ("ColumnChunk", "file_path") => Wanted::nothing_if(line.value == DumpValue::Text(b"")),
+            ("ColumnChunk", "file_offset") if number < 0 => Wanted::Number(0),
+            ("ColumnMetaData", "num_values") => Wanted::number(self.sizes.values(&chunk)),
+            ("ColumnMetaData", "total_uncompressed_size") => part(&mut self.sizes, UNCOMPRESSED),
+            ("ColumnMetaData", "total_compressed_size") => part(&mut self.sizes, COMPRESSED),
+            ("ColumnMetaData", "encoding_stats") => {
+                let stats = chunk.details().ok().and_then(|found| found.encoding_stats).unwrap_or_default();
+                Wanted::nothing_if(stats.iter().any(|stats| stats.count < 0))
+            }
             ("ColumnMetaData", "path_in_schema") => match chunk.details() {
                 Ok(found) => Wanted::nothing_if(found.path_in_schema != Some(chunk.element().path_names())),
                 // Another field is malformed.
@@ -301,7 +328,10 @@ impl<'a> Consistent<'a, '_> {
                     false => self.dictionary_start(&chunk).map_or(Wanted::Nothing, Wanted::Number),
                 }
             }
-            ("Statistics", "null_count" | "nan_count") => Wanted::nothing_if(!(0..=values).contains(&number)),
+            ("Statistics", "null_count" | "nan_count") => {
+                let values = self.sizes.values(&chunk).unwrap_or(i64::MAX);
+                Wanted::nothing_if(!(0..=values).contains(&number))
+            }
             ("Statistics", "distinct_count") => Wanted::nothing_if(number < 0),
             ("Statistics", _) => Wanted::nothing_if(is_wrong_bound(&chunk, line)),
             ("SizeStatistics", _) => self.of_sizes(&chunk, name, number),
@@ -333,7 +363,7 @@ impl<'a> Consistent<'a, '_> {
         Wanted::nothing_if(!range.is_some_and(is_inside))
     }
 
-    fn of_sizes(&self, chunk: &ColumnChunk<'_>, name: &str, number: i64) -> Wanted {
+    fn of_sizes(&mut self, chunk: &ColumnChunk<'_>, name: &str, number: i64) -> Wanted {
         let Ok(Some(sizes)) = chunk.size_statistics() else { return Wanted::Kept };
         let element = chunk.element();
         let (histogram, max) = match name {
@@ -346,8 +376,9 @@ impl<'a> Consistent<'a, '_> {
             return Wanted::Kept;
         };
         let sum: i128 = histogram.iter().map(|&count| i128::from(count)).sum();
-        let is_right = histogram.len() as u64 == u64::from(max) + 1
-            && sum == i128::from(chunk.num_values())
+        // Levels are unknown if the schema lacks a repetition, and only the histogram tells them.
+        let is_right = (histogram.len() as u64 == u64::from(max) + 1 || has_unknown_levels(element))
+            && self.sizes.values(chunk).is_none_or(|values| sum == i128::from(values))
             && histogram.iter().all(|&count| count >= 0);
         Wanted::nothing_if(!is_right)
     }
@@ -356,12 +387,6 @@ impl<'a> Consistent<'a, '_> {
         let Some(element) = place.index_in("schema").and_then(|at| self.footer.schema().element(at)) else {
             return;
         };
-        // Without a repetition the decoder takes an element as required.
-        if next > 3 && place.lacks(3) && element.index() > 0 {
-            output.field(3, I32);
-            output.integer(I32, 0);
-            self.note((place, "repetition_type"), "missing".to_owned(), "REQUIRED".to_owned());
-        }
         if next > 7
             && place.lacks(7)
             && element.converted_type() == Some(ConvertedType::Decimal)

@@ -6,9 +6,11 @@ use sawmill_footer::{DumpLine, DumpValue, Footer, Options, Root, dump};
 
 use super::output::Output;
 use super::{Edit, Editor, Place, Repaired, has_no_data, repaired, rewrite, scrubbed, write_file};
+use crate::check::Inconsistency;
 use crate::thrift_writer::ThriftWriter;
 
 const I32: u8 = 5;
+const I64: u8 = 6;
 const BINARY: u8 = 8;
 const STRUCT: u8 = 12;
 
@@ -62,6 +64,8 @@ struct Faulty {
     encodings: &'static [i64],
     /// The data page's offset.
     data: i64,
+    /// The bytes of its pages in the file.
+    size: i64,
     /// Writes the fields of the metadata after it.
     more: fn(&mut ThriftWriter),
     /// The compressed bytes of the row group.
@@ -81,6 +85,7 @@ const RIGHT: Faulty = Faulty {
     },
     encodings: &[0],
     data: 4,
+    size: 100,
     more: |_| {},
     total: 100,
 };
@@ -111,7 +116,7 @@ impl Faulty {
         w.i32(4, 0);
         w.i64(5, 10);
         w.i64(6, 100);
-        w.i64(7, 100);
+        w.i64(7, self.size);
         w.i64(9, self.data);
         (self.more)(&mut w);
         w.stop();
@@ -147,7 +152,7 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
         w.binary(6, b"1");
         w.stop();
     };
-    let cases: [(&str, Faulty, &[&str]); 10] = [
+    let cases: [(&str, Faulty, &[&str]); 11] = [
         (
             "a dictionary that is there, before the data",
             Faulty { encodings: &[0, 8], data: 40, more: |w| w.i64(11, 0), ..RIGHT },
@@ -178,17 +183,6 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
             &["meta_data.path_in_schema: missing or another path -> the path in the schema"],
         ),
         (
-            "no repetition",
-            Faulty {
-                schema: |w| {
-                    w.i32(1, 2);
-                    w.binary(4, b"secret");
-                },
-                ..RIGHT
-            },
-            &["schema.repetition_type: missing -> REQUIRED"],
-        ),
-        (
             "no scale",
             Faulty {
                 schema: |w| {
@@ -206,6 +200,18 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
                 ..RIGHT
             },
             &["schema.logicalType.DECIMAL.scale: missing -> 0", "schema.scale: missing -> 0"],
+        ),
+        ("a negative file offset", Faulty { chunk: |w| w.i64(2, -5), ..RIGHT }, &["file_offset: -5 -> 0"]),
+        (
+            "an empty path to a file",
+            Faulty {
+                chunk: |w| {
+                    w.binary(1, b"");
+                    w.i64(2, 0);
+                },
+                ..RIGHT
+            },
+            &["file_path: empty -> left out"],
         ),
         ("a negative sum", Faulty { total: -5, ..RIGHT }, &["total_compressed_size: -5 -> 100"]),
         (
@@ -227,6 +233,64 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
     ];
     for (name, faulty, expected) in cases {
         assert_eq!(faulty.repairs(), expected, "{name}");
+    }
+}
+
+/// A column without a repetition, and what its metadata tells of its levels.
+fn without_repetition(more: fn(&mut ThriftWriter)) -> (Vec<String>, Vec<Inconsistency>) {
+    let schema: fn(&mut ThriftWriter) = |w| {
+        w.i32(1, 2);
+        w.binary(4, b"secret");
+    };
+    let bytes = Faulty { schema, more, ..RIGHT }.footer();
+    let found = repaired(file(104, &bytes).as_slice(), "it", 1 << 20).unwrap();
+    (found.repairs.iter().map(|one| format!("{} -> {}", one.field, one.now)).collect(), found.left)
+}
+
+#[test]
+fn a_missing_repetition_is_what_levels_tell_and_never_guessed() {
+    let levels = |w: &mut ThriftWriter, counts: &[i64]| {
+        w.begin(16);
+        w.list(3, I64, counts.len() as u64);
+        counts.iter().for_each(|count| w.integer(*count));
+        w.stop();
+    };
+    let two: fn(&mut ThriftWriter) = |w| levels(w, &[0, 10]);
+    let one: fn(&mut ThriftWriter) = |w| levels(w, &[10]);
+    let null: fn(&mut ThriftWriter) = |w| {
+        w.begin(12);
+        w.i64(3, 1);
+        w.stop();
+    };
+    for (more, expected) in [(two, "OPTIONAL"), (one, "REQUIRED"), (null, "OPTIONAL")] {
+        let (repairs, left) = without_repetition(more);
+        assert_eq!(repairs, [format!("schema.repetition_type -> {expected}")]);
+        assert!(left.is_empty(), "{left:?}");
+    }
+    let three: fn(&mut ThriftWriter) = |w| levels(w, &[0, 0, 10]);
+    for nothing_told in [three, |_| {}] {
+        let (repairs, left) = without_repetition(nothing_told);
+        assert_eq!(repairs, [""; 0], "the histogram stays");
+        assert_eq!(left.len(), 1);
+        assert!(left[0].path.ends_with("repetition_type"), "{left:?}");
+    }
+}
+
+/// A size of 0 or less, or beyond the file, is not put into a sum that may be right.
+#[test]
+fn an_impossible_part_replaces_no_sum() {
+    for (size, total) in [(-7, 100), (0, 100), (1 << 40, 100)] {
+        let faulty = Faulty { size, ..RIGHT };
+        let found = repaired(file(104, &faulty.footer()).as_slice(), "it", 1 << 20).unwrap();
+        let repairs: Vec<_> = found.repairs.iter().map(|one| (one.field, one.now)).collect();
+        let expected = ("meta_data.total_compressed_size".to_owned(), total.to_string());
+        assert_eq!(repairs, [expected], "the sum tells the only part");
+        assert!(found.left.is_empty(), "{:?}", found.left);
+        let unknown = Faulty { size, total: -1, ..RIGHT };
+        let found = repaired(file(104, &unknown.footer()).as_slice(), "it", 1 << 20).unwrap();
+        assert!(found.repairs.is_empty(), "{:?}", found.repairs);
+        let told = |field: &str| found.left.iter().any(|left| left.to_string().contains(field));
+        assert!(told("columns[0]") && told("row_groups[0].total_compressed_size"), "{:?}", found.left);
     }
 }
 

@@ -261,7 +261,7 @@ fn a_failed_verification_does_not_report_rejected_rows_as_missing() {
     case.database.client().batch_execute("TRUNCATE t").unwrap();
     let rejects = RejectOptions { path: case.directory.path().join("some"), most: None };
     let target = case.database.target("t").mode(Mode::Append).rejects(Some(rejects));
-    let error = run(&some, &target, &options).unwrap_err();
+    let error = run(&some, &target, &LoadOptions { again: true, ..options }).unwrap_err();
     let what = error.what();
     let located: Vec<&str> = what.split("; ").filter(|part| part.contains("not in the ")).collect();
     assert!(located.len() == 2 && located[0].ends_with("1 not in the table (100)"), "{error}");

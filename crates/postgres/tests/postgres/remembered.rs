@@ -456,7 +456,9 @@ fn a_load_followed_by_one_with_other_columns_is_complete_but_not_called_verified
     let files = Directory::new();
     files.append().unwrap();
     let some = files.source().select(&["id".to_owned()], &[]).unwrap();
-    run(&some, &files.target(), &small()).unwrap();
+    let error = run(&some, &files.target(), &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Exists);
+    run(&some, &files.target(), &LoadOptions { again: true, ..small() }).unwrap();
     let report = files.append().unwrap();
     assert_eq!(report.state, LoadState::Complete);
     assert!(report.verified.is_none());

@@ -56,6 +56,14 @@ pub(super) fn readable(
     check_rows(footer).map_err(|error| error.at(shown))?;
     let mut left_out = Vec::new();
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        if let Err(error) = chunk.is_here() {
+            let name = root_of(footer, chunk.leaf());
+            if is_wanted(name, wanted) {
+                let place = format!("{shown}, {}", error.path());
+                return Err(refused_footer(error).at(place));
+            }
+            leave_out(&mut left_out, name, &error.what(), wanted, shown)?;
+        }
         if let Some(what) = damage(&chunk) {
             leave_out(&mut left_out, root_of(footer, chunk.leaf()), &what, wanted, shown)?;
         }
@@ -115,10 +123,11 @@ fn damage(chunk: &ColumnChunk<'_>) -> Option<String> {
     if rows == 0 || !chunk.has_metadata() {
         return None;
     }
-    let missing = match (chunk.num_values(), chunk.compressed_size(), chunk.byte_range().start) {
-        (0, ..) => "num_values",
-        (_, 0, _) => "total_compressed_size",
-        (.., 0) => "data_page_offset",
+    let is_counted = chunk.num_values() > 0 || chunk.element().max_rep() == 0;
+    let missing = match (is_counted, chunk.byte_range()) {
+        (false, _) => "num_values",
+        (_, range) if range.start == 0 => "data_page_offset",
+        (_, range) if range.is_empty() => "total_compressed_size",
         _ => return None,
     };
     Some(format!("in row group {group} of {rows} rows, its {missing} is 0 or negative"))
@@ -136,11 +145,15 @@ fn leave_out(
         return Ok(());
     }
     let column = LeftOut { name: name.to_owned(), what: what.to_owned() };
-    if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+    if is_wanted(name, wanted) {
         return Err(column.error().at(shown));
     }
     left_out.push(column);
     Ok(())
+}
+
+fn is_wanted(name: &str, wanted: &[String]) -> bool {
+    wanted.is_empty() || wanted.iter().any(|wanted| wanted == name)
 }
 
 fn root_of(footer: &Footer, leaf: usize) -> &str {

@@ -99,8 +99,9 @@ fn look_up(
             return Err(interrupted());
         }
         let filter = match group.column(0) {
-            Some(chunk) => filter_of(&chunk, &place(), &opened.bytes)?
-                .map_err(|error| failed(&chunk, &error.to_string()))?,
+            Some(chunk) => {
+                filter_of(&chunk, &opened.bytes)?.map_err(|error| failed(&chunk, &error.to_string()))?
+            }
             None => None,
         };
         for (lookup, value) in lookups.iter_mut().zip(&values) {
@@ -120,8 +121,8 @@ fn look_up(
 /// # Errors
 ///
 /// The outer error: the chunk is encrypted, elsewhere or of an unknown type; the inner one: the filter cannot be read.
-fn filter_of(chunk: &ColumnChunk<'_>, file: &str, bytes: &FileBytes) -> Result<Parquet<Option<Sbbf>>, Error> {
-    let (chunk, bytes) = (chunk_alone(chunk, file)?, FewBytes(bytes));
+fn filter_of(chunk: &ColumnChunk<'_>, bytes: &FileBytes) -> Result<Parquet<Option<Sbbf>>, Error> {
+    let (chunk, bytes) = (chunk_alone(chunk)?, FewBytes(bytes));
     let read = || {
         let filter = match (chunk.bloom_filter_offset(), chunk.bloom_filter_length()) {
             (None, _) => return Ok(None),

@@ -8,7 +8,7 @@ use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as Physical, Zstd
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
 use sawmill_footer::{Codec, ColumnChunk, Footer, Options, PhysicalType};
-use sawmill_inspect::{escaped, has_no_data};
+use sawmill_inspect::has_no_data;
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -19,8 +19,8 @@ use crate::error::Error;
 ///
 /// It is encrypted, in another file, or of an unknown type or codec; or it says where it is in a form that cannot
 /// be decoded.
-pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>, file: &str) -> Result<ColumnChunkMetaData, Error> {
-    is_here(chunk, file)?;
+pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>) -> Result<ColumnChunkMetaData, Error> {
+    chunk.is_here()?;
     chunk.readable()?;
     let filter = chunk.locations()?;
     let theirs = |error: parquet::errors::ParquetError| {
@@ -58,19 +58,6 @@ pub(crate) fn footer_with_data(opened: &PlaceBytes, options: &Options, file: &st
         return Err(Error::failure(what, file, "name the file that the footer was extracted from"));
     }
     Ok(footer)
-}
-
-/// Checks that the bytes of a chunk are in this file, called `file`.
-///
-/// # Errors
-///
-/// They are in another file: this one has the metadata of several, such as `_metadata`.
-pub(crate) fn is_here(chunk: &ColumnChunk<'_>, file: &str) -> Result<(), Error> {
-    let Some(other) = chunk.locations()?.file_path.filter(|path| !path.is_empty()) else { return Ok(()) };
-    let (group, path) = (chunk.row_group().index(), chunk.path());
-    let what = format!("expected values in this file, found a column chunk that is in `{}`", escaped(other));
-    let place = format!("{file}, row group {group}, column {}", escaped(&path));
-    Err(Error::failure(what, place, "name the files that hold the values, or their directory"))
 }
 
 /// A readable chunk has a type and a codec of the format.

@@ -87,7 +87,7 @@ fn of_file<W: Write>(
             let advice = "sawmill footer FILE --check --pages looks for faults";
             opened.because(Error::failure(format!("reading a dictionary failed: {what}"), place, advice))
         };
-        let Some(dictionary) = read((place, opened), &chunk, &failed)? else { continue };
+        let Some(dictionary) = read(opened, &chunk, &failed)? else { continue };
         let (bytes, count) = (dictionary.page.buffer(), dictionary.page.num_values() as usize);
         let values = DictionaryValues::new(chunk.element(), bytes, count).map_err(&failed)?;
         shown.write(&place.to_string(), &chunk, &dictionary, &values).map_err(|e| unwritten(&e, cancel))?;
@@ -97,7 +97,7 @@ fn of_file<W: Write>(
 
 /// The chunk's dictionary, if it has one.
 fn read(
-    (place, opened): (&Place, &PlaceBytes),
+    opened: &PlaceBytes,
     chunk: &ColumnChunk<'_>,
     failed: &impl Fn(String) -> Error,
 ) -> Result<Option<Dictionary>, Error> {
@@ -106,7 +106,7 @@ fn read(
     if !some && chunk.dictionary_page_offset().is_none() {
         return Ok(None);
     }
-    let alone = chunk_alone(chunk, &escaped_place(place))?;
+    let alone = chunk_alone(chunk)?;
     let first = chunk.pages(&opened.bytes).and_then(|mut pages| pages.next_header());
     let first = first.map_err(|error| opened.because(error.into()))?;
     let Some(first) = first.filter(|page| page.page_type == PageType::DictionaryPage) else {

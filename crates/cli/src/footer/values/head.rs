@@ -18,7 +18,7 @@ use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
 use crate::footer::place::{Place, Places};
 use crate::footer::run::{interrupted, unwritten};
-use crate::footer::values::chunk_alone::{footer_with_data, is_here};
+use crate::footer::values::chunk_alone::footer_with_data;
 use crate::footer::values::head_args::HeadArgs;
 use crate::footer::{escaped_place, selection};
 use crate::r#gen::formats::ndjson::Encoders;
@@ -93,9 +93,9 @@ fn write_rows(
         opened.because(Error::failure(format!("reading rows failed: {error}"), escaped_place(place), advice))
     };
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-        is_here(&chunk, &escaped_place(place))?;
+        chunk.is_here()?;
         let rows = chunk.row_group().num_rows();
-        if rows > 0 && chunk.has_metadata() && chunk.compressed_size() == 0 {
+        if rows > 0 && chunk.has_metadata() && chunk.byte_range().is_empty() {
             let (group, path) = (chunk.row_group().index(), chunk.path());
             let what =
                 format!("its total_compressed_size is 0 or negative, and the row group has {rows} rows");

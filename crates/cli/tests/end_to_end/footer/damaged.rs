@@ -70,22 +70,13 @@ fn a_negative_size_count_or_place_hides_one_fact_and_never_the_file() {
     let found = view(&place, &["--check"]).out;
     view(&place, &["--check"]).fails(1);
     assert!(found.contains("expected a `data_page_offset` of at least 0, found -"), "{found}");
+    // A column outside of lists has a value for each row, and a chunk ends where the next one starts.
     for name in ["negative_values.parquet", "negative_bytes.parquet"] {
-        let path = fixture(name).to_str().unwrap().to_owned();
-        view(&fixture(name), &["--chunks", "--row-groups"]).ok();
-        view(&fixture(name), &["--check"]).fails(1);
-        let convert = ["convert", &path, "--as", "csv", "--out", "-"];
-        let out = sawmill([&convert[..], &["--columns", "id"]].concat()).ok().out;
-        assert_eq!(out, "id\n0\n1\n2\n3\n4\n5\n", "{name}");
-        let error = sawmill(convert).fails(1);
-        assert!(error.contains("\"name\" cannot be read: in row group 1 of 3 rows"), "{error}");
-        sawmill(["footer", "head", &path, "--column", "id"]).ok();
+        let path = fixture(name);
+        view(&path, &["--chunks", "--row-groups"]).ok();
+        view(&path, &["--check"]).fails(1);
+        assert_eq!((rows(&path), converted(&path)), (expected.clone(), expected.clone()), "{name}");
     }
-    // `head` reads the pages themselves, and needs only the size of a chunk.
-    assert_eq!(rows(&fixture("negative_values.parquet")), expected);
-    let path = fixture("negative_bytes.parquet").to_str().unwrap().to_owned();
-    let error = sawmill(["footer", "head", &path]).fails(1);
-    assert!(error.contains("row group 1, column name") && error.contains("--column"), "{error}");
 }
 
 #[test]
