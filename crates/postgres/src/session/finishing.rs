@@ -178,7 +178,10 @@ impl PostgresSession<'_> {
             true => self.record.facts.columns.clone(),
             false => self.changes.clone(),
         };
-        LoadFacts::new(command, columns).after(turns::now().saturating_duration_since(self.started))
+        let facts = LoadFacts::new(command, columns);
+        facts
+            .leaving_out(self.options, self.source.files())
+            .after(turns::now().saturating_duration_since(self.started))
     }
 
     /// Makes the committed part tables partitions of the staging table, unless they are already.

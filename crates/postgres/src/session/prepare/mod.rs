@@ -366,7 +366,8 @@ impl Preparing<'_, '_> {
             complete: false,
             before,
             mapping: self.mapping(),
-            facts: LoadFacts::new(self.options.command.as_deref(), self.changes.clone()),
+            facts: LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
+                .leaving_out(self.options, files),
         }
     }
 
