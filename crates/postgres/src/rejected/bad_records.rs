@@ -38,7 +38,7 @@ impl BadRecords {
     }
 
     /// Adds records of a unit, given by their rows in the row group.
-    fn add(&mut self, unit: UnitKey, rows: impl IntoIterator<Item = u64>) -> Result<()> {
+    pub(crate) fn add(&mut self, unit: UnitKey, rows: impl IntoIterator<Item = u64>) -> Result<()> {
         let bytes: Vec<u8> = rows.into_iter().flat_map(u64::to_le_bytes).collect();
         if bytes.is_empty() {
             return Ok(());

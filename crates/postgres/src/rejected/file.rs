@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{LargeStringDictionaryBuilder, StringDictionaryBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
+use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{
     ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray,
 };
@@ -21,7 +21,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sawmill_loader::TableName;
-use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitReader, parquet_schema};
+use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitKey, UnitReader, parquet_schema};
 use sawmill_store::{WholeFile, is_stream};
 
 use crate::rejected::rejects::Reject;
@@ -147,12 +147,11 @@ fn refuse_other_columns(batch: &RecordBatch, path: &Path, of: RejectsOf<'_>) -> 
         .advise("name another file with --rejects, or move this one away"))
 }
 
-/// The rows that a load of the source rejected, with the source's columns, followed by file, row group and
-/// row of each if `places` are wanted.
+/// The rows that a load of the source rejected, with the source's columns.
 ///
 /// # Errors
 /// A file that cannot be read, or that was not written by a load of these columns.
-pub(crate) fn open(path: &Path, source: &dyn Source, places: bool) -> Result<ParquetFiles> {
+pub(crate) fn open(path: &Path, source: &dyn Source) -> Result<ParquetFiles> {
     let rejects = ParquetFiles::open(&[path])?;
     if let Some(missing) =
         [REASON, FILE, ROW_GROUP, ROW].iter().find(|name| rejects.schema().index_of(name).is_err())
@@ -160,11 +159,36 @@ pub(crate) fn open(path: &Path, source: &dyn Source, places: bool) -> Result<Par
         return Err(no_rejects(path, missing));
     }
     let columns = source.schema().fields().iter().map(|field| field.name().as_str());
-    let columns = columns.chain([FILE, ROW_GROUP, ROW].into_iter().filter(|_| places));
     rejects.select(&columns.map(str::to_owned).collect::<Vec<_>>(), &[])
 }
 
 /// The error for a file that lacks a column of rejected rows.
+/// Passes on, for each row of a file of rejected rows, its row group and its number there, and its place in the source:
+/// file, row group and row.
+///
+/// # Errors
+/// A file that cannot be read, or that no load has written.
+pub(crate) fn places(path: &Path, mut each: impl FnMut(UnitKey, u64, (&str, u32, u64))) -> Result<()> {
+    let rejects = ParquetFiles::open(&[path])?;
+    let rejects = rejects.select(&[FILE, ROW_GROUP, ROW].map(str::to_owned), &[])?;
+    let mut reader = rejects.reader(ROWS_AT_ONCE);
+    for unit in rejects.plan(u64::MAX).iter().flatten() {
+        reader.start(unit)?;
+        let mut at = 0;
+        while let Some(batch) = reader.next_batch()? {
+            let [files, groups, rows] = batch.columns() else { return Err(no_rejects(path, FILE)) };
+            let files = files.as_string_view_opt().ok_or_else(|| no_rejects(path, FILE))?;
+            let groups = groups.as_primitive_opt::<Int32Type>().ok_or_else(|| no_rejects(path, ROW_GROUP))?;
+            let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(|| no_rejects(path, ROW))?;
+            for ((file, group), row) in files.iter().zip(groups.values()).zip(rows.values()) {
+                each(unit.key, at, (file.unwrap_or_default(), *group as u32, *row as u64));
+                at += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn no_rejects(path: &Path, column: &str) -> Error {
     Error::new(Kind::Schema, format!("it has no column {column:?}: no load has written these rows"))
         .at(path.display().to_string())
