@@ -24,6 +24,7 @@ use sawmill_loader::TableName;
 use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitKey, UnitReader, parquet_schema};
 use sawmill_store::{WholeFile, is_stream};
 
+use crate::rejected::bad_records::gone;
 use crate::rejected::rejects::Reject;
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
@@ -162,7 +163,6 @@ pub(crate) fn open(path: &Path, source: &dyn Source) -> Result<ParquetFiles> {
     rejects.select(&columns.map(str::to_owned).collect::<Vec<_>>(), &[])
 }
 
-/// The error for a file that lacks a column of rejected rows.
 /// Passes on, for each row of a file of rejected rows, its row group and its number there, and its place in the source:
 /// file, row group and row.
 ///
@@ -189,6 +189,7 @@ pub(crate) fn places(path: &Path, mut each: impl FnMut(UnitKey, u64, (&str, u32,
     Ok(())
 }
 
+/// The error for a file that lacks a column of rejected rows.
 fn no_rejects(path: &Path, column: &str) -> Error {
     Error::new(Kind::Schema, format!("it has no column {column:?}: no load has written these rows"))
         .at(path.display().to_string())
@@ -233,7 +234,7 @@ impl<'a> RejectsFile<'a> {
         let numbers: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
         let numbers = self.of.source.rows_in_group(unit.key, &numbers)?;
         if numbers.len() < rejects.len() {
-            return Err(gone(unit));
+            return Err(gone(unit.key.row_group));
         }
         let mut left = rejects;
         let mut numbers = numbers.as_slice();
@@ -251,7 +252,7 @@ impl<'a> RejectsFile<'a> {
         }
         match left.is_empty() {
             true => Ok(()),
-            false => Err(gone(unit)),
+            false => Err(gone(unit.key.row_group)),
         }
     }
 
@@ -340,12 +341,6 @@ fn as_text(array: &ArrayRef, field: &Field) -> ArrayRef {
         }
         _ => Arc::new(StringViewArray::from_iter(texts)),
     }
-}
-
-fn gone(unit: &Unit) -> Error {
-    Error::new(Kind::Changed, "rejected rows are no longer in the source")
-        .at(format!("row group {}", unit.key.row_group))
-        .advise("restore the file and run the same command again")
 }
 
 fn unwritable(path: &Path, error: &dyn std::fmt::Display) -> Error {
