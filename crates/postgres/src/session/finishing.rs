@@ -94,7 +94,7 @@ impl PostgresSession<'_> {
                     OnConflict::ReplaceFiles(_) => None,
                     OnConflict::History => Some("the other rows equal the current versions of their keys".to_owned()),
                     OnConflict::Keep => {
-                        Some("the keys of the other rows are in the table, or came before in the files".to_owned())
+                        Some("the keys of the other rows are in the table, or came elsewhere in the files, too".to_owned())
                     }
                     OnConflict::KeepNewest(newest) => {
                         Some(format!("the other rows are not newer than rows with their keys, by {newest}"))
