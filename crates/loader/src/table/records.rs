@@ -21,6 +21,9 @@ pub struct LoadFacts {
     /// The load's changes for columns by which its files and the table differed.
     #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
     pub columns: ColumnChanges,
+    /// The user's name of the mode, if the record has the name of a more general one: insert or history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge: Option<String>,
     /// The columns of the table that the load fills, if they are not recorded elsewhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filled: Vec<String>,
@@ -64,7 +67,7 @@ impl LoadFacts {
 pub struct LoadStatus {
     /// The table, with its schema.
     pub table: String,
-    /// The mode: create, append, truncate, replace or upsert.
+    /// The mode: create, append, truncate, replace, upsert, insert or history.
     pub mode: String,
     /// The files, in order.
     pub files: Vec<FileStatus>,
@@ -94,8 +97,11 @@ pub struct LoadStatus {
 }
 
 impl LoadStatus {
-    /// Counts the records that were left out as rejected.
+    /// The mode by its own name, and records that were left out as rejected, as the facts have them.
     pub fn with_facts(mut self) -> Self {
+        if let Some(merge) = self.facts.merge.take() {
+            self.mode = merge;
+        }
         for file in &mut self.files {
             let left_out = self.facts.records_left_out.get(&file.name).copied().unwrap_or_default();
             file.rejected += left_out;

@@ -179,7 +179,7 @@ impl PostgresSession<'_> {
             true => self.record.facts.columns.clone(),
             false => self.changes.clone(),
         };
-        let facts = LoadFacts::new(command, columns);
+        let facts = LoadFacts { merge: self.postgres.merge(), ..LoadFacts::new(command, columns) };
         facts
             .leaving_out(self.options, self.source.files())
             .after(turns::now().saturating_duration_since(self.started))

@@ -371,8 +371,11 @@ impl Preparing<'_, '_> {
             complete: false,
             before,
             mapping: self.mapping(),
-            facts: LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
-                .leaving_out(self.options, files),
+            facts: LoadFacts {
+                merge: self.postgres.merge(),
+                ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
+                    .leaving_out(self.options, files)
+            },
         }
     }
 
