@@ -100,9 +100,9 @@ impl PostgresSession<'_> {
                         Some(format!("the other rows are not newer than rows with their keys, by {newest}"))
                     }
                 });
-                let versions = (closed > 0).then(|| {
-                    let versions = format_counted(closed, "version");
-                    format!("{versions} were closed: their rows have changed")
+                let versions = (closed > 0).then(|| match closed {
+                    1 => "1 version was closed: its row has changed".to_owned(),
+                    _ => format!("{} were closed: their rows have changed", format_counted(closed, "version")),
                 });
                 let touched = skipped as u64 + deleted.kept;
                 let touched = (touched > 0).then(|| {
