@@ -164,7 +164,7 @@ fn before_is_to(written: &[OsString]) -> bool {
     written.last().is_some_and(|word| word == "--to")
 }
 
-/// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`.
+/// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`, which may have `%20` for a blank.
 fn without_table(address: &str) -> (String, Option<String>) {
     let (path, query) = match address.find('?') {
         Some(at) => address.split_at(at),
@@ -174,15 +174,44 @@ fn without_table(address: &str) -> (String, Option<String>) {
     let mut slashes = path.char_indices().skip_while(|(at, _)| *at < begin).filter(|(_, c)| *c == '/');
     match (slashes.next(), slashes.next()) {
         (Some(_), Some((second, _))) if second + 1 < path.len() => {
-            (format!("{}{query}", &path[..second]), Some(path[second + 1..].to_owned()))
+            (format!("{}{query}", &path[..second]), Some(decoded(&path[second + 1..])))
         }
         _ => (address.to_owned(), None),
     }
 }
 
+/// A part of an address without percent-encoding. What is not encoded properly stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.first_chunk::<2>().filter(|_| *first == b'%').and_then(|digits| {
+            let digit = |at: usize| char::from(digits[at]).to_digit(16);
+            Some((digit(0)? * 16 + digit(1)?) as u8)
+        });
+        bytes.push(digits.unwrap_or(*first));
+        rest = if digits.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_behind_the_database_is_decoded() {
+        let table = |address: &str| without_table(address).1.unwrap();
+        for (written, meant) in [
+            ("my%20table", "my table"),
+            ("%C3%A4.t%2e1?sslmode=require", "ä.t.1"),
+            ("100%", "100%"),
+            ("%zz%4", "%zz%4"),
+            ("%ff", "%ff"),
+        ] {
+            assert_eq!(table(&format!("postgres://h/db/{written}")), meant);
+        }
+    }
 
     fn of(line: &str) -> String {
         let words = line.split(' ').map(OsString::from).collect();

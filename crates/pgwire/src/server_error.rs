@@ -20,7 +20,9 @@ pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
              verify)",
         );
     }
-    let kind = kind_of(db.code());
+    // A row of COPY that has another form than the columns, which its context names. Proxies use the code for lost servers.
+    let of_copy = *db.code() == SqlState::PROTOCOL_VIOLATION && db.where_().is_some();
+    let kind = if of_copy { Kind::Server } else { kind_of(db.code()) };
     let mut what = format!("the server says: {}", db.message());
     // CrateDB gives the stack of its Java code as the context of an error, which helps no one who loads.
     let context = db.where_().filter(|context| !context.contains(".java:"));

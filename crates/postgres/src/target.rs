@@ -161,6 +161,15 @@ impl Postgres {
         self
     }
 
+    /// The user's name of a mode that is recorded as mode upsert.
+    pub(crate) fn merge(&self) -> Option<String> {
+        match (self.mode, &self.on_conflict) {
+            (Mode::Upsert, OnConflict::Keep) => Some("insert".to_owned()),
+            (Mode::Upsert, OnConflict::History) => Some("history".to_owned()),
+            _ => None,
+        }
+    }
+
     /// Whether rows of the source may delete rows of the table.
     pub fn has_deletes(&self) -> bool {
         self.deletes.is_some()

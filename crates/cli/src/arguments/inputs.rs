@@ -1,6 +1,7 @@
 //! Opens sources: the Parquet files that the command line names, standard input for `-`, and generated rows
 //! for `gen:`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -238,6 +239,21 @@ impl Inputs {
                 TextFound { dialect: options.collect(), columns: columns.collect() }
             }
             Rows::Files(_) | Rows::Generated(_) => TextFound::default(),
+        }
+    }
+
+    /// The records of text that are left out because they cannot be read, by file; `None` for other sources.
+    pub(crate) fn records_left_out(&self) -> Option<BTreeMap<String, u64>> {
+        match &self.rows {
+            #[cfg(feature = "full")]
+            Rows::Text(source) => {
+                let mut left_out = BTreeMap::new();
+                for record in source.rejected() {
+                    *left_out.entry(record.file.clone()).or_default() += 1;
+                }
+                Some(left_out)
+            }
+            Rows::Files(_) | Rows::Generated(_) => None,
         }
     }
 

@@ -261,6 +261,8 @@ fn load_share(
     let unlike = args.schema.unlike_files(args.mode);
     let inputs =
         inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console, cancel)?;
+    let records_left_out = inputs.records_left_out().unwrap_or_default();
+    let options = LoadOptions { records_left_out, ..options };
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let mut reading = Reading::new(&inputs, filtered.as_ref());
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);

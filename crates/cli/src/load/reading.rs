@@ -16,6 +16,9 @@ pub(crate) struct Reading {
     #[serde(flatten, skip_serializing_if = "TextFound::is_empty")]
     pub text: TextFound,
     pub pruned: Option<Pruned>,
+    /// Records of text that cannot be read, and are not among the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records_left_out: Option<u64>,
     /// The phases so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseReport>,
@@ -50,6 +53,7 @@ impl Reading {
             folders,
             text: TextFound::default(),
             pruned: filtered.and_then(Filtered::pruned),
+            records_left_out: inputs.records_left_out().map(|of_files| of_files.values().sum()),
             phases: Vec::new(),
             index: None,
             ordered: None,
@@ -84,6 +88,15 @@ impl Reading {
             bytes(asked),
             bytes(read_ahead_bytes)
         )
+    }
+
+    /// `2 records cannot be read and are left out`; empty if there are none.
+    pub(crate) fn left_out(&self) -> String {
+        match self.records_left_out.unwrap_or_default() {
+            0 => String::new(),
+            1 => "1 record cannot be read and is left out\n".to_owned(),
+            more => format!("{} records cannot be read and are left out\n", thousands(more)),
+        }
     }
 
     /// The dialect and the types of text, and why it has them.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use sawmill_cratedb::{CrateServer, crate_prune, crate_status};
-use sawmill_loader::{Kept, LoadStatus, Pruned, TableName};
+use sawmill_loader::{Kept, LoadOptions, LoadStatus, Pruned, TableName};
 use sawmill_pgwire::Server;
 use sawmill_profile::Profile;
 use sawmill_source::Control;
@@ -35,6 +35,10 @@ struct RecordsOf {
     /// Only loads into this table.
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
+    /// How long PostgreSQL may take to answer before it is asked whether it still works on it, such as 90s [default:
+    /// 5m].
+    #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
+    patience: Option<Duration>,
     #[command(flatten)]
     records: RecordArgs,
 }
@@ -66,6 +70,21 @@ impl RecordsOf {
         CrateServer::understands(&self.to)
     }
 
+    fn server(&self) -> Result<Server, Error> {
+        let patience = self.patience.unwrap_or(LoadOptions::default().patience);
+        Ok(self.to.parse::<Server>()?.patience(patience))
+    }
+
+    fn crate_server(&self) -> Result<CrateServer, Error> {
+        match self.patience {
+            None => Ok(self.to.parse()?),
+            Some(_) => {
+                let what = "records of CrateDB are read without waiting for a cluster";
+                Err(Error::usage(what, "--patience", "leave the option out"))
+            }
+        }
+    }
+
     fn table(&self) -> Result<Option<TableName>, Error> {
         let parse = if self.is_crate() { sawmill_cratedb::table_name } else { str::parse::<TableName> };
         Ok(self.table.as_deref().map(parse).transpose()?)
@@ -77,11 +96,11 @@ pub(super) fn status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -
     let StatusArgs { of, history } = args;
     let phase = Profile::new().phase("status");
     let control = Control::new(cancel, &phase);
-    let (to, table) = (&of.to, of.table()?);
+    let table = of.table()?;
     let loads = match of.is_crate() {
-        true => crate_status(&to.parse()?, of.records.crate_schema(), table.as_ref(), &control)?,
+        true => crate_status(&of.crate_server()?, of.records.crate_schema(), table.as_ref(), &control)?,
         false => {
-            let server = to.parse::<Server>()?;
+            let server = of.server()?;
             sawmill_postgres::status(&server, of.records.schema(), table.as_ref(), &control)?
         }
     };
@@ -157,11 +176,11 @@ pub(super) fn prune(args: &PruneArgs, console: Console, cancel: &AtomicBool) -> 
     let PruneArgs { of, older_than, dry_run } = args;
     let phase = Profile::new().phase("prune");
     let control = Control::new(cancel, &phase);
-    let (to, table, how) = (&of.to, of.table()?, (*older_than, *dry_run));
+    let (table, how) = (of.table()?, (*older_than, *dry_run));
     let pruned = match of.is_crate() {
-        true => crate_prune(&to.parse()?, of.records.crate_schema(), table.as_ref(), how, &control)?,
+        true => crate_prune(&of.crate_server()?, of.records.crate_schema(), table.as_ref(), how, &control)?,
         false => {
-            let server = to.parse::<Server>()?;
+            let server = of.server()?;
             sawmill_postgres::prune(&server, of.records.schema(), table.as_ref(), how, &control)?
         }
     };

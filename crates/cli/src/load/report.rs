@@ -60,7 +60,7 @@ pub(super) fn print(
     let result = LoadResult { table, report, measured };
     console.result(&result, || {
         let ordered = reading.ordered.as_ref().map(|ordered| ordered.line(&reading.phases) + "\n");
-        summary(table, report, deletes, phase, &maxima) + &ordered.unwrap_or_default()
+        summary(table, report, deletes, phase, &maxima) + &reading.left_out() + &ordered.unwrap_or_default()
     })
 }
 

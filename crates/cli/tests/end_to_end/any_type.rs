@@ -42,6 +42,8 @@ fn text_becomes_a_value_of_any_type_and_is_verified() {
         ("tsquery", "a & b", "'a' & 'b'"),
         ("jsonpath", "$.a", "$.\"a\""),
         ("money", "1000.5", "$1,000.50"),
+        ("\"char\"", "x", "x"),
+        ("\"char\"[]", "{x,y}", "{x,y}"),
         ("pg_lsn", "16/B374D848", "16/B374D848"),
         ("pair", "(1,\"x y\")", "(1,\"x y\")"),
         ("pair[]", "{\"(1,x)\",NULL}", "{\"(1,x)\",NULL}"),

@@ -174,3 +174,33 @@ fn a_variant_is_refused_and_the_other_columns_load() {
     bench.load(&path, "v", &["--columns", "id"]).ok();
     assert_eq!(bench.count("select count(*) from v"), 2);
 }
+
+#[test]
+fn table_and_file_of_rejected_rows_are_proved_together_if_a_text_is_not_utf8() {
+    let bench = Bench::new();
+    let create = "create table t (id bigint primary key check (id <> 5), c text check (c !~ 'row 1234$'))";
+    bench.client().batch_execute(create).unwrap();
+    let (path, rejects) = (file(&bench, "broken.parquet"), file(&bench, "rejects.parquet"));
+    broken(&path, false, false);
+    let more = ["--rejects", rejects.to_str().unwrap()];
+    let report = bench.load(&path, "t", &[&more[..], &["--mode", "append", "--json"]].concat()).json();
+    assert_eq!(report["report"]["rows_rejected"], 3, "{report}");
+    let verified = sawmill(bench.args("verify", &path, "t", &[&more[..], &["--json"]].concat())).ok().json();
+    assert_eq!((&verified["rejected"], &verified["source"]["rows"]), (&3.into(), &(ROWS - 3).into()));
+
+    bench.client().batch_execute("delete from t where id = 7").unwrap();
+    let differ = sawmill(bench.args("verify", &path, "t", &[&more[..], &["--locate", "--json"]].concat()));
+    let located = &differ.json()["located"];
+    assert_eq!(
+        (&located["rows_of_none"], &located["units"][0]["missing"]),
+        (&0.into(), &1.into()),
+        "{located}"
+    );
+    differ.fails(4);
+
+    // The file of a load that has rejected another row.
+    let (whole, other) = (bench.contacts("100"), file(&bench, "other.parquet"));
+    bench.load(&whole, "c", &["--rejects", other.to_str().unwrap()]).ok();
+    let more = ["--rejects", other.to_str().unwrap(), "--columns", "id"];
+    sawmill(bench.args("verify", &path, "t", &more)).fails(1);
+}

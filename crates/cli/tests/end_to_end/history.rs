@@ -164,3 +164,45 @@ fn cratedb_keeps_a_history_too() {
     assert_eq!(tables(&prune(&[])["removed"]).len(), 1);
     assert_eq!(history(&["--json"]).json(), Value::Array(Vec::new()));
 }
+
+#[test]
+fn records_that_are_left_out_are_counted_by_the_report_and_by_the_history() {
+    let bench = Bench::new();
+    let file = day(bench.dir.path(), "1.csv", "id,v\n1,a\n2,b,c\n3,d\n");
+    let rejects = bench.dir.path().join("left_out.csv");
+    let more = ["--rejects", rejects.to_str().unwrap(), "-q"];
+    let report = bench.load(&file, "days", &more).ok().out;
+    assert!(report.contains("1 record cannot be read and is left out"), "{report}");
+    let again = bench.load(&file, "days", &[&more[..], &["--json"]].concat()).ok().json();
+    assert_eq!(again["records_left_out"], 1);
+    let whole = day(bench.dir.path(), "2.csv", "id,v\n4,a\n");
+    let report = bench.load(&whole, "days", &["--mode", "append", "--json"]).ok().json();
+    assert_eq!(report["records_left_out"], 0);
+
+    let loads = sawmill(words("status", &bench.server.url(), &["--history", "--json"])).ok().json();
+    let rejected =
+        |load: usize| (loads[load]["rejected"].as_u64(), loads[load]["files"][0]["rejected"].as_u64());
+    assert_eq!((rejected(0), rejected(1)), ((Some(0), Some(0)), (Some(1), Some(1))), "{loads}");
+}
+
+#[test]
+fn loads_are_listed_and_pruned_under_the_names_of_their_modes() {
+    let bench = Bench::new();
+    let url = bench.server.url();
+    bench.client().batch_execute("create table days (id smallint primary key, v smallint)").unwrap();
+    let file = day(bench.dir.path(), "1.csv", "id,v\n1,5\n2,6\n");
+    for (table, mode) in [("days", "insert"), ("days", "upsert"), ("versions", "history")] {
+        let verified = bench.load(&file, table, &["--mode", mode, "--key", "id", "--verify"]).ok().out;
+        assert!(verified.contains("verified"), "{verified}");
+        let again = bench.load(&file, table, &["--mode", mode, "--key", "id", "--verify"]).ok().out;
+        assert!(again.contains(&format!("mode {mode} verifies only while it merges")), "{again}");
+        let listed = sawmill(words("status", &url, &["--table", table])).ok().out;
+        assert!(listed.contains(mode), "{listed}");
+    }
+    let loads = sawmill(words("status", &url, &["--json", "--patience", "20s"])).ok().json();
+    let modes: Vec<_> = loads.as_array().unwrap().iter().map(|load| load["mode"].as_str().unwrap()).collect();
+    assert_eq!(modes, ["history", "upsert", "insert"]);
+    age(&bench, "days");
+    let pruned = sawmill(words("prune", &url, &["--older-than", "90d"])).ok().out;
+    assert!(pruned.contains("mode insert") && pruned.contains("2 loads"), "{pruned}");
+}

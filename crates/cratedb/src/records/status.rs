@@ -85,7 +85,7 @@ pub(super) fn read(
             if !complete && row.load.mode != "append" {
                 gathering.insert(row.target.clone());
             }
-            loads.push(LoadStatus {
+            let load = LoadStatus {
                 table_exists: exist(&row.target),
                 rejected: units.values().map(|unit| unit.rows.rejected).sum(),
                 running: !complete && running.contains(&row.lease_name()),
@@ -99,7 +99,8 @@ pub(super) fn read(
                 audited_batches: row.audited.filter(|_| complete),
                 rows: units.values().map(|unit| unit.rows.tally.rows).sum(),
                 load_id: row.load.id,
-            });
+            };
+            loads.push(load.with_facts());
         }
     }
     for table in tables.iter().filter_map(CrateTable::gathers_for) {

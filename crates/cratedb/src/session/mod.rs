@@ -301,6 +301,7 @@ impl CrateSession<'_> {
         let command = self.options.command.as_deref().or(facts.command.as_deref());
         let run = turns::now().saturating_duration_since(self.started);
         LoadFacts { filled: facts.filled.clone(), ..LoadFacts::new(command, facts.columns.clone()) }
+            .leaving_out(self.options, self.source.files())
             .after(run)
     }
 

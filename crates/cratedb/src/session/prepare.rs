@@ -112,6 +112,7 @@ impl Preparing<'_> {
             facts: LoadFacts {
                 filled: filled(self.plan),
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
+                    .leaving_out(self.options, self.source.files())
             },
             ..LoadRecord::default()
         };

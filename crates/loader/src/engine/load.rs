@@ -7,7 +7,7 @@
 //! the connection's write buffer, which holds up to two), plus for each connection the decoded pages of
 //! one batch. With a rejects file it adds up to 4 MiB of blocks that the server has not acknowledged yet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -66,6 +66,8 @@ pub struct LoadOptions {
     pub share: Share,
     /// The command for the record of the load, without addresses and passwords.
     pub command: Option<String>,
+    /// Records of text that the source has left out, by file, for the record of the load.
+    pub records_left_out: BTreeMap<String, u64>,
 }
 
 impl Default for LoadOptions {
@@ -87,6 +89,7 @@ impl Default for LoadOptions {
             locate_rows: 4 << 20,
             share: Share::Whole,
             command: None,
+            records_left_out: BTreeMap::new(),
         }
     }
 }

@@ -113,7 +113,7 @@ fn why_kept(load: &LoadStatus, cutoff: &str, appended: bool) -> Option<Kept> {
 
 /// Whether a load merged its rows by a key, so that no append skips its files.
 fn is_merge(load: &LoadStatus) -> bool {
-    load.mode == "upsert"
+    ["upsert", "insert", "history"].contains(&load.mode.as_str())
 }
 
 /// The common identity of loads of several tables that belong together.
@@ -154,6 +154,8 @@ mod tests {
             load("night", "days", "append", old, true),
             load("merged beside", "days", "upsert", old, true),
             load("merged", "merges", "upsert", old, true),
+            load("inserted", "merges", "insert", old, true),
+            load("versions", "merges", "history", old, true),
             load("merging", "merges", "upsert", None, true),
             load("nested/0", "parts", "create", old, false),
             load("nested", "parts_items", "create", old, true),
@@ -161,7 +163,7 @@ mod tests {
         ];
         let pruned = Pruned::decide(loads, "2026-06-01T00:00:00Z", true);
         let removed: Vec<&str> = pruned.removed.iter().map(|load| load.load_id.as_str()).collect();
-        assert_eq!(removed, ["dropped", "dropped unfinished", "merged"]);
+        assert_eq!(removed, ["dropped", "dropped unfinished", "merged", "inserted", "versions"]);
         let kept: Vec<(&str, Kept)> =
             pruned.kept.iter().map(|kept| (kept.load.load_id.as_str(), kept.why)).collect();
         assert_eq!(

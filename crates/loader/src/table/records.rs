@@ -1,7 +1,11 @@
 //! Records of the loads into a table, and what forgetting them removes.
 
+use std::collections::BTreeMap;
+
+use sawmill_source::SourceFile;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::load::LoadOptions;
 use crate::table::schema_change::ColumnChanges;
 
 /// How a load was run.
@@ -17,16 +21,29 @@ pub struct LoadFacts {
     /// The load's changes for columns by which its files and the table differed.
     #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
     pub columns: ColumnChanges,
+    /// The user's name of the mode, if the record has the name of a more general one: insert or history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge: Option<String>,
     /// The columns of the table that the load fills, if they are not recorded elsewhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filled: Vec<String>,
+    /// Records of text that could not be read and were left out, by file. They also count as rejected.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub records_left_out: BTreeMap<String, u64>,
 }
 
 impl LoadFacts {
     /// The facts of a new or resumed load.
     pub fn new(command: Option<&str>, columns: ColumnChanges) -> Self {
         let version = Some(env!("CARGO_PKG_VERSION").to_owned());
-        Self { version, command: command.map(str::to_owned), seconds: None, columns, filled: Vec::new() }
+        Self { version, command: command.map(str::to_owned), columns, ..Self::default() }
+    }
+
+    /// The same of a load of these files, whose records the options leave out.
+    pub fn leaving_out(self, options: &LoadOptions, files: &[SourceFile]) -> Self {
+        let records =
+            |file: &SourceFile| Some((file.name.clone(), *options.records_left_out.get(&file.name)?));
+        Self { records_left_out: files.iter().filter_map(records).collect(), ..self }
     }
 
     /// The same when the load is complete, after a run of this duration.
@@ -50,7 +67,7 @@ impl LoadFacts {
 pub struct LoadStatus {
     /// The table, with its schema.
     pub table: String,
-    /// The mode: create, append, truncate, replace or upsert.
+    /// The mode: create, append, truncate, replace, upsert, insert or history.
     pub mode: String,
     /// The files, in order.
     pub files: Vec<FileStatus>,
@@ -62,7 +79,7 @@ pub struct LoadStatus {
     pub units: u64,
     /// Committed rows.
     pub rows: u64,
-    /// Rejected rows.
+    /// Rejected rows, and records of text that were left out.
     pub rejected: u64,
     /// Whether the target still has the table.
     pub table_exists: bool,
@@ -79,6 +96,21 @@ pub struct LoadStatus {
     pub load_id: String,
 }
 
+impl LoadStatus {
+    /// The mode by its own name, and records that were left out as rejected, as the facts have them.
+    pub fn with_facts(mut self) -> Self {
+        if let Some(merge) = self.facts.merge.take() {
+            self.mode = merge;
+        }
+        for file in &mut self.files {
+            let left_out = self.facts.records_left_out.get(&file.name).copied().unwrap_or_default();
+            file.rejected += left_out;
+            self.rejected += left_out;
+        }
+        self
+    }
+}
+
 /// A file of a load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileStatus {
@@ -90,7 +122,7 @@ pub struct FileStatus {
     pub hash: String,
     /// Its committed rows.
     pub rows: u64,
-    /// Its rejected rows.
+    /// Its rejected rows, and records of text that were left out.
     pub rejected: u64,
 }
 

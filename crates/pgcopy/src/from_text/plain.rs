@@ -14,7 +14,12 @@ fn utf8(text: &[u8]) -> Result<&str, String> {
 
 /// Parses an integer in decimal digits.
 pub(super) fn number<T: FromStr<Err = std::num::ParseIntError>>(text: &[u8]) -> Result<T, String> {
-    utf8(trimmed(text))?.parse::<T>().map_err(|error| match error.kind() {
+    let text = utf8(trimmed(text))?;
+    let digits = text.strip_prefix('-').unwrap_or_default();
+    // Types without a sign call it an invalid digit.
+    let is_negative = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse::<T>().map_err(|error| match error.kind() {
+        _ if is_negative => "it is out of range".to_owned(),
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "it is out of range".to_owned(),
         _ => "expected digits, with or without a sign".to_owned(),
     })

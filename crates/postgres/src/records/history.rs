@@ -1,22 +1,25 @@
 //! The history of a table: loads that earlier runs recorded, as an append looks them up.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, NewColumns, Portion,
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, NewColumns, Note, Portion,
     Presence, RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files,
     id_of_names, mapping_of_files, remember,
 };
 use sawmill_pgcopy::Buffers;
 use sawmill_pgwire::{Connection, KnownServer};
-use sawmill_source::{Control, Result, Source, UnitKey};
+use sawmill_profile::format_counted;
+use sawmill_source::{Control, Read, Result, Source, UnitKey};
 
 use crate::encode::summing::SummingEncoder;
 use crate::records::checkpoint::{Checkpoints, Records, read_tally};
 use crate::records::filled::FilledColumns;
 use crate::records::presence::Scope;
+use crate::rejected::file::RejectsFile;
+use crate::rejected::of_files::LoadOfFiles;
 use crate::table::catalogue::find;
 use crate::target::Postgres;
 use crate::verify::read_back::ReadBack;
@@ -61,8 +64,14 @@ impl Postgres {
             }
         }
         let (presence, filled) = (OnceCell::new(), OnceCell::new());
-        let history = TableHistory { postgres: self, source, options, records, table, oid, presence, filled };
-        remember(&history, loads, &mapping, source, options, control)
+        let found = RefCell::default();
+        let history =
+            TableHistory { postgres: self, source, options, records, table, oid, presence, filled, found };
+        let mut remembered = remember(&history, loads, &mapping, source, options, control)?;
+        if let Some(remembered) = remembered.as_mut().filter(|_| !rehearse) {
+            history.write_missing_rejects(remembered)?;
+        }
+        Ok(remembered)
     }
 
     /// Whether loads of the same rows and columns have made the table and hold some of the source's files. If
@@ -185,6 +194,8 @@ pub(super) struct TableHistory<'r> {
     pub oid: u32,
     presence: OnceCell<Presence>,
     filled: OnceCell<FilledColumns>,
+    /// The loads that contain files of the source.
+    found: RefCell<Vec<LoadOfFiles>>,
 }
 
 /// The recorded rows of all loads into a table.
@@ -205,6 +216,30 @@ impl TableHistory<'_> {
         }
         let presence = self.records.presence(Scope::Table(self.oid), self.table)?;
         Ok(*self.presence.get_or_init(|| presence))
+    }
+
+    /// Writes the file of rejected rows if it is missing and files that earlier loads have brought had some.
+    fn write_missing_rejects(&self, remembered: &mut Remembered) -> Result<()> {
+        let rejected = remembered.already.iter().map(|file| file.rejected).sum::<u64>();
+        let missing = self.postgres.rejects.as_ref().filter(|to| rejected > 0 && !to.path.exists());
+        let Some(rejects) = missing else { return Ok(()) };
+        let of = self.postgres.rejects_of(self.source, self.table);
+        let mut file = RejectsFile::create(&rejects.path, of)?;
+        let read = Read { broken_text: true, ..Read::default() };
+        let mut reader = self.source.open(read, self.options.batch_rows);
+        for load in self.found.borrow().iter() {
+            for (unit, rejects) in load.rejects(self.source, &self.records)? {
+                file.unit(&unit, &rejects, reader.as_mut())?;
+            }
+        }
+        file.finish()?;
+        let note = format!(
+            "{} of earlier loads could not be loaded and were written to {}",
+            format_counted(rejected, "row"),
+            rejects.path.display()
+        );
+        remembered.notes.push(Note::Rejected(note));
+        Ok(())
     }
 
     /// The table's columns, read once.
@@ -234,7 +269,8 @@ impl History for TableHistory<'_> {
         self.presence()?.refuse_unknown(&format!("{file} was"), self.place())
     }
 
-    fn check(&self, _found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
+    fn check(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
+        self.found.replace(LoadOfFiles::of(found));
         self.presence()?.check(remembered, self.place())
     }
 

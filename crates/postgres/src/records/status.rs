@@ -95,7 +95,7 @@ pub(super) fn read(
         let files = files.map(|((name, print), (rows, rejected))| {
             FileStatus::new(name, &print, rows as u64, *rejected as u64)
         });
-        loads.push(LoadStatus {
+        let load = LoadStatus {
             table: target,
             mode: connection.get(&row, 2)?,
             files: files.collect(),
@@ -109,7 +109,8 @@ pub(super) fn read(
             audited_batches: None,
             running: held.contains(&advisory_key(&load_id)),
             load_id,
-        });
+        };
+        loads.push(load.with_facts());
     }
     Ok(loads)
 }

@@ -38,7 +38,7 @@ impl BadRecords {
     }
 
     /// Adds records of a unit, given by their rows in the row group.
-    fn add(&mut self, unit: UnitKey, rows: impl IntoIterator<Item = u64>) -> Result<()> {
+    pub(crate) fn add(&mut self, unit: UnitKey, rows: impl IntoIterator<Item = u64>) -> Result<()> {
         let bytes: Vec<u8> = rows.into_iter().flat_map(u64::to_le_bytes).collect();
         if bytes.is_empty() {
             return Ok(());
@@ -171,8 +171,15 @@ fn of_no_unit() -> Error {
         .advise("forget this load and start it from the beginning")
 }
 
+/// Rejected rows that the source has lost.
+pub(crate) fn gone(row_group: u32) -> Error {
+    Error::new(Kind::Changed, "rejected rows are no longer in the source")
+        .at(format!("row group {row_group}"))
+        .advise("restore the file and run the same command again")
+}
+
 /// The row groups of a source, each as one unit.
-fn row_groups(source: &dyn Source) -> BTreeMap<(u32, u32), Unit> {
+pub(crate) fn row_groups(source: &dyn Source) -> BTreeMap<(u32, u32), Unit> {
     let groups = source.plan(u64::MAX).into_iter().flatten();
     groups.map(|unit| ((unit.key.file, unit.key.row_group), unit)).collect()
 }

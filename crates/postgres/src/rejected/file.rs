@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{LargeStringDictionaryBuilder, StringDictionaryBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
+use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{
     ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray,
 };
@@ -21,9 +21,10 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sawmill_loader::TableName;
-use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitReader, parquet_schema};
+use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitKey, UnitReader, parquet_schema};
 use sawmill_store::{WholeFile, is_stream};
 
+use crate::rejected::bad_records::gone;
 use crate::rejected::rejects::Reject;
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
@@ -147,12 +148,11 @@ fn refuse_other_columns(batch: &RecordBatch, path: &Path, of: RejectsOf<'_>) -> 
         .advise("name another file with --rejects, or move this one away"))
 }
 
-/// The rows that a load of the source rejected, with the source's columns, followed by file, row group and
-/// row of each if `places` are wanted.
+/// The rows that a load of the source rejected, with the source's columns.
 ///
 /// # Errors
 /// A file that cannot be read, or that was not written by a load of these columns.
-pub(crate) fn open(path: &Path, source: &dyn Source, places: bool) -> Result<ParquetFiles> {
+pub(crate) fn open(path: &Path, source: &dyn Source) -> Result<ParquetFiles> {
     let rejects = ParquetFiles::open(&[path])?;
     if let Some(missing) =
         [REASON, FILE, ROW_GROUP, ROW].iter().find(|name| rejects.schema().index_of(name).is_err())
@@ -160,8 +160,33 @@ pub(crate) fn open(path: &Path, source: &dyn Source, places: bool) -> Result<Par
         return Err(no_rejects(path, missing));
     }
     let columns = source.schema().fields().iter().map(|field| field.name().as_str());
-    let columns = columns.chain([FILE, ROW_GROUP, ROW].into_iter().filter(|_| places));
     rejects.select(&columns.map(str::to_owned).collect::<Vec<_>>(), &[])
+}
+
+/// Passes on, for each row of a file of rejected rows, its row group and its number there, and its place in the source:
+/// file, row group and row.
+///
+/// # Errors
+/// A file that cannot be read, or that no load has written.
+pub(crate) fn places(path: &Path, mut each: impl FnMut(UnitKey, u64, (&str, u32, u64))) -> Result<()> {
+    let rejects = ParquetFiles::open(&[path])?;
+    let rejects = rejects.select(&[FILE, ROW_GROUP, ROW].map(str::to_owned), &[])?;
+    let mut reader = rejects.reader(ROWS_AT_ONCE);
+    for unit in rejects.plan(u64::MAX).iter().flatten() {
+        reader.start(unit)?;
+        let mut at = 0;
+        while let Some(batch) = reader.next_batch()? {
+            let [files, groups, rows] = batch.columns() else { return Err(no_rejects(path, FILE)) };
+            let files = files.as_string_view_opt().ok_or_else(|| no_rejects(path, FILE))?;
+            let groups = groups.as_primitive_opt::<Int32Type>().ok_or_else(|| no_rejects(path, ROW_GROUP))?;
+            let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(|| no_rejects(path, ROW))?;
+            for ((file, group), row) in files.iter().zip(groups.values()).zip(rows.values()) {
+                each(unit.key, at, (file.unwrap_or_default(), *group as u32, *row as u64));
+                at += 1;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The error for a file that lacks a column of rejected rows.
@@ -209,7 +234,7 @@ impl<'a> RejectsFile<'a> {
         let numbers: Vec<u64> = rejects.iter().map(|reject| reject.row).collect();
         let numbers = self.of.source.rows_in_group(unit.key, &numbers)?;
         if numbers.len() < rejects.len() {
-            return Err(gone(unit));
+            return Err(gone(unit.key.row_group));
         }
         let mut left = rejects;
         let mut numbers = numbers.as_slice();
@@ -227,7 +252,7 @@ impl<'a> RejectsFile<'a> {
         }
         match left.is_empty() {
             true => Ok(()),
-            false => Err(gone(unit)),
+            false => Err(gone(unit.key.row_group)),
         }
     }
 
@@ -316,12 +341,6 @@ fn as_text(array: &ArrayRef, field: &Field) -> ArrayRef {
         }
         _ => Arc::new(StringViewArray::from_iter(texts)),
     }
-}
-
-fn gone(unit: &Unit) -> Error {
-    Error::new(Kind::Changed, "rejected rows are no longer in the source")
-        .at(format!("row group {}", unit.key.row_group))
-        .advise("restore the file and run the same command again")
 }
 
 fn unwritable(path: &Path, error: &dyn std::fmt::Display) -> Error {

@@ -2,4 +2,5 @@
 
 pub(crate) mod bad_records;
 pub(crate) mod file;
+pub(crate) mod of_files;
 pub(crate) mod rejects;

@@ -78,6 +78,7 @@ impl PostgresSession<'_> {
                 let matching = self.postgres.matching();
                 let Merged { rows: merged, closed, without_key, skipped, deleted } = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, matching, verify, control)
+                        .map_err(|error| self.postgres.refused_in_merge(error))
                 })?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
                 planned.refuse_converted(connection, &self.table, oid, control)?;
@@ -93,15 +94,15 @@ impl PostgresSession<'_> {
                     OnConflict::ReplaceFiles(_) => None,
                     OnConflict::History => Some("the other rows equal the current versions of their keys".to_owned()),
                     OnConflict::Keep => {
-                        Some("the keys of the other rows are in the table, or came before in the files".to_owned())
+                        Some("the keys of the other rows are in the table, or came elsewhere in the files, too".to_owned())
                     }
                     OnConflict::KeepNewest(newest) => {
                         Some(format!("the other rows are not newer than rows with their keys, by {newest}"))
                     }
                 });
-                let versions = (closed > 0).then(|| {
-                    let versions = format_counted(closed, "version");
-                    format!("{versions} were closed: their rows have changed")
+                let versions = (closed > 0).then(|| match closed {
+                    1 => "1 version was closed: its row has changed".to_owned(),
+                    _ => format!("{} were closed: their rows have changed", format_counted(closed, "version")),
                 });
                 let touched = skipped as u64 + deleted.kept;
                 let touched = (touched > 0).then(|| {
@@ -178,7 +179,10 @@ impl PostgresSession<'_> {
             true => self.record.facts.columns.clone(),
             false => self.changes.clone(),
         };
-        LoadFacts::new(command, columns).after(turns::now().saturating_duration_since(self.started))
+        let facts = LoadFacts { merge: self.postgres.merge(), ..LoadFacts::new(command, columns) };
+        facts
+            .leaving_out(self.options, self.source.files())
+            .after(turns::now().saturating_duration_since(self.started))
     }
 
     /// Makes the committed part tables partitions of the staging table, unless they are already.

@@ -35,12 +35,12 @@ impl PostgresSession<'_> {
                     .into(),
             );
         } else if !self.can_verify() {
-            notes.push(
-                "not verified: an earlier run merged these rows, and an upsert is verified only while it merges; --again \
+            let mode = self.postgres.merge().unwrap_or_else(|| self.postgres.mode.name().to_owned());
+            let note = format!(
+                "not verified: an earlier run merged these rows, and mode {mode} verifies only while it merges; --again \
                  merges them again"
-                    .to_owned()
-                    .into(),
             );
+            notes.push(note.into());
         }
         match (self.rejected(), &self.postgres.rejects) {
             (0, _) => {}

@@ -228,7 +228,7 @@ impl<'a> Opening<'_, 'a> {
         if let Some(rejects) = &postgres.rejects {
             file::check(&rejects.path, postgres.rejects_of(self.source, &table))?;
         }
-        if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
+        if let Some(found) = &found {
             found.check_table(&table, connection.place())?;
         }
         Ok((table, found))

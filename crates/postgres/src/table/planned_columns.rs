@@ -243,8 +243,8 @@ impl Difference {
         match self.moved {
             true => FORGET,
             false => {
-                "the rows of the open transaction were rolled back: run the same command again, which loads the rest for the \
-                 columns as they are now"
+                "the rows of the open transaction were rolled back: run the same command again, which loads the rest if the \
+                 columns as they are now take the files' values; otherwise undo the change first"
             }
         }
     }

@@ -17,8 +17,8 @@ use tokio_postgres::types::{FromSql, Type};
 /// Raised never: one question takes little time, and the load looks at its own flag between batches.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// The SQL condition that columns `a` of a type `t` can be read so: it has a wire format. `"char"` cuts text.
-pub(crate) const IS_READ: &str = "t.typreceive <> 0 AND t.typsend <> 0 AND a.atttypid <> 18";
+/// The SQL condition that columns `a` of a type `t` can be read so: it has a wire format.
+pub(crate) const IS_READ: &str = "t.typreceive <> 0 AND t.typsend <> 0";
 
 /// The SQL of the type without bounds that `a.atttypid` is: the one below domains, without a modifier.
 pub(crate) const UNBOUND: &str = "(WITH RECURSIVE below(oid, base) AS (\
@@ -61,6 +61,8 @@ pub(crate) fn of_server(asker: &Arc<Asker>, name: &str, unbound: &str) -> Column
     let finer = |text: &str| format!("{text} ~ ':[0-9]{{2}}[.][0-9]{{7}}'");
     let exact = match unbound {
         "money" => format!("{} = {}", digits("x"), digits("(x::money)::text")),
+        // Its own input cuts text after the first byte.
+        "\"char\"" | "\"char\"[]" => format!("x = (x::{name})::text"),
         _ => format!(
             "(x::{name})::text IS NOT DISTINCT FROM (x::{unbound})::text AND ({} OR NOT {})",
             finer(&format!("(x::{name})::text")),

@@ -1,19 +1,23 @@
 //! Compares any table with any source, whoever loaded it.
 
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use sawmill_loader::{LoadOptions, Located, Sums, TableName, Verification, retry_lost};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::nested::flat_tables::RecordNumbers;
+use crate::rejected::bad_records::BadRecords;
 use crate::rejected::file;
 use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::target::Postgres;
-use crate::verify::locate::Locating;
+use crate::verify::locate::{LeftOut, Locating};
 use crate::verify::read_back::ReadBack;
 use crate::verify::source_sums::SourceSums;
 
@@ -34,18 +38,34 @@ pub fn verify(
     control: &Control<'_>,
 ) -> Result<Verification> {
     let rejects = postgres.rejects.as_ref();
-    let rejects = rejects.map(|rejects| file::open(&rejects.path, source, false)).transpose()?;
-    let rejected = rejects.as_ref().map(|rejects| rejects as &dyn Source);
-    compare(&Compared { source, rejected, records: None }, postgres, options, control)
+    let path = rejects.map(|rejects| rejects.path.as_path());
+    let rejects = path.map(|path| file::open(path, source)).transpose()?;
+    let rejected = rejects.as_ref().zip(path).map(|(rows, path)| RejectedRows { rows, path });
+    compare(&Compared { source, rejected, records: None }, postgres, options, control).map_err(|error| {
+        match error.kind() {
+            // The advice of a load speaks of what was committed.
+            Kind::Connection if error.advice().starts_with("run the same command again") => {
+                error.advise("run the same command again")
+            }
+            _ => error,
+        }
+    })
 }
 
 /// The source and the table of a comparison.
 pub(crate) struct Compared<'a> {
     pub source: &'a dyn Source,
     /// Rows of the source that are not in the table.
-    pub rejected: Option<&'a dyn Source>,
+    pub rejected: Option<RejectedRows<'a>>,
     /// The records that the source's rows are of.
     pub records: Option<&'a Arc<RecordNumbers>>,
+}
+
+/// Rows that a load has rejected, and their file.
+#[derive(Clone, Copy)]
+pub(crate) struct RejectedRows<'a> {
+    rows: &'a dyn Source,
+    path: &'a Path,
 }
 
 /// Compares a table; see [`verify`].
@@ -75,12 +95,13 @@ pub(crate) fn compare(
     let (server, table) = (&server, &table);
     let matched = |source: &dyn Source| columns::matched(source.schema(), &existing, table, &postgres.values);
     let columns = matched(source)?;
-    let rejects = rejected.map(|rejects| Ok::<_, Error>((rejects, matched(rejects)?))).transpose()?;
-    let sides = Sides { source, rejects, server, table, columns: &columns, options, records };
+    let rejects = rejected.map(|rejects| Ok::<_, Error>((rejects, matched(rejects.rows)?))).transpose()?;
+    let replaced = OnceCell::new();
+    let sides = Sides { source, rejects, replaced, server, table, columns: &columns, options, records };
     let names = columns.iter().map(|column| column.name.clone()).collect();
     let source_sum = sides.source_sums(false, false, control)?.whole;
     let mut verification = Verification {
-        rejected: rejected.map_or(0, Source::rows),
+        rejected: rejected.map_or(0, |rejected| rejected.rows.rows()),
         not_compared: columns::lacking(source.schema(), &existing)
             .map(|column| column.name.clone())
             .collect(),
@@ -107,7 +128,9 @@ pub(crate) fn compare(
 struct Sides<'a> {
     source: &'a dyn Source,
     /// Rejected rows, with their columns.
-    rejects: Option<(&'a dyn Source, Arc<Vec<Column>>)>,
+    rejects: Option<(RejectedRows<'a>, Arc<Vec<Column>>)>,
+    /// Those of them whose text was not UTF-8: the file of rejected rows has other text in its place.
+    replaced: OnceCell<BadRecords>,
     server: &'a KnownServer,
     table: &'a TableName,
     columns: &'a Arc<Vec<Column>>,
@@ -129,23 +152,66 @@ impl Sides<'_> {
         let all =
             SourceSums { source, columns, options, unit_rows, each_column, by_value, leave_out, refused };
         let (sums, left_out) = all.run(control).map_err(with_a_way_out)?;
-        let Some((source, columns)) = &self.rejects else { return Ok(sums) };
-        let (rejected, left_out_rejected) = SourceSums { source: *source, columns, ..all }.run(control)?;
-        if left_out == left_out_rejected {
+        let Some((rejects, columns)) = &self.rejects else { return Ok(sums) };
+        let of_rejects = SourceSums { source: rejects.rows, columns, refused: self.replaced.get(), ..all };
+        let (rejected, left_out_rejected) = of_rejects.run(control)?;
+        if self.replaced.get().is_some() || left_out.len() == left_out_rejected.len() {
+            return Ok(sums.minus(&rejected));
+        }
+        let (replaced, found) = self.replaced(*rejects, &left_out)?;
+        if found == left_out.len() {
+            let refused = Some(self.replaced.get_or_init(|| replaced));
+            let (rejected, _) = SourceSums { refused, ..of_rejects }.run(control)?;
             return Ok(sums.minus(&rejected));
         }
         let what = format!(
-            "{left_out} rows of the files cannot be stored in the table, but {left_out_rejected} of the rejected ones"
+            "{} rows of the files cannot be stored in the table, but {found} of the rejected ones",
+            left_out.len()
         );
         Err(Error::new(Kind::Mismatch, what)
             .at(format!("table {}", self.table))
             .advise("name the file of rejected rows that the load of these files wrote"))
     }
 
+    /// The rejected rows at the places of rows of the source that cannot be encoded, and their number.
+    fn replaced(
+        &self,
+        rejects: RejectedRows<'_>,
+        left_out: &[(UnitKey, u64)],
+    ) -> Result<(BadRecords, usize)> {
+        let files = self.source.files();
+        let mut places: HashMap<(&str, u32), BTreeSet<u64>> = HashMap::new();
+        let mut left_out = left_out.to_vec();
+        left_out.sort_unstable();
+        for unit in left_out.chunk_by(|a, b| a.0 == b.0) {
+            let Some((key, _)) = unit.first() else { continue };
+            let rows: Vec<u64> = unit.iter().map(|(_, row)| *row).collect();
+            let file = files.get(key.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
+            let rows = self.source.rows_in_group(*key, &rows)?;
+            places.entry((file, key.row_group)).or_default().extend(rows);
+        }
+        let (mut replaced, mut found) = (BadRecords::new(&std::env::temp_dir())?, 0);
+        let mut groups: BTreeMap<UnitKey, Vec<u64>> = BTreeMap::new();
+        file::places(rejects.path, |key, at, (file, row_group, row)| {
+            if places.get(&(file, row_group)).is_some_and(|rows| rows.contains(&row)) {
+                found += 1;
+                groups.entry(key).or_default().push(at);
+            }
+        })?;
+        for (key, rows) in groups {
+            replaced.add(key, rows)?;
+        }
+        Ok((replaced, found))
+    }
+
     /// Locates missing rows; the table has `rows` rows.
     fn locate(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
         let Self { source, server, table, columns, options, records, .. } = *self;
-        let rejected = self.rejects.as_ref().map(|(source, columns)| (*source, columns));
+        let rejected = self.rejects.as_ref().map(|(rejects, columns)| LeftOut {
+            source: rejects.rows,
+            columns,
+            replaced: self.replaced.get(),
+        });
         let (unit_rows, refused) = (options.unit_rows, None);
         let locating =
             Locating { source, server, table, columns, options, unit_rows, rejected, refused, records };

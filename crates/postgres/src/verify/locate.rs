@@ -36,11 +36,20 @@ pub(crate) struct Locating<'a> {
     pub options: &'a LoadOptions,
     pub unit_rows: u64,
     /// Rejected rows, which are rightly not in the table.
-    pub rejected: Option<(&'a dyn Source, &'a Arc<Vec<Column>>)>,
+    pub rejected: Option<LeftOut<'a>>,
     /// Rows of the source that the table rightly lacks.
     pub refused: Option<&'a BadRecords>,
     /// The records that rows belong to, which are named instead of rows.
     pub records: Option<&'a Arc<RecordNumbers>>,
+}
+
+/// Rejected rows.
+#[derive(Clone, Copy)]
+pub(crate) struct LeftOut<'a> {
+    pub source: &'a dyn Source,
+    pub columns: &'a Arc<Vec<Column>>,
+    /// Those that cannot be encoded in the compared source.
+    pub replaced: Option<&'a BadRecords>,
 }
 
 /// One of several equal ranges of all hashes.
@@ -114,20 +123,20 @@ impl Locating<'_> {
     /// The same on a connection on which no transaction is open.
     pub(crate) fn on(&self, connection: &Connection, rows: u64, control: &Control<'_>) -> Result<Located> {
         connection.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        let rows = rows + self.rejected.map_or(0, |(source, _)| source.rows());
+        let rows = rows + self.rejected.map_or(0, |rejected| rejected.source.rows());
         let passes = rows.div_ceil(self.options.locate_rows.max(1)).max(1);
         let mut missing: BTreeMap<UnitKey, Missing> = BTreeMap::new();
         let mut rows_of_none = 0;
         for pass in 0..passes {
             let range = HashRange { pass, passes };
             let mut hashes = self.table_hashes(connection, range, control)?;
-            if let Some((source, columns)) = self.rejected {
-                self.source_hashes(source, columns, control, |_, _, hash| {
+            if let Some(LeftOut { source, columns, replaced }) = self.rejected {
+                self.source_hashes((source, replaced), columns, control, |_, _, hash| {
                     hashes.extend(hash.filter(|hash| range.has(*hash)));
                 })?;
             }
             let mut hashes = Hashes::new(hashes);
-            self.source_hashes(self.source, self.columns, control, |unit, row, hash| {
+            self.source_hashes((self.source, self.refused), self.columns, control, |unit, row, hash| {
                 // Rows that cannot be encoded have no hash. They are counted in the first pass, unless there
                 // is a file of rejected rows, which holds all of them.
                 let lacks = match hash {
@@ -182,11 +191,11 @@ impl Locating<'_> {
         Ok(tuples.into_hashes())
     }
 
-    /// Reads a source and passes on each row's unit, its number in the row group, and its hash if it can be
-    /// encoded.
+    /// Reads a source, without refused rows, and passes on each row's unit, its number in the row group, and its hash if
+    /// it can be encoded.
     fn source_hashes(
         &self,
-        source: &dyn Source,
+        (source, refused): (&dyn Source, Option<&BadRecords>),
         columns: &Arc<Vec<Column>>,
         control: &Control<'_>,
         mut found: impl FnMut(UnitKey, u64, Option<u64>),
@@ -200,7 +209,7 @@ impl Locating<'_> {
             encoder = encoder.of_records(records);
         }
         for unit in source.plan(self.unit_rows).into_iter().flatten() {
-            let refused = self.refused.map(|records| records.rows_of(&unit)).transpose()?.unwrap_or_default();
+            let refused = refused.map(|records| records.rows_of(&unit)).transpose()?.unwrap_or_default();
             let mut found = |row: u64, hash: Option<u64>| {
                 if !refused.contains(&row) {
                     found(unit.key, row, hash);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sawmill_loader::{BatchEncoder, LoadOptions, Reading, Reread, Sums, Tally};
 use sawmill_pgcopy::{Buffers, Column};
-use sawmill_source::{Control, Read, Result, Source};
+use sawmill_source::{Control, Read, Result, Source, UnitKey};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::encode::rejecting::RejectingEncoder;
@@ -31,9 +31,9 @@ pub(crate) struct SourceSums<'a> {
 }
 
 impl SourceSums<'_> {
-    /// Encodes and sums all rows, with as many threads as there are connections. Also returns the number of
-    /// rows that were left out.
-    pub(crate) fn run(&self, control: &Control<'_>) -> Result<(Sums, u64)> {
+    /// Encodes and sums all rows, with as many threads as there are connections. Also returns the rows that could not be
+    /// encoded, by their units.
+    pub(crate) fn run(&self, control: &Control<'_>) -> Result<(Sums, Vec<(UnitKey, u64)>)> {
         let Self { source, columns, options, .. } = *self;
         let encoders = || -> Result<Box<dyn BatchEncoder>> {
             let encoder = SummingEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
@@ -47,21 +47,25 @@ impl SourceSums<'_> {
         let start = || Summing {
             tuples: Tuples::new(columns.len(), CanonicalRow::new(columns, self.by_value), self.each_column),
             encoded: Tally::empty(columns.len()),
-            left_out: 0,
-            first_row: 0,
+            left_out: Vec::new(),
+            unit: UnitKey { file: 0, row_group: 0, first_row: 0 },
             refused: BTreeSet::new(),
         };
         let look = |summing: &mut Summing, item: Reread<'_>| match item {
             Reread::Unit(unit) => {
-                summing.first_row = unit.key.first_row;
+                summing.unit = unit.key;
                 summing.refused =
                     self.refused.map(|records| records.rows_of(unit)).transpose()?.unwrap_or_default();
                 Ok(())
             }
             Reread::Rows(block) => {
-                summing.left_out += block.marks.as_ref().map_or(0, |marks| marks.refused.len() as u64);
+                let unit = summing.unit;
+                let rows = block.marks.iter().flat_map(|marks| &marks.refused);
+                let rows = rows.map(|(row, _)| unit.first_row + u64::from(*row));
+                let rows = rows.filter(|row| !summing.refused.contains(row));
+                summing.left_out.extend(rows.map(|row| (unit, row)));
                 match again {
-                    true => summing.tuples.feed_without(&summing.refused, summing.first_row, block),
+                    true => summing.tuples.feed_without(&summing.refused, unit.first_row, block),
                     false => Ok(()),
                 }
             }
@@ -73,12 +77,16 @@ impl SourceSums<'_> {
         let (runs, read) = (source.plan(self.unit_rows), Read { broken_text: true, ..Read::default() });
         let reading = Reading { source, runs, read, encoders: &encoders, options, control };
         let parts = reading.run(start, look)?;
-        let left_out = parts.iter().map(|part| part.left_out).sum();
-        let sums = parts.into_iter().map(|part| match again {
-            true => part.tuples.into_sums(),
-            false => Sums { whole: part.encoded, each: Vec::new() },
+        let mut left_out = Vec::new();
+        let sums = parts.into_iter().map(|part| {
+            left_out.extend(part.left_out);
+            match again {
+                true => part.tuples.into_sums(),
+                false => Sums { whole: part.encoded, each: Vec::new() },
+            }
         });
-        Ok((Sums::new(sums.collect(), columns.len()), left_out))
+        let sums = Sums::new(sums.collect(), columns.len());
+        Ok((sums, left_out))
     }
 }
 
@@ -87,8 +95,8 @@ struct Summing {
     tuples: Tuples,
     encoded: Tally,
     /// Rows that cannot be encoded.
-    left_out: u64,
-    /// The first row of the unit, and its rows that are left out and not counted.
-    first_row: u64,
+    left_out: Vec<(UnitKey, u64)>,
+    /// The unit, and its rows that are left out and not counted.
+    unit: UnitKey,
     refused: BTreeSet<u64>,
 }

@@ -7,6 +7,7 @@ pub(crate) mod destination;
 pub(crate) mod durable;
 pub(crate) mod history;
 pub(crate) mod plan;
+pub(crate) mod refusals;
 pub(crate) mod rejecting_unit;
 pub(crate) mod replace_files;
 pub(crate) mod route;

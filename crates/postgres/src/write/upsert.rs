@@ -16,10 +16,11 @@ pub enum OnConflict {
     /// The columns of the source get the row's values.
     #[default]
     Update,
-    /// The row of the table stays. If several rows of the source share a key, the first one merged stays.
+    /// The row of the table stays. If several rows of the source share a key, one of them stays: over one connection the
+    /// first, otherwise it is not defined which.
     Keep,
     /// The row with the greater value in this column stays, also among rows of the source. If both are equal, the row of
-    /// the table stays; null is the least.
+    /// the table stays, and of rows of the source one, as with [`Keep`](Self::Keep); null is the least.
     KeepNewest(String),
     /// The row of the table becomes an earlier version, unless its values are the same; the new row becomes the current
     /// one. The load creates the table where it is missing.
@@ -128,6 +129,8 @@ pub(crate) fn merge(
     if let OnConflict::KeepNewest(newest) = matching.on_conflict {
         connection.execute(control, &keep_newest(gathered, newest, matching), &[])?;
     }
+    // Of rows with one key the first is merged: a scan may not begin in the middle of the rows.
+    connection.batch(control, "SET LOCAL synchronize_seqscans = off")?;
     let deleted = match matching.deletes {
         true => Deleting { gathered, table, matching, verify }.apply(connection, control)?,
         false => Deleted::default(),
@@ -227,7 +230,7 @@ fn statement(
 }
 
 /// The statement that removes from the staging table all but the newest row of each key, since a statement updates a row
-/// once. Of equally new rows a marked one stays. Rows with a null in the key equal none.
+/// once. Of equally new rows a marked one stays, or else the first. Rows with a null in the key equal none.
 fn keep_newest(gathered: &TableName, newest: &str, matching: Matching<'_>) -> String {
     let (from, newest) = (gathered.quoted(), quote(newest));
     let each = |after: &str, between: &str| {
@@ -236,7 +239,7 @@ fn keep_newest(gathered: &TableName, newest: &str, matching: Matching<'_>) -> St
     let mark = if matching.deletes { format!(", {} DESC", quote(DELETES)) } else { String::new() };
     format!(
         "DELETE FROM {from} w USING (SELECT ctid AS place, row_number() OVER (PARTITION BY {} \
-           ORDER BY {newest} DESC NULLS LAST{mark}) AS number FROM {from} WHERE {}) ranked \
+           ORDER BY {newest} DESC NULLS LAST{mark}, ctid) AS number FROM {from} WHERE {}) ranked \
          WHERE w.ctid = ranked.place AND ranked.number > 1",
         each("", ", "),
         each(" IS NOT NULL", " AND ")

@@ -348,3 +348,23 @@ fn tables_of_lists_are_compared() {
     assert_eq!(reports[0].result.state, LoadState::Resumed);
     assert_eq!(database.count("t WHERE id BETWEEN 0 AND 7"), ROWS);
 }
+
+#[test]
+fn a_type_of_another_length_is_named_and_not_taken_for_a_lost_connection() {
+    let load = Load::into("CREATE TABLE t (id bigint, v integer, w bigint)");
+    let loaded = load.load_while(&load.append(), "t", "ALTER TABLE t ALTER v TYPE bigint");
+    names_the_change(loaded, "column \"v\" was integer and became bigint");
+    load.is_finished_by(&load.append());
+}
+
+#[test]
+fn a_type_that_takes_no_values_of_the_files_has_to_be_changed_back() {
+    let load = Load::into(TABLE);
+    let loaded = load.load_while(&load.append(), "t", "ALTER TABLE t ALTER v TYPE text");
+    let error = loaded.unwrap_err();
+    assert!(error.what().contains("was bigint and became text"), "{error}");
+    assert!(error.advice().contains("otherwise undo the change first"), "{error}");
+    run(&load.source(), &load.append(), &options()).unwrap_err();
+    load.execute("ALTER TABLE t ALTER v TYPE bigint USING v::bigint");
+    load.is_finished_by(&load.append());
+}

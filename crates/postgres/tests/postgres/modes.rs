@@ -575,3 +575,29 @@ fn of_two_upserts_at_once_the_second_one_is_told_to_wait_for_the_first() {
     assert!(error.advice().contains("wait") && !error.advice().contains("forget"), "{error}");
     run(&second, &target, &small()).unwrap();
 }
+
+#[test]
+fn of_rows_with_one_key_the_first_stays_over_one_connection_and_the_report_says_where_the_others_are() {
+    let (_directory, path) = file_of(
+        vec![
+            ("id", Arc::new(Int32Array::from(vec![1, 1, 2, 1])) as ArrayRef),
+            ("name", Arc::new(StringArray::from(vec!["a", "b", "c", "d"]))),
+            ("at", Arc::new(Int32Array::from(vec![5, 5, 5, 5]))),
+        ],
+        2,
+    );
+    for on_conflict in [OnConflict::Keep, OnConflict::KeepNewest("at".to_owned())] {
+        let database = Database::new();
+        let create = "CREATE TABLE t (id integer PRIMARY KEY, name text, at integer)";
+        database.client().batch_execute(create).unwrap();
+        let target = database.target("t").mode(Mode::Upsert).key(vec!["id".to_owned()]);
+        let target = target.on_conflict(on_conflict.clone());
+        let options = LoadOptions { degree: 1, ..small() };
+        let report = run(&ParquetFiles::open(&[&path]).unwrap(), &target, &options).unwrap();
+        assert_eq!((report.rows_loaded, report.rows_there_before), (2, 2));
+        let elsewhere = report.notes.iter().any(|note| note.contains("elsewhere in the files"));
+        assert_eq!(elsewhere, on_conflict == OnConflict::Keep, "{:?}", report.notes);
+        let text = "SELECT string_agg(id || name, ',' ORDER BY id) FROM t";
+        assert_eq!(database.client().query_one(text, &[]).unwrap().get::<_, String>(0), "1a,2c");
+    }
+}

@@ -82,7 +82,7 @@ fn only_tables_are_filled_and_replaced() {
         ("CREATE TABLE other (id int); CREATE INDEX t ON other (id)", "it is an index"),
     ] {
         let case = case(&[1], statements);
-        for mode in [Mode::Append, Mode::Replace, Mode::Truncate] {
+        for mode in [Mode::Create, Mode::Append, Mode::Replace, Mode::Truncate] {
             case.refused(&case.target(mode), what, "");
             assert!(!case.database.has("t__sawmill_loading"), "no row was sent");
         }

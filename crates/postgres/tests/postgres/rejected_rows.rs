@@ -6,7 +6,7 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields};
 use sawmill_loader::{LoadOptions, LoadState, Mode, RejectOptions, Verification};
 use sawmill_localpg::LocalPg;
-use sawmill_postgres::{Postgres, TableKind, verify};
+use sawmill_postgres::{OnConflict, Postgres, TableKind, verify};
 use sawmill_source::{Kind, ParquetFiles, Source};
 
 use crate::database::{Database, run, small, with_control};
@@ -265,4 +265,57 @@ fn a_failed_verification_does_not_report_rejected_rows_as_missing() {
     let what = error.what();
     let located: Vec<&str> = what.split("; ").filter(|part| part.contains("not in the ")).collect();
     assert!(located.len() == 2 && located[0].ends_with("1 not in the table (100)"), "{error}");
+}
+
+#[test]
+fn a_merge_rejects_rows_that_a_check_or_not_null_refuses_and_names_a_way_out_for_others() {
+    let file = |words: &[&str]| {
+        let rows = words.len() as i64;
+        let words: StringArray = words.iter().map(|word| (!word.is_empty()).then_some(*word)).collect();
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("id", Arc::new(Int64Array::from_iter_values(0..rows))), ("word", Arc::new(words))];
+        file_of(columns, 2)
+    };
+    let create = "CREATE TABLE t (id integer PRIMARY KEY, word text NOT NULL UNIQUE CHECK (word <> 'forbidden'), \
+                  more integer DEFAULT 1 CHECK (more > 0))";
+    for on_conflict in [OnConflict::Update, OnConflict::Keep, OnConflict::KeepNewest("word".to_owned())] {
+        let database = Database::new();
+        database.client().batch_execute(create).unwrap();
+        let (directory, path) = file(&["a", "forbidden", "b", "", "c"]);
+        let rejects = RejectOptions { path: directory.path().join("rejects.parquet"), most: None };
+        let target = database.target("t").mode(Mode::Upsert).key(vec!["id".to_owned()]);
+        let target = target.on_conflict(on_conflict).rejects(Some(rejects.clone()));
+        let report = run(&ParquetFiles::open(&[path]).unwrap(), &target, &small()).unwrap();
+        assert_eq!((report.rows, report.rows_rejected, database.count("t")), (3, 2, 3));
+        let rejected = read_rejects(&rejects.path);
+        assert_eq!((rejected[0].0, rejected[0].1, rejected[1].0, rejected[1].1), (0, 1, 1, 1));
+        assert!(rejected[0].2.contains("t_word_check") && rejected[1].2.contains("null"), "{rejected:?}");
+
+        // A second unique key is known to the table alone.
+        let (_directory, path) = file(&["x", "c"]);
+        let error = run(&ParquetFiles::open(&[path]).unwrap(), &target, &small()).unwrap_err();
+        assert!(error.what().contains("t_word_key") && error.what().contains("(c)"), "{error}");
+        assert!(error.advice().contains("another unique key"), "{error}");
+    }
+}
+
+#[test]
+fn a_merge_leaves_to_a_trigger_what_it_mends() {
+    let (directory, path) = file_of(
+        vec![
+            ("id", Arc::new(Int64Array::from(vec![1])) as ArrayRef),
+            ("word", Arc::new(StringArray::from(vec![None::<&str>]))),
+        ],
+        2,
+    );
+    let database = Database::new();
+    let create = "CREATE TABLE t (id integer PRIMARY KEY, word text NOT NULL); \
+        CREATE FUNCTION mend() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.word = 'mended'; RETURN NEW; END $$; \
+        CREATE TRIGGER mend BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION mend()";
+    database.client().batch_execute(create).unwrap();
+    let rejects = RejectOptions { path: directory.path().join("rejects.parquet"), most: None };
+    let target = database.target("t").mode(Mode::Upsert).key(vec!["id".to_owned()]).rejects(Some(rejects));
+    let options = LoadOptions { verify: false, ..small() };
+    let report = run(&ParquetFiles::open(&[path]).unwrap(), &target, &options).unwrap();
+    assert_eq!((report.rows_rejected, database.count("t WHERE word = 'mended'")), (0, 1));
 }

@@ -148,3 +148,28 @@ fn a_table_that_is_emptied_first_starts_a_new_file() {
     assert_eq!((rows(&growing.rejected()), growing.database.count("t")), (10, 990));
     assert!(growing.is_whole());
 }
+
+#[test]
+fn an_append_writes_a_missing_file_with_the_rejected_rows_of_all_its_files() {
+    let growing = Growing::new();
+    for number in [0, 1] {
+        growing.file(number);
+        growing.append(&small()).unwrap();
+    }
+    let mut was = read_rejects(&growing.rejected());
+    std::fs::remove_file(growing.rejected()).unwrap();
+    let again = growing.append(&small()).unwrap();
+    assert_eq!((again.rows_loaded, again.rows_rejected), (0, 20));
+    assert!(again.notes.iter().any(|note| note.contains("20 rows of earlier loads")), "{:?}", again.notes);
+    let mut now = read_rejects(&growing.rejected());
+    was.sort();
+    now.sort();
+    assert_eq!(now, was);
+    assert!(growing.is_whole());
+    // A new file beside them.
+    std::fs::remove_file(growing.rejected()).unwrap();
+    growing.file(2);
+    growing.append(&small()).unwrap();
+    assert_eq!((rows(&growing.rejected()), growing.database.count("t")), (30, 2970));
+    assert!(growing.is_whole());
+}

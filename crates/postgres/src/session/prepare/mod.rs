@@ -24,6 +24,7 @@ use crate::types::enumerations;
 use crate::types::made_types;
 use crate::verify::read_back::ReadBack;
 use crate::write::durable;
+use crate::write::refusals::Refusals;
 
 /// The decision between new, resumed and complete.
 pub(crate) struct Preparing<'p, 'a> {
@@ -199,6 +200,10 @@ impl Preparing<'_, '_> {
         self.connection.begin(self.control)?;
         self.claim(staging)?;
         self.connection.batch(self.control, &create)?;
+        if self.postgres.rejects.is_some() && !self.postgres.has_deletes() {
+            let refusals = Refusals { table: oid, gathered: staging, columns: self.columns };
+            refusals.take_over(self.connection, self.control)?;
+        }
         let record = self.record(oid, None);
         self.records.delete(self.id)?;
         self.write_record(&record)?;
@@ -370,7 +375,11 @@ impl Preparing<'_, '_> {
             complete: false,
             before,
             mapping: self.mapping(),
-            facts: LoadFacts::new(self.options.command.as_deref(), self.changes.clone()),
+            facts: LoadFacts {
+                merge: self.postgres.merge(),
+                ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
+                    .leaving_out(self.options, files)
+            },
         }
     }
 

@@ -1,0 +1,68 @@
+//! Rows that a table would refuse when they are merged: the table that gathers them refuses them first, while it is
+//! known where they come from, so that they can be rejected.
+
+use sawmill_loader::{Mode, TableName};
+use sawmill_pgcopy::Column;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::target::Postgres;
+
+/// The conditions of a table for the columns of a load, which gathers its rows in another table.
+pub(crate) struct Refusals<'a> {
+    /// The table's OID.
+    pub table: u32,
+    pub gathered: &'a TableName,
+    pub columns: &'a [Column],
+}
+
+impl Refusals<'_> {
+    /// Adds NOT NULL and those checks that need no other columns. Triggers and rules may change a row before the table
+    /// looks at it: then it adds none.
+    pub(crate) fn take_over(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        // pg_trigger.tgtype: 1 for each row, 2 before, 4 INSERT.
+        let sql = "WITH filled AS (SELECT attnum, attname, attnotnull FROM pg_catalog.pg_attribute \
+               WHERE attrelid = $1 AND attname = ANY ($2) AND attnum > 0 AND NOT attisdropped), \
+             changing AS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal \
+               AND tgtype & 7 = 7 AND tgenabled <> 'D' \
+               UNION ALL SELECT FROM pg_catalog.pg_class WHERE oid = $1 AND relhasrules) \
+             SELECT pg_catalog.format('ALTER COLUMN %I SET NOT NULL', attname) FROM filled \
+               WHERE attnotnull AND NOT EXISTS (SELECT FROM changing) \
+             UNION ALL SELECT pg_catalog.format('ADD CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid)) \
+               FROM pg_catalog.pg_constraint WHERE conrelid = $1 AND contype = 'c' \
+               AND conkey <@ ARRAY(SELECT attnum FROM filled) AND NOT EXISTS (SELECT FROM changing)";
+        let rows = connection.query(control, sql, &[&self.table, &names])?;
+        let parts = rows.iter().map(|row| connection.get::<String>(row, 0)).collect::<Result<Vec<_>>>()?;
+        match parts.is_empty() {
+            true => Ok(()),
+            false => {
+                let alter = format!("ALTER TABLE {} {}", self.gathered.quoted(), parts.join(", "));
+                connection.batch(control, &alter)
+            }
+        }
+    }
+}
+
+impl Postgres {
+    /// The error of a merge, with a way out if the table refuses a row that was not rejected.
+    pub(crate) fn refused_in_merge(&self, error: Error) -> Error {
+        let code = error.what().rsplit_once('[').map(|(_, code)| code.to_owned()).unwrap_or_default();
+        let of_rows = ["22", "23", "44", "54", "P0"].iter().any(|class| code.starts_with(class));
+        if error.kind() != Kind::Server || !of_rows || self.mode != Mode::Upsert {
+            return error;
+        }
+        let rejects = match self.rejects.is_some() {
+            true => {
+                "; --rejects does not take rows that break another unique key, an exclusion or a foreign key when they are \
+                 merged, or that a trigger or a check over other columns refuses then"
+            }
+            false => "; with --rejects FILE it is named, if a check or NOT NULL refuses it",
+        };
+        let advice = format!(
+            "nothing was merged: forget the load (sawmill load forget), correct the row or leave it out (--where), and load \
+             again{rejects}"
+        );
+        Error::new(error.kind(), error.what()).at(error.place()).advise(advice)
+    }
+}
