@@ -108,9 +108,8 @@ impl CrateDb {
         let (here, otherwise): (Vec<_>, Vec<_>) = loads.iter().partition(|row| history.is_of_same_rows(row));
         // A key of a row's place, or of its own, stores a row once.
         let keyed = !matches!(plan.key, Key::Tags(_) | Key::None);
-        let of_files = |row: &&LoadRow| {
-            !keyed && !row.load.mapping.is_empty() && row.load.mode != Mode::Upsert.name()
-        };
+        let of_files =
+            |row: &&LoadRow| !keyed && !row.load.mapping.is_empty() && row.load.mode != Mode::Upsert.name();
         let loads = Loads {
             here: here.into_iter().map(|row| &row.load).collect(),
             otherwise: otherwise.into_iter().filter(of_files).map(|row| &row.load).collect(),

@@ -249,12 +249,12 @@ fn without_repetition(more: fn(&mut ThriftWriter)) -> (Vec<String>, Vec<Inconsis
 
 #[test]
 fn a_missing_repetition_is_what_levels_tell_and_never_guessed() {
-    let levels = |w: &mut ThriftWriter, counts: &[i64]| {
+    fn levels(w: &mut ThriftWriter, counts: &[i64]) {
         w.begin(16);
         w.list(3, I64, counts.len() as u64);
         counts.iter().for_each(|count| w.integer(*count));
         w.stop();
-    };
+    }
     let two: fn(&mut ThriftWriter) = |w| levels(w, &[0, 10]);
     let one: fn(&mut ThriftWriter) = |w| levels(w, &[10]);
     let null: fn(&mut ThriftWriter) = |w| {
