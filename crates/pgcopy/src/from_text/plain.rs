@@ -150,3 +150,18 @@ pub(super) fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     out.extend_from_slice(text);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn a_negative_number_is_out_of_range_for_a_type_without_a_sign() {
+        assert_eq!(number::<u32>(b"-1").unwrap_err(), "it is out of range");
+        assert_eq!(number::<i32>(b"-1"), Ok(-1));
+        for text in ["-", "--1", "x", ""] {
+            let error = number::<u32>(text.as_bytes()).unwrap_err();
+            assert!(error.starts_with("expected digits"), "{text}: {error}");
+        }
+    }
+}
