@@ -12,6 +12,7 @@
 mod compression;
 mod encodings;
 mod long_delimiter;
+mod lz4_frames;
 mod object_stream;
 mod spool;
 
