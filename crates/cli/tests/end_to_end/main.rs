@@ -55,6 +55,7 @@ mod links;
 mod load;
 mod load_memory;
 mod lossless_text;
+mod maps;
 mod nested;
 mod nights;
 mod one_connection;

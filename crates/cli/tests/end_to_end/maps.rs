@@ -1,0 +1,76 @@
+//! Maps whose keys are not text.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, MapArray,
+    RecordBatch, StringArray, StructArray,
+};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field, Fields};
+use parquet::arrow::ArrowWriter;
+
+use crate::harness::sawmill;
+
+/// Maps of one entry: a key, and 1.
+fn maps(keys: ArrayRef) -> ArrayRef {
+    let values: ArrayRef = Arc::new(Int32Array::from(vec![1; keys.len()]));
+    let offsets = OffsetBuffer::from_lengths(vec![1; keys.len()]);
+    let fields = Fields::from(vec![
+        Field::new("key", keys.data_type().clone(), false),
+        Field::new("value", DataType::Int32, true),
+    ]);
+    let entries = StructArray::new(fields.clone(), vec![keys, values], None);
+    let field = Arc::new(Field::new("entries", DataType::Struct(fields), false));
+    Arc::new(MapArray::new(field, offsets, entries, None, false))
+}
+
+/// Structs of a number and a text.
+fn structs() -> ArrayRef {
+    let fields =
+        Fields::from(vec![Field::new("a", DataType::Int64, true), Field::new("b", DataType::Utf8, true)]);
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["x, c: y", "\"z\""]));
+    Arc::new(StructArray::new(fields, vec![numbers, texts], None))
+}
+
+fn write(path: &Path, columns: Vec<(&str, ArrayRef)>) {
+    let rows = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), rows.schema(), None).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn keys_of_any_type_are_text_in_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("maps.parquet");
+    write(
+        &path,
+        vec![
+            ("whole", maps(Arc::new(Int64Array::from(vec![7, -8])))),
+            ("day", maps(Arc::new(Date32Array::from(vec![0, 19_753])))),
+            ("flag", maps(Arc::new(BooleanArray::from(vec![true, false])))),
+            ("real", maps(Arc::new(Float64Array::from(vec![1.5, -2.0])))),
+            ("bytes", maps(Arc::new(BinaryArray::from_vec(vec![b"ab", b"\xff"])))),
+            ("text", maps(Arc::new(StringArray::from(vec!["a\"b", ""])))),
+            ("both", maps(structs())),
+        ],
+    );
+    let expected = concat!(
+        r#"{"whole":{"7":1},"day":{"1970-01-01":1},"flag":{"true":1},"real":{"1.5":1},"bytes":{"6162":1},"#,
+        r#""text":{"a\"b":1},"both":{"{\"a\":1,\"b\":\"x, c: y\"}":1}}"#,
+        "\n",
+        r#"{"whole":{"-8":1},"day":{"2024-01-31":1},"flag":{"false":1},"real":{"-2.0":1},"bytes":{"ff":1},"#,
+        r#""text":{"":1},"both":{"{\"a\":null,\"b\":\"\\\"z\\\"\"}":1}}"#,
+        "\n",
+    );
+    let file = path.to_str().unwrap();
+    let converted = sawmill(["convert", file, "--as", "ndjson", "--out", "-"]).ok();
+    assert_eq!(converted.out, expected);
+    for view in ["head", "cat"] {
+        assert_eq!(sawmill(["footer", view, file]).ok().out, expected, "{view}");
+    }
+}
