@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, MapArray,
-    RecordBatch, StringArray, StructArray,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, ListArray,
+    MapArray, RecordBatch, StringArray, StructArray,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::harness::sawmill;
 
@@ -73,4 +74,20 @@ fn keys_of_any_type_are_text_in_json() {
     for view in ["head", "cat"] {
         assert_eq!(sawmill(["footer", view, file]).ok().out, expected, "{view}");
     }
+}
+
+#[test]
+fn nested_text_keeps_its_type_in_the_arrow_schema() {
+    let directory = tempfile::tempdir().unwrap();
+    let (from, to) = (directory.path().join("a.parquet"), directory.path().join("b.parquet"));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let item = Arc::new(Field::new("element", DataType::Utf8, true));
+    let lists = ListArray::new(item, OffsetBuffer::from_lengths([1, 1]), texts.clone(), None);
+    write(&from, vec![("map", maps(texts.clone())), ("list", Arc::new(lists)), ("both", structs())]);
+    sawmill(["convert", from.to_str().unwrap(), "--out", to.to_str().unwrap()]).ok();
+    let schema = |path| {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+        reader.schema().fields().iter().map(|field| field.data_type().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(schema(&to), schema(&from));
 }
