@@ -12,6 +12,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Fields};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use sawmill_generator::{Dataset, InferredSpec};
 
 use crate::harness::sawmill;
 
@@ -90,4 +91,50 @@ fn nested_text_keeps_its_type_in_the_arrow_schema() {
         reader.schema().fields().iter().map(|field| field.data_type().to_string()).collect::<Vec<_>>()
     };
     assert_eq!(schema(&to), schema(&from));
+}
+
+#[test]
+fn a_column_that_a_spec_cannot_have_is_left_out_and_the_others_are_learned() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("odd.parquet");
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let mut deep = numbers.clone();
+    for _ in 0..50 {
+        let field = Field::new("s", deep.data_type().clone(), true);
+        deep = Arc::new(StructArray::new(Fields::from(vec![field]), vec![deep], None));
+    }
+    let flags = maps(Arc::new(BooleanArray::from(vec![true, false])));
+    write(&path, vec![("id", numbers), ("m", maps(structs())), ("deep", deep), ("flags", flags)]);
+    let file = path.to_str().unwrap();
+    for option in ["--like", "--schema-of"] {
+        let spec = sawmill(["gen", "spec", option, file]).ok();
+        for (column, reason) in
+            [("m", "a map whose keys are nested"), ("deep", "nested more than 32 levels deep")]
+        {
+            assert!(spec.err.contains(&format!("left out: column {column}: {reason}")), "{}", spec.err);
+            assert!(spec.out.contains(&format!("# Left out: \"{column}\": {reason}")), "{}", spec.out);
+        }
+        let dataset = Dataset::from_toml(&spec.out).unwrap();
+        let names: Vec<_> =
+            dataset.arrow_schema().fields().iter().map(|field| field.name().clone()).collect();
+        assert_eq!(names, ["id", "flags"], "{option}");
+    }
+    let out = directory.path().join("out");
+    sawmill(["gen", "--like", file, "--rows", "10", "--out", out.to_str().unwrap()]).ok();
+}
+
+#[test]
+fn a_list_of_strings_that_a_record_has_no_room_for_does_not_fail_the_others() {
+    let (long, many) = ("x".repeat(1 << 20), 4000);
+    let texts = std::iter::once(long.as_str()).chain((1..many).map(|_| ""));
+    let item = Arc::new(Field::new("element", DataType::Utf8, true));
+    let offsets = OffsetBuffer::from_lengths([1, many - 1]);
+    let lists = ListArray::new(item, offsets, Arc::new(texts.collect::<StringArray>()), None);
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("long.parquet");
+    write(&path, vec![("id", numbers), ("texts", Arc::new(lists))]);
+    let spec = sawmill(["gen", "spec", "--like", path.to_str().unwrap()]).ok();
+    assert!(spec.err.contains("left out: column texts"), "{}", spec.err);
+    assert!(InferredSpec::new("x", &Dataset::from_toml(&spec.out).unwrap().arrow_schema(), &[]).is_ok());
 }
