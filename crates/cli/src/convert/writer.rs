@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use parquet::errors::ParquetError;
 
 use super::ConvertArgs;
@@ -33,13 +33,22 @@ pub(super) fn of_parquet(error: ParquetError) -> NoText {
     }
 }
 
-/// Text and bytes in the types that all readers of Arrow schemas know.
+/// Text and bytes in the types that all readers of Arrow schemas know, within nested types, too.
 pub(super) fn without_views(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
+        DataType::List(item) => DataType::List(field_without_views(item)),
+        DataType::LargeList(item) => DataType::LargeList(field_without_views(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field_without_views(item), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field_without_views).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(field_without_views(entries), *sorted),
         other => other.clone(),
     }
+}
+
+fn field_without_views(field: &FieldRef) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_data_type(without_views(field.data_type())))
 }
 
 /// Text as the writers of text know it: not as views, and without dictionaries.

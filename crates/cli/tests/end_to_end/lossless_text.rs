@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Date64Array, RecordBatch};
+use arrow_array::{ArrayRef, Date64Array, Int32Array, NullArray, RecordBatch};
 use parquet::arrow::ArrowWriter;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
@@ -40,6 +40,22 @@ impl Files {
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }
+}
+
+#[test]
+fn nulls_of_a_column_without_values_are_empty_fields() {
+    let files = Files::new();
+    let (nulls, numbers): (ArrayRef, ArrayRef) =
+        (Arc::new(NullArray::new(2)), Arc::new(Int32Array::from(vec![1, 2])));
+    let rows = RecordBatch::try_from_iter([("c", nulls), ("d", numbers)]).unwrap();
+    let file = fs::File::create(files.path("a.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), None).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+    files.convert("a.parquet", "a.csv", &[]).ok();
+    assert_eq!(files.read("a.csv"), "c,d\n,1\n,2\n");
+    files.convert("a.parquet", "b.csv", &["--csv-null", "NA"]).ok();
+    assert_eq!(files.read("b.csv"), "c,d\nNA,1\nNA,2\n");
 }
 
 #[test]

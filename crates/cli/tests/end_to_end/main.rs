@@ -56,6 +56,7 @@ mod links;
 mod load;
 mod load_memory;
 mod lossless_text;
+mod maps;
 mod nested;
 mod nights;
 mod one_connection;

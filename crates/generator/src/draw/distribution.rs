@@ -54,7 +54,11 @@ impl Curve {
             let value = quantity(kind, node, path)?;
             if value < least {
                 let what = format!("`{key} = {}` of {name}", node.described());
-                return Err(node.error(path, what, format!("use at least {least}")));
+                let advice = match least > 0.0 {
+                    true => "use more than 0".to_owned(),
+                    false => format!("use at least {least}"),
+                };
+                return Err(node.error(path, what, advice));
             }
             Ok(value)
         };

@@ -112,7 +112,7 @@ fn outcomes(longest: u32, node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f6
     let length = |node: SpecNode<'_>| match node.integer().map(u32::try_from) {
         Some(Ok(n)) if n <= longest => Ok(n),
         _ => {
-            let what = format!("{} is not a list length", node.described());
+            let what = format!("{} is not a length", node.described());
             Err(node.error(path, what, format!("use a whole number from 0 to {longest}")))
         }
     };
@@ -137,8 +137,7 @@ fn outcomes(longest: u32, node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f6
             let mut out = Vec::new();
             for (key, weight) in parameters.any_table(path, name)?.entries() {
                 let (Ok(n), Some(weight)) = (key.parse::<u32>(), weight.number()) else {
-                    let what =
-                        format!("{key:?} = {} is not a list length with its weight", weight.described());
+                    let what = format!("{key:?} = {} is not a length with its weight", weight.described());
                     return Err(weight.error(path, what, "use whole numbers as keys: { 1 = 45, 2 = 10 }"));
                 };
                 out.push((n, weight));

@@ -8,7 +8,7 @@ use sawmill_footer::RangeReader;
 use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::{Fault, Location, ObjectUrl};
 
-use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16};
+use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16, is_utf32};
 use super::files::Place;
 use super::records::boundaries::{Grid, Mark, Misquoted, Unscanned};
 use super::records::cursor::Cursor;
@@ -55,7 +55,7 @@ impl Stored {
         let mut beginning = vec![0; metadata.len().min(MAGIC as u64) as usize];
         let opened = std::fs::File::open(&canonical).map_err(failed)?;
         opened.read_exact_at(0, &mut beginning).map_err(failed)?;
-        let coding = coding(&beginning, how.dialect)?;
+        let coding = coding(&beginning, how.dialect).map_err(|error| error.at(path.display().to_string()))?;
         let content = match coding.is_plain() {
             true => Content::File { path: canonical.clone(), stamp },
             false => coding.of_file(&sawmill_store::path_name(&canonical), &canonical, stamp, how.control)?,
@@ -73,7 +73,8 @@ impl Stored {
             None => unreadable(&error).at(url.to_string()),
         })?;
         let recorded = recorded_version(object.object());
-        let content = coding(&beginning, how.dialect)?.of_object(&url.to_string(), object, how.control)?;
+        let coding = coding(&beginning, how.dialect).map_err(|error| error.at(url.to_string()))?;
+        let content = coding.of_object(&url.to_string(), object, how.control)?;
         Ok(Self { path: url.to_string().into(), content, recorded, stored })
     }
 }
@@ -81,6 +82,9 @@ impl Stored {
 fn coding<'a>(beginning: &[u8], dialect: &'a Dialect) -> Result<Coding<'a>> {
     let compression = Compression::new(beginning);
     let named = dialect.encoding.as_deref().map_or(Ok(None), encoding_named)?;
+    if let (None, Compression::None, Some(utf32)) = (&dialect.encoding, compression, is_utf32(beginning)) {
+        return Err(utf32.error());
+    }
     // In a compressed file, the byte order mark shows when it is decompressed.
     let marked = is_utf16(beginning).filter(|_| dialect.encoding.is_none());
     let long_delimiter = dialect.long_delimiter.as_deref().map(|long| (dialect, long));

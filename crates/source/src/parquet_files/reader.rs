@@ -14,6 +14,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
 
 use crate::columns::common::typed;
@@ -370,7 +371,7 @@ impl<'a> ParquetReader<'a> {
         if let Some(fault) = self.fault(key) {
             return fault;
         }
-        let mut place = self.place(key);
+        let place = self.place(key);
         let names = self.source.opened.get(key.file as usize).map(|file| {
             let descriptor = file.reader.metadata().file_metadata().schema_descr();
             descriptor.columns().iter().map(|column| column.path().string()).collect::<Vec<_>>()
@@ -391,12 +392,34 @@ impl<'a> ParquetReader<'a> {
                             .at(format!("{place}, row {row}, column {name:?}"))
                             .advise("rows count from 0 in their row group; correct the value in the source");
                     }
-                    place = format!("{place}, column {name:?}");
-                    break;
+                    let without = self.without_dictionary(key, leaf);
+                    let without =
+                        without.filter(|_| what.contains("panicked") || what.contains("dictionary"));
+                    let what = without.unwrap_or_else(|| what.to_owned());
+                    return self.unreadable(&what).at(format!("{place}, column {name:?}"));
                 }
             }
         }
         self.unreadable(what).at(place)
+    }
+
+    /// What is wrong with a column chunk whose values refer to a dictionary, if its dictionary is not before them.
+    fn without_dictionary(&self, key: UnitKey, leaf: usize) -> Option<String> {
+        let metadata = self.source.opened.get(key.file as usize)?.reader.metadata();
+        let chunk = metadata.row_groups().get(key.row_group as usize)?.columns().get(leaf)?;
+        let of_dictionary =
+            |of: Encoding| matches!(of, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY);
+        let data = chunk.data_page_offset();
+        let dictionary = chunk.dictionary_page_offset();
+        if !chunk.encodings().any(of_dictionary) || dictionary.is_some_and(|dictionary| dictionary < data) {
+            return None;
+        }
+        let dictionary =
+            dictionary.map_or("missing or impossible".to_owned(), |dictionary| dictionary.to_string());
+        Some(format!(
+            "the values refer to a dictionary, which the footer does not place before them: dictionary_page_offset is \
+             {dictionary}, data_page_offset {data}"
+        ))
     }
 }
 

@@ -124,10 +124,6 @@ fn write_rows(
     loop {
         let batch = guarded(|| reader.next().transpose()).map_err(|error| failed(error.to_string()))?;
         let Some(batch) = batch else { break };
-        if let Some(column) = map_without_text_keys(batch.schema_ref()) {
-            let what = format!("the keys of a map in the column `{column}` are not text, as JSON needs them");
-            return Err(Error::failure(what, escaped_place(place), "name the other columns with --column"));
-        }
         if let Err(NoText::Value { column, row, what }) = text_batch(&batch) {
             let place = format!("{}, column {column}, row {}", escaped_place(place), first + row as u64);
             return Err(Error::failure(what, place, "name the other columns with --column"));
@@ -192,30 +188,4 @@ fn field_in_utc(field: &FieldRef) -> FieldRef {
         _ => return Arc::clone(field),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
-}
-
-/// The first column with a map whose keys are not text.
-fn map_without_text_keys(schema: &Schema) -> Option<&str> {
-    fn odd(data_type: &DataType) -> bool {
-        match data_type {
-            DataType::Map(entries, _) => match entries.data_type() {
-                DataType::Struct(fields) => {
-                    let text = |data_type: &DataType| {
-                        matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-                    };
-                    fields.first().is_some_and(|keys| !text(keys.data_type()))
-                        || fields.iter().any(|field| odd(field.data_type()))
-                }
-                _ => true,
-            },
-            DataType::Struct(fields) => fields.iter().any(|field| odd(field.data_type())),
-            DataType::List(item)
-            | DataType::LargeList(item)
-            | DataType::ListView(item)
-            | DataType::LargeListView(item)
-            | DataType::FixedSizeList(item, _) => odd(item.data_type()),
-            _ => false,
-        }
-    }
-    schema.fields().iter().find(|field| odd(field.data_type())).map(|field| field.name().as_str())
 }

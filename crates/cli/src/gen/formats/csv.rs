@@ -21,6 +21,7 @@ enum Cells<'a> {
     Text(&'a StringArray),
     /// Types whose values never contain anything that needs quotes.
     Plain(&'a ArrayRef, ArrayFormatter<'a>),
+    Nulls,
 }
 
 impl<W: Write> CsvWriter<W> {
@@ -47,6 +48,8 @@ impl<W: Write> CsvWriter<W> {
         let options = FormatOptions::new().with_display_error(false);
         let cells = batch.columns().iter().map(|column| match column.data_type() {
             DataType::Utf8 => Ok(Cells::Text(column.as_string())),
+            // It has no mask of nulls.
+            DataType::Null => Ok(Cells::Nulls),
             _ => Ok(Cells::Plain(column, ArrayFormatter::try_new(column.as_ref(), &options)?)),
         });
         let cells = cells.collect::<Result<Vec<_>, ArrowError>>()?;

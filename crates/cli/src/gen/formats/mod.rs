@@ -6,6 +6,7 @@
 pub(crate) mod batch_writer;
 mod csv;
 pub(crate) mod files;
+mod map_keys;
 pub(crate) mod ndjson;
 pub(crate) mod text_form;
 

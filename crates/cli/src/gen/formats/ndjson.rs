@@ -10,12 +10,13 @@ use std::sync::LazyLock;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, FixedSizeBinaryArray, ListLikeArray};
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, ListLikeArray};
 use arrow_json::writer::{NullableEncoder, make_encoder};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use serde::de::IgnoredAny;
 
+use super::map_keys::{Keys, key_texts};
 use super::text_form::text_of_bytes;
 
 /// The extension type of text that is JSON.
@@ -57,7 +58,7 @@ impl EncoderFactory for Encoders {
                 let (maps, fields) = (array.as_map(), array.as_map().entries().fields());
                 Box::new(Map {
                     offsets: maps.offsets(),
-                    keys: make_encoder(&fields[0], maps.keys(), options)?,
+                    keys: keys(&fields[0], maps.keys(), options)?,
                     values: make_encoder(&fields[1], maps.values(), options)?,
                 })
             }
@@ -128,7 +129,7 @@ impl Encoder for Floats<'_> {
     }
 }
 
-/// Maps with text keys, with all entries.
+/// Maps, with all entries.
 struct Map<'a> {
     offsets: &'a [i32],
     keys: NullableEncoder<'a>,
@@ -148,6 +149,22 @@ impl Encoder for Map<'_> {
         }
         out.push(b'}');
     }
+}
+
+/// The encoder of keys, which JSON has as strings alone.
+fn keys<'a>(
+    field: &'a FieldRef,
+    keys: &'a ArrayRef,
+    options: &'a EncoderOptions,
+) -> Result<NullableEncoder<'a>, ArrowError> {
+    Ok(match keys.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+            if field.extension_type_name() != Some(JSON) =>
+        {
+            make_encoder(field, keys, options)?
+        }
+        _ => NullableEncoder::new(Box::new(Keys(key_texts(field, keys)?)), None),
+    })
 }
 
 struct List<'a, L> {

@@ -2,7 +2,7 @@
 //!
 //! UUIDs become 36 characters, intervals their parts with units. Times of day also become text, because `arrow` has
 //! no 24:00:00 as PostgreSQL does. Instants are in UTC (names of time zones would need a database), map keys are
-//! text. A date or time beyond the range of `arrow`'s calendar is an error.
+//! text, of a struct its JSON. A date or time beyond the range of `arrow`'s calendar is an error.
 
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ use arrow_array::{
 };
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
+
+use super::map_keys::key_texts;
 
 /// The extension type of 16 bytes that are a UUID.
 const UUID: &str = "arrow.uuid";
@@ -181,7 +183,7 @@ fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
             let (offsets, fields) = (maps.offsets(), maps.entries().fields());
             let around = |error, name| within(error, name, |slot| slot_around(offsets, slot));
             let keys = text_array(&fields[0], maps.keys())
-                .and_then(|keys| as_strings(&keys))
+                .and_then(|keys| Ok(Arc::new(key_texts(&text_field(&fields[0]), &keys)?) as ArrayRef))
                 .map_err(|error| around(error, "key"))?;
             let values = text_array(&fields[1], maps.values()).map_err(|error| around(error, "value"))?;
             let kind = text_field(field);
@@ -292,15 +294,4 @@ fn uuid(bytes: &[u8]) -> String {
         out.push(char::from(DIGITS[usize::from(byte & 15)]));
     }
     out
-}
-
-/// The values as the strings that show them.
-fn as_strings(array: &ArrayRef) -> Result<ArrayRef, NoText> {
-    if *array.data_type() == DataType::Utf8 {
-        return Ok(Arc::clone(array));
-    }
-    let options = FormatOptions::new().with_display_error(false);
-    let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
-    let strings = (0..array.len()).map(|i| formatter.value(i).try_to_string());
-    Ok(Arc::new(StringArray::from(strings.collect::<Result<Vec<_>, _>>()?)))
 }

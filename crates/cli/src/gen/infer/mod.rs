@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_generator::{InferredSpec, InferredTables, KeyColumn};
+use sawmill_generator::{Dataset, InferredSpec, InferredTables, KeyColumn};
 
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
@@ -26,8 +26,7 @@ pub(crate) fn of_schema(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Inferred, Error> {
     let source = Source::open(named, stores, cancel)?;
-    let inferred = started(&source, like)?;
-    finished(&source, &inferred)
+    finished(&source, &mut started(&source, like)?)
 }
 
 /// The spec for data like the files that `named` stands for.
@@ -38,8 +37,8 @@ pub(crate) fn of_sample(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Inferred, Error> {
     let source = Source::open(named, stores, cancel)?;
-    let sample = sampled(&source, like)?;
-    let mut inferred = finished(&source, &sample)?;
+    let mut sample = sampled(&source, like)?;
+    let mut inferred = finished(&source, &mut sample)?;
     inferred.notices.push(fidelity::summary(&sample, &inferred.spec)?);
     Ok(inferred)
 }
@@ -54,7 +53,8 @@ pub(crate) fn of_tables(
     let open = |path: &PathBuf| Source::open(path, stores, cancel);
     let sources = named.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let mut notices = Vec::new();
-    let tables = with_keys(&sources, like, &mut notices)?;
+    let mut tables = with_keys(&sources, like, &mut notices)?;
+    tables.iter_mut().for_each(InferredSpec::leave_out_refused);
     let inferred = InferredTables::new(tables)?;
     let spec = inferred.to_toml()?;
     for (source, table) in sources.iter().zip(inferred.tables()) {
@@ -124,8 +124,15 @@ fn started(source: &Source, like: &LikeArgs) -> Result<InferredSpec, Error> {
     Ok(inferred.map_err(|error| source.wrong(&error))?.with_verbatim(like.strings()))
 }
 
-fn finished(source: &Source, inferred: &InferredSpec) -> Result<Inferred, Error> {
-    let spec = inferred.to_toml().map_err(|error| source.wrong(&error))?;
+fn finished(source: &Source, inferred: &mut InferredSpec) -> Result<Inferred, Error> {
+    let written = |inferred: &InferredSpec| inferred.to_toml().map_err(|error| source.wrong(&error));
+    let mut spec = written(inferred)?;
+    if Dataset::from_toml(&spec).is_err() {
+        // One column, such as lists of very long strings, must not fail the others.
+        inferred.leave_out_refused();
+        spec = written(inferred)?;
+    }
+    Dataset::from_toml(&spec).map_err(|error| source.refused(&error))?;
     let left_out = inferred.left_out().into_iter();
     let left_out = left_out.map(|out| format!("left out: column {}: {}", out.column, out.reason));
     let lost = inferred.types_not_kept().into_iter();

@@ -311,6 +311,12 @@ impl Source {
         let place = format!("{}, {}", self.named.display(), error.place());
         Error::usage(error.what(), place, error.advice())
     }
+
+    /// An error in the spec that was learned from the files, which the user may not have seen.
+    pub(crate) fn refused(&self, error: &sawmill_generator::Error) -> Error {
+        let place = format!("{}, the spec learned from it, {}", self.named.display(), error.place());
+        Error::usage(error.what(), place, "leave out the column, with --exclude COLUMN")
+    }
 }
 
 fn opened(named: &Path, path: &Path) -> Result<File, Error> {

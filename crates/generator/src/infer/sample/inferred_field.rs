@@ -12,6 +12,7 @@ use crate::infer::relations::Column;
 use crate::infer::sample::cells::Cells;
 use crate::infer::sample::leaf_sample::LeafSample;
 use crate::infer::sample::stored::Stored;
+use crate::spec::dataset::MAX_DEPTH;
 
 /// A field with the statistics of its sample.
 #[derive(Debug)]
@@ -41,13 +42,20 @@ pub(crate) enum InferredKind {
 
 /// The field of a column without values yet, or why a spec cannot represent it.
 pub(crate) fn inferred(field: &ArrowField) -> Result<Inferred, String> {
+    inferred_at(field, 1)
+}
+
+fn inferred_at(field: &ArrowField, depth: usize) -> Result<Inferred, String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("nested more than {MAX_DEPTH} levels deep"));
+    }
     let name = field.name();
     if name.is_empty() || name.contains(['.', '\0']) {
         return Err(format!("the name {name:?} is empty, or has a dot"));
     }
-    let child = |f: &ArrowField| inferred(f).map(Box::new);
+    let child = |f: &ArrowField| inferred_at(f, depth + 1);
     // The format names the fields inside of lists and maps.
-    let unnamed = |f: &ArrowField| inferred(&f.clone().with_name("element")).map(Box::new);
+    let unnamed = |f: &ArrowField| inferred_at(&f.clone().with_name("element"), depth + 1);
     let kind = match field.data_type() {
         DataType::Struct(fields) => {
             if fields.is_empty() {
@@ -57,19 +65,25 @@ pub(crate) fn inferred(field: &ArrowField) -> Result<Inferred, String> {
             if (1..names.len()).any(|i| names[..i].contains(&names[i])) {
                 return Err("two of its fields have the same name".to_owned());
             }
-            InferredKind::Struct(fields.iter().map(|f| child(f).map(|f| *f)).collect::<Result<_, _>>()?)
+            InferredKind::Struct(fields.iter().map(|f| child(f)).collect::<Result<_, _>>()?)
         }
         DataType::List(f) | DataType::LargeList(f) | DataType::ListView(f) | DataType::LargeListView(f) => {
-            InferredKind::List { element: unnamed(f)?, lengths: BTreeMap::new(), fixed: None }
+            InferredKind::List { element: Box::new(unnamed(f)?), lengths: BTreeMap::new(), fixed: None }
         }
         DataType::FixedSizeList(f, n) => {
-            InferredKind::List { element: unnamed(f)?, lengths: BTreeMap::new(), fixed: Some(*n as u32) }
+            let element = Box::new(unnamed(f)?);
+            InferredKind::List { element, lengths: BTreeMap::new(), fixed: Some(*n as u32) }
         }
         DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(fields) if fields.len() == 2 => InferredKind::Map {
-                entries: fields.iter().map(|f| unnamed(f).map(|f| *f)).collect::<Result<_, _>>()?,
-                lengths: BTreeMap::new(),
-            },
+            DataType::Struct(fields) if fields.len() == 2 => {
+                let (key, value) = (unnamed(&fields[0])?, unnamed(&fields[1])?);
+                if !matches!(key.kind, InferredKind::Leaf { .. }) {
+                    return Err("a map whose keys are nested".to_owned());
+                }
+                // Keys are never null, whatever their field says.
+                let entries = vec![Inferred { nullable: false, ..key }, value];
+                InferredKind::Map { entries, lengths: BTreeMap::new() }
+            }
             _ => return Err("a map without key and value".to_owned()),
         },
         kind => {

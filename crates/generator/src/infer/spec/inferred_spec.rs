@@ -79,7 +79,7 @@ impl InferredSpec {
         }
         let mut left = MAX_COLUMNS;
         fields.iter_mut().flatten().for_each(|field| field.keep_cells(&mut left));
-        let spec = InferredSpec {
+        let mut spec = InferredSpec {
             name,
             fields,
             verbatim: Verbatim::default(),
@@ -89,8 +89,24 @@ impl InferredSpec {
             hashes: BTreeMap::new(),
             keys: BTreeMap::new(),
         };
+        spec.leave_out_refused();
         spec.any_left()?;
         Ok(spec)
+    }
+
+    /// Leaves out the nested columns whose own spec is not read back: of flat columns all are.
+    pub fn leave_out_refused(&mut self) {
+        let refused = |field: &Inferred| match &field.kind {
+            InferredKind::Leaf { .. } => None,
+            _ => self.refused(field),
+        };
+        let refused = |field: &Result<Inferred, LeftOut>| field.as_ref().ok().and_then(refused);
+        let refused: Vec<Option<LeftOut>> = self.fields.iter().map(refused).collect();
+        for (field, refused) in self.fields.iter_mut().zip(refused) {
+            if let Some(refused) = refused {
+                *field = Err(refused);
+            }
+        }
     }
 
     /// Which strings may be copied from the data.

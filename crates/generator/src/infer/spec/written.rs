@@ -23,6 +23,7 @@ use crate::infer::values::bytes;
 use crate::infer::values::lengths::lengths;
 use crate::infer::values::numbers::{self, Around};
 use crate::infer::values::texts::Verbatim;
+use crate::spec::dataset::Dataset;
 
 impl InferredSpec {
     /// The spec with its fields under `path`, and columns that are keys or refer to some.
@@ -97,6 +98,15 @@ impl InferredSpec {
             out.push_str(&copula.to_toml(path, &|i| fields[i].name.clone()));
         }
         Ok(out)
+    }
+
+    /// Why a spec of this field alone is not read back, if it is not.
+    pub(super) fn refused(&self, field: &Inferred) -> Option<LeftOut> {
+        let mut text = format!("name = \"one\"\n\n[[fields]]\nname = {}\n", quoted(&field.name));
+        self.write(field, "fields", &Related::default(), &mut text);
+        let error = Dataset::from_toml(&text).err()?;
+        let reason = format!("a spec cannot have it: {}; {}", error.what(), error.advice());
+        Some(LeftOut { column: field.name.clone(), reason })
     }
 
     /// The leaves that get another type than they have in the Parquet file, with the reason.
@@ -184,7 +194,14 @@ impl InferredSpec {
                 self.write(element, &format!("{path}.element"), &Related::default(), out);
             }
             InferredKind::Map { entries, lengths: counts } => {
-                let _ = writeln!(out, "length = {}", lengths(&of_different_keys(entries, counts)));
+                let length = match entries.first().map(|key| &key.kind) {
+                    // Without a sample, no more keys than there are.
+                    Some(InferredKind::Leaf { kind: DataType::Boolean, .. }) if counts.is_empty() => {
+                        "{ uniform = { min = 0, max = 2 } }".to_owned()
+                    }
+                    _ => lengths(&of_different_keys(entries, counts)),
+                };
+                let _ = writeln!(out, "length = {length}");
                 for (field, part) in entries.iter().zip(["key", "value"]) {
                     let _ = write!(out, "\n[{path}.{part}]\n");
                     self.write(field, &format!("{path}.{part}"), &Related::default(), out);

@@ -192,7 +192,12 @@ fn an_invalid_spec_is_refused_with_line_column_field_and_what_is_allowed() {
         ),
         (list("values = \"person_name\""), "unknown key `values` of a field of type list"),
         (list("length = { constant = 1 }"), "add `element`"),
-        (list("length = { weights = { x = 1 } }"), "not a list length"),
+        (list("length = { weights = { x = 1 } }"), "not a length"),
+        (
+            field("type = \"string\"\nvalues = { text = { length = { constant = 9999999 } } }"),
+            "9999999 is not a length",
+        ),
+        (field("type = \"double\"\nvalues = { lognormal = { median = 0, sigma = 1 } }"), "use more than 0"),
         (
             list(
                 "length = { constant = 2 }\nlegacy = true\nelement = { type = \"int32\", nulls = 0.5, values = { constant = 1 } }",

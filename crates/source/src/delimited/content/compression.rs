@@ -5,6 +5,8 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::bufread::GzDecoder;
 
+use super::lz4_frames::Lz4Frames;
+
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::delimited) enum Compression {
@@ -112,55 +114,6 @@ fn after_zeros(bytes: &mut impl BufRead) -> io::Result<Option<u8>> {
     }
 }
 
-/// Frames of LZ4: the decoder ends after each.
-struct Lz4Frames<R: BufRead> {
-    decoder: lz4_flex::frame::FrameDecoder<WholeFrames<R>>,
-    /// A frame has begun and not ended.
-    within: bool,
-}
-
-impl<R: BufRead> Lz4Frames<R> {
-    fn new(bytes: R) -> Self {
-        let bytes = WholeFrames { bytes, may_end: false };
-        Self { decoder: lz4_flex::frame::FrameDecoder::new(bytes), within: false }
-    }
-}
-
-impl<R: BufRead> Read for Lz4Frames<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if !self.within {
-                let frames = self.decoder.get_mut();
-                let Some(first) = frames.bytes.fill_buf()?.first().copied() else { return Ok(0) };
-                // The older form has no mark at its end.
-                frames.may_end = first == 0x02;
-                self.within = true;
-            }
-            let read = self.decoder.read(buffer)?;
-            if read > 0 || buffer.is_empty() {
-                return Ok(read);
-            }
-            self.within = false;
-        }
-    }
-}
-
-/// The bytes of frames. The decoder takes their end between two blocks for the end of the frame.
-struct WholeFrames<R> {
-    bytes: R,
-    may_end: bool,
-}
-
-impl<R: Read> Read for WholeFrames<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.bytes.read(buffer)?;
-        match read == 0 && !buffer.is_empty() && !self.may_end {
-            true => Err(io::Error::new(io::ErrorKind::InvalidData, "the last frame is cut off")),
-            false => Ok(read),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -211,19 +164,34 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_lz4_that_is_cut_off_anywhere_is_refused() {
-        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
-        encoder.write_all(b"1,2\n3,4\n").unwrap();
-        let frame = encoder.finish().unwrap();
-        let read = |bytes: &[u8]| {
-            let mut text = String::new();
-            let decoder = Compression::Lz4.decoder(Box::new(io::Cursor::new(bytes.to_vec())));
-            decoder.unwrap().read_to_string(&mut text).map(|_| text)
-        };
-        let two = [frame.as_slice(), &frame].concat();
-        assert_eq!(read(&two).unwrap(), "1,2\n3,4\n1,2\n3,4\n");
-        for end in (1..two.len()).filter(|end| *end != frame.len()) {
-            assert!(read(&two[..end]).is_err(), "{end} of {} bytes", two.len());
+    fn compressed_text_that_is_cut_off_anywhere_is_refused() {
+        let text = b"1,2\n3,4\n";
+        let mut gzip = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text).unwrap();
+        let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        bzip2.write_all(text).unwrap();
+        let mut xz = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::default()).unwrap();
+        xz.write_all(text).unwrap();
+        let mut lz4 = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        lz4.write_all(text).unwrap();
+        for whole in [
+            gzip.finish().unwrap(),
+            bzip2.finish().unwrap(),
+            xz.finish().unwrap(),
+            lz4.finish().unwrap(),
+            zstd::encode_all(&text[..], 1).unwrap(),
+        ] {
+            let compression = Compression::new(&whole);
+            let read = |bytes: &[u8]| {
+                let mut text = Vec::new();
+                let mut decoder = compression.decoder(Box::new(io::Cursor::new(bytes.to_vec()))).unwrap();
+                decoder.read_to_end(&mut text).map(|_| text)
+            };
+            let two = [whole.as_slice(), &whole].concat();
+            assert_eq!(read(&two).unwrap(), text.repeat(2), "{compression}");
+            for end in (1..two.len()).filter(|end| *end != whole.len()) {
+                assert!(read(&two[..end]).is_err(), "{end} of {} bytes of {compression}", two.len());
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use sawmill_profile::{Error, Kind, Result};
 
 /// Names that Python, Java and Windows use, and the names of the Encoding Standard.
-const OTHER_NAMES: [(&str, &str); 9] = [
+const OTHER_NAMES: [(&str, &str); 15] = [
     ("cp932", "shift_jis"),
     ("cp936", "gbk"),
     ("cp949", "euc-kr"),
@@ -17,6 +17,12 @@ const OTHER_NAMES: [(&str, &str); 9] = [
     ("cp65001", "utf-8"),
     ("utf-8-sig", "utf-8"),
     ("latin-1", "latin1"),
+    ("utf-16-le", "utf-16le"),
+    ("utf-16-be", "utf-16be"),
+    ("mac-roman", "macintosh"),
+    ("mac-cyrillic", "x-mac-cyrillic"),
+    ("iso2022-jp", "iso-2022-jp"),
+    ("big5hkscs", "big5-hkscs"),
 ];
 
 /// Returns the encoding of a name such as `latin1`; `None` for UTF-8.
@@ -29,11 +35,49 @@ pub(in crate::delimited) fn encoding_named(name: &str) -> Result<Option<&'static
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == lower).map(|(_, standard)| *standard);
     match standard(name).or_else(|| standard(other.unwrap_or(&lower))) {
         Some(encoding) => Ok((encoding != UTF_8).then_some(encoding)),
-        None => Err(Error::new(Kind::Config, format!("there is no encoding {name:?}")).advise(
-            "use a name of the Encoding Standard, such as windows-1252, iso-8859-15, utf-16le, shift_jis or gb18030",
+        None => Err(Error::new(Kind::Config, format!("Sawmill does not read the encoding {name:?}")).advise(
+            "use a name of the Encoding Standard, such as windows-1252, iso-8859-15, utf-16le, shift_jis or gb18030, \
+             or convert the text to UTF-8 first, with iconv",
         )),
     }
 }
+
+/// UTF-32, which is not read: with the byte order mark, or the first two characters of four bytes.
+pub(in crate::delimited) fn is_utf32(beginning: &[u8]) -> Option<Utf32> {
+    let two = |low: [usize; 2], zero: [usize; 2]| {
+        let characters = beginning.as_chunks::<4>().0;
+        let is_character =
+            |bytes: &[u8; 4]| low.iter().any(|i| bytes[*i] != 0) && zero.iter().all(|i| bytes[*i] == 0);
+        characters.len() >= 2 && characters[..2].iter().all(is_character)
+    };
+    match beginning {
+        [0xff, 0xfe, 0, 0, ..] => Some(Utf32("UTF-32LE")),
+        [0, 0, 0xfe, 0xff, ..] => Some(Utf32("UTF-32BE")),
+        _ if two([0, 1], [2, 3]) => Some(Utf32("UTF-32LE")),
+        _ if two([2, 3], [0, 1]) => Some(Utf32("UTF-32BE")),
+        _ => None,
+    }
+}
+
+/// Text in UTF-32, in one of its byte orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::delimited) struct Utf32(&'static str);
+
+impl Utf32 {
+    /// The error for a file of such text.
+    pub(in crate::delimited) fn error(self) -> Error {
+        let advice = format!("convert it first: iconv -f {} -t UTF-8", self.0);
+        Error::new(Kind::Source, self.to_string()).advise(advice)
+    }
+}
+
+impl fmt::Display for Utf32 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the text is {}, which Sawmill does not read", self.0)
+    }
+}
+
+impl std::error::Error for Utf32 {}
 
 /// Whether text begins with the byte order mark of UTF-16.
 pub(in crate::delimited) fn is_utf16(beginning: &[u8]) -> Option<&'static Encoding> {
@@ -106,8 +150,11 @@ impl<R: Read> Transcoder<R> {
     }
 
     fn start(&mut self, encoding: Option<&'static Encoding>) -> io::Result<()> {
-        while self.held.len() < 2 && !self.is_end {
+        while self.held.len() < 8 && !self.is_end {
             self.fill()?;
+        }
+        if let Some(utf32) = is_utf32(&self.held).filter(|_| encoding.is_none()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, utf32));
         }
         self.state = match encoding.or_else(|| is_utf16(&self.held)) {
             Some(encoding) => State::Decoding(Box::new(encoding.new_decoder_with_bom_removal())),
@@ -214,5 +261,48 @@ mod tests {
         let error = decoded(b"\xff\xfea\0b", None).unwrap_err().to_string();
         assert!(error.contains("UTF-16LE"), "{error}");
         assert!(encoding_named("klingon").is_err());
+    }
+
+    #[test]
+    fn names_are_those_of_the_encoding_standard_and_of_python() {
+        for name in [
+            "cp1252",
+            "latin_1",
+            "iso8859_15",
+            "koi8_r",
+            "euc_jp",
+            "utf_16_le",
+            "mac_roman",
+            "iso2022_jp",
+            "big5hkscs",
+        ] {
+            assert!(encoding_named(name).is_ok_and(|encoding| encoding.is_some()), "{name}");
+        }
+        for name in ["cp437", "cp850", "utf_7", "hz", "johab", "utf-32"] {
+            let error = encoding_named(name).unwrap_err().to_string();
+            assert!(error.contains("does not read") && error.contains("iconv"), "{error}");
+        }
+    }
+
+    #[test]
+    fn utf32_is_told_by_its_mark_or_its_characters() {
+        let of = |to_bytes: fn(u32) -> [u8; 4], text: &str| -> Vec<u8> {
+            text.chars().flat_map(|c| to_bytes(u32::from(c))).collect()
+        };
+        for text in ["\u{feff}a,b\n1,2\n", "a,b\n1,2\n", "名,b\n1,2\n", "\u{feff}"] {
+            let little = decoded(&of(u32::to_le_bytes, text), None).unwrap_err().to_string();
+            assert!(little.contains("UTF-32LE"), "{little}");
+            let big = decoded(&of(u32::to_be_bytes, text), None).unwrap_err().to_string();
+            assert!(big.contains("UTF-32BE"), "{big}");
+        }
+        for text in [
+            &b"\xff\xfea\0,\0b\0\n\0"[..],
+            b"\xfe\xff\0a\0,\0b\0\n",
+            b"a,b\n\0\0\0\0",
+            b"\0\0\0\0\0\0\0\0",
+            b"a\0\0\0",
+        ] {
+            assert!(decoded(text, None).is_ok(), "{text:?}");
+        }
     }
 }

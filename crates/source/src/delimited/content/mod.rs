@@ -12,6 +12,7 @@
 mod compression;
 mod encodings;
 mod long_delimiter;
+mod lz4_frames;
 mod object_stream;
 mod spool;
 
@@ -24,8 +25,8 @@ use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::ObjectReader;
 
 pub(super) use self::compression::{Compression, MAGIC};
-use self::encodings::{Malformed, Transcoder};
-pub(super) use self::encodings::{encoding_named, is_utf16};
+use self::encodings::{Malformed, Transcoder, Utf32};
+pub(super) use self::encodings::{encoding_named, is_utf16, is_utf32};
 use self::long_delimiter::ShortDelimiters;
 pub(super) use self::long_delimiter::{UNIT_SEPARATOR, with_short_delimiters};
 use self::object_stream::ObjectStream;
@@ -151,6 +152,9 @@ impl Coding<'_> {
             return Error::new(Kind::Source, malformed.to_string())
                 .at(name)
                 .advise("correct the bytes, or name the encoding of the file with --text-encoding");
+        }
+        if let Some(utf32) = error.get_ref().and_then(|error| error.downcast_ref::<Utf32>()) {
+            return utf32.error().at(name);
         }
         match self.compression {
             Compression::None => unreadable(&error).at(name),

@@ -44,6 +44,9 @@ struct Division {
     fields: usize,
     records: usize,
     of: usize,
+    /// The number of all records, and of those that are left once those before the first of these are skipped.
+    all: usize,
+    left: usize,
     /// The line of another record, and its fields; one with more rather than one with fewer.
     other: Option<(u64, usize)>,
     /// The lines before the first of these records, and before the first of them that has more than a title.
@@ -81,7 +84,10 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
         escapes.into_iter().flatten().filter_map(divided).collect::<Vec<_>>()
     });
     let long = LONG.iter().filter_map(|long| divided_by(&text, is_all, long, dialect));
-    let best = divisions.chain(long).reduce(Division::better);
+    let divisions: Vec<Division> = divisions.chain(long).collect();
+    let fitting = divisions.iter().filter(|division| division.fit > 0.5);
+    let most = fitting.map(|division| division.records).max().unwrap_or(0);
+    let best = divisions.into_iter().filter(|division| division.may_skip(most)).reduce(Division::better);
     let Some(best) = best.filter(|best| best.fit > 0.5) else { return proposed };
     best.propose(dialect, delimiter, &mut proposed);
     proposed
@@ -134,6 +140,12 @@ impl Division {
             && other.records == self.records
             && other.fields * 2 == self.fields + 1;
         if is_doubled || other.score > self.score + 1e-9 { other } else { self }
+    }
+
+    /// Whether the lines before its records may be skipped, where another division explains `most` records: half of the
+    /// text and more is skipped only if no other explains it, and never all but one record.
+    fn may_skip(&self, most: usize) -> bool {
+        self.left == self.all || self.left > 1 && (self.left * 2 > self.all || self.records >= most)
     }
 
     /// Whether all records have the same fields.
@@ -315,7 +327,7 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
         let raw = &text[cell.start as usize..cell.end as usize];
         if cell.form == Form::Escaped { splitter.unescaped(raw) } else { raw.to_owned() }
     };
-    let of = records.len() - first;
+    let (all, of) = (records.len(), records.len() - first);
     let same = records[first..].iter().filter(|(_, range)| range.len() == fields);
     let same: Vec<&[Cell]> = same.map(|(_, range)| &cells[range.clone()]).collect();
     let is_quoted = |cell: &&Cell| matches!(cell.form, Form::Quoted | Form::Escaped);
@@ -335,7 +347,8 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
         let filled = cells[range.clone()].iter().filter(|cell| cell.end > cell.start).count();
         range.len() == fields && fields > 2 && filled <= 1
     };
-    let titles = records[first..].iter().take_while(is_title).count();
+    let title_records = records[first..].iter().take_while(is_title).count();
+    let titles = title_records;
     let (below_titles, _) = records.get(first + titles).unwrap_or(&records[first]);
     let is_filled = |record: &Vec<String>| record.iter().any(|field| !field.is_empty());
     let is_sheet = table.len() > titles + 1
@@ -364,6 +377,8 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
         fields,
         records,
         of,
+        all,
+        left: of - title_records,
         other,
         lines,
         titles,
@@ -480,6 +495,12 @@ mod tests {
             ("a,b\n1,\"x\\\"y\"\n2,z\n3,\"w\"\n", "--escape '\\'"),
             ("a,b\n1\n2,x\n3,y\n4,z\n", "--ragged fill"),
             ("a,b\n1\n2,x,\n3,y\n4,z\n5,w\n", "--ragged fill-and-cut"),
+            // What a few lines at the end have is no reason to skip the others.
+            ("a;b;c\n1;2;3\n4;5;6\nfoot,er\n", "--delimiter ';' --ragged fill"),
+            ("a b c\n1 2 3\n4 5 6,7\n", "--delimiter ' ' --decimal-comma"),
+            ("a;b\n1;x\n2;y\n3;z\nt,u\n4,5\n6,7\n", "--delimiter ';' --ragged fill"),
+            ("id\n1\n2\n3,4\n", ""),
+            ("Report\nof\n2024\na;b\n1;x\n", "--skip-lines 3 --delimiter ';'"),
             ("one line of text\nanother, of prose.\nand no columns\n", ""),
             ("id\n1\n2\n", ""),
             ("", ""),

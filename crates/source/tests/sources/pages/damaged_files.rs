@@ -9,6 +9,7 @@ use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
+use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 use sawmill_profile::Profile;
@@ -69,6 +70,36 @@ fn read(path: &Path, filtered: bool) -> Result<usize> {
     let phase = profile.phase("read");
     let condition = Condition::at_least("amount", 17).and(Condition::less_than("id", 500));
     rows_of(&files.filtered(condition, &Control::new(&cancel, &phase))?)
+}
+
+#[test]
+fn a_dictionary_that_the_footer_does_not_place_before_its_values_is_named() {
+    let good = good_file(false, false);
+    let length = u32::from_le_bytes(good[good.len() - 8..][..4].try_into().unwrap()) as usize;
+    let data = &good[..good.len() - 8 - length];
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::from(good.clone())).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    for (leaf, name) in [(0, "id"), (1, "kind"), (2, "amount"), (3, "parts.list.item")] {
+        let chunk = metadata.row_group(0).column(leaf);
+        for place in [chunk.data_page_offset(), chunk.data_page_offset() + 9, -1, 1 << 40] {
+            let mut damaged = metadata.clone().into_builder();
+            let mut groups = damaged.take_row_groups();
+            let mut group = groups[0].clone().into_builder();
+            let mut columns = group.take_columns();
+            let chunk = columns[leaf].clone().into_builder().set_dictionary_page_offset(Some(place));
+            columns[leaf] = chunk.build().unwrap();
+            groups[0] = group.set_column_metadata(columns).build().unwrap();
+            let mut bytes = data.to_vec();
+            let damaged =
+                damaged.set_row_groups(groups).set_column_index(None).set_offset_index(None).build();
+            ParquetMetaDataWriter::new(&mut bytes, &damaged).finish().unwrap();
+            let path = directory.path().join("damaged.parquet");
+            std::fs::write(&path, bytes).unwrap();
+            let error = read(&path, false).unwrap_err().to_string();
+            let column = format!("column {name:?}");
+            assert!(error.contains("dictionary_page_offset") && error.contains(&column), "{place}: {error}");
+        }
+    }
 }
 
 proptest! {

@@ -55,6 +55,22 @@ fn files_that_other_programs_compressed_have_the_records_of_the_plain_file() {
 }
 
 #[test]
+fn text_in_utf32_is_named_with_the_remedy() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("wide.csv");
+    for mark in ["\u{feff}", ""] {
+        let text = format!("{mark}a,b\n1,2\n");
+        let wide: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+        for bytes in [wide.clone(), zstd::encode_all(&wide[..], 1).unwrap()] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = opened(&path, &DelimitedOptions::default()).err().unwrap().to_string();
+            assert!(error.contains("UTF-32LE") && error.contains("iconv -f UTF-32LE -t UTF-8"), "{error}");
+            assert!(error.contains("wide.csv") && !error.contains("--text-encoding"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_large_compressed_file_is_read_in_ranges_by_all_threads() {
     let mut text = "id,note\n".to_owned();
     (0..200_000).for_each(|id| text += &format!("{id},\"note, {}\n\"\n", id % 97));

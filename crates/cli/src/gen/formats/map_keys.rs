@@ -1,0 +1,59 @@
+//! The keys of maps as text, which JSON needs.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StringArray};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_json::writer::make_encoder;
+use arrow_json::{Encoder, EncoderOptions};
+use arrow_schema::{ArrowError, DataType, FieldRef};
+
+use super::ndjson::Encoders;
+use super::text_form::text_of_bytes;
+
+/// Options for JSON with all fields, so that keys that differ have different texts.
+static WHOLE: LazyLock<EncoderOptions> = LazyLock::new(|| {
+    EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(Encoders))
+});
+
+/// The keys as the text that shows them: structs, lists and maps as JSON.
+pub(super) fn key_texts(field: &FieldRef, keys: &ArrayRef) -> Result<StringArray, ArrowError> {
+    if let Some(text) = text_of_bytes(field) {
+        return Ok(keys.as_fixed_size_binary().iter().map(|bytes| bytes.map(text)).collect());
+    }
+    if *keys.data_type() == DataType::Utf8 {
+        return Ok(keys.as_string().clone());
+    }
+    let mut texts = StringBuilder::with_capacity(keys.len(), keys.len() * 8);
+    if keys.data_type().is_nested() {
+        let mut encoder = make_encoder(field, keys.as_ref(), &WHOLE)?;
+        let mut json = Vec::new();
+        for key in 0..keys.len() {
+            json.clear();
+            match encoder.is_null(key) {
+                true => json.extend_from_slice(b"null"),
+                false => encoder.encode(key, &mut json),
+            }
+            texts.append_value(String::from_utf8_lossy(&json));
+        }
+        return Ok(texts.finish());
+    }
+    let formatter = ArrayFormatter::try_new(keys.as_ref(), &FormatOptions::new().with_display_error(false))?;
+    for key in 0..keys.len() {
+        formatter.value(key).write(&mut texts)?;
+        texts.append_value("");
+    }
+    Ok(texts.finish())
+}
+
+/// Writes keys that are not text.
+pub(super) struct Keys(pub StringArray);
+
+impl Encoder for Keys {
+    fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
+        // Writing text to memory cannot fail.
+        let _ = serde_json::to_writer(out, self.0.value(i));
+    }
+}
