@@ -129,7 +129,7 @@ fn a_list_of_strings_that_a_record_has_no_room_for_does_not_fail_the_others() {
     let texts = std::iter::once(long.as_str()).chain((1..many).map(|_| ""));
     let item = Arc::new(Field::new("element", DataType::Utf8, true));
     let offsets = OffsetBuffer::from_lengths([1, many - 1]);
-    let lists = ListArray::new(item, offsets, Arc::new(texts.collect::<StringArray>()), None);
+    let lists = ListArray::new(item, offsets, Arc::new(StringArray::from_iter_values(texts)), None);
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("long.parquet");
