@@ -73,7 +73,7 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
         let what = "expected a file that is neither signed nor encrypted";
         return Err(wrong(what, "a repair would make the signature invalid: write the file again"));
     }
-    let completed = match Repetitions::of(&footer, reader, &mut repairs) {
+    let completed = match Repetitions::find(&footer, reader, &mut repairs) {
         Some(mut missing) => Some(rewrite(footer.bytes(), &mut missing)?),
         None => None,
     };

@@ -28,7 +28,7 @@ impl<'a, 'r> Repetitions<'a, 'r> {
     /// Looks for them in all columns. `None` if nothing tells one.
     ///
     /// Reads the header of a page where the footer does not tell enough.
-    pub fn of<R: RangeReader + ?Sized>(
+    pub fn find<R: RangeReader + ?Sized>(
         footer: &'a Footer,
         reader: &R,
         repairs: &'r mut Repairs,

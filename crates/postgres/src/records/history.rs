@@ -270,7 +270,7 @@ impl History for TableHistory<'_> {
     }
 
     fn check(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
-        self.found.replace(LoadOfFiles::of(found));
+        self.found.replace(LoadOfFiles::containing(found));
         self.presence()?.check(remembered, self.place())
     }
 

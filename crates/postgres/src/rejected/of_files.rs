@@ -18,7 +18,7 @@ pub(crate) struct LoadOfFiles {
 
 impl LoadOfFiles {
     /// The loads that contain these files.
-    pub(crate) fn of(found: &[Found<'_>]) -> Vec<Self> {
+    pub(crate) fn containing(found: &[Found<'_>]) -> Vec<Self> {
         let mut loads: BTreeMap<&str, BTreeMap<u32, u32>> = BTreeMap::new();
         for Found { file, load, place } in found {
             loads.entry(&load.id).or_default().insert(*place, *file);

@@ -16,7 +16,7 @@ const SKIPPED_FRAME: u32 = 0x184d_2a50;
 /// The text of a block of the older form.
 const OLDER_BLOCK: usize = 8 << 20;
 /// The longest such block: of text that cannot be compressed.
-const LONGEST_OLDER_BLOCK: usize = OLDER_BLOCK + OLDER_BLOCK / 255 + 16;
+const MAX_OLDER_BLOCK: usize = OLDER_BLOCK + OLDER_BLOCK / 255 + 16;
 
 pub(super) struct Lz4Frames<R: BufRead> {
     decoder: FrameDecoder<Ahead<R>>,
@@ -83,7 +83,7 @@ impl<R: BufRead> Lz4Frames<R> {
         self.within = Within::None;
         let bytes = &mut self.decoder.get_mut().bytes;
         let Some(length) = number(bytes)? else { return Ok(()) };
-        if length as usize > LONGEST_OLDER_BLOCK {
+        if length as usize > MAX_OLDER_BLOCK {
             return self.begin(length);
         }
         self.within = Within::Older;
