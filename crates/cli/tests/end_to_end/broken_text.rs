@@ -197,10 +197,4 @@ fn table_and_file_of_rejected_rows_are_proved_together_if_a_text_is_not_utf8() {
         "{located}"
     );
     differ.fails(4);
-
-    // The file of a load that has rejected another row.
-    let (whole, other) = (bench.contacts("100"), file(&bench, "other.parquet"));
-    bench.load(&whole, "c", &["--rejects", other.to_str().unwrap()]).ok();
-    let more = ["--rejects", other.to_str().unwrap(), "--columns", "id"];
-    sawmill(bench.args("verify", &path, "t", &more)).fails(1);
 }
