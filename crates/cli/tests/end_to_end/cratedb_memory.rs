@@ -13,7 +13,7 @@ use crate::harness::{peak, sawmill, start, wait};
 /// Writes one column of distinct texts of `width` bytes each, in row groups of 64 MiB, without compression.
 fn write(path: &Path, rows: usize, width: usize) {
     let schema_of = |rows: std::ops::Range<usize>| {
-        let texts = rows.map(|row| format!("{row:<width$}"));
+        let texts = rows.map(|row| format!("{row:010}{}", "x".repeat(width - 10)));
         let array: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
         RecordBatch::try_from_iter([("text", array)]).unwrap()
     };

@@ -101,7 +101,7 @@ fn a_killed_load_of_csv_is_finished_by_the_same_command_with_exactly_its_rows() 
 }
 
 #[test]
-fn a_repeated_load_does_nothing_and_another_dialect_is_another_load() {
+fn a_repeated_load_does_nothing_and_another_dialect_is_refused() {
     let bench = Bench::new();
     let file = bench.file("a.csv", "a,b\n1,NA\n2,x\n");
     bench.load(&file, "c", &[]).ok();
@@ -109,7 +109,9 @@ fn a_repeated_load_does_nothing_and_another_dialect_is_another_load() {
     let append = ["--mode", "append"];
     bench.load(&file, "c", &append).ok();
     assert_eq!(bench.count("select count(*) from c"), 2, "the file is in the table already");
-    bench.load(&file, "c", &["--mode", "append", "--null", "NA"]).ok();
+    let error = bench.load(&file, "c", &["--mode", "append", "--null", "NA"]).fails(1);
+    assert!(error.contains("a.csv is in the table already"), "{error}");
+    bench.load(&file, "c", &["--mode", "append", "--null", "NA", "--again"]).ok();
     assert_eq!(bench.count("select count(*) from c"), 4, "other values were asked for");
     assert_eq!(bench.count("select count(*) from c where b is null"), 1);
     bench.load(&file, "c", &["--mode", "append", "--null", "NA"]).ok();

@@ -14,7 +14,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn six_rows() -> Vec<Value> {
-    (0..6).map(|id| json!({"id": id, "name": format!("n{}", id % 2), "price": "1.50"})).collect()
+    (0..6).map(|id| json!({"id": id, "name": format!("n{}", id % 2), "price": 1.5})).collect()
 }
 
 fn json_lines(text: &str) -> Vec<Value> {
@@ -89,15 +89,14 @@ fn data_in_another_file_is_refused_by_all_commands_in_the_same_words() {
     let path = fixture("another_file.parquet");
     let name = path.to_str().unwrap();
     let words = "expected values in this file, found a column chunk that is in `other.parquet`";
-    let commands: [&[&str]; 4] = [
+    let commands: [&[&str]; 3] = [
         &["footer", "cat", name],
         &["convert", name, "--as", "csv", "--out", "-"],
         &["convert", name, "--as", "csv", "--out", "-", "--columns", "id"],
-        &["footer", name, "--page-headers"],
     ];
     for command in commands {
         let ran = sawmill(command);
-        assert!(ran.out.lines().count() == 0 || command.contains(&"--page-headers"), "{}", ran.out);
+        assert_eq!(ran.out, "");
         let error = ran.fails(1);
         assert!(error.contains(words) && error.contains("column id"), "{command:?}: {error}");
         assert!(error.contains("name the files that hold the values"), "{command:?}: {error}");

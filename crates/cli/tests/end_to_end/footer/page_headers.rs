@@ -175,7 +175,7 @@ fn damaged_pages_are_errors_that_name_their_place() {
     std::fs::write(&path, [&bytes[..100], &bytes[90_040..]].concat()).unwrap();
     let error = view(&path, &["--page-headers"]).fails(1);
     assert!(
-        error.contains("expected a page within the file's") && error.contains("page 1, byte 26"),
+        error.contains("expected a page within its column chunk") && error.contains("page 1, byte 26"),
         "{error}"
     );
 }
