@@ -31,7 +31,7 @@ impl Refusals<'_> {
                WHERE attnotnull AND NOT EXISTS (SELECT FROM changing) \
              UNION ALL SELECT pg_catalog.format('ADD CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid)) \
                FROM pg_catalog.pg_constraint WHERE conrelid = $1 AND contype = 'c' \
-               AND conkey <@ ARRAY(SELECT attnum FROM filled) AND NOT EXISTS (SELECT FROM changing)";
+               AND conkey OPERATOR(pg_catalog.<@) ARRAY(SELECT attnum FROM filled) AND NOT EXISTS (SELECT FROM changing)";
         let rows = connection.query(control, sql, &[&self.table, &names])?;
         let parts = rows.iter().map(|row| connection.get::<String>(row, 0)).collect::<Result<Vec<_>>>()?;
         match parts.is_empty() {
