@@ -495,7 +495,7 @@ mod tests {
             ("a,b\n1,\"x\\\"y\"\n2,z\n3,\"w\"\n", "--escape '\\'"),
             ("a,b\n1\n2,x\n3,y\n4,z\n", "--ragged fill"),
             ("a,b\n1\n2,x,\n3,y\n4,z\n5,w\n", "--ragged fill-and-cut"),
-            // What a few lines at the end have is no reason to skip the others.
+            // A few lines at the end do not justify skipping the others.
             ("a;b;c\n1;2;3\n4;5;6\nfoot,er\n", "--delimiter ';' --ragged fill"),
             ("a b c\n1 2 3\n4 5 6,7\n", "--delimiter ' ' --decimal-comma"),
             ("a;b\n1;x\n2;y\n3;z\nt,u\n4,5\n6,7\n", "--delimiter ';' --ragged fill"),
