@@ -137,7 +137,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `fast` | all `unsafe` code: the AVX2 kernel, prefetches, huge pages, rings, `Footer::open_mapped`; without it the crate forbids `unsafe` |
+//! | `fast` | all `unsafe` code: the AVX2 kernel, prefetches, huge pages, `Footer::open_mapped`; without it the crate forbids `unsafe` |
 //! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
 //! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`, `annotated_59`; that release of `parquet` |
 //! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `PageLimits`: how large they may be; `crc32fast`, and the decoders of all codecs but LZO |

@@ -33,13 +33,6 @@ impl FooterBytes {
         Self { owner: Owner::Any(Arc::new(owner)), range }
     }
 
-    /// Like slicing the whole vector, but without counting owners three times, which takes a hundredth of the
-    /// time of a small file.
-    pub(crate) fn part_of(bytes: &Arc<Vec<u8>>, range: Range<usize>) -> Option<Self> {
-        bytes.get(range.clone())?;
-        Some(Self { owner: Owner::Vec(Arc::clone(bytes)), range })
-    }
-
     /// The part of the bytes at `range`, without a copy; `None` if it extends past the end.
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         if range.start > range.end || range.end > self.range.len() {

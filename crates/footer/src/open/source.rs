@@ -157,7 +157,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), Error> {
 }
 
 /// Opens anything at the path without waiting for a FIFO's writer.
-pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+fn open_to_read(path: &Path) -> io::Result<File> {
     let mut how = File::options();
     how.read(true);
     #[cfg(unix)]

@@ -235,7 +235,7 @@ fn files_of_several_directories_open_however_their_paths_are_written() {
     assert_eq!(together.into_inner().unwrap(), alone);
 }
 
-/// Enough files for their ends to be read by the dozen if the system supports it.
+/// Of each file about as many bytes are read as the footer before it had.
 #[test]
 fn hundreds_of_files_of_any_length_decode_as_if_opened_alone() {
     let directory = tempfile::tempdir().unwrap();
