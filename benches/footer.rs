@@ -110,7 +110,6 @@ fn footers(criterion: &mut Criterion) {
         theirs(&mut group, "parquet60_skip_all", &bytes, &skip_all());
         theirs(&mut group, "parquet60_skip_except_10", &bytes, &skip_except(&wanted));
         ours(&mut group, "fastest", &shared, &Options::new());
-        ours(&mut group, "fastest_2_threads", &shared, &Options::new().threads(2));
         ours(&mut group, "portable", &shared, &Options::new().method(Method::Portable));
         ours(&mut group, "scalar", &shared, &Options::new().method(Method::Scalar));
         let ten = Options::new().columns(wanted.iter().copied());

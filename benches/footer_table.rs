@@ -15,7 +15,6 @@ mod turns;
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
 
 use parquet60::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
 use sawmill_footer::{Footer, FooterBytes, Method, Options};
@@ -107,23 +106,6 @@ fn main() {
         } else {
             7.0
         });
-        turns.way("all chunks, 2 threads", ours(Options::new().threads(2)));
-        if columns >= 10_000 {
-            turns.at_least_of(1.6, "all chunks");
-            // What the machine's second processor is worth at this moment: half the time of two footers at
-            // once.
-            let (first, second) = (shared.clone(), FooterBytes::from(Arc::new(bytes.to_vec())));
-            turns.timed("all chunks, 2 threads with a footer each", move || {
-                let whole =
-                    |bytes: &FooterBytes| drop(black_box(Footer::decode(bytes.clone(), &Options::new())));
-                let started = Instant::now();
-                std::thread::scope(|scope| {
-                    scope.spawn(|| whole(&second));
-                    whole(&first);
-                });
-                started.elapsed() / 2
-            });
-        }
         turns.way("all chunks, portable", ours(Options::new().method(Method::Portable)));
         if mixed || columns >= 10_000 {
             turns.at_least(if mixed { 2.5 } else { 3.0 });

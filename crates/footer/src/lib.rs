@@ -148,7 +148,7 @@
 //! |---|---|
 //! | `open` | opens files and reads their tails, one or many at a time |
 //! | `thrift` | reads, traces and dumps the Thrift compact protocol |
-//! | `decode` | walks `FileMetaData` and its row groups, in parallel if their starts can be guessed |
+//! | `decode` | walks `FileMetaData` and its row groups, several at once if their starts can be guessed |
 //! | `matching` | compares column chunks with their neighbours' shape instead of parsing them |
 //! | `schema` | the schema's elements, their types, and selections of columns |
 //! | `chunk` | row groups and column chunks, statistics and page headers on demand |

@@ -216,10 +216,10 @@ impl Options {
         self
     }
 
-    /// Shares row groups among up to this many threads if there are enough column chunks. The default is one.
+    /// Opens many files on up to this many threads ([`Footer::open_many`](crate::Footer::open_many)). The default is
+    /// one.
     pub fn threads(mut self, threads: usize) -> Self {
-        // Row groups are walked from guessed starts: more threads would only mean more guesses.
-        self.threads = threads.clamp(1, 64);
+        self.threads = threads.max(1);
         self
     }
 

@@ -85,7 +85,6 @@ pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
         ("parquet crate, default", theirs(ParquetMetaDataOptions::new())),
         (PEER, theirs(skip(|| ParquetStatisticsPolicy::SkipAll))),
         ("sawmill, all chunks", ours(Options::new())),
-        ("sawmill, all chunks, 2 threads", ours(Options::new().threads(2))),
         ("sawmill, all chunks, portable", ours(Options::new().method(Method::Portable))),
         ("sawmill, all chunks, a byte at a time", ours(Options::new().method(Method::Scalar))),
         ("sawmill, all chunks and their statistics", all_statistics),

@@ -123,14 +123,6 @@ pub(crate) fn wide(chunk: &Chunk) -> Packed {
     [0, 0, 0, locator(chunk.at as usize, 0, STATISTICS_UNKNOWN) | WIDE]
 }
 
-/// Updates a row's traits index.
-pub(crate) fn relocate(row: &mut Packed, places: &[u16]) {
-    let place = usize::from((row[3] >> 32) as u16);
-    if let Some(&place) = places.get(place) {
-        row[3] = row[3] & !(0xffff << 32) | u64::from(place) << 32;
-    }
-}
-
 /// The distinct traits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TraitTable {
@@ -227,12 +219,6 @@ impl Rows {
             num_values: i64::from(counts as u32),
             statistics: (locator >> 49) as u16,
         }
-    }
-
-    /// Where the chunk in row `row` starts in the footer.
-    #[inline]
-    pub fn place(&self, row: usize) -> usize {
-        self.packed.get(row).map_or(0, |row| row[3] as u32 as usize)
     }
 
     /// Where the chunk in row `row` starts in the footer, and the location of its statistics

@@ -178,7 +178,6 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
             groups: 0..0,
             stop_early: false,
             learning: method.learning(),
-            threads: 1,
             carries: false,
         };
         skip_groups(cursor, &wanted, method)?;
@@ -269,7 +268,6 @@ fn row_groups(
         groups: range.clone().unwrap_or(0..usize::MAX),
         stop_early: may_stop && range.is_some(),
         learning: options.method.learning(),
-        threads: options.threads,
         carries: carried.carries(),
     };
     let engine = carried.engine(wanted.columns);

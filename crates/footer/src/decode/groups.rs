@@ -13,18 +13,8 @@ use crate::memory::pages::{prefetch_range, prefetch_rows};
 use crate::memory::{allocate, spare};
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
-/// The usual number of row groups walked in lockstep. Two hide much of the latency, four a little more.
-pub(crate) const LANES: usize = 4;
-
-/// The most row groups walked in lockstep. Compared with four, five take a tenth less time each if chunks are
-/// alike and a twentieth more if not. So five are used only for counts that would leave half of four lanes
-/// empty.
-pub(crate) const MAX_LANES: usize = 5;
-
-/// How many of the remaining row groups to walk in lockstep next.
-pub(crate) fn lanes_for(left: usize) -> usize {
-    if left == MAX_LANES || left == 2 * MAX_LANES { MAX_LANES } else { left.min(LANES) }
-}
+/// The most row groups walked in lockstep. Two hide much of the latency, four a little more.
+const LANES: usize = 4;
 
 /// The size of the smallest column chunk: an encrypted one without metadata.
 const MIN_CHUNK_SIZE: usize = 5;
@@ -60,8 +50,6 @@ pub(crate) struct Wanted<'a> {
     pub stop_early: bool,
     /// When to learn shapes, to match chunks against them.
     pub learning: Learning,
-    /// The number of threads to share the wanted row groups among.
-    pub threads: usize,
     /// Whether shapes of few chunks are worth learning because similar footers follow.
     pub carries: bool,
 }
@@ -141,7 +129,7 @@ pub(crate) fn decode<K: Kernel>(
     let mut rows = table.ok_or(Fault::new(start, FaultKind::Memory { bytes }))?;
     let mut fields = Vec::new();
     walk.run(cursor, 0..groups.start, 0, &mut [], None)?;
-    walk.shared(cursor, groups.clone(), &mut rows, &mut fields, wanted.threads)?;
+    walk.run(cursor, groups.clone(), 0, &mut rows, Some(&mut fields))?;
     let finished = !wanted.stop_early || groups.end == in_file;
     if finished {
         walk.run(cursor, groups.end..in_file, 0, &mut [], None)?;
@@ -168,27 +156,26 @@ fn neighbours_are_alike(cursor: &Cursor<'_>, columns: usize) -> bool {
 }
 
 /// The walk over the list.
-#[derive(Clone)]
-pub(crate) struct ListWalk<'a, K> {
+struct ListWalk<'a, K> {
     kernel: K,
-    pub bytes: &'a [u8],
-    pub columns: usize,
+    bytes: &'a [u8],
+    columns: usize,
     slots: Option<&'a [u32]>,
     /// Decoded columns per row group.
-    pub width: usize,
+    width: usize,
     /// Row groups in the file.
-    pub in_file: usize,
-    pub engine: Box<Engine>,
+    in_file: usize,
+    engine: Box<Engine>,
     /// How row groups begin, known after the first one.
-    pub opening: Option<Opening>,
+    opening: Option<Opening>,
     /// The size of the previous row group in bytes.
-    pub size: usize,
+    size: usize,
 }
 
 impl<K: Kernel> ListWalk<'_, K> {
     /// Walks the row groups with these indices, all decoded or all skipped. `rows` starts with the rows of
     /// the first decoded one, which is row `first_row` overall.
-    pub fn run(
+    fn run(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
@@ -203,11 +190,10 @@ impl<K: Kernel> ListWalk<'_, K> {
             let left = indices.end - index;
             let before = index;
             if left > 1 {
-                let mut done: [Option<(u32, RowGroupFields)>; MAX_LANES] = Default::default();
+                let mut done: [Option<(u32, RowGroupFields)>; LANES] = Default::default();
                 let place = (cursor.at, self.in_file - index, first_row + row);
-                let count = match lanes_for(left) {
-                    5.. => self.lockstep::<5>(cursor, place, rows, &mut done),
-                    4 => self.lockstep::<4>(cursor, place, rows, &mut done),
+                let count = match left {
+                    LANES.. => self.lockstep::<LANES>(cursor, place, rows, &mut done),
                     3 => self.lockstep::<3>(cursor, place, rows, &mut done),
                     _ => self.lockstep::<2>(cursor, place, rows, &mut done),
                 };
@@ -287,7 +273,7 @@ impl<K: Kernel> ListWalk<'_, K> {
 
     /// Records how the first row group, at `start`, begins and estimates its size as the mean of those left:
     /// in most footers little else follows them.
-    pub fn look(&mut self, start: usize, left: usize) {
+    fn look(&mut self, start: usize, left: usize) {
         let mut cursor = Cursor::new(self.bytes, start);
         if matches!(RowGroupWalk::new(&cursor).until_columns(&mut cursor, self.columns), Ok(true)) {
             self.opening = Opening::new(self.bytes, start, cursor.at, self.columns);
@@ -302,7 +288,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         cursor: &mut Cursor<'_>,
         (start, left, first_row): (usize, usize, usize),
         rows: &mut [Packed],
-        done: &mut [Option<(u32, RowGroupFields)>; MAX_LANES],
+        done: &mut [Option<(u32, RowGroupFields)>; LANES],
     ) -> usize {
         let Some(starts) = self.guess::<N>(start, left) else { return 0 };
         if N > 1 {

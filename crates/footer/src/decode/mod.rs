@@ -4,7 +4,6 @@ pub(crate) mod carried;
 pub(crate) mod decoder;
 pub(crate) mod file_metadata;
 pub(crate) mod groups;
-pub(crate) mod parallel;
 pub(crate) mod scan;
 pub(crate) mod trailing_fields;
 pub(crate) mod usual;

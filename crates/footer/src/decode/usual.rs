@@ -65,31 +65,25 @@ pub(crate) fn column_chunks<const KIND: bool, const N: usize>(
     Some(found)
 }
 
-/// Where the page indexes of a chunk are: offset and length of the offset index, then of the column index.
-pub(crate) struct UsualIndexes {
-    pub values: [i64; 4],
-    /// Which of them the chunk states, as bits.
-    pub stated: u8,
-    /// See [`Usual::kind`].
-    pub kind: u64,
-}
+/// Where the page indexes of a chunk are: offset and length of the offset index, then of the column index; and
+/// which of them the chunk states, as bits.
+pub(crate) type IndexFields = ([i64; 4], u8);
 
 /// Like [`column_chunk`] for the locations of the chunk's page indexes.
 #[inline(always)]
-pub(crate) fn page_indexes(bytes: &[u8], at: usize) -> Option<UsualIndexes> {
-    let mut reader = Reader::<true> { bytes, at, kind: 0 };
+pub(crate) fn page_indexes(bytes: &[u8], at: usize) -> Option<IndexFields> {
+    let mut reader = Reader::<false> { bytes, at, kind: 0 };
     let mut chunk = Chunk::default();
     reader.opening(&mut chunk)?;
     reader.numbers(&mut chunk)?;
     reader.rest_of_meta_data(&mut chunk, 9)?;
-    let (values, stated) = reader.index_fields()?;
-    Some(UsualIndexes { values, stated, kind: reader.kind })
+    reader.index_fields()
 }
 
-/// The values and bits of [`UsualIndexes`] for a decoded chunk at `at` whose statistics start `statistics`
-/// bytes later: what is before them need not be walked again.
+/// Like [`page_indexes`] for a decoded chunk at `at` whose statistics start `statistics` bytes later: what is
+/// before them need not be walked again.
 #[inline(always)]
-pub(crate) fn page_indexes_after(bytes: &[u8], at: usize, statistics: usize) -> Option<([i64; 4], u8)> {
+pub(crate) fn page_indexes_after(bytes: &[u8], at: usize, statistics: usize) -> Option<IndexFields> {
     let mut reader = Reader::<false> { bytes, at, kind: 0 };
     // No field of the chunk but its file offset comes before its metadata.
     reader.expect(0x26)?;
@@ -315,9 +309,9 @@ impl<const KIND: bool> Reader<'_, KIND> {
         }
     }
 
-    /// The fields after the metadata: the values and bits of [`UsualIndexes`].
+    /// The fields after the metadata.
     #[inline(always)]
-    fn index_fields(&mut self) -> Option<([i64; 4], u8)> {
+    fn index_fields(&mut self) -> Option<IndexFields> {
         let (mut values, mut stated, mut id) = ([0; 4], 0, 3);
         loop {
             match (self.field(&mut id)?, id) {
@@ -424,7 +418,7 @@ mod tests {
                 assert_eq!(cursor.at, quick.end, "at {at}");
                 let place = quick.chunk.statistics;
                 if place != STATISTICS_UNKNOWN && place != STATISTICS_NONE {
-                    let whole = usual::page_indexes(bytes, at).map(|found| (found.values, found.stated));
+                    let whole = usual::page_indexes(bytes, at);
                     assert_eq!(usual::page_indexes_after(bytes, at, place.into()), whole, "at {at}");
                 }
                 let other = first.get_or_insert((at, quick.chunk)).to_owned();

@@ -12,7 +12,7 @@ use crate::decode::scan;
 use crate::decode::usual::{self, Usual};
 use crate::matching::kernel::{Kernel, Task, Values};
 use crate::matching::resolve::{Missed, Unseen, resolve, unseen};
-use crate::matching::shape::{Lanes, Shape};
+use crate::matching::shape::Shape;
 use crate::memory::allocate;
 use crate::memory::word_hasher::WordHasher;
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
@@ -59,7 +59,7 @@ pub(crate) enum Learning {
 }
 
 /// What the engine has learned so far.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Engine {
     pub shapes: Vec<Shape>,
     pub seen: Vec<Seen>,
@@ -252,18 +252,6 @@ impl Engine {
         again || self.learning == Learning::Always
     }
 
-    /// Adopts the traits that another engine, started as a copy of this one, has found. Returns this engine's
-    /// index for each of `other`'s, or an empty list if they are the same. `None`: the table is full.
-    pub fn adopt(&mut self, other: &Self) -> Option<Vec<u16>> {
-        let mut places: Vec<u16> =
-            other.traits.list().iter().map(|&traits| self.traits.place(traits)).collect::<Option<_>>()?;
-        // Usually the other engine found nothing new, or the same.
-        if places.iter().enumerate().all(|(place, &here)| place == usize::from(here)) {
-            places.clear();
-        }
-        Some(places)
-    }
-
     /// Packs a walked chunk into its row.
     pub fn pack(&mut self, chunk: &Chunk, row: usize) -> Packed {
         rows::pack(chunk, self.traits.place(chunk.traits)).unwrap_or_else(|| {
@@ -384,7 +372,7 @@ impl Engine {
         }
         self.tally.learned += 1;
         let traits = self.traits.place(chunk.traits)?;
-        let shape = Shape::learn(bytes, chunk, end, traits, Lanes::Row)?;
+        let shape = Shape::learn(bytes, chunk, end, traits)?;
         // A shape that does not reproduce its own chunk is useless or wrong.
         let at = chunk.at as usize;
         let mut values = [Values::default()];

@@ -28,22 +28,8 @@ pub(crate) const DICTIONARY_PAGE_OFFSET: u8 = 1;
 pub(crate) const COMPRESSED: u8 = 2;
 pub(crate) const UNCOMPRESSED: u8 = 3;
 pub(crate) const NUM_VALUES: u8 = 4;
-/// The values that a match decodes for [`Lanes::Locations`], by lane.
-pub(crate) const OFFSET_INDEX_OFFSET: u8 = 0;
-pub(crate) const OFFSET_INDEX_LENGTH: u8 = 1;
-pub(crate) const COLUMN_INDEX_OFFSET: u8 = 2;
-pub(crate) const COLUMN_INDEX_LENGTH: u8 = 3;
 /// A varint that is not decoded.
 pub(crate) const NO_LANE: u8 = u8::MAX;
-
-/// Which values a match decodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lanes {
-    /// The values that a row stores.
-    Row,
-    /// The locations of the page indexes.
-    Locations,
-}
 
 /// One step of a segment for kernels without vectors: an optional varint, then constant bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +107,6 @@ pub(crate) struct Shape {
     /// The index of the chunks' traits.
     pub traits: u16,
     pub has_dictionary: bool,
-    /// The lanes that a match decodes, as bits.
-    pub lanes: u8,
     /// The first masked bytes and their mask, which exclude most chunks of other shapes.
     opening: (u128, u128),
 }
@@ -130,18 +114,17 @@ pub(crate) struct Shape {
 impl Shape {
     /// Learns the shape of the chunk at `chunk.at`, which the scalar walk decoded as `chunk` and which ends
     /// before `end`; `None` if chunks like it cannot be matched.
-    pub fn learn(bytes: &[u8], chunk: &Chunk, end: usize, traits: u16, lanes: Lanes) -> Option<Self> {
-        let mut builder = Builder::new(chunk.traits.physical_type, lanes);
+    pub fn learn(bytes: &[u8], chunk: &Chunk, end: usize, traits: u16) -> Option<Self> {
+        let mut builder = Builder::new(chunk.traits.physical_type);
         let mut cursor = Cursor::new(bytes, chunk.at as usize);
         let walked = builder.fields(&mut cursor, Within::Chunk, 8).ok()?;
         builder.flush(false);
         let fits = walked.is_some() && cursor.at == end && builder.segments.len() <= MAX_SEGMENTS;
         let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0;
         let Builder { segments, ops, constants, decoded, .. } = builder;
-        let lanes = decoded.iter().fold(0, |all, varint| all | 1 << (varint.lane & 7));
         let first = |bytes: &[u8; WINDOW]| bytes.first_chunk().copied().map_or(0, u128::from_le_bytes);
         let opening = segments.first().map_or((0, 0), |start| (first(&start.fixed), first(&start.mask)));
-        fits.then_some(Self { segments, ops, constants, decoded, traits, has_dictionary, lanes, opening })
+        fits.then_some(Self { segments, ops, constants, decoded, traits, has_dictionary, opening })
     }
 
     /// Heap memory in bytes.
@@ -186,7 +169,6 @@ struct Builder {
     /// The most bytes that the open segment's tokens may take, with a margin for longer varints.
     token_bytes: usize,
     physical_type: i32,
-    lanes: Lanes,
     /// Whether the current page encoding statistics are those of a dictionary page.
     dictionary_page: bool,
     /// Where the statistics start: the number of masked bytes and tokens of the open segment before them.
@@ -197,7 +179,7 @@ struct Builder {
 type Learned = Step<Option<()>>;
 
 impl Builder {
-    fn new(physical_type: i32, lanes: Lanes) -> Self {
+    fn new(physical_type: i32) -> Self {
         Self {
             segments: Vec::new(),
             ops: Vec::new(),
@@ -207,7 +189,6 @@ impl Builder {
             tokens: Vec::new(),
             token_bytes: 0,
             physical_type,
-            lanes,
             dictionary_page: false,
             statistics: None,
         }
@@ -433,13 +414,6 @@ impl Builder {
                 self.constants(bytes);
                 return Some(());
             }
-            _ if self.lanes == Lanes::Locations => match (within, id, wire) {
-                (Within::Chunk, 4, I64) => OFFSET_INDEX_OFFSET,
-                (Within::Chunk, 5, I32) => OFFSET_INDEX_LENGTH,
-                (Within::Chunk, 6, I64) => COLUMN_INDEX_OFFSET,
-                (Within::Chunk, 7, I32) => COLUMN_INDEX_LENGTH,
-                _ => NO_LANE,
-            },
             (Within::MetaData, 9, I64) => DATA_PAGE_OFFSET,
             (Within::MetaData, 11, I64) => DICTIONARY_PAGE_OFFSET,
             (Within::MetaData, 7, I64) => COMPRESSED,

@@ -26,7 +26,7 @@ impl Footer {
     ) {
         let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
-            let mut each = options.clone().threads(1);
+            let mut each = options.clone();
             let mut carried = Carried::first_of_many();
             while !ended.load(Relaxed) {
                 let place = next.fetch_add(1, Relaxed);

@@ -314,30 +314,7 @@ proptest! {
 }
 
 #[test]
-fn several_threads_return_the_same_as_one() {
-    for kind in [SyntheticColumns::Text, SyntheticColumns::Mixed] {
-        let bytes = SyntheticFooter { columns: 1500, row_groups: 23, kind, seed: 11 }.bytes();
-        for options in
-            [Options::new(), Options::new().row_groups(2..21), Options::new().row_groups_where(|_| true)]
-        {
-            let one = everything(&Footer::decode(bytes.as_slice(), &options));
-            for threads in [2, 3, 8, 40] {
-                let more = everything(&Footer::decode(bytes.as_slice(), &options.clone().threads(threads)));
-                assert!(one == more, "{threads} threads differ from one");
-            }
-        }
-        // All thread counts report the same fault.
-        for at in (1..20).map(|part| bytes.len() * part / 20) {
-            let mut bytes = bytes.clone();
-            bytes[at..at + 40].fill(0xff);
-            let one = everything(&Footer::decode(bytes.as_slice(), &Options::new()));
-            assert!(one == everything(&Footer::decode(bytes.as_slice(), &Options::new().threads(3))));
-        }
-    }
-}
-
-#[test]
-fn row_groups_of_unequal_sizes_decode_alike_on_any_number_of_threads() {
+fn row_groups_of_unequal_sizes_decode_alike() {
     // Growing and shrinking sizes mislead the guesses.
     let mut count = 0_usize;
     let bytes = many(60, 600, |writer, _| {
@@ -348,15 +325,12 @@ fn row_groups_of_unequal_sizes_decode_alike_on_any_number_of_threads() {
         writer.stop();
     });
     let one = everything(&Footer::decode(bytes.as_slice(), &Options::new().method(Method::Scalar)));
-    for threads in [1, 2, 5] {
-        assert!(one == everything(&Footer::decode(bytes.as_slice(), &Options::new().threads(threads))));
-    }
+    assert!(one == everything(&Footer::decode(bytes.as_slice(), &Options::new())));
 }
 
 #[test]
-fn parts_that_start_at_unexpected_row_groups_are_used_where_they_fit() {
-    // If row groups grow along the file, the middle of the bytes is after the middle of the list; if they
-    // shrink, before it. Occasional chunks beyond 32 bits must keep their places.
+fn row_groups_that_grow_or_shrink_along_the_file_keep_their_wide_chunks() {
+    // Occasional chunks beyond 32 bits must keep their places.
     for grows in [true, false] {
         let mut count = 0_usize;
         let bytes = many(1600, 20, |writer, _| {
@@ -369,14 +343,10 @@ fn parts_that_start_at_unexpected_row_groups_are_used_where_they_fit() {
             writer.binary(5, &vec![9; if (group > 800) == grows { 40 } else { 30 }]);
             writer.stop();
         });
-        let one = everything(&Footer::decode(bytes.as_slice(), &Options::new().method(Method::Scalar)));
-        for threads in [2, 3, 7] {
-            for options in [Options::new().threads(threads), Options::new().threads(threads).columns([3, 7])]
-            {
-                let alone = everything(&Footer::decode(bytes.as_slice(), &options.clone().threads(1)));
-                assert!(alone == everything(&Footer::decode(bytes.as_slice(), &options)));
-            }
-            assert!(one == everything(&Footer::decode(bytes.as_slice(), &Options::new().threads(threads))));
+        for options in [Options::new(), Options::new().columns([3, 7])] {
+            let scalar = options.clone().method(Method::Scalar);
+            let one = everything(&Footer::decode(bytes.as_slice(), &scalar));
+            assert!(one == everything(&Footer::decode(bytes.as_slice(), &options)));
         }
     }
 }
