@@ -7,7 +7,7 @@
 
 #[path = "../crates/footer/tests/footer/synthetic.rs"]
 mod synthetic;
-#[path = "../crates/footer/src/thrift/writer.rs"]
+#[path = "../crates/footer/src/interop/writer.rs"]
 #[allow(dead_code, reason = "the benchmark needs some of its methods")]
 mod thrift_writer;
 

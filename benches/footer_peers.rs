@@ -12,7 +12,7 @@
 
 mod flat_footer;
 mod thread_time;
-#[path = "../crates/footer/src/thrift/writer.rs"]
+#[path = "../crates/footer/src/interop/writer.rs"]
 #[allow(dead_code, reason = "the benchmark needs some of its methods")]
 mod thrift_writer;
 mod turns;

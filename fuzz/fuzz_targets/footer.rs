@@ -10,7 +10,7 @@
 mod everything;
 #[path = "../../crates/footer/tests/footer/synthetic.rs"]
 mod synthetic;
-#[path = "../../crates/footer/src/thrift/writer.rs"]
+#[path = "../../crates/footer/src/interop/writer.rs"]
 #[allow(dead_code, reason = "the target needs some of its methods")]
 mod thrift_writer;
 

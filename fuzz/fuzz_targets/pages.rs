@@ -7,7 +7,7 @@
 
 mod column_chunk;
 mod reading;
-#[path = "../../crates/footer/src/thrift/writer.rs"]
+#[path = "../../crates/footer/src/interop/writer.rs"]
 #[allow(dead_code, reason = "the target needs some of its methods")]
 mod thrift_writer;
 

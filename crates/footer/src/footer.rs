@@ -10,7 +10,7 @@ use crate::chunk::encryption::EncryptionAlgorithm;
 use crate::chunk::row_group::RowGroup;
 use crate::decode::carried::Carried;
 use crate::decode::file_metadata::{self, Decoded};
-use crate::decode::trailing_fields::FoundTail;
+use crate::decode::trailing_fields::Tail;
 use crate::error::{Error, Fault};
 use crate::matching::kernel::Method;
 use crate::open::buffer::FooterBytes;
@@ -164,9 +164,9 @@ impl Footer {
     }
 
     /// The trailing fields, walked first if they have not been.
-    fn tail(&self) -> Option<FoundTail<'_>> {
-        let walk = || file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();
-        self.decoded.tail.get(walk)
+    fn tail(&self) -> Option<&Tail> {
+        let walk = || file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).ok().map(Box::new);
+        self.decoded.tail.get_or_init(walk).as_deref()
     }
 
     /// Walks to the end of the footer if decoding stopped after the last wanted row group (see
@@ -212,8 +212,7 @@ impl Footer {
     /// Costs a check that the bytes are UTF-8; after a selection of row groups the walk of
     /// [`Footer::complete`] the first time.
     pub fn created_by(&self) -> Option<Cow<'_, str>> {
-        let found = self.tail()?;
-        found.tail.created_by.as_ref().map(|range| String::from_utf8_lossy(self.range(found.range(range))))
+        self.tail()?.created_by.as_ref().map(|range| String::from_utf8_lossy(self.range(range)))
     }
 
     /// The file's key-value metadata. Bytes that are not UTF-8 become replacement characters, `�`.
@@ -221,21 +220,19 @@ impl Footer {
     /// Costs a check that the bytes are UTF-8, pair by pair; after a selection of row groups the walk of
     /// [`Footer::complete`] the first time.
     pub fn key_value_metadata(&self) -> impl ExactSizeIterator<Item = (Cow<'_, str>, Option<Cow<'_, str>>)> {
-        let found = self.tail();
-        let pairs = found.and_then(|found| found.tail.key_values.as_deref()).unwrap_or_default();
-        let bytes = move |range| found.map_or(&[][..], |found| self.range(found.range(range)));
-        let text = move |range| String::from_utf8_lossy(bytes(range));
+        let pairs = self.tail().and_then(|tail| tail.key_values.as_deref()).unwrap_or_default();
+        let text = |range| String::from_utf8_lossy(self.range(range));
         pairs.iter().map(move |(key, value)| (text(key), value.as_ref().map(text)))
     }
 
     /// Whether the file has a list of key-value metadata, even an empty one.
     pub fn has_key_value_metadata(&self) -> bool {
-        self.tail().is_some_and(|found| found.tail.key_values.is_some())
+        self.tail().is_some_and(|tail| tail.key_values.is_some())
     }
 
     /// The order of each column's bounds; `None` if the file does not state it.
     pub fn column_orders(&self) -> Option<&[ColumnOrder]> {
-        self.tail()?.tail.column_orders.as_deref()
+        self.tail()?.column_orders.as_deref()
     }
 
     /// How the file's columns are encrypted, if they are and the footer is not.
@@ -246,8 +243,7 @@ impl Footer {
     ///
     /// The struct is malformed.
     pub fn encryption_algorithm(&self) -> Result<Option<EncryptionAlgorithm<'_>>, Error> {
-        let place = |found: FoundTail<'_>| Some(found.place(found.tail.encryption_algorithm? as usize));
-        let Some(at) = self.tail().and_then(place) else { return Ok(None) };
+        let Some(at) = self.tail().and_then(|tail| tail.encryption_algorithm) else { return Ok(None) };
         let mut cursor = crate::thrift::cursor::Cursor::new(self.bytes.as_slice(), at);
         crate::chunk::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
             self.explain(
@@ -259,8 +255,7 @@ impl Footer {
 
     /// What a key management service needs to find the key that signed a plaintext footer.
     pub fn footer_signing_key_metadata(&self) -> Option<&[u8]> {
-        let found = self.tail()?;
-        Some(self.range(found.range(found.tail.footer_signing_key_metadata.as_ref()?)))
+        Some(self.range(self.tail()?.footer_signing_key_metadata.as_ref()?))
     }
 
     /// Where the footer starts in the file.
@@ -295,8 +290,7 @@ impl Footer {
 
     /// The bytes after the metadata: in a signed plaintext footer, the nonce and the signature.
     pub fn trailing_bytes(&self) -> &[u8] {
-        let rest = |found: FoundTail<'_>| self.bytes.as_slice().get(found.place(found.tail.end)..);
-        self.tail().and_then(rest).unwrap_or_default()
+        self.tail().and_then(|tail| self.bytes.as_slice().get(tail.end..)).unwrap_or_default()
     }
 
     /// The file's name, if the footer was read from a file.
@@ -387,8 +381,8 @@ impl Footer {
         }
     }
 
-    fn range(&self, range: Range<usize>) -> &[u8] {
-        self.bytes.as_slice().get(range).unwrap_or_default()
+    fn range(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes.as_slice().get(range.clone()).unwrap_or_default()
     }
 }
 

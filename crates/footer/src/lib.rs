@@ -180,12 +180,13 @@ mod options;
 mod page_index;
 mod schema;
 mod thrift;
+#[cfg(any(test, feature = "parquet-59", feature = "parquet-60"))]
+#[path = "interop/writer.rs"]
+mod thrift_writer;
 
 #[cfg(test)]
 #[path = "../tests/footer/synthetic.rs"]
 mod synthetic;
-#[cfg(test)]
-use thrift::writer as thrift_writer;
 
 pub use chunk::column_chunk::ColumnChunk;
 pub use chunk::details::{ChunkDetails, ColumnCryptoMetaData};

@@ -54,7 +54,7 @@ mod views;
 #[allow(dead_code, reason = "tests here need two of its three kinds of columns")]
 mod synthetic;
 #[cfg(test)]
-#[path = "../../footer/src/thrift/writer.rs"]
+#[path = "../../footer/src/interop/writer.rs"]
 #[allow(dead_code, reason = "tests here need some of its methods")]
 mod thrift_writer;
 

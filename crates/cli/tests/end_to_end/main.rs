@@ -73,7 +73,7 @@ mod sizes;
 mod sources;
 mod stores;
 mod text_formats;
-#[path = "../../../footer/src/thrift/writer.rs"]
+#[path = "../../../footer/src/interop/writer.rs"]
 #[allow(dead_code, reason = "the tests need some of its methods")]
 mod thrift_writer;
 mod tiny_files;

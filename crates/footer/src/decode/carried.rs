@@ -1,5 +1,5 @@
-//! What decoding one footer leaves for the next, as with the files of one table: the schema and the fields
-//! after the row groups, reused if the next footer has the same bytes, and the shapes of column chunks.
+//! What decoding one footer leaves for the next, as with the files of one table: the schema, reused if the next
+//! footer has the same bytes, and the shapes of column chunks.
 //!
 //! None of this changes the result. The same bytes mean the same, and a shape matches only what a walk would
 //! find in any footer.
@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use crate::chunk::rows::TraitTable;
-use crate::decode::trailing_fields::SharedTail;
 use crate::matching::engine::Engine;
 use crate::schema::arena::Schema;
 use crate::thrift::cursor::{Cursor, Step};
@@ -24,7 +23,6 @@ pub(crate) struct Carried {
     /// Whether to carry anything over at all.
     carries: bool,
     schema: Option<(Vec<u8>, Arc<Schema>)>,
-    tail: Option<(Vec<u8>, SharedTail)>,
     engine: Option<Box<Engine>>,
     /// The engine's traits in the form that footers share.
     traits: Arc<TraitTable>,
@@ -56,22 +54,6 @@ impl Carried {
             self.schema = Some((bytes.to_vec(), Arc::clone(&schema)));
         }
         Ok(schema)
-    }
-
-    /// The fields after the row groups, if the cursor is there and the same bytes follow as in the previous
-    /// footer.
-    pub fn tail(&self, cursor: &Cursor<'_>) -> Option<SharedTail> {
-        let (bytes, shared) = self.tail.as_ref()?;
-        let same = cursor.bytes.get(cursor.at..)?.starts_with(bytes);
-        same.then(|| SharedTail { start: cursor.at, tail: Arc::clone(&shared.tail) })
-    }
-
-    /// Keeps what was found after the row groups of a footer with these bytes.
-    pub fn keep_tail(&mut self, bytes: &[u8], found: &SharedTail) {
-        if self.carries && found.tail.end - found.start <= MAX_BYTES {
-            let bytes = bytes.get(found.start..found.tail.end).unwrap_or_default();
-            self.tail = Some((bytes.to_vec(), found.clone()));
-        }
     }
 
     /// The engine of the previous footer, for row groups of `columns` chunks.

@@ -1,13 +1,13 @@
 //! The walk over `FileMetaData`: from the footer's bytes to the parts of a [`Footer`](crate::Footer).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::chunk::details::{self, Want};
 use crate::chunk::rows::{Chunk, HAS_DICTIONARY, Rows};
 use crate::decode::carried::Carried;
 use crate::decode::groups::{self, GroupFields, Groups, Wanted};
 use crate::decode::scan::{self, RowGroupFields};
-use crate::decode::trailing_fields::{LazyTail, SharedTail, Tail};
+use crate::decode::trailing_fields::Tail;
 use crate::error::{Error, Fault, FaultKind};
 use crate::matching::engine::Engine;
 use crate::matching::kernel::{self, Kernel, Method};
@@ -32,8 +32,8 @@ pub(crate) struct Decoded {
     /// The columns whose statistics are wanted, in ascending order; `None` for all.
     pub with_statistics: Option<Vec<u32>>,
     pub row_groups_in_file: usize,
-    /// The fields after the row groups.
-    pub tail: LazyTail,
+    /// The fields after the row groups, once they have been walked; `None` inside if malformed.
+    pub tail: OnceLock<Option<Box<Tail>>>,
     /// Where the list of row groups is.
     groups_at: usize,
 }
@@ -96,14 +96,9 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
     let mut groups_at = None;
     let mut decoded = None;
     let mut tail = Tail::default();
-    // Where the trailing fields start, as long as all of them come after all other fields.
-    let (mut trailing_at, mut in_order) = (None, true);
     let mut last = 0;
     loop {
         let field = cursor.field(&mut last)?;
-        if field.id <= 4 && field.wire != STOP {
-            trailing_at = None;
-        }
         match (field.id, field.wire) {
             (_, STOP) => break,
             (1, I32) => version = Some(cursor.i32()?),
@@ -118,15 +113,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
                         let known = version.zip(num_rows.filter(|rows| *rows >= 0));
                         let found = row_groups(cursor, &known_schema, options, known.is_some(), carried)?;
                         if let (Some((version, num_rows)), false) = (known, found.finished) {
-                            let tail = LazyTail::Later(Box::default());
-                            return Ok(found.decoded(version, num_rows, known_schema, tail));
-                        }
-                        if let (Some((version, num_rows)), true) = (known, in_order) {
-                            if let Some(tail) = carried.tail(cursor) {
-                                let tail = LazyTail::Walked(tail);
-                                return Ok(found.decoded(version, num_rows, known_schema, tail));
-                            }
-                            trailing_at = Some(cursor.at);
+                            return Ok(found.decoded(version, num_rows, known_schema, OnceLock::new()));
                         }
                         decoded = Some(found);
                         schema = Some(known_schema);
@@ -139,14 +126,10 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
             (2, found) => return Err(wire(cursor, found, "a list of schema elements").into()),
             (3, found) => return Err(wire(cursor, found, "an i64").into()),
             (4, found) => return Err(wire(cursor, found, "a list of row groups").into()),
-            (id, wire) => {
-                in_order &= groups_at.is_some();
-                tail.field(cursor, id, wire)?;
-            }
+            (id, wire) => tail.field(cursor, id, wire)?,
         }
     }
     tail.end = cursor.at;
-    tail.start = trailing_at.unwrap_or_default();
     let missing = |field| Fault::new(0, FaultKind::Missing { field });
     let version = version.ok_or(missing("version"))?;
     let schema = schema.ok_or(missing("schema"))?;
@@ -161,11 +144,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         0.. => num_rows,
         _ => rows_of_groups(bytes, groups_at, schema.num_leaves())?,
     };
-    let tail = SharedTail { start: tail.start, tail: Arc::new(tail) };
-    if trailing_at.is_some() {
-        carried.keep_tail(bytes, &tail);
-    }
-    Ok(found.decoded(version, num_rows, schema, LazyTail::Walked(tail)))
+    Ok(found.decoded(version, num_rows, schema, OnceLock::from(Some(Box::new(tail)))))
 }
 
 /// Walks from the list of row groups to the end to read the trailing fields.
@@ -228,7 +207,13 @@ struct FoundGroups {
 }
 
 impl FoundGroups {
-    fn decoded(self, version: i32, num_rows: i64, schema: Arc<Schema>, tail: LazyTail) -> Decoded {
+    fn decoded(
+        self,
+        version: i32,
+        num_rows: i64,
+        schema: Arc<Schema>,
+        tail: OnceLock<Option<Box<Tail>>>,
+    ) -> Decoded {
         let Self { columns, with_statistics, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
         Decoded {
             version,

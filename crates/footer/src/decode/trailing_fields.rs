@@ -1,78 +1,27 @@
 //! The fields after the row groups of a footer: key-value metadata, `created_by`, column orders, encryption.
 //!
-//! The walk passes in one field at a time; text is stored as ranges of the footer. Files of one table mostly
-//! end in the same bytes at different offsets, so the next footer shares what was found in the previous one
-//! ([`crate::decode::carried`]).
+//! The walk passes in one field at a time; text is stored as ranges of the footer.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
 
 use crate::error::{Fault, FaultKind};
 use crate::schema::enums::ColumnOrder;
 use crate::thrift::cursor::{BINARY, Cursor, LIST, STOP, STRUCT, Step};
 
 /// Key-value metadata as ranges of the footer.
-type KeyValueRanges = Vec<(Range<u32>, Option<Range<u32>>)>;
+type KeyValueRanges = Vec<(Range<usize>, Option<Range<usize>>)>;
 
 /// The fields after the row groups. Text, which need not be UTF-8, is stored as ranges of the footer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tail {
     pub key_values: Option<KeyValueRanges>,
-    pub created_by: Option<Range<u32>>,
+    pub created_by: Option<Range<usize>>,
     pub column_orders: Option<Vec<ColumnOrder>>,
     /// Where the `EncryptionAlgorithm` union starts.
-    pub encryption_algorithm: Option<u32>,
-    pub footer_signing_key_metadata: Option<Range<u32>>,
+    pub encryption_algorithm: Option<usize>,
+    pub footer_signing_key_metadata: Option<Range<usize>>,
     /// Where the footer's struct ends.
     pub end: usize,
-    /// Where the fields start in the footer in which they were walked; all offsets are relative to it.
-    pub start: usize,
-}
-
-/// A tail, and where its bytes start in the current footer.
-#[derive(Debug, Clone)]
-pub(crate) struct SharedTail {
-    pub tail: Arc<Tail>,
-    pub start: usize,
-}
-
-/// The fields after the row groups, walked immediately or on demand.
-#[derive(Debug, Clone)]
-pub(crate) enum LazyTail {
-    Walked(SharedTail),
-    /// `None` inside if malformed. Boxed because footers are moved more often than this is created.
-    Later(Box<OnceLock<Option<Tail>>>),
-}
-
-impl LazyTail {
-    /// Returns what the walk found, running it first if necessary.
-    pub fn get(&self, walk: impl FnOnce() -> Option<Tail>) -> Option<FoundTail<'_>> {
-        match self {
-            Self::Walked(SharedTail { tail, start }) => Some(FoundTail { tail, start: *start }),
-            Self::Later(tail) => {
-                tail.get_or_init(walk).as_ref().map(|tail| FoundTail { tail, start: tail.start })
-            }
-        }
-    }
-}
-
-/// A tail and where it starts in the current footer.
-#[derive(Clone, Copy)]
-pub(crate) struct FoundTail<'a> {
-    pub tail: &'a Tail,
-    start: usize,
-}
-
-impl FoundTail<'_> {
-    /// Translates an offset of the tail into the current footer.
-    pub fn place(&self, place: usize) -> usize {
-        place - self.tail.start + self.start
-    }
-
-    /// Like [`Self::place`], for a range.
-    pub fn range(&self, range: &Range<u32>) -> Range<usize> {
-        self.place(range.start as usize)..self.place(range.end as usize)
-    }
 }
 
 impl Tail {
@@ -80,29 +29,23 @@ impl Tail {
     pub fn field(&mut self, cursor: &mut Cursor<'_>, id: i16, wire: u8) -> Step<()> {
         match (id, wire) {
             (5, LIST) => self.key_values = key_values(cursor)?,
-            (6, BINARY) => {
-                self.created_by = Some(range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?)
-            }
+            (6, BINARY) => self.created_by = Some(binary(cursor)?),
             (7, LIST) => self.column_orders = column_orders(cursor)?,
             (8, STRUCT) => {
-                self.encryption_algorithm = Some(cursor.at as u32);
+                self.encryption_algorithm = Some(cursor.at);
                 cursor.skip(STRUCT)?;
             }
-            (9, BINARY) => {
-                let range = range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?;
-                self.footer_signing_key_metadata = Some(range);
-            }
+            (9, BINARY) => self.footer_signing_key_metadata = Some(binary(cursor)?),
             (_, wire) => cursor.skip(wire)?,
         }
         Ok(())
     }
 }
 
-/// The range of the value that `take` reads and whose length it returns.
-fn range_of(cursor: &mut Cursor<'_>, take: impl FnOnce(&mut Cursor<'_>) -> Step<usize>) -> Step<Range<u32>> {
-    let len = take(cursor)?;
-    // A footer's length has 32 bits.
-    Ok((cursor.at - len) as u32..cursor.at as u32)
+/// The range of the bytes or text at the cursor.
+fn binary(cursor: &mut Cursor<'_>) -> Step<Range<usize>> {
+    let len = cursor.binary()?.len();
+    Ok(cursor.at - len..cursor.at)
 }
 
 fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
@@ -122,15 +65,15 @@ fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
 
 /// Keys and values should be UTF-8, but Arrow's libraries write any bytes, and a comment beside the data is
 /// no reason to reject a file.
-fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<u32>, Option<Range<u32>>)> {
+fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<usize>, Option<Range<usize>>)> {
     let start = cursor.at;
     let (mut key, mut value, mut last) = (None, None, 0);
     loop {
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
             (_, STOP) => break,
-            (1, BINARY) => key = Some(range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?),
-            (2, BINARY) => value = Some(range_of(cursor, |cursor| cursor.binary().map(<[u8]>::len))?),
+            (1, BINARY) => key = Some(binary(cursor)?),
+            (2, BINARY) => value = Some(binary(cursor)?),
             (_, wire) => cursor.skip(wire)?,
         }
     }

@@ -24,7 +24,7 @@ use crate::page_index::indexes::{ColumnIndex, OffsetIndex};
 use crate::page_index::runs::total;
 use crate::schema::enums::BoundaryOrder;
 use crate::thrift::cursor::{BINARY, FALSE, I64, STRUCT, TRUE};
-use crate::thrift::writer::ThriftWriter;
+use crate::thrift_writer::ThriftWriter;
 
 /// Bytes after the indexes: the crate expects a file to be longer than they are.
 const PADDING: usize = 16;

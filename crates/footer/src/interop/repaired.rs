@@ -9,7 +9,7 @@ use crate::chunk::statistics::{self, PageEncodingStats, SizeStatistics, Statisti
 use crate::decode::file_metadata::has_dictionary;
 use crate::schema::enums::PhysicalType;
 use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
-use crate::thrift::writer::ThriftWriter;
+use crate::thrift_writer::ThriftWriter;
 
 /// Writes the chunk's struct.
 pub(crate) fn write(chunk: &ColumnChunk<'_>, writer: &mut ThriftWriter) {

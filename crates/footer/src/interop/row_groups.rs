@@ -24,7 +24,7 @@ use crate::decode::file_metadata::has_dictionary;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::thrift::cursor::{BINARY, Cursor, I32, STRUCT};
-use crate::thrift::writer::ThriftWriter;
+use crate::thrift_writer::ThriftWriter;
 
 /// How many column chunks to pass to the crate at once: some megabytes of structs.
 const CHUNKS: usize = 1 << 14;

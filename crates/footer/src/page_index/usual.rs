@@ -7,82 +7,23 @@
 use crate::page_index::entries::{ColumnEntry, OffsetEntry, Span};
 use crate::page_index::indexes::PageLocation;
 use crate::page_index::tables::Tables;
+use crate::thrift::cursor::{BINARY, Cursor, FALSE, I64, STRUCT, TRUE};
 
 /// The header of a field with a delta of one, as a list; the next two are for an i32 and an i64.
 const NEXT_LIST: u8 = 0x19;
 const NEXT_I32: u8 = 0x15;
 const NEXT_I64: u8 = 0x16;
 
-/// Element types in list headers.
-const BINARIES: u8 = 8;
-const I64S: u8 = 6;
-const STRUCTS: u8 = 12;
-
-/// The bytes of an index and an offset in them. Offsets are checked against the end.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+/// Reads a byte, which must be this one.
+#[inline(always)]
+fn expect(cursor: &mut Cursor<'_>, byte: u8) -> Option<()> {
+    (cursor.byte().ok()? == byte).then_some(())
 }
 
-impl Reader<'_> {
-    #[inline(always)]
-    fn byte(&mut self) -> Option<u8> {
-        let byte = *self.bytes.get(self.at)?;
-        self.at += 1;
-        Some(byte)
-    }
-
-    #[inline(always)]
-    fn expect(&mut self, byte: u8) -> Option<()> {
-        (self.byte()? == byte).then_some(())
-    }
-
-    /// Reads a varint of up to eight bytes. Only the general decoder can judge longer ones.
-    #[inline(always)]
-    fn varint(&mut self) -> Option<u64> {
-        let first = self.byte()?;
-        if first < 0x80 {
-            return Some(first.into());
-        }
-        let (mut value, mut shift) = (u64::from(first & 0x7f), 7);
-        while shift < 56 {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-            shift += 7;
-        }
-        None
-    }
-
-    #[inline(always)]
-    fn integer(&mut self) -> Option<i64> {
-        let raw = self.varint()?;
-        Some((raw >> 1) as i64 ^ -((raw & 1) as i64))
-    }
-
-    #[inline(always)]
-    fn size(&mut self) -> Option<i64> {
-        self.integer().filter(|&value| value >= 0)
-    }
-
-    /// A list's element type and length, which is at most the number of bytes left.
-    #[inline(always)]
-    fn list(&mut self) -> Option<(u8, usize)> {
-        let header = self.byte()?;
-        let count = match header >> 4 {
-            15 => usize::try_from(self.varint()?).ok()?,
-            count => usize::from(count),
-        };
-        (count <= self.bytes.len() - self.at).then_some((header & 0x0f, count))
-    }
-
-    #[inline(always)]
-    fn list_of(&mut self, wire: u8) -> Option<usize> {
-        let (found, count) = self.list()?;
-        (found == wire).then_some(count)
-    }
+/// The length of a list with elements of this type.
+#[inline(always)]
+fn list_of(cursor: &mut Cursor<'_>, wire: u8) -> Option<usize> {
+    cursor.list_of(wire, "").ok()
 }
 
 impl Tables {
@@ -90,7 +31,7 @@ impl Tables {
     #[inline]
     pub fn usual_column_index(&mut self, bytes: &[u8], start: usize) -> Option<ColumnEntry> {
         let (bounds, numbers) = (self.bounds.len(), self.numbers.len());
-        let entry = self.column_index_by_order(&mut Reader { bytes, at: start });
+        let entry = self.column_index_by_order(&mut Cursor::new(bytes, start));
         if entry.is_none() {
             self.bounds.truncate(bounds);
             self.numbers.truncate(numbers);
@@ -99,29 +40,29 @@ impl Tables {
     }
 
     #[inline(always)]
-    fn column_index_by_order(&mut self, reader: &mut Reader<'_>) -> Option<ColumnEntry> {
-        reader.expect(NEXT_LIST)?;
-        let (wire, pages) = reader.list()?;
-        if !matches!(wire, 1 | 2) {
+    fn column_index_by_order(&mut self, cursor: &mut Cursor<'_>) -> Option<ColumnEntry> {
+        expect(cursor, NEXT_LIST)?;
+        let (wire, pages) = cursor.list().ok()?;
+        if !matches!(wire, TRUE | FALSE) {
             return None;
         }
         // Bytes decoded at once are less than 4 GiB.
-        let null_pages = Span { start: reader.at as u32, len: pages as u32 };
-        reader.at += pages;
+        let null_pages = Span { start: cursor.at as u32, len: pages as u32 };
+        cursor.at += pages;
         let first_bound = self.bounds.len();
         for _ in 0..2 {
-            reader.expect(NEXT_LIST)?;
-            if reader.list_of(BINARIES)? != pages {
+            expect(cursor, NEXT_LIST)?;
+            if list_of(cursor, BINARY)? != pages {
                 return None;
             }
             for _ in 0..pages {
-                let len = reader.byte().filter(|&len| len < 0x80)?;
-                self.bounds.push(Span { start: reader.at as u32, len: len.into() });
-                reader.at += usize::from(len);
+                let len = cursor.byte().ok().filter(|&len| len < 0x80)?;
+                self.bounds.push(Span { start: cursor.at as u32, len: len.into() });
+                cursor.at += usize::from(len);
             }
         }
-        reader.expect(NEXT_I32)?;
-        let boundary_order = i32::try_from(reader.integer()?).ok()?;
+        expect(cursor, NEXT_I32)?;
+        let boundary_order = i32::try_from(cursor.integer().ok()?).ok()?;
         let first_number = self.numbers.len();
         let mut entry = ColumnEntry {
             bytes: self.next_bytes(),
@@ -136,7 +77,7 @@ impl Tables {
         };
         let mut field = 4;
         loop {
-            let header = reader.byte()?;
+            let header = cursor.byte().ok()?;
             if header == 0 {
                 break;
             }
@@ -145,9 +86,9 @@ impl Tables {
             if header & 0x0f != NEXT_LIST & 0x0f || header < 0x10 {
                 return None;
             }
-            let count = reader.list_of(I64S)?;
+            let count = list_of(cursor, I64)?;
             for _ in 0..count {
-                self.numbers.push(reader.integer()?);
+                self.numbers.push(cursor.integer().ok()?);
             }
             match field {
                 5 if count == pages => entry.null_counts = true,
@@ -165,7 +106,7 @@ impl Tables {
     #[inline]
     pub fn usual_offset_index(&mut self, bytes: &[u8], start: usize) -> Option<OffsetEntry> {
         let (pages, numbers) = (self.pages.len(), self.numbers.len());
-        let entry = self.offset_index_by_order(&mut Reader { bytes, at: start });
+        let entry = self.offset_index_by_order(&mut Cursor::new(bytes, start));
         if entry.is_none() {
             self.pages.truncate(pages);
             self.numbers.truncate(numbers);
@@ -174,33 +115,33 @@ impl Tables {
     }
 
     #[inline(always)]
-    fn offset_index_by_order(&mut self, reader: &mut Reader<'_>) -> Option<OffsetEntry> {
-        reader.expect(NEXT_LIST)?;
-        let count = reader.list_of(STRUCTS)?;
+    fn offset_index_by_order(&mut self, cursor: &mut Cursor<'_>) -> Option<OffsetEntry> {
+        expect(cursor, NEXT_LIST)?;
+        let count = list_of(cursor, STRUCT)?;
         let first = self.pages.len();
         for _ in 0..count {
-            reader.expect(NEXT_I64)?;
-            let offset = reader.size()?;
-            reader.expect(NEXT_I32)?;
-            let compressed_page_size = i32::try_from(reader.size()?).ok()?;
-            reader.expect(NEXT_I64)?;
-            let first_row_index = reader.size()?;
-            reader.expect(0)?;
+            expect(cursor, NEXT_I64)?;
+            let offset = cursor.size().ok()?;
+            expect(cursor, NEXT_I32)?;
+            let compressed_page_size = i32::try_from(cursor.size().ok()?).ok()?;
+            expect(cursor, NEXT_I64)?;
+            let first_row_index = cursor.size().ok()?;
+            expect(cursor, 0)?;
             self.pages.push(PageLocation { offset, compressed_page_size, first_row_index });
         }
         let pages = Span::since(&self.pages, first, 0).ok()?;
-        let sizes = match reader.byte()? {
+        let sizes = match cursor.byte().ok()? {
             0 => return Some(OffsetEntry { pages, sizes: None }),
             NEXT_LIST => {
                 let first = self.numbers.len();
-                for _ in 0..reader.list_of(I64S)? {
-                    self.numbers.push(reader.integer()?);
+                for _ in 0..list_of(cursor, I64)? {
+                    self.numbers.push(cursor.integer().ok()?);
                 }
                 Span::since(&self.numbers, first, 0).ok()?
             }
             _ => return None,
         };
-        reader.expect(0)?;
+        expect(cursor, 0)?;
         Some(OffsetEntry { pages, sizes: Some(sizes) })
     }
 }
@@ -213,7 +154,7 @@ mod tests {
 
     use crate::page_index::indexes::{ColumnIndex, OffsetIndex};
     use crate::page_index::tables::Tables;
-    use crate::thrift::writer::ThriftWriter;
+    use crate::thrift_writer::ThriftWriter;
 
     /// A column index of `pages` pages, with the optional fields whose bits are set.
     fn column_index(pages: u64, fields: u8) -> Vec<u8> {

@@ -157,7 +157,7 @@ mod tests {
     use super::Kinds;
     use crate::schema::arena::Schema;
     use crate::thrift::cursor::Cursor;
-    use crate::thrift::writer::ThriftWriter;
+    use crate::thrift_writer::ThriftWriter;
 
     /// A list of a root and leaves below it, each with its kind.
     fn list(leaves: &[(u8, String)]) -> Vec<u8> {

@@ -80,10 +80,6 @@ const fn field(id: i16, name: &'static str, kind: FieldKind) -> FieldDef {
     FieldDef { id, name, kind }
 }
 
-const fn empty(name: &'static str) -> StructDef {
-    StructDef { name, fields: &[] }
-}
-
 pub(crate) static FILE_META_DATA: StructDef = StructDef {
     name: "FileMetaData",
     fields: &[
@@ -116,33 +112,28 @@ static SCHEMA_ELEMENT: StructDef = StructDef {
 static LOGICAL_TYPE: StructDef = StructDef {
     name: "LogicalType",
     fields: &[
-        field(1, "STRING", Struct(&STRING_TYPE)),
-        field(2, "MAP", Struct(&MAP_TYPE)),
-        field(3, "LIST", Struct(&LIST_TYPE)),
-        field(4, "ENUM", Struct(&ENUM_TYPE)),
+        field(1, "STRING", Struct(&StructDef { name: "StringType", fields: &[] })),
+        field(2, "MAP", Struct(&StructDef { name: "MapType", fields: &[] })),
+        field(3, "LIST", Struct(&StructDef { name: "ListType", fields: &[] })),
+        field(4, "ENUM", Struct(&StructDef { name: "EnumType", fields: &[] })),
         field(5, "DECIMAL", Struct(&DECIMAL_TYPE)),
-        field(6, "DATE", Struct(&DATE_TYPE)),
+        field(6, "DATE", Struct(&StructDef { name: "DateType", fields: &[] })),
         field(7, "TIME", Struct(&TIME_TYPE)),
         field(8, "TIMESTAMP", Struct(&TIMESTAMP_TYPE)),
         field(10, "INTEGER", Struct(&INT_TYPE)),
-        field(11, "UNKNOWN", Struct(&NULL_TYPE)),
-        field(12, "JSON", Struct(&JSON_TYPE)),
-        field(13, "BSON", Struct(&BSON_TYPE)),
-        field(14, "UUID", Struct(&UUID_TYPE)),
-        field(15, "FLOAT16", Struct(&FLOAT16_TYPE)),
+        field(11, "UNKNOWN", Struct(&StructDef { name: "NullType", fields: &[] })),
+        field(12, "JSON", Struct(&StructDef { name: "JsonType", fields: &[] })),
+        field(13, "BSON", Struct(&StructDef { name: "BsonType", fields: &[] })),
+        field(14, "UUID", Struct(&StructDef { name: "UUIDType", fields: &[] })),
+        field(15, "FLOAT16", Struct(&StructDef { name: "Float16Type", fields: &[] })),
         field(16, "VARIANT", Struct(&VARIANT_TYPE)),
         field(17, "GEOMETRY", Struct(&GEOMETRY_TYPE)),
         field(18, "GEOGRAPHY", Struct(&GEOGRAPHY_TYPE)),
-        field(19, "FILE", Struct(&FILE_TYPE)),
+        field(19, "FILE", Struct(&StructDef { name: "FileType", fields: &[] })),
     ],
 };
-static STRING_TYPE: StructDef = empty("StringType");
-static MAP_TYPE: StructDef = empty("MapType");
-static LIST_TYPE: StructDef = empty("ListType");
-static ENUM_TYPE: StructDef = empty("EnumType");
 static DECIMAL_TYPE: StructDef =
     StructDef { name: "DecimalType", fields: &[field(1, "scale", I32), field(2, "precision", I32)] };
-static DATE_TYPE: StructDef = empty("DateType");
 static TIME_TYPE: StructDef = StructDef {
     name: "TimeType",
     fields: &[field(1, "isAdjustedToUTC", Bool), field(2, "unit", Struct(&TIME_UNIT))],
@@ -150,25 +141,17 @@ static TIME_TYPE: StructDef = StructDef {
 static TIME_UNIT: StructDef = StructDef {
     name: "TimeUnit",
     fields: &[
-        field(1, "MILLIS", Struct(&MILLI_SECONDS)),
-        field(2, "MICROS", Struct(&MICRO_SECONDS)),
-        field(3, "NANOS", Struct(&NANO_SECONDS)),
+        field(1, "MILLIS", Struct(&StructDef { name: "MilliSeconds", fields: &[] })),
+        field(2, "MICROS", Struct(&StructDef { name: "MicroSeconds", fields: &[] })),
+        field(3, "NANOS", Struct(&StructDef { name: "NanoSeconds", fields: &[] })),
     ],
 };
-static MILLI_SECONDS: StructDef = empty("MilliSeconds");
-static MICRO_SECONDS: StructDef = empty("MicroSeconds");
-static NANO_SECONDS: StructDef = empty("NanoSeconds");
 static TIMESTAMP_TYPE: StructDef = StructDef {
     name: "TimestampType",
     fields: &[field(1, "isAdjustedToUTC", Bool), field(2, "unit", Struct(&TIME_UNIT))],
 };
 static INT_TYPE: StructDef =
     StructDef { name: "IntType", fields: &[field(1, "bitWidth", I8), field(2, "isSigned", Bool)] };
-static NULL_TYPE: StructDef = empty("NullType");
-static JSON_TYPE: StructDef = empty("JsonType");
-static BSON_TYPE: StructDef = empty("BsonType");
-static UUID_TYPE: StructDef = empty("UUIDType");
-static FLOAT16_TYPE: StructDef = empty("Float16Type");
 static VARIANT_TYPE: StructDef =
     StructDef { name: "VariantType", fields: &[field(1, "specification_version", I8)] };
 static GEOMETRY_TYPE: StructDef = StructDef { name: "GeometryType", fields: &[field(1, "crs", Text)] };
@@ -176,7 +159,6 @@ static GEOGRAPHY_TYPE: StructDef = StructDef {
     name: "GeographyType",
     fields: &[field(1, "crs", Text), field(2, "algorithm", Enum(EdgeInterpolationAlgorithm::name_of))],
 };
-static FILE_TYPE: StructDef = empty("FileType");
 static ROW_GROUP: StructDef = StructDef {
     name: "RowGroup",
     fields: &[
@@ -277,11 +259,10 @@ static BOUNDING_BOX: StructDef = StructDef {
 static COLUMN_CRYPTO_META_DATA: StructDef = StructDef {
     name: "ColumnCryptoMetaData",
     fields: &[
-        field(1, "ENCRYPTION_WITH_FOOTER_KEY", Struct(&ENCRYPTION_WITH_FOOTER_KEY)),
+        field(1, "ENCRYPTION_WITH_FOOTER_KEY", Struct(&StructDef { name: "EncryptionWithFooterKey", fields: &[] })),
         field(2, "ENCRYPTION_WITH_COLUMN_KEY", Struct(&ENCRYPTION_WITH_COLUMN_KEY)),
     ],
 };
-static ENCRYPTION_WITH_FOOTER_KEY: StructDef = empty("EncryptionWithFooterKey");
 static ENCRYPTION_WITH_COLUMN_KEY: StructDef = StructDef {
     name: "EncryptionWithColumnKey",
     fields: &[field(1, "path_in_schema", List(&Text)), field(2, "key_metadata", Binary)],
@@ -293,14 +274,11 @@ static SORTING_COLUMN: StructDef = StructDef {
 static COLUMN_ORDER: StructDef = StructDef {
     name: "ColumnOrder",
     fields: &[
-        field(1, "TYPE_ORDER", Struct(&TYPE_DEFINED_ORDER)),
-        field(2, "IEEE_754_TOTAL_ORDER", Struct(&IEEE754_TOTAL_ORDER)),
-        field(3, "INT96_TIMESTAMP_ORDER", Struct(&INT96_TIMESTAMP_ORDER)),
+        field(1, "TYPE_ORDER", Struct(&StructDef { name: "TypeDefinedOrder", fields: &[] })),
+        field(2, "IEEE_754_TOTAL_ORDER", Struct(&StructDef { name: "IEEE754TotalOrder", fields: &[] })),
+        field(3, "INT96_TIMESTAMP_ORDER", Struct(&StructDef { name: "Int96TimestampOrder", fields: &[] })),
     ],
 };
-static TYPE_DEFINED_ORDER: StructDef = empty("TypeDefinedOrder");
-static IEEE754_TOTAL_ORDER: StructDef = empty("IEEE754TotalOrder");
-static INT96_TIMESTAMP_ORDER: StructDef = empty("Int96TimestampOrder");
 static ENCRYPTION_ALGORITHM: StructDef = StructDef {
     name: "EncryptionAlgorithm",
     fields: &[

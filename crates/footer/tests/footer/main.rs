@@ -28,6 +28,6 @@ mod samples;
 mod selection;
 mod sparse_page_indexes;
 mod synthetic;
-#[path = "../../src/thrift/writer.rs"]
+#[path = "../../src/interop/writer.rs"]
 mod thrift_writer;
 mod without_paths;

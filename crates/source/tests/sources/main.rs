@@ -1,6 +1,6 @@
 //! Sources, in one program: what they read, leave out and refuse.
 
-#[path = "../../../footer/src/thrift/writer.rs"]
+#[path = "../../../footer/src/interop/writer.rs"]
 #[allow(dead_code, reason = "the tests need some of its methods")]
 mod thrift_writer;
 
