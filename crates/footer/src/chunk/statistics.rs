@@ -2,7 +2,7 @@
 //! bounds are slices of the footer.
 
 use crate::error::{Fault, FaultKind};
-use crate::matching::portable::{integer, word};
+use crate::thrift::varint::{integer, word};
 use crate::schema::enums::{Encoding, PageType};
 use crate::thrift::cursor::{BINARY, Cursor, DOUBLE, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
 

@@ -9,8 +9,7 @@ use crate::decode::groups::{self, GroupFields, Groups, Wanted};
 use crate::decode::scan::{self, RowGroupFields};
 use crate::decode::trailing_fields::Tail;
 use crate::error::{Error, Fault, FaultKind};
-use crate::matching::engine::Engine;
-use crate::matching::kernel::{self, Kernel, Method};
+use crate::matching::kernel::Method;
 use crate::memory::allocate;
 use crate::memory::spare::Table;
 use crate::options::{Options, Verify};
@@ -156,10 +155,10 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
             selected: None,
             groups: 0..0,
             stop_early: false,
-            learning: method.learning(),
+            method,
             carries: false,
         };
-        skip_groups(cursor, &wanted, method)?;
+        groups::decode(cursor, &wanted, None)?;
         let mut tail = Tail::default();
         let mut last = 4;
         loop {
@@ -179,17 +178,6 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
         Ok(tail)
     };
     walk().map_err(|fault| explain(bytes, fault))
-}
-
-fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> Step<()> {
-    struct Skip<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>);
-    impl kernel::Choose for Skip<'_, '_> {
-        type Output = Step<()>;
-        fn with<K: Kernel>(self, kernel: K) -> Step<()> {
-            groups::decode(kernel, self.0, self.1, None).map(drop)
-        }
-    }
-    method.choose(Skip(cursor, wanted))
 }
 
 fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
@@ -237,13 +225,6 @@ fn row_groups(
     may_stop: bool,
     carried: &mut Carried,
 ) -> Result<FoundGroups, Stop> {
-    struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>, Option<Box<Engine>>);
-    impl kernel::Choose for Decode<'_, '_> {
-        type Output = Step<Groups>;
-        fn with<K: Kernel>(self, kernel: K) -> Step<Groups> {
-            groups::decode(kernel, self.0, self.1, self.2)
-        }
-    }
     let groups_at = cursor.at;
     let columns = options.wanted_columns(schema)?;
     let range = options.range();
@@ -252,12 +233,12 @@ fn row_groups(
         selected: columns.as_deref(),
         groups: range.clone().unwrap_or(0..usize::MAX),
         stop_early: may_stop && range.is_some(),
-        learning: options.method.learning(),
+        method: options.method,
         carries: carried.carries(),
     };
     let engine = carried.engine(wanted.columns);
-    let groups = options.method.choose(Decode(cursor, &wanted, engine))?;
-    let Groups { fields, rows: packed, engine, wide, in_file, finished } = groups;
+    let Groups { fields, rows: packed, engine, wide, in_file, finished } =
+        groups::decode(cursor, &wanted, engine)?;
     let packed = Table::new(packed, columns.as_ref().map_or(wanted.columns, Vec::len));
     let (mut row_groups, mut rows) = (fields, Rows { packed, traits: carried.keep(engine), wide });
     if options.looks_inside() {

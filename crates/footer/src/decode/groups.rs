@@ -7,8 +7,8 @@ use crate::decode::scan::{RowGroupFields, RowGroupWalk};
 use crate::decode::usual;
 use crate::error::{Fault, FaultKind};
 use crate::matching::boundary::Opening;
-use crate::matching::engine::{Engine, Lane, Learning, SKIPPED};
-use crate::matching::kernel::{Kernel, PREFETCH};
+use crate::matching::engine::{Engine, Lane, SKIPPED};
+use crate::matching::kernel::{Method, PREFETCH};
 use crate::memory::pages::{prefetch_range, prefetch_rows};
 use crate::memory::{allocate, spare};
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
@@ -48,8 +48,7 @@ pub(crate) struct Wanted<'a> {
     pub groups: Range<usize>,
     /// Whether to stop after the last wanted row group.
     pub stop_early: bool,
-    /// When to learn shapes, to match chunks against them.
-    pub learning: Learning,
+    pub method: Method,
     /// Whether shapes of few chunks are worth learning because similar footers follow.
     pub carries: bool,
 }
@@ -79,8 +78,7 @@ pub(crate) struct GroupFields {
 }
 
 /// Decodes the list of row groups at the cursor, reusing the engine of a previous footer if given.
-pub(crate) fn decode<K: Kernel>(
-    kernel: K,
+pub(crate) fn decode(
     cursor: &mut Cursor<'_>,
     wanted: &Wanted<'_>,
     engine: Option<Box<Engine>>,
@@ -110,11 +108,10 @@ pub(crate) fn decode<K: Kernel>(
         || chunks >= WORTH_SHAPES && neighbours_are_alike(cursor, wanted.columns);
     let mut engine = match engine {
         Some(engine) => engine,
-        None => Box::new(Engine::new(start, wanted.columns, wanted.learning, worth)?),
+        None => Box::new(Engine::new(start, wanted.columns, wanted.method, worth)?),
     };
     engine.tally.listed += in_file.saturating_mul(wanted.columns) as u64;
     let mut walk = ListWalk {
-        kernel,
         bytes: cursor.bytes,
         columns: wanted.columns,
         slots: slots.as_deref(),
@@ -156,8 +153,7 @@ fn neighbours_are_alike(cursor: &Cursor<'_>, columns: usize) -> bool {
 }
 
 /// The walk over the list.
-struct ListWalk<'a, K> {
-    kernel: K,
+struct ListWalk<'a> {
     bytes: &'a [u8],
     columns: usize,
     slots: Option<&'a [u32]>,
@@ -172,7 +168,7 @@ struct ListWalk<'a, K> {
     size: usize,
 }
 
-impl<K: Kernel> ListWalk<'_, K> {
+impl ListWalk<'_> {
     /// Walks the row groups with these indices, all decoded or all skipped. `rows` starts with the rows of
     /// the first decoded one, which is row `first_row` overall.
     fn run(
@@ -229,7 +225,7 @@ impl<K: Kernel> ListWalk<'_, K> {
             first_chunk = cursor.at;
             let rows = rows.get_mut(..self.width).unwrap_or_default();
             let mut lanes = [Lane { at: cursor.at, first_row, rows }];
-            self.engine.chunks(self.kernel, self.bytes, self.columns, self.slots, &mut lanes)?;
+            self.engine.chunks(self.bytes, self.columns, self.slots, &mut lanes)?;
             cursor.at = lanes[0].at;
         }
         group.finish(cursor)?;
@@ -317,7 +313,7 @@ impl<K: Kernel> ListWalk<'_, K> {
             first_row: first_row + lane * self.width,
             rows: parts.next().unwrap_or_default(),
         });
-        let walked = self.engine.chunks(self.kernel, self.bytes, self.columns, self.slots, &mut lanes);
+        let walked = self.engine.chunks(self.bytes, self.columns, self.slots, &mut lanes);
         let ends = lanes.map(|lane| lane.at);
         let mut count = 0;
         // A wrong guess may cause the fault: walking the row group alone decides.

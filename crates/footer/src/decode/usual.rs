@@ -7,7 +7,7 @@
 //! that walk decodes to the same.
 
 use crate::chunk::rows::{Chunk, HAS_DICTIONARY, STATISTICS_NONE, statistics_place};
-use crate::matching::portable::{TOP_BITS, integer};
+use crate::thrift::varint::{TOP_BITS, integer};
 use crate::memory::word_hasher::WordHasher;
 use crate::schema::enums::EncodingSet;
 use crate::thrift::cursor::{BINARY, FALSE, I32, I64, LIST, STOP, STRUCT, TRUE};

@@ -11,9 +11,8 @@
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
-use crate::chunk::rows::Packed;
-use crate::matching::kernel::{Kernel, PREFETCH, Task, Values};
-use crate::matching::portable::{self, TOP_BITS, word};
+use crate::matching::kernel::{PREFETCH, Task, Values};
+use crate::thrift::varint::{TOP_BITS, word};
 use crate::matching::shape::{Constants, DecodedVarint, Mark, Segment, Shape, WINDOW};
 use crate::memory::pages::prefetch;
 
@@ -60,6 +59,31 @@ impl Avx2 {
             && is_x86_feature_detected!("popcnt")
             && deposits_bits_quickly();
         found.then_some(Self(()))
+    }
+
+    /// Runs `task` compiled for the kernel's processor.
+    #[inline(always)]
+    pub fn enter<T: Task>(self, task: T) -> T::Output {
+        // SAFETY: an `Avx2` exists only if the features were detected.
+        unsafe { enter(self, task) }
+    }
+
+    /// Where the chunks at `starts` end, for those that match the shape, and their values if `VALUES`. A lane
+    /// is 0, and its values are undefined, if its chunk does not match or the kernel cannot tell (near the
+    /// end of the bytes, for example).
+    #[inline(always)]
+    pub fn step<const VALUES: bool, const LANES: usize>(
+        self,
+        bytes: &[u8],
+        starts: [usize; LANES],
+        shape: &Shape,
+        values: &mut [Values; LANES],
+    ) -> [usize; LANES] {
+        for start in starts {
+            prefetch(bytes, start, PREFETCH);
+        }
+        // SAFETY: an `Avx2` exists only if the features were detected.
+        unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }
     }
 }
 
@@ -181,7 +205,7 @@ unsafe fn matched<const VALUES: bool>(
     }
 }
 
-/// Implements [`Kernel::step`]. All lanes go through a segment before any goes on to the next, so that no
+/// Implements [`Avx2::step`]. All lanes go through a segment before any goes on to the next, so that no
 /// lane waits for another and the constants are loaded once.
 #[inline(always)]
 unsafe fn step<const VALUES: bool, const LANES: usize>(
@@ -400,32 +424,4 @@ fn integer(word: u64) -> i64 {
 #[inline(always)]
 fn window_byte(window: &[u8; REACH], at: usize) -> usize {
     usize::from(window[at % WINDOW])
-}
-
-impl Kernel for Avx2 {
-    #[inline(always)]
-    fn enter<T: Task>(self, task: T) -> T::Output {
-        // SAFETY: an `Avx2` exists only if the features were detected.
-        unsafe { enter(self, task) }
-    }
-
-    #[inline(always)]
-    fn step<const VALUES: bool, const LANES: usize>(
-        self,
-        bytes: &[u8],
-        starts: [usize; LANES],
-        shape: &Shape,
-        values: &mut [Values; LANES],
-    ) -> [usize; LANES] {
-        for start in starts {
-            prefetch(bytes, start, PREFETCH);
-        }
-        // SAFETY: an `Avx2` exists only if the features were detected.
-        unsafe { step::<VALUES, LANES>(bytes, starts, shape, values) }
-    }
-
-    #[inline(always)]
-    fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed> {
-        portable::pack(values, at, shape)
-    }
 }

@@ -10,7 +10,8 @@ use std::hash::BuildHasherDefault;
 use crate::chunk::rows::{self, Chunk, Packed, TraitTable};
 use crate::decode::scan;
 use crate::decode::usual::{self, Usual};
-use crate::matching::kernel::{Kernel, Task, Values};
+use crate::matching::avx2::Avx2;
+use crate::matching::kernel::{Method, Task, Values};
 use crate::matching::resolve::{Missed, Unseen, resolve, unseen};
 use crate::matching::shape::Shape;
 use crate::memory::allocate;
@@ -47,17 +48,6 @@ impl Seen {
     const NOTHING: Self = Self { last: UNKNOWN, other: UNKNOWN, kind: 0 };
 }
 
-/// When to learn shapes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Learning {
-    /// Never, and walk every chunk field by field, as a reference.
-    Never,
-    /// When enough chunks come that the time will be made up for.
-    WhenWorth,
-    /// From the first chunk on: methods chosen by name run on footers of any size.
-    Always,
-}
-
 /// What the engine has learned so far.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -70,9 +60,9 @@ pub(crate) struct Engine {
     pub wide: Vec<(u32, Chunk)>,
     /// Half of the kind of the chunk last walked for want of a shape.
     last_kind: u32,
-    /// Whether to try shapes at all.
-    matching: bool,
-    learning: Learning,
+    /// What matches chunks against shapes, if shapes are tried at all.
+    kernel: Option<Avx2>,
+    method: Method,
     /// The shape of each kind of chunk ([`Usual::kind`]) that has one.
     kinds: HashMap<u64, u16, BuildHasherDefault<WordHasher>>,
     /// The size of all shapes.
@@ -108,13 +98,10 @@ pub(crate) const SKIPPED: u32 = u32::MAX;
 impl Engine {
     /// An engine for row groups of `columns` chunks, whose list is at byte `at`. It walks them all if shapes are not
     /// `worth` it.
-    pub fn new(at: usize, columns: usize, learning: Learning, worth: bool) -> Step<Self> {
-        let matching = match learning {
-            Learning::Never => false,
-            Learning::WhenWorth => worth,
-            Learning::Always => true,
-        };
-        let noted = if matching { columns } else { 0 };
+    pub fn new(at: usize, columns: usize, method: Method, worth: bool) -> Step<Self> {
+        // A method chosen by name runs on footers of any size.
+        let kernel = method.kernel().filter(|_| worth || method == Method::Avx2);
+        let noted = if kernel.is_some() { columns } else { 0 };
         let mut seen = allocate::with_room_at(at, noted)?;
         seen.resize(noted, Seen::NOTHING);
         Ok(Self {
@@ -124,8 +111,8 @@ impl Engine {
             traits: TraitTable::default(),
             wide: Vec::new(),
             last_kind: 0,
-            matching,
-            learning,
+            kernel,
+            method,
             kinds: HashMap::default(),
             shape_bytes: 0,
             tally: Tally::default(),
@@ -146,23 +133,20 @@ impl Engine {
 
     /// Whether its shapes are few and have matched.
     pub fn is_of_use(&self) -> bool {
-        self.matching && self.shape_bytes < MAX_BYTES
+        self.kernel.is_some() && self.shape_bytes < MAX_BYTES
     }
 
     /// Walks the chunks of as many row groups as there are lanes. `slots` maps every column to its position
     /// among the decoded ones; `None` if all are decoded.
-    pub fn chunks<K: Kernel, const LANES: usize>(
+    pub fn chunks<const LANES: usize>(
         &mut self,
-        kernel: K,
         bytes: &[u8],
         columns: usize,
         slots: Option<&[u32]>,
         lanes: &mut [Lane<'_>; LANES],
     ) -> Step<()> {
         self.tally.chunks += (columns * LANES) as u64;
-        if !self.matching {
-            return self.walk(bytes, columns, slots, lanes);
-        }
+        let Some(kernel) = self.kernel else { return self.walk(bytes, columns, slots, lanes) };
         let outcome = if lanes[0].rows.is_empty() {
             kernel.enter(MatchChunks::<'_, '_, LANES, false> { engine: self, bytes, columns, slots, lanes })
         } else {
@@ -170,7 +154,7 @@ impl Engine {
         };
         // If chunks differ so much that most are walked, trying shapes first only costs time.
         if self.tally.walked > ENOUGH && self.tally.walked > self.tally.chunks / 4 * 3 {
-            self.matching = false;
+            self.kernel = None;
         }
         outcome
     }
@@ -187,8 +171,8 @@ impl Engine {
             let slot = slots.map_or(column, |slots| slots[column] as usize);
             let slot = (slot < lanes[0].rows.len()).then_some(slot);
             let at = std::array::from_fn(|lane| lanes[lane].at);
-            let usual = match self.learning {
-                Learning::Never => None,
+            let usual = match self.method {
+                Method::Scalar => None,
                 _ => usual::column_chunks::<false, LANES>(bytes, at),
             };
             match usual {
@@ -221,7 +205,7 @@ impl Engine {
         slot: Option<usize>,
         lane: &mut Lane<'_>,
     ) -> Step<Option<(Chunk, u64)>> {
-        if self.learning != Learning::Never
+        if self.method != Method::Scalar
             && let Some(Usual { chunk, end, kind }) = usual::column_chunk(cursor.bytes, cursor.at)
         {
             cursor.at = end;
@@ -249,7 +233,7 @@ impl Engine {
         let half = (kind >> 32) as u32;
         let again = half == self.last_kind || half == self.seen[column].kind;
         (self.last_kind, self.seen[column].kind) = (half, half);
-        again || self.learning == Learning::Always
+        again || self.method == Method::Avx2
     }
 
     /// Packs a walked chunk into its row.
@@ -275,7 +259,7 @@ impl<const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, LANES, R
     type Output = Step<()>;
 
     #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> Step<()> {
+    fn run(self, kernel: Avx2) -> Step<()> {
         let Self { engine, bytes, columns, slots, lanes } = self;
         let mut at: [usize; LANES] = std::array::from_fn(|lane| lanes[lane].at);
         // Expect of a new column what its neighbour had, as long as that helps.
@@ -309,7 +293,7 @@ impl<const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, LANES, R
                 if wanted {
                     for lane in 0..LANES {
                         if ends[lane] != 0 {
-                            match kernel.pack(&values[lane], at[lane], shape) {
+                            match values[lane].pack(at[lane], shape) {
                                 Some(row) => lanes[lane].rows[slot] = row,
                                 None => ends[lane] = 0,
                             }
@@ -342,9 +326,9 @@ impl Engine {
     /// The shape of a walked chunk that ends before `end`: the known shape of its kind, unless that was
     /// `tried` in vain, otherwise a new one.
     #[inline(always)]
-    pub fn shape_of<K: Kernel>(
+    pub fn shape_of(
         &mut self,
-        kernel: K,
+        kernel: Avx2,
         bytes: &[u8],
         (chunk, end): (&Chunk, usize),
         kind: u64,
@@ -364,10 +348,10 @@ impl Engine {
     /// Learns the shape of a chunk that ends before `end`, if it has one and chunks enough were decoded, and
     /// returns its index.
     #[inline(always)]
-    fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
+    fn learn(&mut self, kernel: Avx2, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
         let allowed = self.tally.chunks / CHUNKS_PER_SHAPE + self.tally.listed / LISTED_PER_SHAPE;
         let enough = self.tally.learned < allowed;
-        if self.shape_bytes >= MAX_BYTES || !(enough || self.learning == Learning::Always) {
+        if self.shape_bytes >= MAX_BYTES || !(enough || self.method == Method::Avx2) {
             return None;
         }
         self.tally.learned += 1;
@@ -377,7 +361,7 @@ impl Engine {
         let at = chunk.at as usize;
         let mut values = [Values::default()];
         let [matched] = kernel.step::<true, 1>(bytes, [at], &shape, &mut values);
-        let same = kernel.pack(&values[0], at, &shape) == rows::pack(chunk, Some(traits));
+        let same = values[0].pack(at, &shape) == rows::pack(chunk, Some(traits));
         (matched == end && same).then(|| {
             self.shape_bytes += shape.heap_bytes() + size_of::<Shape>();
             self.shapes.push(shape);

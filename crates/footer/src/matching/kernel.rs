@@ -1,9 +1,10 @@
-//! Matches a chunk against a shape: one trait, with an implementation for every kind of processor.
+//! What a kernel finds in chunks that it matches against shapes, and the methods to choose from.
 
-use crate::chunk::rows::{Packed, STATISTICS_NONE, statistics_place};
-use crate::matching::engine::Learning;
-use crate::matching::portable::Portable;
-use crate::matching::shape::Shape;
+use crate::chunk::rows::{Packed, STATISTICS_NONE, locator, statistics_place};
+use crate::matching::avx2::Avx2;
+use crate::matching::shape::{
+    COMPRESSED, DATA_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET, NUM_VALUES, Shape, UNCOMPRESSED,
+};
 
 /// The decoded values of a match, by lane (see [`crate::matching::shape`]). Lanes that no segment decodes are
 /// 0.
@@ -18,11 +19,29 @@ pub(crate) struct Values {
 impl Values {
     /// The location of the statistics for a match that starts at `at`.
     #[inline(always)]
-    pub fn statistics_place(&self, at: usize) -> u16 {
+    fn statistics_place(&self, at: usize) -> u16 {
         match self.statistics {
             0 => STATISTICS_NONE,
             statistics => statistics_place(statistics - at),
         }
+    }
+
+    /// The packed row of a match, equal to that of [`rows::pack`](crate::chunk::rows::pack); `None` for chunks that
+    /// are too wide and for values that the scalar walk rejects.
+    #[inline(always)]
+    pub fn pack(&self, at: usize, shape: &Shape) -> Option<Packed> {
+        let value = |lane: u8| self.lanes[usize::from(lane)];
+        let data = value(DATA_PAGE_OFFSET);
+        let distance = if shape.has_dictionary { data.wrapping_sub(value(DICTIONARY_PAGE_OFFSET)) } else { 0 };
+        let (compressed, uncompressed) = (value(COMPRESSED), value(UNCOMPRESSED));
+        let num_values = value(NUM_VALUES);
+        let narrow = (compressed | uncompressed | num_values | distance) as u64 >> 32 == 0;
+        (narrow && data >= 0).then_some([
+            data as u64,
+            compressed as u64 | (uncompressed as u64) << 32,
+            num_values as u64 | (distance as u64) << 32,
+            locator(at, shape.traits, self.statistics_place(at)),
+        ])
     }
 }
 
@@ -30,32 +49,10 @@ impl Values {
 /// single gain; distances from 1 to 3 KiB measured alike.
 pub(crate) const PREFETCH: usize = 1536;
 
-/// Work to run on a kernel: a function generic over kernels, compiled for each kernel's processor.
+/// Work to run with the kernel's instructions: a function compiled for the kernel's processor.
 pub(crate) trait Task {
     type Output;
-    fn run<K: Kernel>(self, kernel: K) -> Self::Output;
-}
-
-/// Matches chunks against shapes. All kernels that return an answer return the same one; otherwise the scalar
-/// walk decides.
-pub(crate) trait Kernel: Copy + Send {
-    /// Runs `task` compiled for the kernel's processor.
-    fn enter<T: Task>(self, task: T) -> T::Output;
-
-    /// Where the chunks at `starts` end, for those that match the shape, and their values if `VALUES`. A lane
-    /// is 0, and its values are undefined, if its chunk does not match or the kernel cannot tell (near the
-    /// end of the bytes, for example).
-    fn step<const VALUES: bool, const LANES: usize>(
-        self,
-        bytes: &[u8],
-        starts: [usize; LANES],
-        shape: &Shape,
-        values: &mut [Values; LANES],
-    ) -> [usize; LANES];
-
-    /// The packed row of a match, equal to that of [`crate::chunk::rows::pack`]; `None` for chunks that are
-    /// too wide and for values that the scalar walk rejects.
-    fn pack(self, values: &Values, at: usize, shape: &Shape) -> Option<Packed>;
+    fn run(self, kernel: Avx2) -> Self::Output;
 }
 
 /// How to decode column chunks. All methods return the same results; they differ only in speed.
@@ -66,47 +63,25 @@ pub enum Method {
     Fastest,
     /// One byte at a time.
     Scalar,
-    /// Against learned shapes, however small the footer, eight bytes at a time. [`Method::Avx2`] also learns
-    /// shapes from the first chunk on.
+    /// Field by field in the order of usual chunks, with varints of up to eight bytes at a time. It needs no
+    /// instructions of certain processors.
     Portable,
-    /// Against learned shapes, with AVX2 and BMI2; falls back to [`Method::Portable`] if the processor lacks
-    /// either, or the crate its feature `fast`.
+    /// Against learned shapes, however small the footer, with AVX2 and BMI2; falls back to [`Method::Portable`] if the
+    /// processor lacks either, or the crate its feature `fast`.
     Avx2,
 }
 
-/// Work to run with the kernel that a method selects.
-pub(crate) trait Choose {
-    type Output;
-    fn with<K: Kernel>(self, kernel: K) -> Self::Output;
-}
-
 impl Method {
-    pub(crate) fn learning(self) -> Learning {
+    /// What matches chunks against shapes, if the method does and the processor can.
+    pub(crate) fn kernel(self) -> Option<Avx2> {
         match self {
-            Self::Scalar => Learning::Never,
-            Self::Fastest => Learning::WhenWorth,
-            Self::Portable | Self::Avx2 => Learning::Always,
+            Self::Fastest | Self::Avx2 => Avx2::detect(),
+            Self::Scalar | Self::Portable => None,
         }
-    }
-
-    pub(crate) fn choose<C: Choose>(self, chosen: C) -> C::Output {
-        #[cfg(all(feature = "fast", target_arch = "x86_64"))]
-        if matches!(self, Self::Fastest | Self::Avx2)
-            && let Some(kernel) = crate::matching::avx2::Avx2::detect()
-        {
-            return chosen.with(kernel);
-        }
-        chosen.with(Portable)
     }
 
     /// Whether the processor supports the method without a fallback.
     pub fn is_available(self) -> bool {
-        match self {
-            #[cfg(all(feature = "fast", target_arch = "x86_64"))]
-            Self::Avx2 => crate::matching::avx2::Avx2::detect().is_some(),
-            #[cfg(not(all(feature = "fast", target_arch = "x86_64")))]
-            Self::Avx2 => false,
-            Self::Fastest | Self::Scalar | Self::Portable => true,
-        }
+        self != Self::Avx2 || self.kernel().is_some()
     }
 }

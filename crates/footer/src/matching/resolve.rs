@@ -4,8 +4,9 @@
 //! Each shape is matched from the chunk's start. To resume where another shape stopped took a tenth longer, because
 //! each new shape had to be compared with all others.
 
+use crate::matching::avx2::Avx2;
 use crate::matching::engine::{Engine, Lane, UNKNOWN};
-use crate::matching::kernel::{Kernel, Task, Values};
+use crate::matching::kernel::{Task, Values};
 use crate::thrift::cursor::{Cursor, Step};
 
 /// Chunks of one column in several row groups, some of which did not match the expected shape.
@@ -25,7 +26,7 @@ pub(crate) struct Missed<'a, 'b, const LANES: usize> {
 /// Resolves the chunks and returns the shape to expect next.
 #[cold]
 #[inline(never)]
-pub(crate) fn resolve<K: Kernel, const LANES: usize>(kernel: K, missed: Missed<'_, '_, LANES>) -> Step<u16> {
+pub(crate) fn resolve<const LANES: usize>(kernel: Avx2, missed: Missed<'_, '_, LANES>) -> Step<u16> {
     kernel.enter(missed)
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct Unseen<'a, 'b, const LANES: usize> {
 
 /// Walks the chunks and returns the shape to expect next.
 #[inline(never)]
-pub(crate) fn unseen<K: Kernel, const LANES: usize>(kernel: K, unseen: Unseen<'_, '_, LANES>) -> Step<u16> {
+pub(crate) fn unseen<const LANES: usize>(kernel: Avx2, unseen: Unseen<'_, '_, LANES>) -> Step<u16> {
     kernel.enter(unseen)
 }
 
@@ -51,7 +52,7 @@ impl<const LANES: usize> Task for Unseen<'_, '_, LANES> {
     type Output = Step<u16>;
 
     #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> Step<u16> {
+    fn run(self, kernel: Avx2) -> Step<u16> {
         let Self { engine, bytes, column, slot, lanes, at } = self;
         let mut found = UNKNOWN;
         engine.tally.walked += LANES as u64;
@@ -73,7 +74,7 @@ impl<const LANES: usize> Task for Missed<'_, '_, LANES> {
     type Output = Step<u16>;
 
     #[inline(always)]
-    fn run<K: Kernel>(mut self, kernel: K) -> Step<u16> {
+    fn run(mut self, kernel: Avx2) -> Step<u16> {
         let missed = self.ends.iter().filter(|&&end| end == 0).count();
         let mut found = UNKNOWN;
         for lane in 0..LANES {
@@ -100,7 +101,7 @@ impl<const LANES: usize> Task for Missed<'_, '_, LANES> {
 impl<const LANES: usize> Missed<'_, '_, LANES> {
     /// Matches all unresolved chunks against one shape.
     #[inline(always)]
-    fn together<K: Kernel>(&mut self, kernel: K, place: u16) {
+    fn together(&mut self, kernel: Avx2, place: u16) {
         let Some(shape) = self.engine.shapes.get(usize::from(place)) else { return };
         let Some(left) = self.ends.iter().position(|&end| end == 0) else { return };
         // Finished lanes follow an unfinished one.
@@ -117,7 +118,7 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
             match self.slot {
                 None => self.ends[lane] = ends[lane],
                 Some(slot) => {
-                    if let Some(row) = kernel.pack(&values[lane], starts[lane], shape) {
+                    if let Some(row) = values[lane].pack(starts[lane], shape) {
                         self.lanes[lane].rows[slot] = row;
                         self.ends[lane] = ends[lane];
                     }
@@ -128,7 +129,7 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
 
     /// Resolves one chunk and returns the index of its shape; tries `likely` first.
     #[inline(always)]
-    fn one<K: Kernel>(&mut self, kernel: K, lane: usize, likely: u16) -> Step<u16> {
+    fn one(&mut self, kernel: Avx2, lane: usize, likely: u16) -> Step<u16> {
         let Self { engine, bytes, expected, .. } = self;
         let (expected, opening) = (*expected, bytes.get(self.at[lane]..).and_then(|rest| rest.first_chunk()));
         let instead = engine.instead.get(usize::from(expected)).copied().unwrap_or(UNKNOWN);
@@ -143,7 +144,7 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
 
     /// Matches one chunk against a shape other than the expected one, and stores its row.
     #[inline(always)]
-    fn matches<K: Kernel>(&mut self, kernel: K, lane: usize, place: u16, opening: Option<&[u8; 16]>) -> bool {
+    fn matches(&mut self, kernel: Avx2, lane: usize, place: u16, opening: Option<&[u8; 16]>) -> bool {
         let Self { engine, bytes, expected, slot, .. } = self;
         let (at, bytes) = (self.at[lane], *bytes);
         let Some(shape) = engine.shapes.get(usize::from(place)).filter(|_| place != *expected) else {
@@ -161,7 +162,7 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
             return false;
         }
         if let Some(slot) = *slot {
-            match kernel.pack(&values[0], at, shape) {
+            match values[0].pack(at, shape) {
                 Some(row) => self.lanes[lane].rows[slot] = row,
                 None => return false,
             }
@@ -175,7 +176,7 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
 
     /// Walks a chunk that matches none of the `probable` shapes and returns the shape of its kind.
     #[inline(always)]
-    fn walked<K: Kernel>(&mut self, kernel: K, lane: usize, probable: [u16; 3]) -> Step<u16> {
+    fn walked(&mut self, kernel: Avx2, lane: usize, probable: [u16; 3]) -> Step<u16> {
         let Self { engine, bytes, slot, expected, .. } = self;
         let mut cursor = Cursor::new(bytes, self.at[lane]);
         engine.tally.walked += 1;

@@ -31,19 +31,7 @@ pub(crate) const NUM_VALUES: u8 = 4;
 /// A varint that is not decoded.
 pub(crate) const NO_LANE: u8 = u8::MAX;
 
-/// One step of a segment for kernels without vectors: an optional varint, then constant bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Op {
-    pub varint: bool,
-    /// Whether the statistics start here.
-    pub statistics: bool,
-    pub lane: u8,
-    pub constant_len: u8,
-    pub constant: u64,
-    pub constant_mask: u64,
-}
-
-/// Constant bytes among the tokens, for kernels that find all tokens at once.
+/// Constant bytes among the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Constants {
     /// The bit of the first one among the segment's tokens.
@@ -76,8 +64,6 @@ pub(crate) struct Segment {
     /// Whether the last varint is the number of bytes to skip. Without tokens, the last masked byte is; its
     /// mask limits it to one byte.
     pub skips: bool,
-    /// Where the segment's operations end in the shape's list.
-    pub ops_end: u32,
     /// How many of the shape's constants and decoded varints belong to the segment.
     pub constants: u32,
     pub decoded: u32,
@@ -100,8 +86,7 @@ pub(crate) enum Mark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub segments: Vec<Segment>,
-    pub ops: Vec<Op>,
-    /// The same as the operations, for kernels that find all tokens at once, segment by segment.
+    /// Constants and decoded varints, segment by segment.
     pub constants: Vec<Constants>,
     pub decoded: Vec<DecodedVarint>,
     /// The index of the chunks' traits.
@@ -121,16 +106,15 @@ impl Shape {
         builder.flush(false);
         let fits = walked.is_some() && cursor.at == end && builder.segments.len() <= MAX_SEGMENTS;
         let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0;
-        let Builder { segments, ops, constants, decoded, .. } = builder;
+        let Builder { segments, constants, decoded, .. } = builder;
         let first = |bytes: &[u8; WINDOW]| bytes.first_chunk().copied().map_or(0, u128::from_le_bytes);
         let opening = segments.first().map_or((0, 0), |start| (first(&start.fixed), first(&start.mask)));
-        fits.then_some(Self { segments, ops, constants, decoded, traits, has_dictionary, opening })
+        fits.then_some(Self { segments, constants, decoded, traits, has_dictionary, opening })
     }
 
     /// Heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.segments.capacity() * size_of::<Segment>()
-            + self.ops.capacity() * size_of::<Op>()
             + self.constants.capacity() * size_of::<Constants>()
             + self.decoded.capacity() * size_of::<DecodedVarint>()
     }
@@ -160,7 +144,6 @@ enum Within {
 
 struct Builder {
     segments: Vec<Segment>,
-    ops: Vec<Op>,
     constants: Vec<Constants>,
     decoded: Vec<DecodedVarint>,
     /// The masked bytes of the open segment.
@@ -182,7 +165,6 @@ impl Builder {
     fn new(physical_type: i32) -> Self {
         Self {
             segments: Vec::new(),
-            ops: Vec::new(),
             constants: Vec::new(),
             decoded: Vec::new(),
             fixed: Vec::new(),
@@ -210,13 +192,11 @@ impl Builder {
             fixed_len: fixed.len() as u32,
             tokens: tokens.len() as u32,
             skips,
-            ops_end: 0,
             constants: 0,
             decoded: 0,
             statistics: Mark::Absent,
         };
-        let marked = self.statistics.take();
-        match marked {
+        match self.statistics.take() {
             // The end of this segment is the start of the next.
             Some(mark) if mark == (fixed.len(), tokens.len()) => self.statistics = Some((0, 0)),
             Some((_, token)) if token > 0 => {
@@ -225,7 +205,6 @@ impl Builder {
             Some((at, _)) => segment.statistics = Mark::Fixed(at as u32),
             None => {}
         }
-        let marked = marked.map(|(_, token)| token).filter(|&token| token > 0);
         for (at, (byte, mask)) in fixed.into_iter().enumerate() {
             (segment.fixed[at], segment.mask[at]) = (byte & mask, mask);
         }
@@ -238,30 +217,10 @@ impl Builder {
                 Token::Varint(lane) => self.decoded.push(DecodedVarint { token: 1 << index, lane }),
             }
             constant_before = matches!(token, Token::Constant(_));
-            self.op(token, index == 0, marked == Some(index));
         }
         segment.constants = (self.constants.len() - constants) as u32;
         segment.decoded = (self.decoded.len() - decoded) as u32;
-        segment.ops_end = self.ops.len() as u32;
         self.segments.push(segment);
-    }
-
-    fn op(&mut self, token: Token, first: bool, statistics: bool) {
-        let empty =
-            Op { varint: false, statistics, lane: NO_LANE, constant_len: 0, constant: 0, constant_mask: 0 };
-        match token {
-            Token::Varint(lane) => self.ops.push(Op { varint: true, lane, ..empty }),
-            Token::Constant(byte) => {
-                if first || statistics || self.ops.last().is_none_or(|op| op.constant_len == 8) {
-                    self.ops.push(empty);
-                }
-                if let Some(op) = self.ops.last_mut() {
-                    op.constant |= u64::from(byte) << (8 * op.constant_len);
-                    op.constant_mask |= 0xff << (8 * op.constant_len);
-                    op.constant_len += 1;
-                }
-            }
-        }
     }
 
     /// Adds a constant byte, which may follow another one.
