@@ -92,19 +92,6 @@ impl Footer {
         Self::decode_in_file(bytes, options, None, Some(file.len() as u64))
     }
 
-    /// Decodes the footer of a whole file in memory and shares its bytes.
-    ///
-    /// Costs what [`Footer::decode`] does; nothing is copied.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Footer::from_file_bytes`].
-    pub fn from_shared_file(file: &FooterBytes, options: &Options) -> Result<Self, Error> {
-        let range = metadata_range(file.as_slice())?;
-        let bytes = file.slice(range).ok_or_else(|| Error::new("expected bytes that do not change"))?;
-        Self::decode_in_file(bytes, options, None, Some(file.len() as u64))
-    }
-
     pub(crate) fn decode_in_file(
         bytes: FooterBytes,
         options: &Options,
@@ -165,7 +152,8 @@ impl Footer {
 
     /// The trailing fields, walked first if they have not been.
     fn tail(&self) -> Option<&Tail> {
-        let walk = || file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).ok().map(Box::new);
+        let walk =
+            || file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).ok().map(Box::new);
         self.decoded.tail.get_or_init(walk).as_deref()
     }
 

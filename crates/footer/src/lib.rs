@@ -153,7 +153,7 @@
 //! | `schema` | the schema's elements, their types, and selections of columns |
 //! | `chunk` | row groups and column chunks, statistics and page headers on demand |
 //! | `page_index` | finds and decodes column and offset indexes |
-//! | `memory` | fallible allocation, huge pages, reusable tables |
+//! | `memory` | fallible allocation, huge pages, prefetches |
 //! | `interop` | conversion to the `parquet` crate's metadata (features `parquet-59`, `parquet-60`) |
 //!
 //! No input makes this crate panic, read out of bounds, recurse without bound or allocate more than a small

@@ -135,14 +135,16 @@ impl<'a> ColumnChunk<'a> {
     /// [`ColumnChunk::compressed_size`] in files of `parquet-mr` before 1.2.9, which forgot the dictionary's header.
     /// If that size cannot be true, the range ends where the next chunk, an index or the footer starts.
     pub fn byte_range(&self) -> Range<u64> {
-        self.stated_range().start..self.end()
+        let stated = self.stated_range();
+        stated.start..self.end(&stated)
     }
 
     /// The range that the footer states.
     pub(crate) fn stated_range(&self) -> Range<u64> {
-        let start = file_metadata::first_byte_of(&self.chunk());
+        let chunk = self.chunk();
+        let start = file_metadata::first_byte_of(&chunk);
         // The scan rejects negative sizes.
-        start..start.saturating_add(self.chunk().compressed as u64)
+        start..start.saturating_add(chunk.compressed as u64)
     }
 
     /// Checks whether a reader of this format version can read the column.

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
 use crate::decode::file_metadata::has_dictionary;
-use crate::memory::spare::Table;
 use crate::memory::word_hasher::WordHasher;
 use crate::schema::enums::EncodingSet;
 #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
@@ -182,7 +181,7 @@ impl TraitTable {
 /// The rows of all decoded column chunks, row group by row group.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
-    pub packed: Table,
+    pub packed: Vec<Packed>,
     /// Shared with other footers that have the same traits.
     pub traits: Arc<TraitTable>,
     /// Chunks that do not fit into a packed row, with their rows, in ascending order.

@@ -49,11 +49,10 @@ impl Footer {
 }
 
 impl ColumnChunk<'_> {
-    /// Where the chunk ends in the file, which is elsewhere than stated if the size cannot be true.
-    pub(crate) fn end(&self) -> u64 {
+    /// Where the chunk ends in the file, which is elsewhere than `stated` if the size cannot be true.
+    pub(crate) fn end(&self, stated: &Range<u64>) -> u64 {
         let footer = self.row_group().footer;
-        let stated = self.stated_range();
-        if !self.has_possible_size(&stated) {
+        if !self.has_possible_size(stated) {
             return self.start_of_next(stated.start).unwrap_or(stated.end);
         }
         let missing = match footer.is_short() {
@@ -66,8 +65,8 @@ impl ColumnChunk<'_> {
     /// Whether the chunk ends where the footer states, and has as many values.
     #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
     pub(crate) fn has_true_size(&self) -> bool {
-        let values = self.num_values();
-        self.end() == self.stated_range().end && (values > 0 || self.known_values() == values)
+        let (values, stated) = (self.num_values(), self.stated_range());
+        self.end(&stated) == stated.end && (values > 0 || self.known_values() == values)
     }
 
     /// The number of values, as far as it is known. A column outside of lists has one for each row, if the footer states none.

@@ -2,9 +2,9 @@
 //! bounds are slices of the footer.
 
 use crate::error::{Fault, FaultKind};
-use crate::thrift::varint::{integer, word};
 use crate::schema::enums::{Encoding, PageType};
 use crate::thrift::cursor::{BINARY, Cursor, DOUBLE, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
+use crate::thrift::varint::{integer, word};
 
 /// Bounds and counts of a column chunk (`Statistics`), under the format's own names.
 ///

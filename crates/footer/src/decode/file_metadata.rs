@@ -11,7 +11,6 @@ use crate::decode::trailing_fields::Tail;
 use crate::error::{Error, Fault, FaultKind};
 use crate::matching::kernel::Method;
 use crate::memory::allocate;
-use crate::memory::spare::Table;
 use crate::options::{Options, Verify};
 use crate::schema::arena::Schema;
 use crate::thrift::cursor::{Cursor, I32, I64, LIST, STOP, STRUCT, Step};
@@ -106,16 +105,16 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
             (3, I64) => num_rows = Some(cursor.integer()?),
             (4, LIST) => {
                 groups_at = Some(cursor.at);
-                match schema.take() {
-                    Some(known_schema) => {
+                match &schema {
+                    Some(schema) => {
                         // Once everything else is known, the rest may not be needed.
                         let known = version.zip(num_rows.filter(|rows| *rows >= 0));
-                        let found = row_groups(cursor, &known_schema, options, known.is_some(), carried)?;
-                        if let (Some((version, num_rows)), false) = (known, found.finished) {
-                            return Ok(found.decoded(version, num_rows, known_schema, OnceLock::new()));
+                        let (found, finished) =
+                            row_groups(cursor, schema, options, known.is_some(), carried)?;
+                        if let (Some((version, num_rows)), false) = (known, finished) {
+                            return Ok(Decoded { version, num_rows, ..found });
                         }
                         decoded = Some(found);
-                        schema = Some(known_schema);
                     }
                     // The schema follows later: come back for the row groups.
                     None => cursor.skip(LIST)?,
@@ -136,14 +135,15 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
     let groups_at = groups_at.ok_or(missing("row_groups"))?;
     let found = match decoded {
         Some(decoded) => decoded,
-        None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?,
+        None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?.0,
     };
     // A negative number hides no other fact of the file.
     let num_rows = match num_rows {
         0.. => num_rows,
         _ => rows_of_groups(bytes, groups_at, schema.num_leaves())?,
     };
-    Ok(found.decoded(version, num_rows, schema, OnceLock::from(Some(Box::new(tail)))))
+    let tail = OnceLock::from(Some(Box::new(tail)));
+    Ok(Decoded { version, num_rows, schema, tail, ..found })
 }
 
 /// Walks from the list of row groups to the end to read the trailing fields.
@@ -184,47 +184,15 @@ fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
     Fault::new(cursor.at, FaultKind::Wire { found, expected })
 }
 
-struct FoundGroups {
-    columns: Option<Vec<u32>>,
-    with_statistics: Option<Vec<u32>>,
-    row_groups: Vec<GroupFields>,
-    rows: Rows,
-    row_groups_in_file: usize,
-    groups_at: usize,
-    finished: bool,
-}
-
-impl FoundGroups {
-    fn decoded(
-        self,
-        version: i32,
-        num_rows: i64,
-        schema: Arc<Schema>,
-        tail: OnceLock<Option<Box<Tail>>>,
-    ) -> Decoded {
-        let Self { columns, with_statistics, row_groups, rows, row_groups_in_file, groups_at, .. } = self;
-        Decoded {
-            version,
-            num_rows,
-            schema,
-            columns,
-            with_statistics,
-            row_groups,
-            rows,
-            row_groups_in_file,
-            tail,
-            groups_at,
-        }
-    }
-}
-
+/// Decodes the list of row groups at the cursor. Returns it with whether the walk reached the list's end; the caller
+/// adds the version, the number of rows and the trailing fields.
 fn row_groups(
     cursor: &mut Cursor<'_>,
-    schema: &Schema,
+    schema: &Arc<Schema>,
     options: &Options,
     may_stop: bool,
     carried: &mut Carried,
-) -> Result<FoundGroups, Stop> {
+) -> Result<(Decoded, bool), Stop> {
     let groups_at = cursor.at;
     let columns = options.wanted_columns(schema)?;
     let range = options.range();
@@ -239,7 +207,6 @@ fn row_groups(
     let engine = carried.engine(wanted.columns);
     let Groups { fields, rows: packed, engine, wide, in_file, finished } =
         groups::decode(cursor, &wanted, engine)?;
-    let packed = Table::new(packed, columns.as_ref().map_or(wanted.columns, Vec::len));
     let (mut row_groups, mut rows) = (fields, Rows { packed, traits: carried.keep(engine), wide });
     if options.looks_inside() {
         keep_wanted(cursor.bytes, &mut row_groups, &mut rows, &wanted, options)?;
@@ -251,15 +218,19 @@ fn row_groups(
         }
     }
     let with_statistics = options.columns_with_statistics(schema)?;
-    Ok(FoundGroups {
+    let decoded = Decoded {
+        version: 0,
+        num_rows: 0,
+        schema: Arc::clone(schema),
         columns,
-        with_statistics,
         row_groups,
         rows,
+        with_statistics,
         row_groups_in_file: in_file,
+        tail: OnceLock::new(),
         groups_at,
-        finished,
-    })
+    };
+    Ok((decoded, finished))
 }
 
 /// Drops the row groups that the options exclude, now that they are known.

@@ -7,10 +7,10 @@
 //! that walk decodes to the same.
 
 use crate::chunk::rows::{Chunk, HAS_DICTIONARY, STATISTICS_NONE, statistics_place};
-use crate::thrift::varint::{TOP_BITS, integer};
 use crate::memory::word_hasher::WordHasher;
 use crate::schema::enums::EncodingSet;
 use crate::thrift::cursor::{BINARY, FALSE, I32, I64, LIST, STOP, STRUCT, TRUE};
+use crate::thrift::varint::{TOP_BITS, integer};
 
 /// A chunk that the quick walk decoded.
 #[derive(Clone, Copy, Default)]

@@ -12,9 +12,9 @@ use std::arch::x86_64::*;
 use std::sync::OnceLock;
 
 use crate::matching::kernel::{PREFETCH, Task, Values};
-use crate::thrift::varint::{TOP_BITS, word};
 use crate::matching::shape::{Constants, DecodedVarint, Mark, Segment, Shape, WINDOW};
 use crate::memory::pages::prefetch;
+use crate::thrift::varint::{TOP_BITS, word};
 
 /// The bytes that must exist from a segment's start: its window and one word after it.
 const REACH: usize = WINDOW + 16;
@@ -88,7 +88,7 @@ impl Avx2 {
 }
 
 /// Whether depositing and extracting bits takes only a few cycles. AMD processors before Zen 3 (family 19h)
-/// take up to some hundred (Agner Fog, Instruction tables): the portable kernel is faster there.
+/// take up to some hundred (Agner Fog, Instruction tables): the walk is faster there.
 fn deposits_bits_quickly() -> bool {
     static QUICKLY: OnceLock<bool> = OnceLock::new();
     // Cached: on a virtual machine every CPUID instruction exits to the host.
@@ -393,7 +393,7 @@ unsafe fn together<const VALUES: bool, const LANES: usize>(
     }
 }
 
-/// Nonzero if any lane has a run of eight set bits.
+/// Nonzero if any of at most four lanes has a run of eight set bits.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn runs_of_eight<const LANES: usize>(bits: [u64; LANES]) -> __m256i {

@@ -32,7 +32,8 @@ impl Values {
     pub fn pack(&self, at: usize, shape: &Shape) -> Option<Packed> {
         let value = |lane: u8| self.lanes[usize::from(lane)];
         let data = value(DATA_PAGE_OFFSET);
-        let distance = if shape.has_dictionary { data.wrapping_sub(value(DICTIONARY_PAGE_OFFSET)) } else { 0 };
+        let distance =
+            if shape.has_dictionary { data.wrapping_sub(value(DICTIONARY_PAGE_OFFSET)) } else { 0 };
         let (compressed, uncompressed) = (value(COMPRESSED), value(UNCOMPRESSED));
         let num_values = value(NUM_VALUES);
         let narrow = (compressed | uncompressed | num_values | distance) as u64 >> 32 == 0;

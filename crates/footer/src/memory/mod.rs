@@ -3,5 +3,4 @@
 pub(crate) mod allocate;
 #[cfg_attr(not(feature = "fast"), path = "without_pages.rs")]
 pub(crate) mod pages;
-pub(crate) mod spare;
 pub(crate) mod word_hasher;

@@ -21,7 +21,6 @@ mod advice {
         pub fn madvise(start: *mut u8, len: usize, advice: i32) -> i32;
     }
     pub const PAGE: usize = 4096;
-    pub const FREE: i32 = 8;
     pub const HUGE_PAGE: i32 = 14;
     pub const POPULATE_WRITE: i32 = 23;
 }
@@ -69,23 +68,6 @@ pub(crate) fn advise<T>(table: &mut [T]) {
         // page of the range, whoever owns the rest of the first and last page. A kernel that does not know
         // the advice or is out of memory returns an error, which changes nothing.
         unsafe { advice::madvise(start.wrapping_sub(before), len, advice) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = table;
-}
-
-/// Allows the system to reclaim the pages under `table` when memory is short, until they are written again. Its
-/// elements keep their values or become zeros.
-pub(crate) fn give_back(table: &mut [[u64; 4]]) {
-    #[cfg(target_os = "linux")]
-    {
-        let start = table.as_mut_ptr().cast::<u8>();
-        // Only the table's whole pages: the others also hold memory of other owners.
-        let before = start.addr().next_multiple_of(advice::PAGE) - start.addr();
-        let len = size_of_val(table).saturating_sub(before) / advice::PAGE * advice::PAGE;
-        // SAFETY: the pages lie within the table, which is exclusively borrowed. Pages that the system reclaims
-        // read as zeros, which is a value of an integer. An error changes nothing.
-        unsafe { advice::madvise(start.wrapping_add(before), len, advice::FREE) };
     }
     #[cfg(not(target_os = "linux"))]
     let _ = table;

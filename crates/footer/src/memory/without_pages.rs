@@ -18,8 +18,6 @@ impl<T: Clone + Default> Number for T {}
 
 pub(crate) fn advise<T>(_: &mut [T]) {}
 
-pub(crate) fn give_back(_: &mut [[u64; 4]]) {}
-
 #[inline(always)]
 pub(crate) fn prefetch(_: &[u8], _: usize, _: usize) {}
 

@@ -1,7 +1,6 @@
 //! The bytes of a footer: shared, immutable, and owned by any kind of buffer.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes that a [`Footer`](crate::Footer) stores and lends slices of.
@@ -14,7 +13,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct FooterBytes {
     owner: Owner,
-    range: Range<usize>,
+    len: usize,
 }
 
 /// The owner of the bytes. The usual owner is a variant of its own: any other needs a virtual call, a
@@ -29,17 +28,8 @@ impl FooterBytes {
     /// Shares the bytes of `owner`, which must return the same slice every time. If it does not, the result
     /// is an error or an empty slice, never a panic.
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
-        let range = 0..owner.as_ref().len();
-        Self { owner: Owner::Any(Arc::new(owner)), range }
-    }
-
-    /// The part of the bytes at `range`, without a copy; `None` if it extends past the end.
-    pub fn slice(&self, range: Range<usize>) -> Option<Self> {
-        if range.start > range.end || range.end > self.range.len() {
-            return None;
-        }
-        let start = self.range.start;
-        Some(Self { owner: self.owner.clone(), range: start + range.start..start + range.end })
+        let len = owner.as_ref().len();
+        Self { owner: Owner::Any(Arc::new(owner)), len }
     }
 
     /// The bytes.
@@ -49,17 +39,17 @@ impl FooterBytes {
             Owner::Vec(bytes) => bytes.as_slice(),
             Owner::Any(owner) => (**owner).as_ref(),
         };
-        all.get(self.range.clone()).unwrap_or_default()
+        all.get(..self.len).unwrap_or_default()
     }
 
     /// The number of bytes.
     pub fn len(&self) -> usize {
-        self.range.len()
+        self.len
     }
 
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
-        self.range.is_empty()
+        self.len == 0
     }
 }
 
@@ -83,7 +73,7 @@ impl From<Arc<[u8]>> for FooterBytes {
 
 impl From<Arc<Vec<u8>>> for FooterBytes {
     fn from(bytes: Arc<Vec<u8>>) -> Self {
-        Self { range: 0..bytes.len(), owner: Owner::Vec(bytes) }
+        Self { len: bytes.len(), owner: Owner::Vec(bytes) }
     }
 }
 

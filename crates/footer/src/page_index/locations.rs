@@ -74,7 +74,8 @@ fn location([offset, length, column_offset, column_length]: [i64; 4], stated: u8
 
 fn walked(chunk: &ColumnChunk<'_>) -> Result<Location, Error> {
     let found = chunk.locations()?;
-    let place = |range: Option<Range<u64>>| range.map(|range| (range.start, (range.end - range.start) as u32));
+    let place =
+        |range: Option<Range<u64>>| range.map(|range| (range.start, (range.end - range.start) as u32));
     let offset_index =
         chunk.index_range("offset_index", found.offset_index_offset, found.offset_index_length)?;
     let column_index =

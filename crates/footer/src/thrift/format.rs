@@ -259,7 +259,11 @@ static BOUNDING_BOX: StructDef = StructDef {
 static COLUMN_CRYPTO_META_DATA: StructDef = StructDef {
     name: "ColumnCryptoMetaData",
     fields: &[
-        field(1, "ENCRYPTION_WITH_FOOTER_KEY", Struct(&StructDef { name: "EncryptionWithFooterKey", fields: &[] })),
+        field(
+            1,
+            "ENCRYPTION_WITH_FOOTER_KEY",
+            Struct(&StructDef { name: "EncryptionWithFooterKey", fields: &[] }),
+        ),
         field(2, "ENCRYPTION_WITH_COLUMN_KEY", Struct(&ENCRYPTION_WITH_COLUMN_KEY)),
     ],
 };
