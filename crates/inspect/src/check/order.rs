@@ -3,7 +3,9 @@
 
 use std::cmp::Ordering;
 
-use sawmill_footer::{ColumnOrder, ConvertedType, Element, LogicalType, PhysicalType};
+use sawmill_footer::{ColumnOrder, Element, LogicalType, PhysicalType};
+
+use crate::text::values::{half, meaning};
 
 /// The number of bytes in a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,9 +139,10 @@ enum Meaning {
 
 impl Meaning {
     fn new(leaf: &Element<'_>) -> Self {
-        match leaf.logical_type() {
-            Some(logical) => Self::of_logical(logical),
-            None => leaf.converted_type().map_or(Self::None, Self::of_converted),
+        match meaning(*leaf) {
+            Some(logical) => Self::of_logical(&logical),
+            None if leaf.converted_type().is_some() => Self::Unordered,
+            None => Self::None,
         }
     }
 
@@ -157,28 +160,6 @@ impl Meaning {
             | LogicalType::Json
             | LogicalType::Bson
             | LogicalType::Uuid => Self::Bytes,
-            _ => Self::Unordered,
-        }
-    }
-
-    fn of_converted(converted: ConvertedType) -> Self {
-        match converted {
-            ConvertedType::UInt8 | ConvertedType::UInt16 | ConvertedType::UInt32 | ConvertedType::UInt64 => {
-                Self::Unsigned
-            }
-            ConvertedType::Int8
-            | ConvertedType::Int16
-            | ConvertedType::Int32
-            | ConvertedType::Int64
-            | ConvertedType::Date
-            | ConvertedType::TimeMillis
-            | ConvertedType::TimeMicros
-            | ConvertedType::TimestampMillis
-            | ConvertedType::TimestampMicros => Self::Signed,
-            ConvertedType::Decimal => Self::Decimal,
-            ConvertedType::Utf8 | ConvertedType::Enum | ConvertedType::Json | ConvertedType::Bson => {
-                Self::Bytes
-            }
             _ => Self::Unordered,
         }
     }
@@ -239,23 +220,11 @@ fn unsigned(bytes: &[u8]) -> Option<u64> {
 
 fn float(bytes: &[u8]) -> Option<f64> {
     match bytes.len() {
-        2 => bytes.first_chunk().map(|bytes| half(u16::from_le_bytes(*bytes))),
+        2 => bytes.first_chunk().map(|bytes| half(u16::from_le_bytes(*bytes)).into()),
         4 => bytes.first_chunk().map(|bytes| f32::from_le_bytes(*bytes).into()),
         8 => bytes.first_chunk().map(|bytes| f64::from_le_bytes(*bytes)),
         _ => None,
     }
-}
-
-/// Converts an IEEE 754 half-precision float: one sign bit, five exponent bits, ten fraction bits.
-fn half(bits: u16) -> f64 {
-    let fraction = f64::from(bits & 0x3ff) / 1024.0;
-    let magnitude = match bits >> 10 & 0x1f {
-        0 => fraction * 2f64.powi(-14),
-        0x1f if fraction == 0.0 => f64::INFINITY,
-        0x1f => f64::NAN,
-        exponent => (1.0 + fraction) * 2f64.powi(i32::from(exponent) - 15),
-    };
-    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
 /// Compares big-endian two's-complement integers of any lengths.
@@ -291,23 +260,8 @@ fn int96(bytes: &[u8]) -> Option<(i32, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{By, half};
+    use super::By;
     use std::cmp::Ordering::{Equal, Greater, Less};
-
-    #[test]
-    fn halves_are_read_as_numbers() {
-        for (bits, value) in [
-            (0, 0.0),
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x7bff, 65504.0),
-            (1, 2f64.powi(-24)),
-            (0x7c00, f64::INFINITY),
-        ] {
-            assert_eq!(half(bits), value);
-        }
-        assert!(half(0x7e00).is_nan());
-    }
 
     #[test]
     fn big_endian_integers_of_any_length_are_compared_as_numbers() {

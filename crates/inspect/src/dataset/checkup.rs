@@ -6,7 +6,7 @@ use sawmill_footer::{Codec, ColumnChunk, Encoding, Footer, PageType};
 use serde::Serialize;
 
 use crate::dataset::summary::FooterSummary;
-use crate::dataset::totals::{LARGE_BYTES, SMALL_BYTES, SMALL_ROWS};
+use crate::dataset::totals::{LARGE_BYTES, SMALL_BYTES, SMALL_ROWS, lacks_bounds};
 use crate::text::escape::escaped;
 use crate::text::style::TextStyle;
 
@@ -94,16 +94,7 @@ impl Checkup {
         if chunk.codec() == Codec::Uncompressed {
             self.uncompressed.add(bytes);
         }
-        let has_bounds = match chunk.statistics() {
-            Ok(Some(found)) => {
-                found.min_value.is_some()
-                    || found.min.is_some()
-                    || found.null_count == Some(chunk.num_values())
-            }
-            Ok(None) => false,
-            Err(_) => true,
-        };
-        if !has_bounds && chunk.num_values() > 0 {
+        if chunk.num_values() > 0 && lacks_bounds(chunk).unwrap_or(false) {
             self.unbounded.add(bytes);
         }
         if bytes > SEVERAL_PAGES && matches!(chunk.offset_index_range(), Ok(None)) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use sawmill_footer::{Footer, Schema};
+use sawmill_footer::{ColumnChunk, Footer, Schema};
 use serde::Serialize;
 
 use crate::dataset::schema_difference::{self, Difference};
@@ -32,6 +32,13 @@ const NAMED: usize = 10;
 
 /// How many schemas are kept; files of further ones are counted together.
 const SCHEMAS: usize = 32;
+
+/// Whether a chunk with values has no bounds, although some of these are not null.
+pub(crate) fn lacks_bounds(chunk: &ColumnChunk<'_>) -> Result<bool, sawmill_footer::Error> {
+    Ok(chunk.statistics()?.is_none_or(|found| {
+        found.min_value.or(found.min).is_none() && found.null_count != Some(chunk.num_values())
+    }))
+}
 
 /// What a file adds to its dataset.
 pub struct Facts {
@@ -102,14 +109,9 @@ impl Facts {
             for chunk in group.columns().filter(|chunk| chunk.has_metadata() && chunk.num_values() > 0) {
                 let (_, chunks, without) = &mut facts.chunks[chunk.position()];
                 *chunks += 1;
-                match chunk.statistics() {
-                    Ok(Some(found)) if found.min_value.is_some() || found.min.is_some() => {}
-                    // All values are null, so bounds are missing.
-                    Ok(Some(found)) if found.null_count == Some(chunk.num_values()) => {}
-                    Ok(_) => *without += 1,
-                    Err(error) => {
-                        facts.fault.get_or_insert(error);
-                    }
+                match lacks_bounds(&chunk) {
+                    Ok(lacks) => *without += u64::from(lacks),
+                    Err(error) => _ = facts.fault.get_or_insert(error),
                 }
             }
         }

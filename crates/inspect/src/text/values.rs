@@ -211,16 +211,16 @@ fn big_integer(bytes: &[u8]) -> Option<(String, bool)> {
     Some((digits, negative))
 }
 
-/// An IEEE 754 number of two bytes.
-fn half(bits: u16) -> f32 {
-    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
+/// An IEEE 754 number of two bytes: one sign bit, five exponent bits, ten fraction bits.
+pub(crate) fn half(bits: u16) -> f32 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
-    sign * match exponent {
+    let magnitude = match exponent {
         0 => fraction * 2f32.powi(-24),
         31 if fraction == 0.0 => f32::INFINITY,
         31 => f32::NAN,
         _ => (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
-    }
+    };
+    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
 /// Bytes as hexadecimal digits.
@@ -296,6 +296,21 @@ mod tests {
 
     fn shown(physical: PhysicalType, meaning: LogicalType, bytes: &[u8]) -> String {
         reader(physical, Some(meaning)).value(bytes).shown(CLIP)
+    }
+
+    #[test]
+    fn halves_are_read_as_numbers() {
+        for (bits, value) in [
+            (0, 0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (1, 2f32.powi(-24)),
+            (0x7c00, f32::INFINITY),
+        ] {
+            assert_eq!(half(bits), value);
+        }
+        assert!(half(0x7e00).is_nan());
     }
 
     #[test]
