@@ -13,8 +13,8 @@ impl Avx2 {
         None
     }
 
-    pub fn enter<T: Task>(self, _: T) -> T::Output {
-        match self {}
+    pub fn enter<T: Task>(self, task: T) -> T::Output {
+        task.run(self)
     }
 
     pub fn step<const VALUES: bool, const LANES: usize>(
