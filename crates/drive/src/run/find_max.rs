@@ -201,6 +201,7 @@ impl Search<'_, '_> {
     fn held(&self, result: &DriveResult) -> bool {
         let intended = result.total.intended as f64 / result.run.duration.max(1e-9);
         result.valid
+            && result.aborted.is_none()
             && result.total.rate >= ACHIEVED * intended
             && self.limits.iter().all(|limit| limit.judge(result).held)
     }
