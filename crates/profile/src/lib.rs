@@ -46,14 +46,14 @@ pub use text::counts::{format_count, format_counted, format_grouped, format_rate
 pub use text::durations::{format_duration, parse_duration};
 pub use text::known_columns::known_columns;
 pub use trace::bottleneck::{Bottleneck, Limit, bottleneck};
-pub use trace::ledger::{AttachedThread, SpanSink, flush_thread};
+pub use trace::ledger::{AttachedThread, SpanSink};
 pub use trace::live::LiveThread;
 pub use trace::phase::{Phase, PhaseReport, Profile};
 pub use trace::pool::Pool;
 pub use trace::span::{Span, span, wait};
 pub use trace::span_report::{SpanReport, ThreadReport};
 pub use trace::system::hardware::{Hardware, HardwareCounts};
-pub use trace::system::process::{cpu_time, name_thread, peak_memory};
+pub use trace::system::process::{cpu_time, peak_memory};
 pub use trace::system::target::Target;
 pub use trace::threads::{
     ScopedThread, Spawned, ThreadFailure, beside, caught, joined, on_threads, spawn, spawn_scoped,

@@ -232,7 +232,8 @@ fn run(shared: &Shared, mut observed: Observed, most_samples: usize) {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;

@@ -80,24 +80,6 @@ pub(crate) fn reset_peak_memory() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Names the calling thread for the system, and so for samplers and debuggers: for pool threads
-/// that were started without a name. Linux keeps 15 bytes of the name. No effect on other systems: there, use
-/// [`std::thread::Builder::name`].
-pub fn name_thread(name: &str) {
-    #[cfg(target_os = "linux")]
-    {
-        let mut bytes = [0u8; 16];
-        for (to, from) in bytes.iter_mut().zip(name.bytes().filter(|byte| *byte != 0).take(15)) {
-            *to = from;
-        }
-        // SAFETY: PR_SET_NAME reads a zero-terminated text of at most 16 bytes from the pointer; the last of
-        // the 16 bytes is always zero.
-        unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = name;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,17 +93,5 @@ mod tests {
                 sum = std::hint::black_box(sum ^ n);
             }
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_running_thread_can_name_itself() {
-        std::thread::spawn(|| {
-            name_thread("a name longer than fifteen");
-            let comm = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
-            assert_eq!(comm.trim_end(), "a name longer t");
-        })
-        .join()
-        .unwrap();
     }
 }
