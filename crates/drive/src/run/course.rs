@@ -83,7 +83,7 @@ impl Course<'_> {
                 let wreak = move || chaos::wreak(chaos, server, began, &report, is_over);
                 others.push(self.accompany(scope, "chaos", wreak)?);
             }
-            if let Some(ask) = self.target.watch(self.plan) {
+            if let Some(ask) = self.target.watch() {
                 let latest = &latest;
                 others.push(self.accompany(scope, "watcher", move || ask_each_second(ask, latest, is_over))?);
             }

@@ -166,17 +166,8 @@ pub(crate) fn run_on(
         warm_up: plan.warm_up,
         chaos: plan.chaos.as_ref(),
     };
-    let watching = Watching {
-        description: &description,
-        recorder: &mut recorder,
-        clock: clock.as_ref(),
-        observer: &mut *observer,
-        seconds: Vec::new(),
-        room: Vec::new(),
-        reached: 0.0,
-        abort_when: &plan.abort_when,
-        aborted: None,
-    };
+    let watching =
+        Watching::new(&description, &mut recorder, clock.as_ref(), &mut *observer, &plan.abort_when);
     let mut happened = course.run(sessions, server, watching)?;
     if let Some(sampler) = sampler {
         add_processes(&mut happened.seconds, &sampler.stop());

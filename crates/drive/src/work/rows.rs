@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_generator::ZipfSampler;
+use sawmill_pgcopy::PgType;
 use sawmill_source::Result;
 
 use crate::mix::block::{BLOCK_ROWS, Block, RowMaker, fields, with_version};
@@ -162,6 +163,11 @@ impl Rows {
             stream,
             server_counts: false,
         }
+    }
+
+    /// The types of each table's columns.
+    pub(crate) fn types(&self) -> Vec<Vec<PgType>> {
+        self.tables.iter().map(|table| table.maker.column_types().map(|(_, of)| of).collect()).collect()
     }
 
     /// Passes a new row to `take`: its number and its bytes.

@@ -186,22 +186,10 @@ fn chart(
     // Values that a factor separates have equal room.
     let factors = low > 0.0 && high >= 8.0 * low;
     let scale = if factors { Scale::Logarithmic } else { Scale::Linear };
-    let lines = Lines {
-        title: title.to_owned(),
-        room: Room::Half,
-        height: 230.0,
-        across: Across {
-            name: spoken(across),
-            scale,
-            ends: None,
-            labels: Some(labels),
-            show: |x| x.to_string(),
-        },
-        upward: Upward { name: name.to_owned(), scale: Scale::Linear, show },
-        lines: series.iter().map(line).collect(),
-        events: Vec::new(),
-    };
-    lines.html()
+    let across = Across::labelled(&spoken(across), scale, labels, |x| x.to_string());
+    let lines = series.iter().map(line).collect();
+    let chart = Lines::new(title, 230.0, across, Upward::linear(name, show), lines);
+    Lines { room: Room::Half, ..chart }.html()
 }
 
 /// The figures of the lines as a table, folded.
