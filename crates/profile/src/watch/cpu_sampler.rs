@@ -42,16 +42,11 @@ const FREQUENCY: u32 = 199;
 const PERIOD: std::time::Duration = std::time::Duration::from_nanos(1_000_000_000 / FREQUENCY as u64);
 
 /// Samples the stacks of all threads until stopped or dropped. Only one may run per process.
+#[derive(Debug)]
 pub struct CpuSampler {
     collector: Collector,
     // Released last, after the timers are gone.
     _alone: Alone,
-}
-
-impl std::fmt::Debug for CpuSampler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CpuSampler").finish_non_exhaustive()
-    }
 }
 
 impl CpuSampler {
@@ -96,6 +91,7 @@ impl CpuSampler {
 }
 
 /// The claim to the process's only sampler.
+#[derive(Debug)]
 struct Alone;
 
 static SAMPLING: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);

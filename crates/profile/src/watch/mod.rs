@@ -1,5 +1,6 @@
 //! Samples during a run: memory, CPU time and stacks of this process and others.
 
+mod background;
 pub(crate) mod cpu_sampler;
 pub(crate) mod folded_stacks;
 #[cfg(any(test, all(target_os = "linux", feature = "flamegraph")))]

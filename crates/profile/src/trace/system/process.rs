@@ -13,7 +13,6 @@ pub(crate) fn cpu_times() -> (Duration, Duration) {
     self_usage().map_or((Duration::ZERO, Duration::ZERO), |usage| (user_time(&usage), system_time(&usage)))
 }
 
-#[cfg(unix)]
 fn self_usage() -> Option<libc::rusage> {
     // SAFETY: an all-zero rusage is a valid value, and getrusage fills it through a valid pointer.
     unsafe {
@@ -22,42 +21,24 @@ fn self_usage() -> Option<libc::rusage> {
     }
 }
 
-#[cfg(unix)]
 pub(crate) fn user_time(usage: &libc::rusage) -> Duration {
     timeval(usage.ru_utime)
 }
 
-#[cfg(unix)]
 pub(crate) fn system_time(usage: &libc::rusage) -> Duration {
     timeval(usage.ru_stime)
 }
 
-#[cfg(unix)]
 fn timeval(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec.max(0) as u64) + Duration::from_micros(time.tv_usec.max(0) as u64)
 }
 
 /// The peak resident memory of a rusage in bytes: Linux counts it in KiB, macOS in bytes (`getrusage(2)` of
 /// each).
-#[cfg(any(all(unix, feature = "measure"), all(unix, not(target_os = "linux"))))]
+#[cfg(any(feature = "measure", not(target_os = "linux")))]
 pub(crate) fn peak_of(usage: &libc::rusage) -> u64 {
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
     usage.ru_maxrss.max(0) as u64 * unit
-}
-
-#[cfg(not(unix))]
-fn self_usage() -> Option<std::convert::Infallible> {
-    None
-}
-
-#[cfg(not(unix))]
-fn user_time(usage: &std::convert::Infallible) -> Duration {
-    match *usage {}
-}
-
-#[cfg(not(unix))]
-fn system_time(usage: &std::convert::Infallible) -> Duration {
-    match *usage {}
 }
 
 /// Peak resident memory in bytes since the start of the last phase (`VmHWM` of `/proc/self/status`), or of
@@ -66,10 +47,8 @@ fn system_time(usage: &std::convert::Infallible) -> Duration {
 pub fn peak_memory() -> Option<u64> {
     #[cfg(target_os = "linux")]
     return crate::trace::system::proc_text::status_bytes("/proc/self/status", "VmHWM:");
-    #[cfg(all(unix, not(target_os = "linux")))]
+    #[cfg(not(target_os = "linux"))]
     return self_usage().as_ref().map(peak_of);
-    #[cfg(not(unix))]
-    return None;
 }
 
 /// Resets the peak to the memory that is resident now (`proc(5)`, `/proc/pid/clear_refs`). No effect if the system does
