@@ -85,7 +85,7 @@ mod measuring {
     pub use crate::reports::chart::heat::{Heat, HeatColumn};
     pub use crate::reports::chart::lines::{Across, Event, Line, Lines, Point, Upward};
     pub use crate::reports::chart::svg::escape as escape_html;
-    pub use crate::reports::page::{Fold, Page, Section};
+    pub use crate::reports::page::{Fold, Page, Section, text_table};
     pub use crate::reports::results_table::results_table;
     pub use crate::reports::sweep_table::sweep_tables;
     pub use crate::reports::table::{Align, Table};

@@ -1,10 +1,12 @@
 //! Several load tests side by side: their figures in one table, their curves in one chart.
 
-use sawmill_profile::{Across, Line, Lines, Page, Section, Upward, escape_html, format_grouped, format_rate};
+use sawmill_profile::{
+    Across, Line, Lines, Page, Section, Upward, escape_html, format_grouped, format_rate, text_table,
+};
 
 use crate::report::distribution::{chart, curve};
 use crate::report::over_time::{HEIGHT, clock, greatest, heat_map, line, operations_a_second};
-use crate::report::tables::{PERCENTILES, percentile_cells, table};
+use crate::report::tables::{PERCENTILES, percentile_cells};
 use crate::report::{NamedResult, ends, facts, folded, sections, verdict};
 use crate::result::histogram::Durations;
 use crate::result::second::Second;
@@ -88,7 +90,7 @@ fn figures(results: &[NamedResult]) -> Section {
             lines.push(cells);
         }
     }
-    Section::new("Side by side", "Latency counts from the intended start.", table(&heads, &lines))
+    Section::new("Side by side", "Latency counts from the intended start.", text_table(&heads, &lines))
 }
 
 /// Rates and the 99th percentile of all runs on one axis, from the start of each.

@@ -114,7 +114,7 @@ fn schedule(plan: &Plan) -> Result<(Schedule, Duration, Option<RateClock>)> {
             };
             let stretches = shape.stretches(plan.warm_up.as_secs_f64(), length.as_secs_f64());
             let clock = RateClock::new(stretches.into_iter().map(share).collect());
-            let schedule = Schedule::open(|| clock.clone(), arrivals, weights, plan.seed, plan.part);
+            let schedule = Schedule::open(clock.clone(), arrivals, weights, plan.seed, plan.part);
             Ok((schedule, length, Some(clock)))
         }
     }

@@ -91,7 +91,7 @@ impl SharedTable {
     }
 
     /// The block with a row.
-    fn block_of(&self, number: u64, other: bool) -> Result<Arc<Block>> {
+    pub(crate) fn block_of(&self, number: u64, other: bool) -> Result<Arc<Block>> {
         let key = (number / BLOCK_ROWS, other);
         if let Some(block) = self.kept.get(key) {
             return Ok(block);
