@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::result::file::{DriveResult, OperationResult};
+use crate::result::file::{DriveResult, OperationResult, RunDescription};
 use crate::result::histogram::Durations;
 use crate::result::latency::{Distribution, Percentiles};
 use crate::result::second::Second;
@@ -20,9 +21,16 @@ const ROUNDING: f64 = 1e-6;
 /// # Errors
 /// The first field that contradicts another one, and how.
 pub(super) fn check(result: &DriveResult) -> Result<(), String> {
-    let fields = serde_json::to_value(result).map_err(|error| error.to_string())?;
-    in_bounds("", &fields)?;
     let run = &result.run;
+    // The seed may be any number.
+    bounded("run", &RunDescription { seed: 0, ..run.clone() })?;
+    bounded("began", &result.began)?;
+    bounded("operations", &result.operations)?;
+    bounded("total", &result.total)?;
+    bounded("chaos", &result.chaos)?;
+    bounded("proof", &result.proof)?;
+    bounded("driver", &result.driver)?;
+    bounded("find_max", &result.find_max)?;
     let names: Vec<&str> = result.operations.iter().map(|one| one.name.as_str()).collect();
     holds(run.operations == names, || {
         format!("run.operations are {:?}, and the names of operations {names:?}", run.operations)
@@ -61,18 +69,24 @@ fn at_most(field: &str, value: f64, other: &str, most: f64) -> Result<(), String
     holds(value <= most, || format!("{field} is {value}, and {other} only {most}"))
 }
 
-/// Refuses negative figures, and those that no run reaches. The seed may be any number.
-fn in_bounds(field: &str, value: &Value) -> Result<(), String> {
+/// Refuses negative figures, and those that no run reaches.
+fn bounded(field: &str, part: &impl Serialize) -> Result<(), String> {
+    let part = serde_json::to_value(part).map_err(|error| error.to_string())?;
+    in_bounds(&part).map_err(|what| format!("{field}{what}"))
+}
+
+fn in_bounds(value: &Value) -> Result<(), String> {
     match value {
-        Value::Number(number) if field != ".run.seed" => {
+        Value::Number(number) => {
             let fits = number.as_f64().is_some_and(|number| (0.0..=MAX_FIGURE).contains(&number));
-            holds(fits, || format!("{} is {number}", field.trim_start_matches('.')))
+            holds(fits, || format!(" is {number}"))
         }
         Value::Array(all) => {
-            all.iter().enumerate().try_for_each(|(place, one)| in_bounds(&format!("{field}[{place}]"), one))
+            let mut all = all.iter().enumerate();
+            all.try_for_each(|(place, one)| in_bounds(one).map_err(|what| format!("[{place}]{what}")))
         }
         Value::Object(all) => {
-            all.iter().try_for_each(|(name, one)| in_bounds(&format!("{field}.{name}"), one))
+            all.iter().try_for_each(|(name, one)| in_bounds(one).map_err(|what| format!(".{name}{what}")))
         }
         _ => Ok(()),
     }
@@ -141,6 +155,7 @@ fn seconds(seconds: &[Second], names: &[&str]) -> Result<(), String> {
     let mut before = 0.0;
     for (place, second) in seconds.iter().enumerate() {
         let field = format!("seconds[{place}]");
+        bounded(&field, second)?;
         holds(second.at > before && second.length > 0.0, || {
             format!("{field}.at is {} after {before}, its length {}", second.at, second.length)
         })?;
@@ -183,7 +198,7 @@ fn driver(result: &DriveResult) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::file::{FORMAT, FindMax, RunDescription, VERSION};
+    use crate::result::file::{FORMAT, FindMax, VERSION};
     use crate::result::second::OperationSecond;
 
     /// A result of two operations, as a run leaves it.
