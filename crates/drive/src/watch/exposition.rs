@@ -80,29 +80,20 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
         ("part", run.part.as_deref().unwrap_or_default()),
     ];
     metrics.sample("info", &labels, 1);
-    metrics.one("elapsed_seconds", "gauge", "Time since the start of the run.", second.at);
-    let warm_up = u8::from(second.warm_up);
-    metrics.one(
-        "warm_up",
-        "gauge",
-        "1 during the warm-up, which counters and histograms leave out.",
-        warm_up,
-    );
-    metrics.one("connections", "gauge", "Connections to the server.", run.connections);
-    metrics.one(
-        "intended_rate",
-        "gauge",
-        "Operations scheduled in the last second, a second.",
-        second.intended,
-    );
-    metrics.one(
-        "achieved_rate",
-        "gauge",
-        "Operations that ended well in the last second, a second.",
-        second.achieved,
-    );
-    metrics.one("in_flight", "gauge", "Operations that are being executed.", second.in_flight);
-    metrics.one("backlog", "gauge", "Operations that are due and wait for a connection.", second.backlog);
+    let gauges = [
+        ("elapsed_seconds", "Time since the start of the run.", second.at),
+        (
+            "warm_up",
+            "1 during the warm-up, which counters and histograms leave out.",
+            f64::from(u8::from(second.warm_up)),
+        ),
+        ("connections", "Connections to the server.", run.connections as f64),
+        ("intended_rate", "Operations scheduled in the last second, a second.", second.intended),
+        ("achieved_rate", "Operations that ended well in the last second, a second.", second.achieved),
+        ("in_flight", "Operations that are being executed.", second.in_flight as f64),
+        ("backlog", "Operations that are due and wait for a connection.", second.backlog as f64),
+    ];
+    gauges.into_iter().for_each(|(name, help, value)| metrics.one(name, "gauge", help, value));
     metrics.family(
         "late_total",
         "counter",
