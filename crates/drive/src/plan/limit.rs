@@ -54,6 +54,46 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
 }
 
+impl Figure {
+    /// The figure of a name.
+    fn new(name: &str) -> Option<Self> {
+        let (of, name) = match name.strip_prefix("failed-") {
+            Some(name) => (Of::Failures, name),
+            None => (Of::Latency, name),
+        };
+        Some(match name {
+            "mean" => Self::Mean(of),
+            "max" => Self::Max(of),
+            "errors" if of == Of::Latency => Self::Errors,
+            "late" if of == Of::Latency => Self::Late,
+            "rate" if of == Of::Latency => Self::Rate,
+            percent => {
+                let digits = percent.strip_prefix('p').filter(|digits| digits.starts_with(is_digit))?;
+                let is_plain = digits.chars().all(|c| is_digit(c) || c == '.');
+                let percent = digits.parse::<f64>().ok().filter(|percent| is_plain && *percent <= 100.0)?;
+                // Rounded, so that p99.9 is 0.999 and not a little more.
+                Self::Quantile(of, (percent * 1e6).round() / 1e8)
+            }
+        })
+    }
+
+    /// The value of a limit on it, or what the text is not.
+    fn limit(self, value: &str) -> Result<f64, &'static str> {
+        match self {
+            Self::Quantile(..) | Self::Mean(_) | Self::Max(_) => {
+                Ok(parse_duration(value).map_err(|_| "no time")?.as_secs_f64() * 1e6)
+            }
+            Self::Errors | Self::Late => {
+                let percent = value.strip_suffix('%');
+                let number = percent.unwrap_or(value).trim().parse::<f64>().ok();
+                let share = number.map(|number| if percent.is_some() { number / 100.0 } else { number });
+                share.filter(|share| (0.0..=1.0).contains(share)).ok_or("no share of 0 to 100 %")
+            }
+            Self::Rate => crate::arrivals::shape::rate(value).map_err(|_| "no rate"),
+        }
+    }
+}
+
 impl std::str::FromStr for Limit {
     type Err = String;
 
@@ -85,39 +125,8 @@ impl std::str::FromStr for Limit {
             Some((operation, figure)) => (Some(operation), figure.to_owned()),
             None => (None, left.trim().to_owned()),
         };
-        let (of, name) = match figure.strip_prefix("failed-") {
-            Some(name) => (Of::Failures, name),
-            None => (Of::Latency, figure.as_str()),
-        };
-        let figure = match name {
-            "mean" => Figure::Mean(of),
-            "max" => Figure::Max(of),
-            "errors" if of == Of::Latency => Figure::Errors,
-            "late" if of == Of::Latency => Figure::Late,
-            "rate" if of == Of::Latency => Figure::Rate,
-            percent => {
-                let digits = percent.strip_prefix('p').filter(|digits| digits.starts_with(is_digit));
-                let digits = digits.filter(|digits| digits.chars().all(|c| is_digit(c) || c == '.'));
-                let percent = digits.and_then(|digits| digits.parse::<f64>().ok());
-                let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-                // Rounded, so that p99.9 is 0.999 and not a little more.
-                let percent = percent.ok_or_else(|| refused("an unknown figure"))?;
-                Figure::Quantile(of, (percent * 1e6).round() / 1e8)
-            }
-        };
-        let value = match figure {
-            Figure::Quantile(..) | Figure::Mean(_) | Figure::Max(_) => {
-                parse_duration(value).map_err(|_| refused("no time"))?.as_secs_f64() * 1e6
-            }
-            Figure::Errors | Figure::Late => {
-                let percent = value.strip_suffix('%');
-                let number = percent.unwrap_or(value).trim().parse::<f64>().ok();
-                let share = number.map(|number| if percent.is_some() { number / 100.0 } else { number });
-                let share = share.filter(|share| (0.0..=1.0).contains(share));
-                share.ok_or_else(|| refused("no share of 0 to 100 %"))?
-            }
-            Figure::Rate => crate::arrivals::shape::rate(value).map_err(|_| refused("no rate"))?,
-        };
+        let figure = Figure::new(&figure).ok_or_else(|| refused("an unknown figure"))?;
+        let value = figure.limit(value).map_err(refused)?;
         let operation = operation.map(|name| name.trim().to_owned());
         Ok(Self { text: text.trim().to_owned(), operation, figure, compare, value })
     }

@@ -181,6 +181,22 @@ impl Plan {
         if let Some(item) = root.get("isolation") {
             self.isolation = Some(item.word(&levels.map(|level| (level, level)))?.to_owned());
         }
+        self.conditions(root)?;
+        let chaos =
+            root.get("chaos").map(|item| item.parsed(str::parse::<Chaos>, "write `kill server every 30s`"));
+        self.chaos = chaos.transpose()?;
+        for (key, flag) in
+            [("proof", &mut self.proof), ("overwrite", &mut self.overwrite), ("drop", &mut self.drop_after)]
+        {
+            if let Some(item) = root.get(key) {
+                *flag = item.boolean()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Limits, and conditions that end the run early.
+    fn conditions(&mut self, root: Node<'_>) -> Result<()> {
         let items = |key| root.get(key).map_or(Ok(Vec::new()), Item::items);
         let known = |item: Item<'_>, limit: &Limit, plan: &Self| {
             plan.check_limit(limit).map_err(|what| item.error(what, "name an operation of the plan"))
@@ -194,16 +210,6 @@ impl Plan {
             let abort = item.parsed(str::parse::<Abort>, "write `errors > 5% after 30s`")?;
             known(item, abort.condition(), self)?;
             self.abort_when.push(abort);
-        }
-        let chaos =
-            root.get("chaos").map(|item| item.parsed(str::parse::<Chaos>, "write `kill server every 30s`"));
-        self.chaos = chaos.transpose()?;
-        for (key, flag) in
-            [("proof", &mut self.proof), ("overwrite", &mut self.overwrite), ("drop", &mut self.drop_after)]
-        {
-            if let Some(item) = root.get(key) {
-                *flag = item.boolean()?;
-            }
         }
         Ok(())
     }

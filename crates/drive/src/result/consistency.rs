@@ -1,5 +1,4 @@
-//! Whether the figures of a stored result agree with each other. Those of a damaged file, or of another program,
-//! must not pass for a measurement.
+//! Whether the figures of a stored result agree with each other: a damaged file must not pass for a measurement.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::result::second::Second;
 
 /// Greater figures are of no run, and their sums would overflow.
 const MAX_FIGURE: f64 = 9_007_199_254_740_992.0;
-/// How much a stored mean may differ from that of its histogram.
+/// How much a stored mean may differ from the mean of its histogram.
 const ROUNDING: f64 = 1e-6;
 
 /// Checks the figures.
@@ -112,7 +111,7 @@ fn failed(errors: &BTreeMap<String, u64>) -> u128 {
     errors.values().map(|count| u128::from(*count)).sum()
 }
 
-/// A distribution's figures are those of its histogram.
+/// The figures of a distribution are derived from its histogram.
 fn distribution(field: &str, all: &Distribution) -> Result<(), String> {
     let (stored, found) = (&all.percentiles, Percentiles::from(&all.histogram));
     holds((stored.mean_us - found.mean_us).abs() <= ROUNDING * found.mean_us, || {

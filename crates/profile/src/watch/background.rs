@@ -5,7 +5,7 @@ use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// The handle of such a thread, and its result.
+/// The handle of a thread that returns a result.
 #[derive(Debug)]
 pub(super) struct Background<T> {
     stop: Option<Sender<()>>,
