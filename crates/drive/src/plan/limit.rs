@@ -118,10 +118,12 @@ impl std::str::FromStr for Limit {
         let value = value.trim();
         let (operation, figure) = match left.trim().rsplit_once('.') {
             // The percentile in `p99.9` contains a point itself.
-            Some((name, digits)) if digits.chars().all(is_digit) => match name.rsplit_once('.') {
-                Some((operation, percent)) => (Some(operation), format!("{percent}.{digits}")),
-                None => (None, format!("{name}.{digits}")),
-            },
+            Some((name, digits)) if !digits.is_empty() && digits.chars().all(is_digit) => {
+                match name.rsplit_once('.') {
+                    Some((operation, percent)) => (Some(operation), format!("{percent}.{digits}")),
+                    None => (None, format!("{name}.{digits}")),
+                }
+            }
             Some((operation, figure)) => (Some(operation), figure.to_owned()),
             None => (None, left.trim().to_owned()),
         };
@@ -237,6 +239,7 @@ mod tests {
                 "p5e1 < 1s",
                 "p+5 < 1s",
                 "p < 1s",
+                "p99. < 1s",
                 "rate > NaN",
                 "max < -1s",
             ])
