@@ -78,8 +78,7 @@ pub(crate) fn capacity(plan: &Plan, cancel: &AtomicBool) -> Result<Option<f64>> 
         chaos: None,
     };
     let description = RunDescription::default();
-    let watching = Watching::new(&description, &mut recorder, None, &mut (), &[]);
-    course.run(sessions, None, watching)?;
+    course.run(sessions, None, Watching::new(&description, &mut recorder, None, &mut (), &[]))?;
     let done: u64 = recorder.operations.iter().map(|operation| operation.intended).sum();
     Ok(Some(done as f64 / LENGTH.as_secs_f64()))
 }
