@@ -96,23 +96,15 @@ pub(super) fn rates(result: &DriveResult) -> Section {
 }
 
 pub(super) fn latencies(result: &DriveResult) -> Section {
-    type Pick = fn(&Percentiles) -> u64;
-    let picks: [(&str, Pick); 5] = [
-        ("p50", |of| of.p50_us),
-        ("p90", |of| of.p90_us),
-        ("p99", |of| of.p99_us),
-        ("p99.9", |of| of.p999_us),
-        ("greatest", |of| of.max_us),
-    ];
     let mut content = String::new();
     for name in &result.run.operations {
         let upward = Upward::logarithmic("latency", micros);
-        let of = |second: &Second, pick: Pick| {
+        let of = |second: &Second, place: usize| {
             let percentiles = &second.operations.get(name)?.latency;
-            (percentiles.count > 0).then(|| pick(percentiles).max(1) as f64)
+            (percentiles.count > 0).then(|| percentiles.figures()[place].max(1) as f64)
         };
-        let lines =
-            picks.iter().map(|(text, pick)| greatest(result, text, |second| of(second, *pick))).collect();
+        let names = Percentiles::NAMES.iter().enumerate();
+        let lines = names.map(|(place, text)| greatest(result, text, |second| of(second, place))).collect();
         let chart = chart(result, &format!("Latency of {name} over time"), upward, lines).html();
         if result.run.operations.len() > 1 && !chart.is_empty() {
             content.push_str(&format!("<h3>{}</h3>\n", sawmill_profile::escape_html(name)));

@@ -6,9 +6,10 @@ use sawmill_profile::{
 
 use crate::report::distribution::{chart, curve};
 use crate::report::over_time::{HEIGHT, clock, greatest, heat_map, line, operations_a_second};
-use crate::report::tables::{PERCENTILES, percentile_cells};
+use crate::report::tables::percentile_cells;
 use crate::report::{NamedResult, ends, facts, folded, sections, verdict};
 use crate::result::histogram::Durations;
+use crate::result::latency::Percentiles;
 use crate::result::second::Second;
 use crate::watch::screen::micros;
 
@@ -69,7 +70,7 @@ fn sentence(results: &[NamedResult]) -> String {
 
 fn figures(results: &[NamedResult]) -> Section {
     let mut heads = vec!["run", "operation", "valid", "rate", "ok", "failed", "late"];
-    heads.extend(PERCENTILES);
+    heads.extend(Percentiles::NAMES);
     heads.push("lost rows");
     let mut lines = Vec::new();
     for one in results {

@@ -10,16 +10,14 @@ use crate::result::file::{DriveResult, OperationResult};
 use crate::result::latency::Percentiles;
 use crate::watch::screen::micros;
 
-/// The heads of a line of percentiles, and its cells.
-pub(super) const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "greatest"];
-
-pub(super) fn percentile_cells(of: &Percentiles) -> Vec<String> {
-    [of.p50_us, of.p90_us, of.p99_us, of.p999_us, of.max_us].map(|value| micros(value as f64)).into()
+/// The cells of a line of percentiles, whose heads are [`Percentiles::NAMES`].
+pub(super) fn percentile_cells(of: &Percentiles) -> [String; 5] {
+    of.figures().map(|value| micros(value as f64))
 }
 
 pub(super) fn operations(result: &DriveResult) -> Section {
     let mut heads = vec!["operation", "intended", "ok", "rate", "rows", "failed", "retried", "late"];
-    heads.extend(PERCENTILES);
+    heads.extend(Percentiles::NAMES);
     heads.push("service p99");
     let line = |one: &OperationResult| {
         let mut cells = vec![one.name.clone()];

@@ -168,7 +168,7 @@ fn seconds(seconds: &[Second], names: &[&str]) -> Result<(), String> {
             for (name, all) in [("latency", &one.latency), ("service", &one.service)] {
                 let name = format!("{field}.{name}");
                 equal(&format!("{name}.count"), all.count.into(), "ok is", one.ok.into())?;
-                let figures = [all.p50_us, all.p90_us, all.p99_us, all.p999_us, all.max_us];
+                let figures = all.figures();
                 holds(figures.is_sorted(), || format!("{name} has decreasing percentiles: {figures:?}"))?;
             }
             equal(&format!("{field}.heat"), heat, "ok is", one.ok.into())?;
