@@ -33,14 +33,6 @@ fn of_load_test(text: &str) {
     assert!(DriveResult::is_in(text));
     let written = serde_json::to_string(&result).expect("a result is JSON");
     assert_eq!(DriveResult::from_json(&written, "b.json").as_ref(), Ok(&result));
-    // Counts that no run reaches may overflow when they are added.
-    if text
-        .as_bytes()
-        .chunk_by(|a, b| a.is_ascii_digit() && b.is_ascii_digit())
-        .any(|digits| digits.len() > 15)
-    {
-        return;
-    }
     let named = |part: &str| {
         let mut result = result.clone();
         result.run.part = Some(part.to_owned());

@@ -46,14 +46,14 @@ pub use text::counts::{format_count, format_counted, format_grouped, format_rate
 pub use text::durations::{format_duration, parse_duration};
 pub use text::known_columns::known_columns;
 pub use trace::bottleneck::{Bottleneck, Limit, bottleneck};
-pub use trace::ledger::{AttachedThread, SpanSink, flush_thread};
+pub use trace::ledger::{AttachedThread, SpanSink};
 pub use trace::live::LiveThread;
 pub use trace::phase::{Phase, PhaseReport, Profile};
 pub use trace::pool::Pool;
 pub use trace::span::{Span, span, wait};
 pub use trace::span_report::{SpanReport, ThreadReport};
 pub use trace::system::hardware::{Hardware, HardwareCounts};
-pub use trace::system::process::{cpu_time, name_thread, peak_memory};
+pub use trace::system::process::{cpu_time, peak_memory};
 pub use trace::system::target::Target;
 pub use trace::threads::{
     ScopedThread, Spawned, ThreadFailure, beside, caught, joined, on_threads, spawn, spawn_scoped,
@@ -85,7 +85,7 @@ mod measuring {
     pub use crate::reports::chart::heat::{Heat, HeatColumn};
     pub use crate::reports::chart::lines::{Across, Event, Line, Lines, Point, Upward};
     pub use crate::reports::chart::svg::escape as escape_html;
-    pub use crate::reports::page::{Fold, Page, Section};
+    pub use crate::reports::page::{Fold, Page, Section, text_table};
     pub use crate::reports::results_table::results_table;
     pub use crate::reports::sweep_table::sweep_tables;
     pub use crate::reports::table::{Align, Table};

@@ -68,6 +68,17 @@ fn a_file_with_every_field_is_read_back_equal() {
 }
 
 #[test]
+fn statistics_of_other_runs_are_refused_by_file_and_field() {
+    let mut value: serde_json::Value = serde_json::from_str(&full_file().to_json().unwrap()).unwrap();
+    value["cases"][0]["sides"][1]["wall"]["outliers"] = serde_json::json!([5]);
+    let error = ResultFile::from_json(&value.to_string(), "a.json").unwrap_err();
+    assert!(error.what().contains("wall of load, psql") && error.place() == "a.json", "{error}");
+    value["cases"][0]["sides"][0]["runs"] = serde_json::json!([]);
+    let error = ResultFile::from_json(&value.to_string(), "a.json").unwrap_err();
+    assert!(error.what().contains("wall of load, sawmill: 5 measurements in 0 runs"), "{error}");
+}
+
+#[test]
 fn unknown_fields_are_ignored() {
     let text = full_file().to_json().unwrap().replacen('{', "{\n  \"invented_later\": [1, 2],", 1);
     assert!(ResultFile::from_json(&text, "").is_ok());

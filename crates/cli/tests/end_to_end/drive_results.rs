@@ -15,7 +15,8 @@ fn part(path: &Path, number: Option<&str>, values: &[(u64, u64)], limit: &str) {
         name: "insert".into(),
         intended: histogram.count(),
         ok: histogram.count(),
-        latency: histogram.into(),
+        latency: histogram.clone().into(),
+        service: histogram.into(),
         ..OperationResult::default()
     };
     let result = DriveResult {

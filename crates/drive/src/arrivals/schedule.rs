@@ -16,7 +16,6 @@ pub(crate) struct Schedule {
     kind: Spread,
     weights: WeightedIndex<f64>,
     draws: Xoshiro256PlusPlus,
-    number: u64,
     ended: bool,
 }
 
@@ -50,7 +49,7 @@ pub(crate) struct Arrival {
 impl Schedule {
     /// Arrivals at a rate. Each of several driving processes takes a part of the moments.
     pub(crate) fn open(
-        mut clock_of: impl FnMut() -> RateClock,
+        clock: RateClock,
         arrivals: &Arrivals,
         weights: WeightedIndex<f64>,
         seed: u64,
@@ -65,25 +64,21 @@ impl Schedule {
             true => draws.sample(Exp1),
             false => part.0.saturating_sub(1) as f64 / part.1 as f64 * f64::from(burst),
         };
-        let kind = Spread::Rate { clock: clock_of(), reached, poisson, burst, left: burst };
-        Self { kind, weights, draws, number: 0, ended: false }
+        Self::new(Spread::Rate { clock, reached, poisson, burst, left: burst }, weights, draws)
     }
 
     /// Arrivals of a trace.
     pub(crate) fn of_trace(trace: Trace, weights: WeightedIndex<f64>, seed: u64) -> Self {
-        let kind = Spread::Trace(Box::new(trace));
-        Self { kind, weights, draws: Xoshiro256PlusPlus::seed_from_u64(seed), number: 0, ended: false }
+        Self::new(Spread::Trace(Box::new(trace)), weights, Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// Operations without intended starts.
     pub(crate) fn closed(weights: WeightedIndex<f64>, seed: u64) -> Self {
-        Self {
-            kind: Spread::Closed,
-            weights,
-            draws: Xoshiro256PlusPlus::seed_from_u64(seed),
-            number: 0,
-            ended: false,
-        }
+        Self::new(Spread::Closed, weights, Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    fn new(kind: Spread, weights: WeightedIndex<f64>, draws: Xoshiro256PlusPlus) -> Self {
+        Self { kind, weights, draws, ended: false }
     }
 
     /// The next operation; `None` after the last.
@@ -110,7 +105,6 @@ impl Schedule {
                 (Some(moment), None)
             }
         };
-        self.number += 1;
         let operation = named.unwrap_or_else(|| self.draws.sample(&self.weights));
         Ok(Some(Arrival {
             at: moment.map(|moment| (moment * 1e9) as u64),
@@ -138,7 +132,7 @@ mod tests {
             to: stretch.to / part.1 as f64,
             ..*stretch
         };
-        let clock = || RateClock::new(stretches.iter().map(share).collect());
+        let clock = RateClock::new(stretches.iter().map(share).collect());
         let mut schedule = Schedule::open(clock, arrivals, WeightedIndex::new([1.0]).unwrap(), 7, part);
         std::iter::from_fn(|| schedule.next().unwrap()).map(|arrival| arrival.at.unwrap()).collect()
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use sawmill_profile::{format_duration, parse_duration};
 
 use crate::result::file::{DriveResult, LimitResult, OperationResult};
+use crate::result::histogram::Durations;
 
 /// A limit on a figure of the result.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,50 @@ enum Of {
     Failures,
 }
 
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
+impl Figure {
+    /// The figure of a name.
+    fn new(name: &str) -> Option<Self> {
+        let (of, name) = match name.strip_prefix("failed-") {
+            Some(name) => (Of::Failures, name),
+            None => (Of::Latency, name),
+        };
+        Some(match name {
+            "mean" => Self::Mean(of),
+            "max" => Self::Max(of),
+            "errors" if of == Of::Latency => Self::Errors,
+            "late" if of == Of::Latency => Self::Late,
+            "rate" if of == Of::Latency => Self::Rate,
+            percent => {
+                let digits = percent.strip_prefix('p').filter(|digits| digits.starts_with(is_digit))?;
+                let is_plain = digits.chars().all(|c| is_digit(c) || c == '.');
+                let percent = digits.parse::<f64>().ok().filter(|percent| is_plain && *percent <= 100.0)?;
+                // Rounded, so that p99.9 is 0.999 and not a little more.
+                Self::Quantile(of, (percent * 1e6).round() / 1e8)
+            }
+        })
+    }
+
+    /// The value of a limit on it, or what the text is not.
+    fn limit(self, value: &str) -> Result<f64, &'static str> {
+        match self {
+            Self::Quantile(..) | Self::Mean(_) | Self::Max(_) => {
+                Ok(parse_duration(value).map_err(|_| "no time")?.as_secs_f64() * 1e6)
+            }
+            Self::Errors | Self::Late => {
+                let percent = value.strip_suffix('%');
+                let number = percent.unwrap_or(value).trim().parse::<f64>().ok();
+                let share = number.map(|number| if percent.is_some() { number / 100.0 } else { number });
+                share.filter(|share| (0.0..=1.0).contains(share)).ok_or("no share of 0 to 100 %")
+            }
+            Self::Rate => crate::arrivals::shape::rate(value).map_err(|_| "no rate"),
+        }
+    }
+}
+
 impl std::str::FromStr for Limit {
     type Err = String;
 
@@ -73,44 +118,17 @@ impl std::str::FromStr for Limit {
         let value = value.trim();
         let (operation, figure) = match left.trim().rsplit_once('.') {
             // The percentile in `p99.9` contains a point itself.
-            Some((name, digits)) if digits.chars().all(|c| c.is_ascii_digit()) => match name.rsplit_once('.')
-            {
-                Some((operation, percent)) => (Some(operation), format!("{percent}.{digits}")),
-                None => (None, format!("{name}.{digits}")),
-            },
+            Some((name, digits)) if !digits.is_empty() && digits.chars().all(is_digit) => {
+                match name.rsplit_once('.') {
+                    Some((operation, percent)) => (Some(operation), format!("{percent}.{digits}")),
+                    None => (None, format!("{name}.{digits}")),
+                }
+            }
             Some((operation, figure)) => (Some(operation), figure.to_owned()),
             None => (None, left.trim().to_owned()),
         };
-        let (of, name) = match figure.strip_prefix("failed-") {
-            Some(name) => (Of::Failures, name),
-            None => (Of::Latency, figure.as_str()),
-        };
-        let figure = match name {
-            "mean" => Figure::Mean(of),
-            "max" => Figure::Max(of),
-            "errors" if of == Of::Latency => Figure::Errors,
-            "late" if of == Of::Latency => Figure::Late,
-            "rate" if of == Of::Latency => Figure::Rate,
-            percent => {
-                let percent = percent.strip_prefix('p').and_then(|percent| percent.parse::<f64>().ok());
-                let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-                // Rounded, so that p99.9 is 0.999 and not a little more.
-                let percent = percent.ok_or_else(|| refused("an unknown figure"))?;
-                Figure::Quantile(of, (percent * 1e6).round() / 1e8)
-            }
-        };
-        let value = match figure {
-            Figure::Quantile(..) | Figure::Mean(_) | Figure::Max(_) => {
-                parse_duration(value).map_err(|_| refused("no time"))?.as_secs_f64() * 1e6
-            }
-            Figure::Errors | Figure::Late => {
-                let percent = value.strip_suffix('%');
-                let number =
-                    percent.unwrap_or(value).trim().parse::<f64>().map_err(|_| refused("no share"))?;
-                if percent.is_some() { number / 100.0 } else { number }
-            }
-            Figure::Rate => crate::arrivals::shape::rate(value).map_err(|_| refused("no rate"))?,
-        };
+        let figure = Figure::new(&figure).ok_or_else(|| refused("an unknown figure"))?;
+        let value = figure.limit(value).map_err(refused)?;
         let operation = operation.map(|name| name.trim().to_owned());
         Ok(Self { text: text.trim().to_owned(), operation, figure, compare, value })
     }
@@ -142,11 +160,16 @@ impl Limit {
         };
         let (value, measured) =
             operation.and_then(|it| self.measure(it)).unwrap_or((f64::NAN, "nothing".to_owned()));
+        // A percentile is the end of a bucket of the histogram: a limit within the bucket is equal to it.
+        let limit = match self.figure {
+            Figure::Quantile(..) | Figure::Max(_) => Durations::default().end_of_bucket(self.value),
+            _ => self.value,
+        };
         let held = match self.compare {
-            Compare::Below => value < self.value,
-            Compare::AtMost => value <= self.value,
-            Compare::Above => value > self.value,
-            Compare::AtLeast => value >= self.value,
+            Compare::Below => value < limit,
+            Compare::AtMost => value <= limit,
+            Compare::Above => value > limit,
+            Compare::AtLeast => value >= limit,
         };
         LimitResult { limit: self.text.clone(), measured, held }
     }
@@ -186,7 +209,6 @@ impl std::fmt::Display for Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::histogram::Durations;
 
     #[test]
     fn limits_are_of_all_operations_or_of_one() {
@@ -205,8 +227,22 @@ mod tests {
         assert_eq!(figure("p99.9 < 1s"), Figure::Quantile(Of::Latency, 0.999));
         assert_eq!(figure("insert.failed-p99.9 < 1s"), Figure::Quantile(Of::Failures, 0.999));
         let wrong = ["p99", "p99 < fast", "speed < 3", "p101 < 1s", "errors < many", "", "failed-rate > 3"];
-        for wrong in
-            wrong.into_iter().chain(["p99 >=< 1s", "p99 => 1s", "p99 << 1s", "p99 == 1s", "p99 = 1s"])
+        for wrong in wrong
+            .into_iter()
+            .chain(["p99 >=< 1s", "p99 => 1s", "p99 << 1s", "p99 == 1s", "p99 = 1s"])
+            .chain([
+                "errors < NaN",
+                "errors < inf",
+                "errors < -1%",
+                "errors < 5",
+                "late > 101%",
+                "p5e1 < 1s",
+                "p+5 < 1s",
+                "p < 1s",
+                "p99. < 1s",
+                "rate > NaN",
+                "max < -1s",
+            ])
         {
             assert!(wrong.parse::<Limit>().is_err(), "{wrong}");
         }
@@ -223,6 +259,19 @@ mod tests {
         let held = |text: &str| text.parse::<Limit>().unwrap().judge_in(&total, &[]).held;
         assert!(held("rate >= 900") && !held("rate > 900") && held("rate > 899"));
         assert!(held("errors <= 1%") && !held("errors < 1%") && held("errors < 1.1%"));
+    }
+
+    #[test]
+    fn a_limit_within_the_bucket_of_a_percentile_is_equal_to_it() {
+        let mut latency = Durations::default();
+        latency.record_micros(5_000, 10);
+        assert!(latency.max() > 5_000, "the end of its bucket");
+        let total =
+            OperationResult { intended: 10, ok: 10, latency: latency.into(), ..OperationResult::default() };
+        let held = |text: &str| text.parse::<Limit>().unwrap().judge_in(&total, &[]).held;
+        assert!(held("p99 <= 5ms") && held("max >= 5ms") && held("max <= 5002us"));
+        assert!(!held("p99 < 5ms") && !held("max > 5ms") && !held("p50 <= 4995us") && held("max < 6ms"));
+        assert!(held("max < 2h") && !held("max >= 1h"));
     }
 
     #[test]

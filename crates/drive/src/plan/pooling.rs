@@ -1,10 +1,9 @@
 //! How long connections are kept, and how operations wait for lost ones.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use sawmill_profile::{format_duration, parse_count, parse_duration};
+use sawmill_profile::{parse_count, parse_duration};
 use sawmill_source::LOOK;
 
 /// How long the connections of a run are kept. They are a pool: each operation takes the next that is free.
@@ -96,17 +95,6 @@ impl FromStr for Pooling {
                 _ => Err(refused()),
             },
             _ => Err(refused()),
-        }
-    }
-}
-
-impl fmt::Display for Pooling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kept => f.write_str("kept"),
-            Self::None => f.write_str("none"),
-            Self::Operations(count) => write!(f, "{count} operations"),
-            Self::For(time) => f.write_str(&format_duration(*time)),
         }
     }
 }

@@ -181,22 +181,7 @@ impl Plan {
         if let Some(item) = root.get("isolation") {
             self.isolation = Some(item.word(&levels.map(|level| (level, level)))?.to_owned());
         }
-        if let Some(item) = root.get("limits") {
-            for limit in item.items()? {
-                let parsed = limit.parsed(str::parse::<Limit>, "write `insert.p99 < 20ms`")?;
-                self.check_limit(&parsed)
-                    .map_err(|what| limit.error(what, "name an operation of the plan"))?;
-                self.limits.push(parsed);
-            }
-        }
-        if let Some(item) = root.get("abort-when") {
-            for condition in item.items()? {
-                let parsed = condition.parsed(str::parse::<Abort>, "write `errors > 5% after 30s`")?;
-                self.check_limit(parsed.condition())
-                    .map_err(|what| condition.error(what, "name an operation of the plan"))?;
-                self.abort_when.push(parsed);
-            }
-        }
+        self.conditions(root)?;
         let chaos =
             root.get("chaos").map(|item| item.parsed(str::parse::<Chaos>, "write `kill server every 30s`"));
         self.chaos = chaos.transpose()?;
@@ -206,6 +191,25 @@ impl Plan {
             if let Some(item) = root.get(key) {
                 *flag = item.boolean()?;
             }
+        }
+        Ok(())
+    }
+
+    /// Limits, and conditions that end the run early.
+    fn conditions(&mut self, root: Node<'_>) -> Result<()> {
+        let items = |key| root.get(key).map_or(Ok(Vec::new()), Item::items);
+        let known = |item: Item<'_>, limit: &Limit, plan: &Self| {
+            plan.check_limit(limit).map_err(|what| item.error(what, "name an operation of the plan"))
+        };
+        for item in items("limits")? {
+            let limit = item.parsed(str::parse::<Limit>, "write `insert.p99 < 20ms`")?;
+            known(item, &limit, self)?;
+            self.limits.push(limit);
+        }
+        for item in items("abort-when")? {
+            let abort = item.parsed(str::parse::<Abort>, "write `errors > 5% after 30s`")?;
+            known(item, abort.condition(), self)?;
+            self.abort_when.push(abort);
         }
         Ok(())
     }

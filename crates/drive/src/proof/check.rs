@@ -5,19 +5,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use sawmill_profile::format_counted;
 use sawmill_source::{Error, Kind, Result};
 
-use crate::mix::block::{Blocks, fields, version_of, with_version};
+use crate::mix::block::{fields, version_of, with_version};
 use crate::proof::states::{Known, RowState};
 use crate::result::proof::{EXAMPLES, Proof};
 use crate::work::rows::SharedTable;
-
-/// Blocks of expected rows that are kept: of a version each.
-const KEPT: usize = 4;
 
 /// A comparison that is under way.
 pub(crate) struct Check<'a> {
     table: &'a SharedTable,
     proof: Proof,
-    blocks: Blocks,
     /// The next number to check.
     next: u64,
 }
@@ -30,7 +26,7 @@ impl<'a> Check<'a> {
             undeclared: table.undeclared.clone(),
             ..Proof::default()
         };
-        Self { table, proof, blocks: Blocks::new(KEPT), next: 0 }
+        Self { table, proof, next: 0 }
     }
 
     /// The number from which to read on after a reading was cut off. Foreign rows may precede the first one; then
@@ -86,9 +82,9 @@ impl<'a> Check<'a> {
             _ if !has_values => true,
             None => false,
             Some(version) => {
-                let mut has = |other| -> Result<bool> {
-                    let row = self.blocks.row(&self.table.maker, number, other)?;
-                    Ok(is(&with_version(row, version)))
+                let has = |other| -> Result<bool> {
+                    let block = self.table.block_of(number, other)?;
+                    Ok(is(&with_version(block.row(number), version)))
                 };
                 let other = version % 2 != 0;
                 has(other)? || known.contended && has(!other)?

@@ -1,6 +1,6 @@
 //! The percentile curve: how long the slowest tenth, hundredth, thousandth takes.
 
-use sawmill_profile::{Across, Line, Lines, Room, Scale, Section, Upward};
+use sawmill_profile::{Across, Line, Lines, Scale, Section, Upward};
 
 use crate::result::file::DriveResult;
 use crate::result::histogram::Durations;
@@ -28,22 +28,8 @@ pub(super) fn chart(title: &str, lines: Vec<Line>) -> String {
     let labels = names.iter().enumerate().map(|(power, name)| (10f64.powi(power as i32), (*name).to_owned()));
     let labels = labels.take_while(|(x, _)| *x <= most * 1.0001).collect();
     let show = |x: f64| format!("{} %", 100.0 * (1.0 - 1.0 / x.max(1.0)));
-    Lines {
-        title: title.to_owned(),
-        room: Room::Whole,
-        height: 230.0,
-        across: Across {
-            name: "share that took no longer".into(),
-            scale: Scale::Logarithmic,
-            ends: None,
-            labels: Some(labels),
-            show,
-        },
-        upward: Upward { name: "time".into(), scale: Scale::Logarithmic, show: micros },
-        lines,
-        events: Vec::new(),
-    }
-    .html()
+    let across = Across::labelled("share that took no longer", Scale::Logarithmic, labels, show);
+    Lines::new(title, 230.0, across, Upward::logarithmic("time", micros), lines).html()
 }
 
 /// The values at shares that approach 1 by equal factors.

@@ -1,8 +1,8 @@
 //! Rates, latencies and errors over time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use sawmill_profile::{Across, Heat, HeatColumn, Line, Lines, Room, Scale, Section, Upward, format_rate};
+use sawmill_profile::{Across, Heat, HeatColumn, Line, Lines, Section, Upward, format_rate};
 
 use crate::report::{ends, events};
 use crate::result::file::DriveResult;
@@ -13,24 +13,16 @@ use crate::watch::screen::micros;
 /// Maximum points of a line; in longer runs, each covers several seconds.
 const MAX_POINTS: usize = 600;
 
-/// Maximum lines of error kinds; the others share one more.
+/// Maximum areas of a stacked chart; the others share one more.
 const MAX_KINDS: usize = 6;
+
+/// The height of a chart.
+pub(super) const HEIGHT: f64 = 170.0;
 
 /// A chart over the time of a run.
 pub(super) fn chart(result: &DriveResult, title: &str, upward: Upward, lines: Vec<Line>) -> Lines {
-    Lines {
-        title: title.to_owned(),
-        room: Room::Whole,
-        height: 170.0,
-        across: time_axis(ends(result)),
-        upward,
-        lines,
-        events: events(result),
-    }
-}
-
-pub(super) fn time_axis(ends: (f64, f64)) -> Across {
-    Across { name: String::new(), scale: Scale::Linear, ends: Some(ends), labels: None, show: clock }
+    let chart = Lines::new(title, HEIGHT, Across::time(ends(result), clock), upward, lines);
+    Lines { events: events(result), ..chart }
 }
 
 /// A time since the start of the run: `40 s`, `2:05`.
@@ -84,8 +76,7 @@ pub(super) fn operations_a_second(value: f64) -> String {
 }
 
 pub(super) fn rates(result: &DriveResult) -> Section {
-    let upward =
-        Upward { name: "operations a second".into(), scale: Scale::Linear, show: operations_a_second };
+    let upward = Upward::linear("operations a second", operations_a_second);
     let closed = result.run.loop_kind == "closed";
     let mut lines = Vec::new();
     if !closed {
@@ -105,23 +96,15 @@ pub(super) fn rates(result: &DriveResult) -> Section {
 }
 
 pub(super) fn latencies(result: &DriveResult) -> Section {
-    type Pick = fn(&Percentiles) -> u64;
-    let picks: [(&str, Pick); 5] = [
-        ("p50", |of| of.p50_us),
-        ("p90", |of| of.p90_us),
-        ("p99", |of| of.p99_us),
-        ("p99.9", |of| of.p999_us),
-        ("greatest", |of| of.max_us),
-    ];
     let mut content = String::new();
     for name in &result.run.operations {
-        let upward = Upward { name: "latency".into(), scale: Scale::Logarithmic, show: micros };
-        let of = |second: &Second, pick: Pick| {
+        let upward = Upward::logarithmic("latency", micros);
+        let of = |second: &Second, place: usize| {
             let percentiles = &second.operations.get(name)?.latency;
-            (percentiles.count > 0).then(|| pick(percentiles).max(1) as f64)
+            (percentiles.count > 0).then(|| percentiles.figures()[place].max(1) as f64)
         };
-        let lines =
-            picks.iter().map(|(text, pick)| greatest(result, text, |second| of(second, *pick))).collect();
+        let names = Percentiles::NAMES.iter().enumerate();
+        let lines = names.map(|(place, text)| greatest(result, text, |second| of(second, place))).collect();
         let chart = chart(result, &format!("Latency of {name} over time"), upward, lines).html();
         if result.run.operations.len() > 1 && !chart.is_empty() {
             content.push_str(&format!("<h3>{}</h3>\n", sawmill_profile::escape_html(name)));
@@ -164,40 +147,48 @@ pub(super) fn heat_map(result: &DriveResult, title: &str) -> Heat {
     }
 }
 
-pub(super) fn errors(result: &DriveResult) -> Section {
-    let count = |second: &Second, kind: &str| -> u64 {
-        second.operations.values().filter_map(|one| one.errors.get(kind)).sum()
+/// The most frequent kinds of something as stacked areas.
+pub(super) fn stacked(
+    result: &DriveResult,
+    kinds: fn(&Second) -> BTreeMap<&str, u64>,
+    value: fn(u64, &Second) -> f64,
+) -> Vec<Line> {
+    let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
+    for (kind, count) in result.seconds.iter().flat_map(kinds) {
+        *totals.entry(kind).or_default() += count;
+    }
+    let mut totals: Vec<(&str, u64)> = totals.into_iter().collect();
+    totals.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let (shown, rest) = totals.split_at(totals.len().min(MAX_KINDS));
+    let area = |name: &str, of: &[(&str, u64)]| {
+        let sum = |second: &Second| {
+            let here = kinds(second);
+            let count = of.iter().filter_map(|(kind, _)| here.get(kind)).sum();
+            Some(value(count, second))
+        };
+        Line { stacked: true, ..line(result, name, sum) }
     };
-    let kinds: BTreeSet<&String> = result
-        .seconds
-        .iter()
-        .flat_map(|second| second.operations.values())
-        .flat_map(|one| one.errors.keys())
-        .collect();
-    let mut kinds: Vec<(&String, u64)> = kinds
-        .into_iter()
-        .map(|kind| (kind, result.seconds.iter().map(|second| count(second, kind)).sum()))
-        .collect();
-    if kinds.is_empty() {
-        return Section::default();
-    }
-    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let (shown, rest) = kinds.split_at(kinds.len().min(MAX_KINDS));
-    let a_second = |count: u64, second: &Second| Some(count as f64 / second.length.max(1e-3));
-    let stacked = |line: Line| Line { stacked: true, ..line };
-    let mut lines: Vec<Line> = shown
-        .iter()
-        .map(|(kind, _)| stacked(line(result, kind, |second| a_second(count(second, kind), second))))
-        .collect();
+    let mut areas: Vec<Line> = shown.iter().map(|kind| area(kind.0, std::slice::from_ref(kind))).collect();
     if !rest.is_empty() {
-        let all = |second: &Second| a_second(rest.iter().map(|(kind, _)| count(second, kind)).sum(), second);
-        lines.push(stacked(line(result, "others", all)));
+        areas.push(area("others", rest));
     }
-    let upward =
-        Upward { name: "errors a second".into(), scale: Scale::Linear, show: |value| format!("{value}") };
+    areas
+}
+
+pub(super) fn errors(result: &DriveResult) -> Section {
+    let areas = stacked(result, error_kinds, |count, second| count as f64 / second.length.max(1e-3));
+    let upward = Upward::linear("errors a second", |value| format!("{value}"));
     let note =
         "By kind: an SQLSTATE, timeout, lost (the connection, with unknown outcome), check (a wrong result).";
-    Section::new("Errors over time", note, chart(result, "Errors over time by kind", upward, lines).html())
+    Section::new("Errors over time", note, chart(result, "Errors over time by kind", upward, areas).html())
+}
+
+fn error_kinds(second: &Second) -> BTreeMap<&str, u64> {
+    let mut kinds = BTreeMap::new();
+    for (kind, count) in second.operations.values().flat_map(|one| &one.errors) {
+        *kinds.entry(kind.as_str()).or_default() += count;
+    }
+    kinds
 }
 
 #[cfg(test)]

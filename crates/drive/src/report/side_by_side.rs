@@ -1,14 +1,15 @@
 //! Several load tests side by side: their figures in one table, their curves in one chart.
 
 use sawmill_profile::{
-    Line, Lines, Page, Room, Scale, Section, Upward, escape_html, format_grouped, format_rate,
+    Across, Line, Lines, Page, Section, Upward, escape_html, format_grouped, format_rate, text_table,
 };
 
 use crate::report::distribution::{chart, curve};
-use crate::report::over_time::{greatest, heat_map, line, operations_a_second, time_axis};
-use crate::report::tables::{PERCENTILES, percentile_cells, table};
+use crate::report::over_time::{HEIGHT, clock, greatest, heat_map, line, operations_a_second};
+use crate::report::tables::percentile_cells;
 use crate::report::{NamedResult, ends, facts, folded, sections, verdict};
 use crate::result::histogram::Durations;
+use crate::result::latency::Percentiles;
 use crate::result::second::Second;
 use crate::watch::screen::micros;
 
@@ -69,7 +70,7 @@ fn sentence(results: &[NamedResult]) -> String {
 
 fn figures(results: &[NamedResult]) -> Section {
     let mut heads = vec!["run", "operation", "valid", "rate", "ok", "failed", "late"];
-    heads.extend(PERCENTILES);
+    heads.extend(Percentiles::NAMES);
     heads.push("lost rows");
     let mut lines = Vec::new();
     for one in results {
@@ -90,23 +91,15 @@ fn figures(results: &[NamedResult]) -> Section {
             lines.push(cells);
         }
     }
-    Section::new("Side by side", "Latency counts from the intended start.", table(&heads, &lines))
+    Section::new("Side by side", "Latency counts from the intended start.", text_table(&heads, &lines))
 }
 
 /// Rates and the 99th percentile of all runs on one axis, from the start of each.
 fn over_time(results: &[NamedResult]) -> Section {
     let end = results.iter().map(|one| ends(&one.result).1).fold(0.0, f64::max);
     let chart = |title: &str, upward: Upward, lines: Vec<Line>| {
-        let lines = Lines {
-            title: title.to_owned(),
-            room: Room::Whole,
-            height: 170.0,
-            across: time_axis((0.0, end)),
-            upward,
-            lines,
-            events: Vec::new(),
-        };
-        format!("<h3>{title}</h3>\n{}", lines.html())
+        let chart = Lines::new(title, HEIGHT, Across::time((0.0, end), clock), upward, lines);
+        format!("<h3>{title}</h3>\n{}", chart.html())
     };
     // The slowest operation's percentile: percentiles of several operations cannot be added up.
     let p99 = |second: &Second| {
@@ -120,8 +113,8 @@ fn over_time(results: &[NamedResult]) -> Section {
     };
     let rates = results.iter().map(|one| line(&one.result, &one.name, |second| Some(second.achieved)));
     let slowest = results.iter().map(|one| greatest(&one.result, &one.name, p99));
-    let rate = Upward { name: "operations a second".into(), scale: Scale::Linear, show: operations_a_second };
-    let time = Upward { name: "latency".into(), scale: Scale::Logarithmic, show: micros };
+    let rate = Upward::linear("operations a second", operations_a_second);
+    let time = Upward::logarithmic("latency", micros);
     let content = chart("Achieved rate", rate, rates.collect())
         + &chart("99th percentile of the latency, of the slowest operation", time, slowest.collect());
     Section::new("Over time", "Time counts from the start of each run.", content)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sawmill_profile::{Section, escape_html, format_grouped, format_rate};
+use sawmill_profile::{Section, escape_html, format_grouped, format_rate, text_table};
 
 use crate::Proof;
 use crate::report::over_time::operations_a_second;
@@ -10,40 +10,14 @@ use crate::result::file::{DriveResult, OperationResult};
 use crate::result::latency::Percentiles;
 use crate::watch::screen::micros;
 
-/// A table of text; the first column is left-aligned and names its line.
-pub(super) fn table(heads: &[&str], lines: &[Vec<String>]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let mut text = String::from("<div class=\"scroll\"><table class=\"cards\">\n<thead><tr>");
-    for (place, head) in heads.iter().enumerate() {
-        let class = if place == 0 { " class=\"l\"" } else { "" };
-        // Writing to a String cannot fail, here and below.
-        let _ = write!(text, "<th{class}>{}</th>", escape_html(head));
-    }
-    text.push_str("</tr></thead><tbody>\n");
-    for line in lines {
-        text.push_str("<tr>");
-        for (place, cell) in line.iter().enumerate() {
-            let head = heads.get(place).copied().unwrap_or_default();
-            let (class, cell) = (if place == 0 { " class=\"l\"" } else { "" }, escape_html(cell));
-            let _ = write!(text, "<td{class} data-name=\"{}\">{cell}</td>", escape_html(head));
-        }
-        text.push_str("</tr>\n");
-    }
-    text + "</tbody></table></div>\n"
-}
-
-/// The heads of a line of percentiles, and its cells.
-pub(super) const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "greatest"];
-
-pub(super) fn percentile_cells(of: &Percentiles) -> Vec<String> {
-    [of.p50_us, of.p90_us, of.p99_us, of.p999_us, of.max_us].map(|value| micros(value as f64)).into()
+/// The cells of a line of percentiles, whose heads are [`Percentiles::NAMES`].
+pub(super) fn percentile_cells(of: &Percentiles) -> [String; 5] {
+    of.figures().map(|value| micros(value as f64))
 }
 
 pub(super) fn operations(result: &DriveResult) -> Section {
     let mut heads = vec!["operation", "intended", "ok", "rate", "rows", "failed", "retried", "late"];
-    heads.extend(PERCENTILES);
+    heads.extend(Percentiles::NAMES);
     heads.push("service p99");
     let line = |one: &OperationResult| {
         let mut cells = vec![one.name.clone()];
@@ -58,7 +32,7 @@ pub(super) fn operations(result: &DriveResult) -> Section {
     if lines.len() != 1 {
         lines.push(line(&result.total));
     }
-    let mut content = table(&heads, &lines);
+    let mut content = text_table(&heads, &lines);
     let mut failures = Vec::new();
     for operation in &result.operations {
         for (kind, count) in &operation.errors {
@@ -68,7 +42,7 @@ pub(super) fn operations(result: &DriveResult) -> Section {
     }
     if !failures.is_empty() {
         content.push_str("<h3>Errors</h3>\n");
-        content.push_str(&table(&["operation", "kind", "count", "a message"], &failures));
+        content.push_str(&text_table(&["operation", "kind", "count", "a message"], &failures));
     }
     let note = "Latency counts from the intended start; the warm-up is left out.";
     Section::new("Operations", note, content)
@@ -80,7 +54,7 @@ pub(super) fn limits(result: &DriveResult) -> Section {
         vec![limit.limit.clone(), limit.measured.clone(), held.to_owned()]
     };
     let lines: Vec<Vec<String>> = result.limits.iter().map(line).collect();
-    Section::new("Limits", "", table(&["limit", "measured", "result"], &lines))
+    Section::new("Limits", "", text_table(&["limit", "measured", "result"], &lines))
 }
 
 /// A count of the proof's table: its heading, the count, and whether it is shown if it is 0 everywhere.
@@ -115,7 +89,7 @@ pub(super) fn proof(result: &DriveResult) -> Section {
         std::iter::once(proof.place()).chain(counts).collect()
     };
     let lines: Vec<Vec<String>> = result.proof.iter().map(line).collect();
-    let mut content = table(&heads, &lines);
+    let mut content = text_table(&heads, &lines);
     let unchecked = result.proof.iter().filter_map(|proof| proof.unchecked.as_ref());
     for example in unchecked.chain(result.proof.iter().flat_map(|proof| &proof.examples)) {
         let _ = writeln!(content, "<p class=\"note\">{}</p>", escape_html(example));
@@ -145,6 +119,6 @@ pub(super) fn find_max(result: &DriveResult) -> Section {
     Section::new(
         "The search for the highest rate",
         note,
-        table(&["rate", "achieved", "p99", "limits"], &lines),
+        text_table(&["rate", "achieved", "p99", "limits"], &lines),
     )
 }

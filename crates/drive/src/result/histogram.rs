@@ -35,7 +35,10 @@ impl Durations {
 
     /// Counts a duration in microseconds several times.
     pub fn record_micros(&mut self, micros: u64, count: u64) {
-        self.0.saturating_record_n(micros.clamp(1, MAX_LENGTH), count);
+        // A value that never occurred is not the least or the greatest.
+        if count > 0 {
+            self.0.saturating_record_n(micros.clamp(1, MAX_LENGTH), count);
+        }
     }
 
     /// Adds the counts of another histogram: exact.
@@ -72,6 +75,14 @@ impl Durations {
     /// The greatest value in microseconds, within the precision; 0 without values.
     pub fn max(&self) -> u64 {
         if self.0.is_empty() { 0 } else { self.0.max() }
+    }
+
+    /// The greatest value in microseconds that is counted in the same bucket.
+    pub(crate) fn end_of_bucket(&self, micros: f64) -> f64 {
+        match micros <= MAX_LENGTH as f64 {
+            true => self.0.highest_equivalent(micros as u64) as f64,
+            false => micros,
+        }
     }
 
     /// How many values exceed this many microseconds, within the precision.
@@ -145,6 +156,17 @@ mod tests {
         assert_eq!(merged.buckets().collect::<Vec<_>>(), both.buckets().collect::<Vec<_>>());
         assert_eq!(merged.quantile(0.99), both.quantile(0.99));
         assert_eq!(merged.coarse().iter().map(|(_, count)| count).sum::<u64>(), 20_000);
+    }
+
+    #[test]
+    fn buckets_of_another_program_are_the_same_when_written_and_read_again() {
+        // Without values, out of order, twice, within a bucket, beyond the bounds.
+        let text = "[[700,0],[90000,2],[0,1],[2048,3],[2049,1],[18446744073709551615,1],[5000000000000,0]]";
+        let read: Durations = serde_json::from_str(text).unwrap();
+        let written = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<Durations>(&written).unwrap(), read);
+        assert_eq!((read.count(), read.quantile(0.1)), (8, 1));
+        assert!(written.starts_with("[[1,1],[2049,4],"), "{written}");
     }
 
     #[test]

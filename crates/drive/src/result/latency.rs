@@ -23,6 +23,16 @@ pub struct Percentiles {
     pub max_us: u64,
 }
 
+impl Percentiles {
+    /// The names of its [`figures`](Self::figures).
+    pub(crate) const NAMES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "greatest"];
+
+    /// The percentiles and the greatest value.
+    pub(crate) fn figures(&self) -> [u64; 5] {
+        [self.p50_us, self.p90_us, self.p99_us, self.p999_us, self.max_us]
+    }
+}
+
 impl From<&Durations> for Percentiles {
     fn from(histogram: &Durations) -> Self {
         Self {

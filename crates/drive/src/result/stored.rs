@@ -6,6 +6,7 @@ use sawmill_profile::Error;
 use serde::Deserialize;
 
 use crate::report::NamedResult;
+use crate::result::consistency;
 use crate::result::file::{DriveResult, FORMAT, VERSION};
 
 const ADVICE: &str = "pass a file that sawmill drive --json wrote";
@@ -14,7 +15,8 @@ impl DriveResult {
     /// Parses JSON text; `place` names it in errors.
     ///
     /// # Errors
-    /// The text is not JSON, not the result of a load test, or of a newer version.
+    /// The text is not JSON, not the result of a load test, of a newer version, or its figures
+    /// contradict each other.
     pub fn from_json(text: &str, place: &str) -> Result<Self, Error> {
         /// The fields that all versions have.
         #[derive(Deserialize)]
@@ -35,7 +37,10 @@ impl DriveResult {
             let advice = format!("read it with a newer sawmill; this one reads versions 1 to {VERSION}");
             return Err(Error::failed(what, place, advice));
         }
-        serde_json::from_str(text).map_err(none)
+        let result: Self = serde_json::from_str(text).map_err(none)?;
+        consistency::check(&result)
+            .map_err(|what| Error::failed(format!("the result contradicts itself: {what}"), place, ADVICE))?;
+        Ok(result)
     }
 
     /// Whether a text claims to be the result of a load test. It may still be damaged.

@@ -77,18 +77,8 @@ pub(crate) fn capacity(plan: &Plan, cancel: &AtomicBool) -> Result<Option<f64>> 
         warm_up: WARM_UP,
         chaos: None,
     };
-    let watching = Watching {
-        description: &RunDescription::default(),
-        recorder: &mut recorder,
-        clock: None,
-        observer: &mut (),
-        seconds: Vec::new(),
-        room: Vec::new(),
-        reached: 0.0,
-        abort_when: &[],
-        aborted: None,
-    };
-    course.run(sessions, None, watching)?;
+    let description = RunDescription::default();
+    course.run(sessions, None, Watching::new(&description, &mut recorder, None, &mut (), &[]))?;
     let done: u64 = recorder.operations.iter().map(|operation| operation.intended).sum();
     Ok(Some(done as f64 / LENGTH.as_secs_f64()))
 }

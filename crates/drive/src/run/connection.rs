@@ -1,10 +1,8 @@
 //! One connection: takes the next operation, makes it, waits for its intended start, carries it out.
 
-use std::io;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use rand::distr::weighted::WeightedIndex;
@@ -30,7 +28,7 @@ const SPIN: Duration = Duration::from_micros(4);
 const DENSE: Duration = Duration::from_micros(30);
 
 /// A thread of a connection needs little.
-const STACK: usize = 512 * 1024;
+pub(crate) const STACK: usize = 512 * 1024;
 
 /// Keeps the draws of clients apart.
 const STREAMS: u64 = 0xA24B_AED4_963E_E407;
@@ -83,16 +81,6 @@ impl Shared<'_> {
                 return due;
             }
         }
-    }
-
-    /// Starts a thread for connections. If its work fails or panics, the run ends.
-    pub(crate) fn spawn<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        work: impl FnOnce() -> Result<()> + Send + 'scope,
-    ) -> io::Result<ScopedJoinHandle<'scope, Result<()>>> {
-        let thread = Builder::new().stack_size(STACK).name("connection".to_owned());
-        thread.spawn_scoped(scope, move || self.stopping("connection", work))
     }
 
     /// Ends the run if `work` fails or panics.

@@ -1,5 +1,6 @@
 //! The threads of a run: connections, chaos, the server's figures, rows made ahead, and the thread that counts.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
@@ -13,7 +14,7 @@ use sawmill_source::{Error, Kind, Result};
 use crate::plan::types::{Chaos, Operation, Pace, Plan};
 use crate::result::second::{ChaosEvent, Second, ServerSample};
 use crate::run::chaos;
-use crate::run::connection::{Shared, client_schedule, drive, stand_back, wake_on_time};
+use crate::run::connection::{STACK, Shared, client_schedule, drive, stand_back, wake_on_time};
 use crate::run::pulse::{BEAT, Pause};
 use crate::run::recorder::Samples;
 use crate::run::watching::Watching;
@@ -83,7 +84,7 @@ impl Course<'_> {
                 let wreak = move || chaos::wreak(chaos, server, began, &report, is_over);
                 others.push(self.accompany(scope, "chaos", wreak)?);
             }
-            if let Some(ask) = self.target.watch(self.plan) {
+            if let Some(ask) = self.target.watch() {
                 let latest = &latest;
                 others.push(self.accompany(scope, "watcher", move || ask_each_second(ask, latest, is_over))?);
             }
@@ -117,17 +118,13 @@ impl Course<'_> {
         let mut makers = Vec::new();
         for (place, table) in self.tables.iter().enumerate() {
             if self.plan.operations.iter().flat_map(Operation::new_rows).any(|table| table == place) {
-                let maker = Builder::new().name("rows".to_owned());
-                let shared = self.shared;
                 let supply = move || {
-                    shared.stopping("rows", || {
-                        stand_back();
-                        table.supply(is_over);
-                        Ok(())
-                    })
+                    stand_back();
+                    table.supply(is_over);
+                    Ok(())
                 };
                 // Without it connections make rows themselves.
-                makers.extend(maker.spawn_scoped(scope, supply));
+                makers.extend(self.start(scope, "rows", Builder::new(), supply));
             }
         }
         makers
@@ -142,26 +139,30 @@ impl Course<'_> {
         let mut workers = Vec::with_capacity(sessions.len());
         for ((mut session, samples), stream) in sessions.into_iter().zip(self.samples).zip(0..) {
             let shared = self.shared;
-            workers.push(self.start(scope, move || {
+            let work = move || {
                 let own = matches!(shared.pace, Pace::Closed { .. }).then(|| client_schedule(shared, stream));
                 drive(session.as_mut(), shared, samples, own)
+            };
+            let thread = self.start(scope, "connection", Builder::new().stack_size(STACK), work);
+            workers.push(thread.map_err(|error| {
+                self.not_started(format!("cannot start a thread for each connection: {error}"))
+                    .at(format!("{} connections", self.samples.len()))
+                    .advise("give fewer")
             })?);
         }
         Ok(workers)
     }
 
-    /// Starts a thread that works on a connection; if it fails, the run ends.
+    /// Starts a thread; if its work fails or panics, the run ends.
     fn start<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
+        name: &'static str,
+        thread: Builder,
         work: impl FnOnce() -> Result<()> + Send + 'scope,
-    ) -> Result<Worker<'scope>> {
-        self.shared.spawn(scope, work).map_err(|error| {
-            self.shared.stop.store(true, Relaxed);
-            Error::new(Kind::Config, format!("cannot start a thread for each connection: {error}"))
-                .at(format!("{} connections", self.samples.len()))
-                .advise("give fewer")
-        })
+    ) -> io::Result<Worker<'scope>> {
+        let shared = self.shared;
+        thread.name(name.to_owned()).spawn_scoped(scope, move || shared.stopping(name, work))
     }
 
     /// Starts a thread next to the connections; if it panics, the run ends.
@@ -171,20 +172,20 @@ impl Course<'_> {
         name: &'static str,
         work: impl FnOnce() + Send + 'scope,
     ) -> Result<Worker<'scope>> {
-        let shared = self.shared;
-        let thread = Builder::new().name(name.to_owned());
-        thread
-            .spawn_scoped(scope, move || {
-                shared.stopping(name, || {
-                    work();
-                    Ok(())
-                })
-            })
-            .map_err(|error| {
-                shared.stop.store(true, Relaxed);
-                Error::new(Kind::Config, format!("cannot start a thread: {error}"))
-                    .advise("raise the limit on threads (ulimit -u)")
-            })
+        let work = move || {
+            work();
+            Ok(())
+        };
+        self.start(scope, name, Builder::new(), work).map_err(|error| {
+            self.not_started(format!("cannot start a thread: {error}"))
+                .advise("raise the limit on threads (ulimit -u)")
+        })
+    }
+
+    /// Ends the run for want of a thread.
+    fn not_started(&self, what: String) -> Error {
+        self.shared.stop.store(true, Relaxed);
+        Error::new(Kind::Config, what)
     }
 
     /// Counts what connections leave until all have ended.

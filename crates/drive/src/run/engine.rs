@@ -114,7 +114,7 @@ fn schedule(plan: &Plan) -> Result<(Schedule, Duration, Option<RateClock>)> {
             };
             let stretches = shape.stretches(plan.warm_up.as_secs_f64(), length.as_secs_f64());
             let clock = RateClock::new(stretches.into_iter().map(share).collect());
-            let schedule = Schedule::open(|| clock.clone(), arrivals, weights, plan.seed, plan.part);
+            let schedule = Schedule::open(clock.clone(), arrivals, weights, plan.seed, plan.part);
             Ok((schedule, length, Some(clock)))
         }
     }
@@ -166,17 +166,8 @@ pub(crate) fn run_on(
         warm_up: plan.warm_up,
         chaos: plan.chaos.as_ref(),
     };
-    let watching = Watching {
-        description: &description,
-        recorder: &mut recorder,
-        clock: clock.as_ref(),
-        observer: &mut *observer,
-        seconds: Vec::new(),
-        room: Vec::new(),
-        reached: 0.0,
-        abort_when: &plan.abort_when,
-        aborted: None,
-    };
+    let watching =
+        Watching::new(&description, &mut recorder, clock.as_ref(), &mut *observer, &plan.abort_when);
     let mut happened = course.run(sessions, server, watching)?;
     if let Some(sampler) = sampler {
         add_processes(&mut happened.seconds, &sampler.stop());

@@ -1,5 +1,6 @@
 //! Searches the highest rate that holds the limits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -70,7 +71,7 @@ pub fn find_max(
         found: FindMax { limits: names, ..FindMax::default() },
         held: Vec::new(),
         first: None,
-        bound_by: Vec::new(),
+        bound_by: BTreeMap::new(),
         spoilt: None,
     };
     for _ in 0..repeats.max(1) {
@@ -80,7 +81,7 @@ pub fn find_max(
     summarise(&mut found);
     let reported = held.into_iter().find(|(rate, _)| *rate == found.rate).map(|(_, result)| result);
     found.bound_by =
-        bound_by.into_iter().max_by_key(|(_, count)| *count).map(|(what, _)| what).unwrap_or_default();
+        bound_by.into_iter().max_by_key(|(_, count)| *count).map_or("", |(what, _)| what).to_owned();
     let mut result = reported.or(first).ok_or_else(|| refused("no trial was made", "raise --repeats"))?;
     if proof && target.keeps_rows() {
         result.proof = proofs(plan, target.as_ref(), &tables, cancel);
@@ -120,7 +121,7 @@ struct Search<'a, 'd> {
     /// The first run, for a search in which no rate holds.
     first: Option<DriveResult>,
     /// The causes that bound the searches, with the number of searches each.
-    bound_by: Vec<(String, usize)>,
+    bound_by: BTreeMap<&'static str, usize>,
     /// How the driver ended a search.
     spoilt: Option<String>,
 }
@@ -154,10 +155,7 @@ impl Search<'_, '_> {
         self.found.found.push(low);
         self.held.extend(best.map(|result| (low, result)));
         if let Some(what) = bound {
-            match self.bound_by.iter_mut().find(|(have, _)| have == what) {
-                Some((_, count)) => *count += 1,
-                None => self.bound_by.push((what.to_owned(), 1)),
-            }
+            *self.bound_by.entry(what).or_default() += 1;
         }
         Ok(())
     }
@@ -201,6 +199,7 @@ impl Search<'_, '_> {
     fn held(&self, result: &DriveResult) -> bool {
         let intended = result.total.intended as f64 / result.run.duration.max(1e-9);
         result.valid
+            && result.aborted.is_none()
             && result.total.rate >= ACHIEVED * intended
             && self.limits.iter().all(|limit| limit.judge(result).held)
     }

@@ -14,22 +14,33 @@ use crate::run::recorder::{Recorder, Sample, Samples, under_way};
 const TOLERANCE: f64 = 0.025;
 
 pub(crate) struct Watching<'a> {
-    pub description: &'a RunDescription,
-    pub recorder: &'a mut Recorder,
-    pub clock: Option<&'a RateClock>,
+    description: &'a RunDescription,
+    recorder: &'a mut Recorder,
+    clock: Option<&'a RateClock>,
     pub observer: &'a mut dyn Observer,
     pub seconds: Vec<Second>,
     /// Memory for samples, which connections get in exchange for theirs.
-    pub room: Vec<Sample>,
+    room: Vec<Sample>,
     /// The end of the last second.
-    pub reached: f64,
+    reached: f64,
     /// Conditions that end the run early.
-    pub abort_when: &'a [Abort],
+    abort_when: &'a [Abort],
     /// The condition that has ended the run, and the measured value.
     pub aborted: Option<String>,
 }
 
-impl Watching<'_> {
+impl<'a> Watching<'a> {
+    pub(crate) fn new(
+        description: &'a RunDescription,
+        recorder: &'a mut Recorder,
+        clock: Option<&'a RateClock>,
+        observer: &'a mut dyn Observer,
+        abort_when: &'a [Abort],
+    ) -> Self {
+        let (seconds, room, reached, aborted) = (Vec::new(), Vec::new(), 0.0, None);
+        Self { description, recorder, clock, observer, seconds, room, reached, abort_when, aborted }
+    }
+
     /// Counts the samples left until `now`, and ends a second if it is time. Returns the number of samples.
     pub(crate) fn tick(
         &mut self,

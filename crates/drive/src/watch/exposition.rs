@@ -2,7 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::observer::Snapshot;
+use crate::observer::{IntervalHistograms, Snapshot};
+use crate::result::file::OperationResult;
 use crate::result::histogram::Durations;
 
 /// Sums over the seconds, because a snapshot has only the last second.
@@ -79,29 +80,20 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
         ("part", run.part.as_deref().unwrap_or_default()),
     ];
     metrics.sample("info", &labels, 1);
-    metrics.one("elapsed_seconds", "gauge", "Time since the start of the run.", second.at);
-    let warm_up = u8::from(second.warm_up);
-    metrics.one(
-        "warm_up",
-        "gauge",
-        "1 during the warm-up, which counters and histograms leave out.",
-        warm_up,
-    );
-    metrics.one("connections", "gauge", "Connections to the server.", run.connections);
-    metrics.one(
-        "intended_rate",
-        "gauge",
-        "Operations scheduled in the last second, a second.",
-        second.intended,
-    );
-    metrics.one(
-        "achieved_rate",
-        "gauge",
-        "Operations that ended well in the last second, a second.",
-        second.achieved,
-    );
-    metrics.one("in_flight", "gauge", "Operations that are being executed.", second.in_flight);
-    metrics.one("backlog", "gauge", "Operations that are due and wait for a connection.", second.backlog);
+    let gauges = [
+        ("elapsed_seconds", "Time since the start of the run.", second.at),
+        (
+            "warm_up",
+            "1 during the warm-up, which counters and histograms leave out.",
+            f64::from(u8::from(second.warm_up)),
+        ),
+        ("connections", "Connections to the server.", run.connections as f64),
+        ("intended_rate", "Operations scheduled in the last second, a second.", second.intended),
+        ("achieved_rate", "Operations that ended well in the last second, a second.", second.achieved),
+        ("in_flight", "Operations that are being executed.", second.in_flight as f64),
+        ("backlog", "Operations that are due and wait for a connection.", second.backlog as f64),
+    ];
+    gauges.into_iter().for_each(|(name, help, value)| metrics.one(name, "gauge", help, value));
     metrics.family(
         "late_total",
         "counter",
@@ -118,14 +110,15 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
 
 fn operations(metrics: &mut Metrics, snapshot: &Snapshot<'_>) {
     let operations = snapshot.operations;
-    metrics.family("operations_total", "counter", "Operations that ended well.");
-    operations.iter().for_each(|one| metrics.sample("operations_total", &[("operation", &one.name)], one.ok));
-    metrics.family("rows_total", "counter", "Rows that operations which ended well wrote or read.");
-    operations.iter().for_each(|one| metrics.sample("rows_total", &[("operation", &one.name)], one.rows));
-    metrics.family("retries_total", "counter", "Attempts beyond the first.");
-    operations
-        .iter()
-        .for_each(|one| metrics.sample("retries_total", &[("operation", &one.name)], one.retries));
+    let counters: [(&str, &str, fn(&OperationResult) -> u64); 3] = [
+        ("operations_total", "Operations that ended well.", |one| one.ok),
+        ("rows_total", "Rows that operations which ended well wrote or read.", |one| one.rows),
+        ("retries_total", "Attempts beyond the first.", |one| one.retries),
+    ];
+    for (name, help, count) in counters {
+        metrics.family(name, "counter", help);
+        operations.iter().for_each(|one| metrics.sample(name, &[("operation", &one.name)], count(one)));
+    }
     metrics.family(
         "errors_total",
         "counter",
@@ -136,16 +129,25 @@ fn operations(metrics: &mut Metrics, snapshot: &Snapshot<'_>) {
             metrics.sample("errors_total", &[("operation", &one.name), ("kind", kind)], count);
         }
     }
-    let names = || snapshot.run.operations.iter().zip(snapshot.totals);
-    let help = "From the intended start of an operation that ended well to its end.";
-    metrics.family("latency_seconds", "histogram", help);
-    names().for_each(|(name, totals)| metrics.histogram("latency_seconds", name, &totals.latency));
-    let help = "From the actual start of an operation that ended well to its end.";
-    metrics.family("service_seconds", "histogram", help);
-    names().for_each(|(name, totals)| metrics.histogram("service_seconds", name, &totals.service));
-    let help = "From the intended start of an operation that was sent and failed to its end.";
-    metrics.family("failed_seconds", "histogram", help);
-    names().for_each(|(name, totals)| metrics.histogram("failed_seconds", name, &totals.failures));
+    let histograms: [(&str, &str, fn(&IntervalHistograms) -> &Durations); 3] = [
+        ("latency_seconds", "From the intended start of an operation that ended well to its end.", |of| {
+            &of.latency
+        }),
+        ("service_seconds", "From the actual start of an operation that ended well to its end.", |of| {
+            &of.service
+        }),
+        (
+            "failed_seconds",
+            "From the intended start of an operation that was sent and failed to its end.",
+            |of| &of.failures,
+        ),
+    ];
+    for (name, help, histogram) in histograms {
+        metrics.family(name, "histogram", help);
+        for (operation, totals) in snapshot.run.operations.iter().zip(snapshot.totals) {
+            metrics.histogram(name, operation, histogram(totals));
+        }
+    }
     let help = "Percentiles of the latency in the last second.";
     metrics.family("last_second_latency_seconds", "gauge", help);
     for (name, interval) in snapshot.run.operations.iter().zip(snapshot.intervals) {

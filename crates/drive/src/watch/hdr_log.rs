@@ -4,47 +4,24 @@
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sawmill_profile::Error;
-
 use crate::observer::{Observer, Snapshot};
 use crate::result::file::RunDescription;
 use crate::watch::hdr_v2;
-use crate::watch::watchers::Troubles;
+use crate::watch::watchers::{Output, Troubles};
 
 /// Writes an interval log, `.hlog`: a line for each operation and second, tagged with the operation's name.
 /// Values are microseconds from the intended start; the greatest of a line is in milliseconds, as usual.
-pub struct HdrLog {
-    out: Box<dyn Write + Send>,
-    place: String,
-    troubles: Troubles,
-    failed: bool,
-}
+#[derive(Debug)]
+pub struct HdrLog(Output);
 
 impl HdrLog {
     /// Writes to `out`; `place` names it in errors.
     pub fn new(out: impl Write + Send + 'static, place: &str, troubles: &Troubles) -> Self {
-        Self { out: Box::new(out), place: place.to_owned(), troubles: troubles.clone(), failed: false }
+        Self(Output::new(out, place, troubles))
     }
 
     fn write(&mut self, text: std::io::Result<String>) {
-        if self.failed {
-            return;
-        }
-        let written = text.and_then(|text| {
-            self.out.write_all(text.as_bytes())?;
-            self.out.flush()
-        });
-        if let Err(error) = written {
-            self.failed = true;
-            let what = format!("the histograms cannot be written: {error}");
-            self.troubles.keep(Error::failed(what, &self.place, "the seconds before this one are complete"));
-        }
-    }
-}
-
-impl std::fmt::Debug for HdrLog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HdrLog").field("place", &self.place).finish_non_exhaustive()
+        self.0.write(text, ("the histograms cannot be written", "the seconds before this one are complete"));
     }
 }
 

@@ -2,22 +2,17 @@
 
 use std::io::Write;
 
-use sawmill_profile::Error;
 use serde::Serialize;
 
 use crate::observer::{Observer, Snapshot};
 use crate::result::file::{DriveResult, RunDescription};
 use crate::result::second::{ChaosEvent, Second};
-use crate::watch::watchers::Troubles;
+use crate::watch::watchers::{Output, Troubles};
 
 /// Writes a line of JSON at the start, for each second, each chaos event and the end; flushed each, so that a
 /// reader of a pipe sees it at once. The lines differ by their field `event`.
-pub struct JsonLines {
-    out: Box<dyn Write + Send>,
-    place: String,
-    troubles: Troubles,
-    failed: bool,
-}
+#[derive(Debug)]
+pub struct JsonLines(Output);
 
 /// One line.
 #[derive(Serialize)]
@@ -48,30 +43,13 @@ enum Event<'a> {
 impl JsonLines {
     /// Writes to `out`; `place` names it in errors.
     pub fn new(out: impl Write + Send + 'static, place: &str, troubles: &Troubles) -> Self {
-        Self { out: Box::new(out), place: place.to_owned(), troubles: troubles.clone(), failed: false }
+        Self(Output::new(out, place, troubles))
     }
 
     fn write(&mut self, event: &Event<'_>) {
-        if self.failed {
-            return;
-        }
         let line = serde_json::to_string(event).map_err(std::io::Error::other);
-        let written = line.and_then(|line| {
-            self.out.write_all(line.as_bytes())?;
-            self.out.write_all(b"\n")?;
-            self.out.flush()
-        });
-        if let Err(error) = written {
-            self.failed = true;
-            let what = format!("the JSON lines cannot be written: {error}");
-            self.troubles.keep(Error::failed(what, &self.place, "the lines before this one are complete"));
-        }
-    }
-}
-
-impl std::fmt::Debug for JsonLines {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JsonLines").field("place", &self.place).finish_non_exhaustive()
+        let told = ("the JSON lines cannot be written", "the lines before this one are complete");
+        self.0.write(line.map(|line| line + "\n"), told);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Several observers as one, and what went wrong in them.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_profile::Error;
@@ -55,7 +56,42 @@ impl Troubles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
     }
 
-    pub(crate) fn keep(&self, error: Error) {
+    fn keep(&self, error: Error) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+    }
+}
+
+/// Where an observer writes. The first failure is kept, and ends the writing.
+pub(crate) struct Output {
+    out: Box<dyn Write + Send>,
+    place: String,
+    troubles: Troubles,
+    failed: bool,
+}
+
+impl Output {
+    pub(crate) fn new(out: impl Write + Send + 'static, place: &str, troubles: &Troubles) -> Self {
+        Self { out: Box::new(out), place: place.to_owned(), troubles: troubles.clone(), failed: false }
+    }
+
+    /// Writes a text at once; `what` and `advice` are of a failure.
+    pub(crate) fn write(&mut self, text: std::io::Result<String>, (what, advice): (&str, &str)) {
+        if self.failed {
+            return;
+        }
+        let written = text.and_then(|text| {
+            self.out.write_all(text.as_bytes())?;
+            self.out.flush()
+        });
+        if let Err(error) = written {
+            self.failed = true;
+            self.troubles.keep(Error::failed(format!("{what}: {error}"), &self.place, advice));
+        }
+    }
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output").field("place", &self.place).finish_non_exhaustive()
     }
 }

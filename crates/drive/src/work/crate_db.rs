@@ -18,7 +18,6 @@ use crate::plan::types::{Plan, PlanTable, Work};
 use crate::proof::check::Check;
 use crate::proof::states::RowState;
 use crate::result::proof::Proof;
-use crate::result::second::ServerSample;
 use crate::work::rows::{Rows, SharedTable};
 use crate::work::statements;
 use crate::work::target::{Session, Target, TextRows};
@@ -67,12 +66,17 @@ impl CrateTarget {
     fn ask(&self, sql: &str, arguments: &[Value], cancel: &AtomicBool) -> Result<Vec<Vec<Value>>> {
         let mut statements = CrateStatements::new(&self.server, PATIENCE)?;
         let body = serde_json::json!({ "stmt": sql, "args": arguments }).to_string();
-        match statements.send(body.as_bytes(), cancel) {
-            CrateReply::Done(body) => Ok(json::rows(&body).unwrap_or_default()),
+        let body = self.body(statements.send(body.as_bytes(), cancel), self.server.to_string())?;
+        Ok(json::rows(&body).unwrap_or_default())
+    }
+
+    /// The body of an answer, or why there is none; a refusal is at `place`.
+    fn body(&self, reply: CrateReply, place: String) -> Result<Vec<u8>> {
+        match reply {
+            CrateReply::Done(body) => Ok(body),
             CrateReply::Refused(code, message) => {
                 let kind = if code == 4093 { Kind::Exists } else { Kind::Server };
-                Err(Error::new(kind, format!("the server says: {message} [{code}]"))
-                    .at(self.server.to_string()))
+                Err(Error::new(kind, format!("the server says: {message} [{code}]")).at(place))
             }
             CrateReply::NotSent(what) | CrateReply::Unknown(what) => Err(Error::new(Kind::Connection, what)
                 .at(self.server.to_string())
@@ -110,20 +114,10 @@ impl CrateTarget {
             left -= now;
             let next = block.first + now;
             table.leave(block, next);
-            match statements.send(body.as_bytes(), cancel) {
-                CrateReply::Done(body) => {
-                    if let Some(what) = json::bulk_failure(&body, now) {
-                        let what = format!("the server says: {what}");
-                        return Err(Error::new(Kind::Server, what).at(table.name.clone()));
-                    }
-                }
-                CrateReply::Refused(code, message) => {
-                    let what = format!("the server says: {message} [{code}]");
-                    return Err(Error::new(Kind::Server, what).at(table.name.clone()));
-                }
-                CrateReply::NotSent(what) | CrateReply::Unknown(what) => {
-                    return Err(Error::new(Kind::Connection, what).at(self.server.to_string()));
-                }
+            let body = self.body(statements.send(body.as_bytes(), cancel), table.name.clone())?;
+            if let Some(what) = json::bulk_failure(&body, now) {
+                let what = format!("the server says: {what}");
+                return Err(Error::new(Kind::Server, what).at(table.name.clone()));
             }
         }
         Ok(())
@@ -159,10 +153,6 @@ impl Target for CrateTarget {
         cancel: &'a AtomicBool,
     ) -> Result<Box<dyn Session + 'a>> {
         Ok(Box::new(session::CrateSession::new(&self.server, plan, rows, cancel)?))
-    }
-
-    fn watch<'a>(&'a self, _: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>> {
-        None
     }
 
     fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof> {

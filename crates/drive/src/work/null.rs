@@ -1,6 +1,5 @@
 //! A target that does nothing: operations are made, scheduled and recorded as for a server, and sent nowhere.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +8,6 @@ use sawmill_source::Result;
 
 use crate::plan::types::Plan;
 use crate::result::proof::Proof;
-use crate::result::second::ServerSample;
 use crate::work::outcome::Outcome;
 use crate::work::rows::{Rows, SharedTable};
 use crate::work::step::{Arguments, Expect, arguments};
@@ -26,10 +24,6 @@ impl Target for NullTarget {
         Ok(Box::new(NullSession { plan, rows, made: Made::default(), count: 0 }))
     }
 
-    fn watch<'a>(&'a self, _: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>> {
-        None
-    }
-
     fn prove(&self, _: &SharedTable, _: &AtomicBool) -> Result<Proof> {
         Ok(Proof::default())
     }
@@ -42,16 +36,8 @@ impl Target for NullTarget {
         Ok(())
     }
 
-    fn versions(&self) -> BTreeMap<String, String> {
-        BTreeMap::new()
-    }
-
     fn name(&self) -> String {
         "null".to_owned()
-    }
-
-    fn listener(&self) -> Option<sawmill_profile::Target> {
-        None
     }
 
     fn keeps_rows(&self) -> bool {

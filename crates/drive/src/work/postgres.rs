@@ -139,7 +139,7 @@ impl Target for PgTarget {
         Ok(Box::new(session::PgSession::new(&self.server, plan, rows, cancel)?))
     }
 
-    fn watch<'a>(&'a self, _: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>> {
+    fn watch(&self) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + '_>> {
         let mut watch = watch::Watch::new(&self.plain);
         Some(Box::new(move || watch.sample()))
     }

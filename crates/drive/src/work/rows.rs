@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_generator::ZipfSampler;
+use sawmill_pgcopy::PgType;
 use sawmill_source::Result;
 
 use crate::mix::block::{BLOCK_ROWS, Block, RowMaker, fields, with_version};
@@ -90,7 +91,7 @@ impl SharedTable {
     }
 
     /// The block with a row.
-    fn block_of(&self, number: u64, other: bool) -> Result<Arc<Block>> {
+    pub(crate) fn block_of(&self, number: u64, other: bool) -> Result<Arc<Block>> {
         let key = (number / BLOCK_ROWS, other);
         if let Some(block) = self.kept.get(key) {
             return Ok(block);
@@ -162,6 +163,11 @@ impl Rows {
             stream,
             server_counts: false,
         }
+    }
+
+    /// The types of each table's columns.
+    pub(crate) fn types(&self) -> Vec<Vec<PgType>> {
+        self.tables.iter().map(|table| table.maker.column_types().map(|(_, of)| of).collect()).collect()
     }
 
     /// Passes a new row to `take`: its number and its bytes.

@@ -12,9 +12,7 @@ const PARAMETERS: u64 = 65_535;
 
 /// A name in double quotes; each part of `schema.table` is quoted separately.
 pub(crate) fn quoted(name: &str) -> String {
-    let parts: Vec<String> =
-        name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
-    parts.join(".")
+    name.split('.').map(column).collect::<Vec<_>>().join(".")
 }
 
 fn column(name: &str) -> String {

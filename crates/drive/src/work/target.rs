@@ -43,7 +43,9 @@ pub(crate) trait Target: Sync {
         cancel: &'a AtomicBool,
     ) -> Result<Box<dyn Session + 'a>>;
     /// The server's own figures, once a second.
-    fn watch<'a>(&'a self, plan: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>>;
+    fn watch(&self) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + '_>> {
+        None
+    }
     /// Compares the rows of a table with their known states.
     fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof>;
     /// The rows that a statement returns, as text.
@@ -51,11 +53,15 @@ pub(crate) trait Target: Sync {
     /// Drops the tables.
     fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()>;
     /// Name and version of the server.
-    fn versions(&self) -> BTreeMap<String, String>;
+    fn versions(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
     /// The address without a password.
     fn name(&self) -> String;
     /// Its listening address, if it is on this machine.
-    fn listener(&self) -> Option<sawmill_profile::Target>;
+    fn listener(&self) -> Option<sawmill_profile::Target> {
+        None
+    }
     /// Whether it keeps rows that can be looked for.
     fn keeps_rows(&self) -> bool {
         true

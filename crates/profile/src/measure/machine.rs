@@ -138,7 +138,6 @@ fn virtualisation() -> String {
     if virtual_machine { "virtual machine".to_owned() } else { String::new() }
 }
 
-#[cfg(unix)]
 fn kernel() -> String {
     // SAFETY: an all-zero utsname is a valid value, and uname fills it through a valid pointer.
     let (answer, name) = unsafe {
@@ -152,11 +151,6 @@ fn kernel() -> String {
         bytes.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8 as char).collect()
     };
     format!("{} {} {}", field(&name.sysname), field(&name.release), field(&name.machine))
-}
-
-#[cfg(not(unix))]
-fn kernel() -> String {
-    String::new()
 }
 
 /// A value that macOS reports.

@@ -201,6 +201,20 @@ impl Case {
         Ok(())
     }
 
+    /// The statistics that are not of the runs, if there are such.
+    fn contradiction(&self) -> Option<String> {
+        self.sides.iter().find_map(|side| {
+            let all = [("wall", &side.wall), ("cpu", &side.cpu), ("peak_memory", &side.peak_memory)];
+            let runs = side.runs.len();
+            let of_others =
+                |found: &Statistics| found.count != runs || found.outliers.iter().any(|place| *place >= runs);
+            let (field, found) = all.into_iter().find(|(_, found)| found.as_ref().is_some_and(of_others))?;
+            let count = found.as_ref().map_or(0, |found| found.count);
+            let title = self.title();
+            Some(format!("{field} of {title}, {}: {count} measurements in {runs} runs", side.name))
+        })
+    }
+
     /// The name and the parameters as one text: `load batch_rows=1024 degree=4`.
     pub fn title(&self) -> String {
         format!("{} {}", self.name, self.parameters_text()).trim_end().to_owned()
@@ -253,7 +267,7 @@ impl ResultFile {
     /// Parses JSON text; `place` names it in errors.
     ///
     /// # Errors
-    /// The text is not JSON, not a benchmark result, or of a newer version.
+    /// The text is not JSON, not a benchmark result, of a newer version, or contradicts itself.
     pub fn from_json(text: &str, place: &str) -> Result<Self> {
         /// The fields that all versions have.
         #[derive(Deserialize)]
@@ -276,7 +290,14 @@ impl ResultFile {
                 format!("read it with a newer sawmill; this one reads versions 1 to {RESULT_VERSION}");
             return Err(Error::failed(what, place, advice));
         }
-        serde_json::from_str(text).map_err(no_result)
+        let file: Self = serde_json::from_str(text).map_err(no_result)?;
+        match file.cases.iter().find_map(Case::contradiction) {
+            None => Ok(file),
+            Some(what) => {
+                let advice = "pass a file that sawmill bench --json wrote";
+                Err(Error::failed(format!("the result contradicts itself: {what}"), place, advice))
+            }
+        }
     }
 
     /// Writes the file completely or not at all, by way of a new file beside it.

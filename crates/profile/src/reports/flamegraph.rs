@@ -160,39 +160,10 @@ fn colour(name: &str, depth: usize) -> String {
 const TOO_SHORT: &str =
     "The run is too short for a flame graph: the sampler takes 199 samples per second of CPU time.";
 
-const STYLE: &str = "<style>\
-.flame .ground{fill:#fff}.flame .title{fill:#222;font:600 14px system-ui,sans-serif}\
-.flame .short{fill:#a33;font:12px system-ui,sans-serif}\
-.flame .frame text{fill:#111;font:12px ui-monospace,Menlo,Consolas,monospace;pointer-events:none}\
-.flame .frame{cursor:pointer}.flame .frame:hover rect{stroke:#000;stroke-width:1}\
-@media(prefers-color-scheme:dark){.flame .ground{fill:#16181d}.flame .title{fill:#e6e6e6}\
-.flame .frame:hover rect{stroke:#fff}}</style>";
+const STYLE: &str = concat!("<style>", include_str!("flamegraph/style.css"), "</style>");
 
 /// Zooms into a frame: boxes keep their samples in attributes and are redrawn from them.
-const SCRIPT: &str = r#"<script><![CDATA[(function () {
-  var svg = document.currentScript.closest('svg'), width = 1184, margin = 8, letter = 7.3;
-  var frames = Array.prototype.slice.call(svg.querySelectorAll('.frame'));
-  frames.forEach(function (g) {
-    var t = g.querySelector('title').textContent;
-    g.fullName = t.slice(0, t.lastIndexOf(' - '));
-    g.from = +g.dataset.x; g.n = +g.dataset.n;
-    g.addEventListener('click', function () { show(g.from, g.n); });
-  });
-  function show(from, n) {
-    var scale = width / n;
-    frames.forEach(function (g) {
-      var left = Math.max(g.from, from), right = Math.min(g.from + g.n, from + n);
-      if (right <= left) { g.style.display = 'none'; return; }
-      var x = margin + (left - from) * scale, w = (right - left) * scale;
-      var rect = g.querySelector('rect'), text = g.querySelector('text');
-      g.style.display = '';
-      rect.setAttribute('x', x); rect.setAttribute('width', w);
-      text.setAttribute('x', x + 3);
-      var room = Math.floor((w - 6) / letter), name = g.fullName;
-      text.textContent = name.length <= room ? name : room < 4 ? '' : '…' + name.slice(name.length - room + 1);
-    });
-  }
-})();]]></script>"#;
+const SCRIPT: &str = concat!("<script><![CDATA[", include_str!("flamegraph/zoom.js"), "]]></script>");
 
 #[cfg(test)]
 mod tests {

@@ -31,27 +31,14 @@ pub enum Align {
 pub struct Table {
     headers: Vec<String>,
     aligns: Vec<Align>,
-    rows: Vec<Row>,
-    most_width: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Row {
-    Cells(Vec<String>),
-    Rule,
+    rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with these columns and no rows.
     pub fn new(columns: impl IntoIterator<Item = (impl Into<String>, Align)>) -> Self {
         let (headers, aligns) = columns.into_iter().map(|(name, align)| (name.into(), align)).unzip();
-        Self { headers, aligns, rows: Vec::new(), most_width: usize::MAX }
-    }
-
-    /// Truncates cells of left-aligned columns to this many characters, at least 4, and marks the cut with an
-    /// ellipsis.
-    pub fn most_cell_width(self, most: usize) -> Self {
-        Self { most_width: most.max(4), ..self }
+        Self { headers, aligns, rows: Vec::new() }
     }
 
     /// Adds a row. Missing cells are empty, surplus cells are dropped, and a line break in a cell becomes a
@@ -59,20 +46,12 @@ impl Table {
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         let mut row: Vec<String> = cells.into_iter().take(self.headers.len()).map(Into::into).collect();
         row.resize(self.headers.len(), String::new());
-        for (cell, align) in row.iter_mut().zip(&self.aligns) {
+        for cell in &mut row {
             if cell.contains(['\n', '\r', '\t']) {
                 *cell = cell.replace(['\n', '\r', '\t'], " ");
             }
-            if *align == Align::Left && cell.chars().count() > self.most_width {
-                *cell = cell.chars().take(self.most_width - 1).chain(['…']).collect();
-            }
         }
-        self.rows.push(Row::Cells(row));
-    }
-
-    /// Adds a rule, for example before totals.
-    pub fn rule(&mut self) {
-        self.rows.push(Row::Rule);
+        self.rows.push(row);
     }
 
     /// Whether it has no rows.
@@ -83,10 +62,8 @@ impl Table {
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.headers.iter().map(|header| header.chars().count()).collect();
         for row in &self.rows {
-            if let Row::Cells(cells) = row {
-                for (width, cell) in widths.iter_mut().zip(cells) {
-                    *width = cell.chars().count().max(*width);
-                }
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
             }
         }
         widths
@@ -110,13 +87,7 @@ impl fmt::Display for Table {
         let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
         line(f, &self.headers)?;
         line(f, &rule)?;
-        for row in &self.rows {
-            match row {
-                Row::Cells(cells) => line(f, cells)?,
-                Row::Rule => line(f, &rule)?,
-            }
-        }
-        Ok(())
+        self.rows.iter().try_for_each(|row| line(f, row))
     }
 }
 
@@ -134,21 +105,18 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_right_aligned_and_long_text_is_truncated() {
-        let mut table =
-            Table::new([("name", Align::Left), ("n", Align::Right), ("", Align::Left)]).most_cell_width(6);
+    fn numbers_are_right_aligned_and_a_cell_has_one_line() {
+        let mut table = Table::new([("name", Align::Left), ("n", Align::Right), ("", Align::Left)]);
         table.row(["a", "1", "x"]);
         table.row(["größe", "1,000", ""]);
-        table.rule();
-        table.row(["much too long\n", "7"]);
+        table.row(["two\nlines", "7"]);
         let drawn = table.to_string();
         let expected = "\
-name        n
-------  -----  -
-a           1  x
-größe   1,000
-------  -----  -
-much …      7
+name           n
+---------  -----  -
+a              1  x
+größe      1,000
+two lines      7
 ";
         assert_eq!(drawn, expected);
     }

@@ -151,33 +151,25 @@ pub fn bottleneck(threads: &[ThreadReport]) -> Option<Bottleneck> {
 impl fmt::Display for Bottleneck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (stage, percent) = (&self.stage, self.share * 100.0);
-        match self.limit {
-            Limit::Server => {
-                write!(f, "the server was the limit: {stage} waited for it {percent:.0} % of its time")
-            }
-            Limit::Disk => {
-                write!(f, "the disk was the limit: {stage} waited for it {percent:.0} % of its time")
-            }
-            Limit::Lock => {
-                write!(f, "a lock was the limit: {stage} waited for it {percent:.0} % of its time")
-            }
-            Limit::Work => {
-                write!(f, "{stage} was the limit: it worked {percent:.0} % of its time")
-            }
-            Limit::Processors => write!(
-                f,
+        let waited = |for_what: &str| {
+            format!("{for_what} was the limit: {stage} waited for it {percent:.0} % of its time")
+        };
+        f.write_str(&match self.limit {
+            Limit::Server => waited("the server"),
+            Limit::Disk => waited("the disk"),
+            Limit::Lock => waited("a lock"),
+            Limit::Work => format!("{stage} was the limit: it worked {percent:.0} % of its time"),
+            Limit::Processors => format!(
                 "the processors were the limit: {stage} was ready but did not run {percent:.0} % of its time"
             ),
-            Limit::Connection => write!(
-                f,
+            Limit::Connection => format!(
                 "the connection to the server was the limit: {stage} waited for the server {percent:.0} % of its time, \
                  and the server for {stage}"
             ),
-            Limit::Unseen => write!(
-                f,
+            Limit::Unseen => format!(
                 "the limit is unknown: {stage} neither worked nor was seen to wait {percent:.0} % of its time"
             ),
-        }
+        })
     }
 }
 

@@ -1,5 +1,5 @@
 //! Where a thread keeps its spans while it runs: a tree in thread-local memory, merged into the phase when
-//! the thread is detached or flushed. Threads share only the [`SpanSink`], which is locked once per
+//! the thread is detached. Threads share only the [`SpanSink`], which is locked once per
 //! attachment, not per span, and the state that each thread publishes ([`crate::trace::live`]).
 
 use std::cell::RefCell;
@@ -105,18 +105,6 @@ impl Drop for AttachedThread {
     }
 }
 
-/// Merges the calling thread's measurements so far, closed spans and clocks, into its phase. Needed only for
-/// threads that outlive a report; detaching does the same.
-pub fn flush_thread() {
-    let _ = LEDGER.try_with(|cell| {
-        if let Ok(mut slot) = cell.try_borrow_mut()
-            && let Some(ledger) = slot.as_mut()
-        {
-            ledger.flush(0);
-        }
-    });
-}
-
 thread_local! {
     static LEDGER: RefCell<Option<Box<Ledger>>> = const { RefCell::new(None) };
 }
@@ -131,11 +119,9 @@ pub(crate) struct Ledger {
     nodes: Vec<Node>,
     current: u32,
     pub(crate) clock: ThreadClock,
-    /// Wall and CPU time at the last flush.
-    since: (u64, u64),
-    /// Total time without a processor while ready to run, as of the last flush.
-    ready: Option<u64>,
-    counted: bool,
+    /// CPU time, and time without a processor while ready to run, before it was attached.
+    cpu_before: u64,
+    ready_before: Option<u64>,
     /// The attachment that this one interrupts.
     outer: Option<Box<Ledger>>,
 }
@@ -196,7 +182,7 @@ impl Ledger {
                     return None;
                 }
                 let mut clock = ThreadClock::start();
-                let since = (0, clock.cpu_at(0));
+                let cpu_before = clock.cpu_at(0);
                 let generation = GENERATIONS.fetch_add(1, Relaxed);
                 let mut threads = sink.shown.lock().unwrap_or_else(PoisonError::into_inner);
                 let shown = threads.attach(thread_name, MAX_THREADS);
@@ -209,9 +195,8 @@ impl Ledger {
                     nodes: vec![Node::new("", None, NONE)],
                     current: ROOT,
                     clock,
-                    since,
-                    ready: thread_ready_time(),
-                    counted: false,
+                    cpu_before,
+                    ready_before: thread_ready_time(),
                     outer: slot.take(),
                 }));
                 Some(generation)
@@ -227,7 +212,8 @@ impl Ledger {
             let Ok(mut slot) = cell.try_borrow_mut() else { return };
             while slot.as_ref().is_some_and(|ledger| ledger.generation >= generation) {
                 if let Some(mut ledger) = slot.take() {
-                    ledger.flush(1);
+                    let report = ledger.report();
+                    ledger.sink.take_in(report);
                     ledger.shown.detach();
                     *slot = ledger.outer.take();
                 }
@@ -296,49 +282,42 @@ impl Ledger {
         }
     }
 
-    fn flush(&mut self, attached: u64) {
+    /// What the thread has done since it was attached.
+    fn report(&mut self) -> ThreadReport {
         let now = self.clock.wall();
         let cpu = self.clock.exact_cpu_at(now);
-        let before = std::mem::replace(&mut self.ready, thread_ready_time());
-        let ready = self.ready.zip(before).map(|(now, before)| now.saturating_sub(before));
-        let report = ThreadReport {
+        let ready = thread_ready_time().zip(self.ready_before);
+        let ready = ready.map(|(now, before)| Duration::from_nanos(now.saturating_sub(before)));
+        ThreadReport {
             name: self.thread_name.clone(),
-            // The first flush counts the attachment, so that a live thread is visible.
-            attached: if self.counted { 0 } else { 1.max(attached) },
-            wall: Duration::from_nanos(now.saturating_sub(self.since.0)),
-            cpu: Duration::from_nanos(cpu.saturating_sub(self.since.1)),
-            ready: ready.map(Duration::from_nanos),
-            spans: self.drain_children(ROOT, 0),
-        };
-        self.counted = true;
-        self.since = (now, cpu);
-        self.sink.take_in(report);
+            attached: 1,
+            wall: Duration::from_nanos(now),
+            cpu: Duration::from_nanos(cpu.saturating_sub(self.cpu_before)),
+            ready,
+            spans: self.children(ROOT, 0),
+        }
     }
 
-    /// The spans below a node as a report; resets their counts to zero.
-    fn drain_children(&mut self, place: u32, depth: usize) -> Vec<SpanReport> {
+    /// The spans below a node as a report.
+    fn children(&self, place: u32, depth: usize) -> Vec<SpanReport> {
         let mut spans = Vec::new();
         let mut child = self.nodes.get(place as usize).map_or(NONE, |node| node.first_child);
-        while let Some(node) = self.nodes.get_mut(child as usize) {
-            let next = node.next_sibling;
-            let mut span = SpanReport {
+        while let Some(node) = self.nodes.get(child as usize) {
+            let span = SpanReport {
                 name: node.wait.map_or(node.name, WaitKind::label).to_owned(),
                 wait: node.wait,
-                calls: std::mem::take(&mut node.calls),
-                wall: Duration::from_nanos(std::mem::take(&mut node.wall)),
-                cpu: Duration::from_nanos(std::mem::take(&mut node.cpu)),
-                rows: std::mem::take(&mut node.rows),
-                bytes: std::mem::take(&mut node.bytes),
-                children: Vec::new(),
+                calls: node.calls,
+                wall: Duration::from_nanos(node.wall),
+                cpu: Duration::from_nanos(node.cpu),
+                rows: node.rows,
+                bytes: node.bytes,
+                // Deeper nesting than a report can show would only use stack.
+                children: if depth < 64 { self.children(child, depth + 1) } else { Vec::new() },
             };
-            // Deeper nesting than a report can show would only use stack.
-            if depth < 64 {
-                span.children = self.drain_children(child, depth + 1);
-            }
             if span.calls > 0 || !span.children.is_empty() {
                 spans.push(span);
             }
-            child = next;
+            child = node.next_sibling;
         }
         spans
     }

@@ -33,18 +33,6 @@ pub struct SpanReport {
     pub children: Vec<SpanReport>,
 }
 
-impl SpanReport {
-    /// Wall-clock time inside, excluding nested spans.
-    pub fn own_wall(&self) -> Duration {
-        self.wall.saturating_sub(self.children.iter().map(|child| child.wall).sum())
-    }
-
-    /// CPU time inside, excluding nested spans.
-    pub fn own_cpu(&self) -> Duration {
-        self.cpu.saturating_sub(self.children.iter().map(|child| child.cpu).sum())
-    }
-}
-
 /// Merges `more` into `into` by name.
 pub(crate) fn merge(into: &mut Vec<SpanReport>, more: Vec<SpanReport>) {
     for span in more {
@@ -98,11 +86,6 @@ impl ThreadReport {
         collect_waits(&self.spans, &mut waits);
         waits
     }
-
-    /// Wall-clock time attached but not waiting.
-    pub fn worked(&self) -> Duration {
-        self.wall.saturating_sub(self.waits().values().sum())
-    }
 }
 
 fn collect_waits(spans: &[SpanReport], waits: &mut BTreeMap<WaitKind, Duration>) {
@@ -141,6 +124,5 @@ mod tests {
         merge(&mut all, vec![again, span("b", 1)]);
         assert_eq!(all.len(), 2);
         assert_eq!((all[0].calls, all[0].children[0].calls), (3, 4));
-        assert_eq!(all[0].own_wall(), Duration::ZERO);
     }
 }

@@ -1,7 +1,5 @@
 //! The kinds of waits that a report distinguishes.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// What a thread waited for.
@@ -33,11 +31,5 @@ impl WaitKind {
             Self::Disk => "waited: disk",
             Self::Lock => "waited: lock",
         }
-    }
-}
-
-impl fmt::Display for WaitKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.label())
     }
 }

@@ -6,73 +6,61 @@
 //!     run is over ─▶ SampledStacks ─after all measurements─▶ names ─▶ FoldedStacks
 //! ```
 //!
-//! Requires the feature `flamegraph`, which adds the crate `backtrace` for unwinding and symbols. Waiting
-//! threads are not sampled; [`crate::trace::wait`] covers those. Unix systems other than Linux have no timers
-//! for a thread's CPU time, so the whole process is interrupted (`setitimer(2)`, crate `pprof`), which loses
-//! samples of programs with several threads.
+//! Requires the feature `flamegraph`, which adds the crate `backtrace` for unwinding and symbols, and Linux: other
+//! systems have no timers for a thread's CPU time. Waiting threads are not sampled; [`crate::trace::wait`] covers
+//! those.
 
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 mod collector;
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 mod interrupted;
-#[cfg(all(unix, not(target_os = "linux"), feature = "flamegraph"))]
-mod process_timer;
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 mod sampled_stacks;
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 mod slots;
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 mod thread_timers;
-#[cfg(not(all(unix, feature = "flamegraph")))]
+#[cfg(not(all(target_os = "linux", feature = "flamegraph")))]
 mod unavailable;
 
 use crate::error::{Error, Result};
 
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 use collector::Collector;
-#[cfg(all(unix, not(target_os = "linux"), feature = "flamegraph"))]
-use process_timer::Collector;
-#[cfg(not(all(unix, feature = "flamegraph")))]
+#[cfg(not(all(target_os = "linux", feature = "flamegraph")))]
 use unavailable::Collector;
 
-#[cfg(all(unix, not(target_os = "linux"), feature = "flamegraph"))]
-pub use process_timer::SampledStacks;
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 pub use sampled_stacks::SampledStacks;
-#[cfg(not(all(unix, feature = "flamegraph")))]
+#[cfg(not(all(target_os = "linux", feature = "flamegraph")))]
 pub use unavailable::SampledStacks;
 
 /// Samples per second of a thread's CPU time; a prime, so that it does not synchronise with loops.
-#[cfg(all(unix, feature = "flamegraph"))]
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
 const FREQUENCY: u32 = 199;
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 const PERIOD: std::time::Duration = std::time::Duration::from_nanos(1_000_000_000 / FREQUENCY as u64);
 
 /// Samples the stacks of all threads until stopped or dropped. Only one may run per process.
+#[derive(Debug)]
 pub struct CpuSampler {
     collector: Collector,
     // Released last, after the timers are gone.
     _alone: Alone,
 }
 
-impl std::fmt::Debug for CpuSampler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CpuSampler").finish_non_exhaustive()
-    }
-}
-
 impl CpuSampler {
     /// Checks whether this program can sample its stacks, without starting.
     ///
     /// # Errors
-    /// The program was built without the feature `flamegraph`, or not for Unix.
+    /// The program was built without the feature `flamegraph`, or not for Linux.
     pub fn available() -> Result<()> {
-        match cfg!(all(unix, feature = "flamegraph")) {
+        match cfg!(all(target_os = "linux", feature = "flamegraph")) {
             true => Ok(()),
             false => Err(Error::failed(
                 "this program was built without stack sampling",
                 "",
-                "build it for Unix with the feature flamegraph",
+                "build it for Linux with the feature flamegraph",
             )),
         }
     }
@@ -103,6 +91,7 @@ impl CpuSampler {
 }
 
 /// The claim to the process's only sampler.
+#[derive(Debug)]
 struct Alone;
 
 static SAMPLING: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
@@ -120,7 +109,8 @@ impl Drop for Alone {
     }
 }
 
-#[cfg(all(test, target_os = "linux", feature = "flamegraph"))]
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
+#[cfg(test)]
 mod tests {
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;

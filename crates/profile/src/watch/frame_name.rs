@@ -84,7 +84,7 @@ pub(crate) fn located(name: String, file: Option<&Path>) -> String {
 }
 
 /// Whether a frame starts a program or a thread.
-#[cfg(all(unix, feature = "flamegraph"))]
+#[cfg(all(target_os = "linux", feature = "flamegraph"))]
 pub(crate) fn is_start(name: &str) -> bool {
     ["__rust_begin_short_backtrace", "lang_start", "__libc_start", "clone3", "start_thread", "thread_start"]
         .iter()

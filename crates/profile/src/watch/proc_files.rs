@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+pub(crate) use crate::trace::system::proc_text::numbered;
 use crate::trace::system::proc_text::with_text;
 
 /// The contents of `/proc/<pid>/stat` or `/proc/<pid>/task/<tid>/stat`.
@@ -89,22 +90,19 @@ pub(crate) fn since_boot() -> Option<Duration> {
     })?
 }
 
-/// The numeric names in a directory: processes in `/proc`, threads in a `task`.
-pub(crate) fn numbered(path: &str) -> Vec<u32> {
-    let listed = std::fs::read_dir(path).ok();
-    listed.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
-}
-
 fn ticks_per_second() -> u64 {
-    // SAFETY: sysconf takes and returns a number.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    u64::try_from(ticks).ok().filter(|ticks| *ticks > 0).unwrap_or(100)
+    setting(libc::_SC_CLK_TCK, 100)
 }
 
 fn page_size() -> u64 {
+    setting(libc::_SC_PAGESIZE, 4096)
+}
+
+/// A setting of the system, or a usual value.
+fn setting(name: libc::c_int, usual: u64) -> u64 {
     // SAFETY: sysconf takes and returns a number.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(size).ok().filter(|size| *size > 0).unwrap_or(4096)
+    let value = unsafe { libc::sysconf(name) };
+    u64::try_from(value).ok().filter(|value| *value > 0).unwrap_or(usual)
 }
 
 #[cfg(test)]

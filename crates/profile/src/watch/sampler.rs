@@ -7,15 +7,17 @@
 //! dropped and the interval doubles, so that runs of a second and of an hour both have between half and all
 //! of [`SamplerOptions::most_samples`].
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use crate::error::{Error, Result};
 use crate::trace::phase::Profile;
 use crate::trace::system::target::Target;
 use crate::trace::wire::WireCounters;
+use crate::watch::background::Background;
 use crate::watch::observed::Observed;
 use crate::watch::timeline::Timeline;
 
@@ -129,28 +131,7 @@ impl SamplerOptions {
 /// assert!(timeline.samples.len() >= 2);
 /// ```
 #[derive(Debug)]
-pub struct Sampler {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    stopped: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    stop: bool,
-    timeline: Timeline,
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+pub struct Sampler(Background<Timeline>);
 
 impl Sampler {
     /// Starts the thread and takes the first sample.
@@ -158,81 +139,54 @@ impl Sampler {
     /// # Errors
     /// The system cannot start another thread.
     pub fn start(options: SamplerOptions) -> Result<Self> {
-        let shared = Arc::new(Shared::default());
-        {
-            let timeline = &mut shared.state().timeline;
-            timeline.interval = options.interval;
-            timeline.watched = options.targets.iter().map(|(name, _)| name.clone()).collect();
-            timeline.missing = options.missing.clone();
-            timeline.missing.extend(crate::watch::observed::missing_here());
-        }
+        let mut missing = options.missing;
+        missing.extend(crate::watch::observed::missing_here());
+        let mut timeline = Timeline {
+            interval: options.interval,
+            watched: options.targets.iter().map(|(name, _)| name.clone()).collect(),
+            missing,
+            ..Timeline::default()
+        };
         let mut observed = Observed::new(options.started, options.wire, options.rows, &options.targets);
-        observed.sample(&mut shared.state().timeline);
-        let (theirs, most) = (Arc::clone(&shared), options.most_samples);
-        let thread = std::thread::Builder::new()
-            .name("sampler".into())
-            .spawn(move || run(&theirs, observed, most))
-            .map_err(|error| {
-                Error::failed(
-                    format!("the sampling thread cannot be started: {error}"),
-                    "",
-                    "raise the thread limit (ulimit -u)",
-                )
-            })?;
-        Ok(Self { shared, thread: Some(thread) })
-    }
-
-    /// The samples so far, for a live display.
-    pub fn timeline(&self) -> Timeline {
-        self.shared.state().timeline.clone()
+        observed.sample(&mut timeline);
+        let most = options.most_samples;
+        let work = move |stopped: &Receiver<()>| run(timeline, observed, most, stopped);
+        Background::start("sampler", work).map(Self).map_err(|error| {
+            Error::failed(
+                format!("the sampling thread cannot be started: {error}"),
+                "",
+                "raise the thread limit (ulimit -u)",
+            )
+        })
     }
 
     /// Takes a last sample, ends the thread and returns the samples.
-    pub fn stop(mut self) -> Timeline {
-        self.end();
-        std::mem::take(&mut self.shared.state().timeline)
-    }
-
-    fn end(&mut self) {
-        self.shared.state().stop = true;
-        self.shared.stopped.notify_all();
-        if let Some(thread) = self.thread.take() {
-            // A sampler that panicked takes no more samples; those it took are kept.
-            let _ = thread.join();
-        }
+    pub fn stop(self) -> Timeline {
+        self.0.stop().unwrap_or_default()
     }
 }
 
-impl Drop for Sampler {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-fn run(shared: &Shared, mut observed: Observed, most_samples: usize) {
+fn run(mut timeline: Timeline, mut observed: Observed, most: usize, stopped: &Receiver<()>) -> Timeline {
     let mut next = Instant::now();
-    let mut state = shared.state();
     let (fraction, intervals) = START;
-    let (start, dense) = (next + state.timeline.interval * intervals, state.timeline.interval / fraction);
+    let (start, dense) = (next + timeline.interval * intervals, timeline.interval / fraction);
     let mut last = false;
     while !last {
-        next += if next < start { dense.max(MIN) } else { state.timeline.interval };
+        next += if next < start { dense.max(MIN) } else { timeline.interval };
         // Samples missed while the machine was suspended are not made up for.
         next = next.max(Instant::now());
-        while !state.stop && Instant::now() < next {
-            let left = next.saturating_duration_since(Instant::now());
-            state = shared.stopped.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
         // Also sample what happened up to the stop.
-        last = state.stop;
-        if state.timeline.samples.len() >= most_samples {
-            state.timeline.thin_out();
+        last = stopped.recv_deadline(next) != Err(RecvTimeoutError::Timeout);
+        if timeline.samples.len() >= most {
+            timeline.thin_out();
         }
-        observed.sample(&mut state.timeline);
+        observed.sample(&mut timeline);
     }
+    timeline
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;
@@ -256,13 +210,11 @@ mod tests {
         });
         wire.add_sent(1234);
         busy.unwrap().join().unwrap();
-        let live = sampler.timeline();
         let timeline = sampler.stop();
-        assert!(!live.samples.is_empty());
         let last = timeline.samples.last().unwrap();
         assert_eq!((last.wire_sent, last.watched.len()), (1234, 1));
         assert!(timeline.peak_resident().unwrap() > 1_000_000);
-        assert!(timeline.peak_resident_of(0).unwrap() > 1_000_000);
+        assert!(last.watched[0].unwrap().resident.unwrap() > 1_000_000);
         assert!(last.own.cpu > 0.1 && last.watched[0].unwrap().cpu > 0.05, "{last:?}");
         let bee = timeline.thread_totals().into_iter().find(|(name, _)| *name == "busy bee").unwrap();
         assert!(bee.1 > 0.02, "an ended thread keeps its CPU time: {bee:?}");

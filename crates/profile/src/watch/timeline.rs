@@ -91,12 +91,6 @@ impl Timeline {
         self.samples.iter().filter_map(|sample| sample.own.resident).max()
     }
 
-    /// The largest sampled resident memory of a watched tree, in bytes.
-    pub fn peak_resident_of(&self, watched: usize) -> Option<u64> {
-        let usages = self.samples.iter().filter_map(|sample| (*sample.watched.get(watched)?).as_ref());
-        usages.filter_map(|usage| usage.resident).max()
-    }
-
     /// The change of a sum per second, between consecutive samples. For CPU seconds this is the number of
     /// processors in use.
     ///

@@ -50,8 +50,7 @@ impl<'a> CrateSession<'a> {
             operation.steps.iter().map(|step| statement(plan, step, &rows)).collect::<Result<Vec<String>>>()
         };
         let sql = plan.operations.iter().map(statements).collect::<Result<_>>()?;
-        let types = rows.tables.iter().map(|table| table.maker.column_types().map(|(_, of)| of).collect());
-        let types = types.collect();
+        let types = rows.types();
         let statements = CrateStatements::new(server, plan.timeout)?;
         let (requests, variables) = (Vec::new(), Vec::new());
         Ok(Self { server, statements, plan, rows, cancel, sql, types, operation: 0, requests, variables })

@@ -133,11 +133,7 @@ impl<'a> PgSession<'a> {
         cancel: &'a AtomicBool,
     ) -> Result<Self> {
         rows.server_counts = true;
-        let types: Vec<Vec<PgType>> = rows
-            .tables
-            .iter()
-            .map(|table| table.maker.column_types().map(|(_, pg_type)| pg_type).collect())
-            .collect();
+        let types = rows.types();
         let mut all = Vec::new();
         for (i, operation) in plan.operations.iter().enumerate() {
             let steps = operation.steps.iter().enumerate();

@@ -4,7 +4,6 @@
 //! started. A thread waits for its end (`waitid(2)` with `WNOWAIT`), so that the wall time is taken
 //! immediately; then `wait4(2)` reports the resources of the program and its reaped children.
 
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -27,7 +26,6 @@ pub enum Output {
 pub struct CommandLine {
     pub(crate) words: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
-    pub(crate) directory: Option<PathBuf>,
     pub(crate) output: Output,
     pub(crate) timeout: Option<Duration>,
 }
@@ -42,18 +40,13 @@ impl CommandLine {
         if words.first().is_none_or(String::is_empty) {
             return Err(Error::failed("the command is empty", "", "name a program"));
         }
-        Ok(Self { words, environment: Vec::new(), directory: None, output: Output::Discard, timeout: None })
+        Ok(Self { words, environment: Vec::new(), output: Output::Discard, timeout: None })
     }
 
     /// Sets an environment variable; the program inherits the others.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
-    }
-
-    /// Sets the working directory.
-    pub fn directory(self, directory: impl Into<PathBuf>) -> Self {
-        Self { directory: Some(directory.into()), ..self }
     }
 
     /// Sets what to do with its output.
@@ -83,24 +76,16 @@ impl CommandLine {
     /// error here; use [`CommandRun::checked`] for that.
     ///
     /// ```
-    /// # #[cfg(unix)] {
     /// use std::sync::atomic::AtomicBool;
     /// let echo = sawmill_profile::CommandLine::new(["sh", "-c", "exit 3"]).unwrap();
     /// let run = echo.run(&AtomicBool::new(false)).unwrap();
     /// assert_eq!(run.ending, sawmill_profile::Ending::Exited(3));
-    /// # }
     /// ```
     ///
     /// # Errors
     /// The program cannot be started, or the system does not report its resources.
     pub fn run(&self, cancel: &AtomicBool) -> Result<CommandRun> {
-        #[cfg(unix)]
-        return crate::measure::command::measured_child::run(self, cancel);
-        #[cfg(not(unix))]
-        {
-            let _ = cancel;
-            Err(Error::failed("other programs can be measured on Unix only", self.text(), ""))
-        }
+        crate::measure::command::measured_child::run(self, cancel)
     }
 }
 
@@ -140,11 +125,6 @@ pub struct CommandRun {
 }
 
 impl CommandRun {
-    /// Whether it ended on its own with exit code 0.
-    pub fn succeeded(&self) -> bool {
-        self.ending == Ending::Exited(0)
-    }
-
     /// Returns the run if it succeeded.
     ///
     /// # Errors

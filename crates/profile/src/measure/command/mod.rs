@@ -3,7 +3,5 @@
 pub(crate) mod captured_output;
 pub(crate) mod command_run;
 pub(crate) mod command_words;
-#[cfg(unix)]
 pub(crate) mod measured_child;
-#[cfg(unix)]
 pub(crate) mod output_reader;

@@ -122,23 +122,10 @@ fn chart(files: &[ResultFile], title: &str, labels: &[(f64, String)], (name, sho
             }
         }
     }
-    let across = Across {
-        name: String::new(),
-        scale: Scale::Linear,
-        ends: None,
-        labels: Some(labels.to_vec()),
-        show: |place| format!("file {place}"),
-    };
-    Lines {
-        title: format!("{title}: {name} over the files"),
-        room: Room::Half,
-        height: 150.0,
-        across,
-        upward: Upward { name: name.to_owned(), scale: Scale::Linear, show },
-        lines,
-        events: Vec::new(),
-    }
-    .html()
+    let across = Across::labelled("", Scale::Linear, labels.to_vec(), |place| format!("file {place}"));
+    let title = format!("{title}: {name} over the files");
+    let chart = Lines::new(&title, 150.0, across, Upward::linear(name, show), lines);
+    Lines { room: Room::Half, ..chart }.html()
 }
 
 fn point(statistics: &crate::measure::compare::statistics::Statistics) -> Option<Point> {

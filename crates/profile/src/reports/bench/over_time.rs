@@ -4,8 +4,6 @@
 use std::fmt::Write as _;
 
 use crate::reports::bench::time_tick;
-use crate::reports::chart::axis::Scale;
-use crate::reports::chart::frame::Room;
 use crate::reports::chart::lines::{Across, Line, Lines, Upward};
 use crate::reports::chart::svg::escape;
 use crate::text::byte_sizes::format_byte_rate;
@@ -39,21 +37,8 @@ fn chart(timeline: &Timeline, title: &str, unit: &str, lines: Vec<Line>, show: f
     }
     let at = |sample: Option<&Sample>| sample.map_or(0.0, |sample| sample.at.as_secs_f64());
     let ends = (at(timeline.samples.first()), at(timeline.samples.last()));
-    let chart = Lines {
-        title: format!("{title} over time"),
-        room: Room::Whole,
-        height: 150.0,
-        across: Across {
-            name: String::new(),
-            scale: Scale::Linear,
-            ends: Some(ends),
-            labels: None,
-            show: time_tick,
-        },
-        upward: Upward { name: unit.to_owned(), scale: Scale::Linear, show },
-        lines,
-        events: Vec::new(),
-    };
+    let (name, across) = (format!("{title} over time"), Across::time(ends, time_tick));
+    let chart = Lines::new(&name, 150.0, across, Upward::linear(unit, show), lines);
     format!("<h3>{title}</h3>\n{}", chart.html())
 }
 

@@ -11,7 +11,7 @@ use crate::reports::chart::axis::Scale;
 use crate::reports::chart::frame::Room;
 use crate::reports::chart::lines::{Across, Line, Lines, Point, Upward};
 use crate::reports::chart::svg::escape;
-use crate::reports::page::Section;
+use crate::reports::page::{Section, text_table};
 use crate::text::byte_sizes::parse_bytes;
 use crate::text::counts::parse_count;
 
@@ -186,22 +186,10 @@ fn chart(
     // Values that a factor separates have equal room.
     let factors = low > 0.0 && high >= 8.0 * low;
     let scale = if factors { Scale::Logarithmic } else { Scale::Linear };
-    let lines = Lines {
-        title: title.to_owned(),
-        room: Room::Half,
-        height: 230.0,
-        across: Across {
-            name: spoken(across),
-            scale,
-            ends: None,
-            labels: Some(labels),
-            show: |x| x.to_string(),
-        },
-        upward: Upward { name: name.to_owned(), scale: Scale::Linear, show },
-        lines: series.iter().map(line).collect(),
-        events: Vec::new(),
-    };
-    lines.html()
+    let across = Across::labelled(&spoken(across), scale, labels, |x| x.to_string());
+    let lines = series.iter().map(line).collect();
+    let chart = Lines::new(title, 230.0, across, Upward::linear(name, show), lines);
+    Lines { room: Room::Half, ..chart }.html()
 }
 
 /// The figures of the lines as a table, folded.
@@ -213,31 +201,21 @@ fn figures(across: &str, series: &[Series<'_>]) -> String {
         }
     }
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut text = format!(
-        "<details class=\"figures\"><summary>Figures</summary>\n<div class=\"scroll\"><table class=\"cards\">\
-         <thead><tr><th class=\"l\">{}</th>",
-        escape(&spoken(across))
-    );
-    for one in series {
-        // Writing to a String cannot fail, here and below.
-        let _ = write!(text, "<th>{}</th>", escape(&one.name));
-    }
-    text.push_str("</tr></thead><tbody>\n");
-    for (x, value) in values {
-        let _ = write!(
-            text,
-            "<tr><td class=\"l\" data-name=\"{}\">{}</td>",
-            escape(&spoken(across)),
-            escape(value)
-        );
-        for one in series {
+    let across = spoken(across);
+    let heads: Vec<&str> =
+        std::iter::once(across.as_str()).chain(series.iter().map(|one| one.name.as_str())).collect();
+    let line = |(x, value): (f64, &str)| {
+        let cell = |one: &Series<'_>| {
             let found = one.points.iter().find(|(have, _, _)| *have == x);
-            let cell = found.map(|(_, _, wall)| time(wall.median)).unwrap_or_default();
-            let _ = write!(text, "<td data-name=\"{}\">{cell}</td>", escape(&one.name));
-        }
-        text.push_str("</tr>\n");
-    }
-    text + "</tbody></table></div></details>\n"
+            found.map(|(_, _, wall)| time(wall.median)).unwrap_or_default()
+        };
+        std::iter::once(value.to_owned()).chain(series.iter().map(cell)).collect()
+    };
+    let lines: Vec<Vec<String>> = values.into_iter().map(line).collect();
+    format!(
+        "<details class=\"figures\"><summary>Figures</summary>\n{}</details>\n",
+        text_table(&heads, &lines)
+    )
 }
 
 /// The value of a parameter as a number: a count or a size.

@@ -96,6 +96,30 @@ const MAX_EVENTS: usize = 12;
 /// With more points than these a line has no marks.
 const MAX_MARKS: usize = 40;
 
+impl Across {
+    /// An axis of time between two ends.
+    pub fn time(ends: (f64, f64), show: fn(f64) -> String) -> Self {
+        Self { name: String::new(), scale: Scale::Linear, ends: Some(ends), labels: None, show }
+    }
+
+    /// An axis of a parameter, with labels at its values.
+    pub fn labelled(name: &str, scale: Scale, labels: Vec<(f64, String)>, show: fn(f64) -> String) -> Self {
+        Self { name: name.to_owned(), scale, ends: None, labels: Some(labels), show }
+    }
+}
+
+impl Upward {
+    /// An axis that includes zero.
+    pub fn linear(name: &str, show: fn(f64) -> String) -> Self {
+        Self { name: name.to_owned(), scale: Scale::Linear, show }
+    }
+
+    /// An axis on which equal factors have equal room.
+    pub fn logarithmic(name: &str, show: fn(f64) -> String) -> Self {
+        Self { scale: Scale::Logarithmic, ..Self::linear(name, show) }
+    }
+}
+
 impl Line {
     /// A line through places and values.
     pub fn new(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
@@ -114,6 +138,12 @@ impl Line {
 }
 
 impl Lines {
+    /// A chart as wide as the page, without events.
+    pub fn new(title: &str, height: f64, across: Across, upward: Upward, lines: Vec<Line>) -> Self {
+        let title = title.to_owned();
+        Self { title, room: Room::Whole, height, across, upward, lines, events: Vec::new() }
+    }
+
     /// The legend and the chart as HTML; empty without points.
     pub fn html(&self) -> String {
         let there: Vec<(usize, &Line)> =

@@ -108,6 +108,7 @@ mod linux {
     use std::os::fd::FromRawFd;
 
     use super::{EVENTS, Hardware, HardwareCounts, HardwareSnapshot};
+    use crate::trace::system::proc_text::numbered;
 
     /// The most existing threads to follow; each takes six file descriptors.
     const MAX_THREADS: usize = 64;
@@ -213,13 +214,8 @@ mod linux {
     }
 
     fn threads_of_this_process() -> Vec<libc::pid_t> {
-        let listed = std::fs::read_dir("/proc/self/task").ok();
-        let threads: Vec<libc::pid_t> = listed
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .take(MAX_THREADS)
-            .collect();
+        let threads = numbered("/proc/self/task").into_iter().take(MAX_THREADS);
+        let threads: Vec<libc::pid_t> = threads.map(|thread| thread as libc::pid_t).collect();
         // Without /proc, use the calling thread, which is thread 0 to the system call.
         if threads.is_empty() { vec![0] } else { threads }
     }

@@ -53,7 +53,8 @@ fn enter_peak() -> std::sync::MutexGuard<'static, Vec<Weak<AtomicU64>>> {
     open
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

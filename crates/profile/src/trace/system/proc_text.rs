@@ -41,3 +41,9 @@ pub(crate) fn with_text<T>(path: &str, read: impl FnOnce(&str) -> T) -> Option<T
     let text = String::from_utf8_lossy(bytes.get(..length)?);
     Some(read(&text))
 }
+
+/// The numeric names in a directory: processes in `/proc`, threads in a `task`.
+pub(crate) fn numbered(path: &str) -> Vec<u32> {
+    let listed = std::fs::read_dir(path).ok();
+    listed.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}

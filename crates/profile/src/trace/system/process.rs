@@ -13,7 +13,6 @@ pub(crate) fn cpu_times() -> (Duration, Duration) {
     self_usage().map_or((Duration::ZERO, Duration::ZERO), |usage| (user_time(&usage), system_time(&usage)))
 }
 
-#[cfg(unix)]
 fn self_usage() -> Option<libc::rusage> {
     // SAFETY: an all-zero rusage is a valid value, and getrusage fills it through a valid pointer.
     unsafe {
@@ -22,42 +21,24 @@ fn self_usage() -> Option<libc::rusage> {
     }
 }
 
-#[cfg(unix)]
 pub(crate) fn user_time(usage: &libc::rusage) -> Duration {
     timeval(usage.ru_utime)
 }
 
-#[cfg(unix)]
 pub(crate) fn system_time(usage: &libc::rusage) -> Duration {
     timeval(usage.ru_stime)
 }
 
-#[cfg(unix)]
 fn timeval(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec.max(0) as u64) + Duration::from_micros(time.tv_usec.max(0) as u64)
 }
 
 /// The peak resident memory of a rusage in bytes: Linux counts it in KiB, macOS in bytes (`getrusage(2)` of
 /// each).
-#[cfg(any(all(unix, feature = "measure"), all(unix, not(target_os = "linux"))))]
+#[cfg(any(feature = "measure", not(target_os = "linux")))]
 pub(crate) fn peak_of(usage: &libc::rusage) -> u64 {
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
     usage.ru_maxrss.max(0) as u64 * unit
-}
-
-#[cfg(not(unix))]
-fn self_usage() -> Option<std::convert::Infallible> {
-    None
-}
-
-#[cfg(not(unix))]
-fn user_time(usage: &std::convert::Infallible) -> Duration {
-    match *usage {}
-}
-
-#[cfg(not(unix))]
-fn system_time(usage: &std::convert::Infallible) -> Duration {
-    match *usage {}
 }
 
 /// Peak resident memory in bytes since the start of the last phase (`VmHWM` of `/proc/self/status`), or of
@@ -66,10 +47,8 @@ fn system_time(usage: &std::convert::Infallible) -> Duration {
 pub fn peak_memory() -> Option<u64> {
     #[cfg(target_os = "linux")]
     return crate::trace::system::proc_text::status_bytes("/proc/self/status", "VmHWM:");
-    #[cfg(all(unix, not(target_os = "linux")))]
+    #[cfg(not(target_os = "linux"))]
     return self_usage().as_ref().map(peak_of);
-    #[cfg(not(unix))]
-    return None;
 }
 
 /// Resets the peak to the memory that is resident now (`proc(5)`, `/proc/pid/clear_refs`). No effect if the system does
@@ -78,24 +57,6 @@ pub(crate) fn reset_peak_memory() {
     // If this fails, the peak counts from the start of the process, as PhaseReport documents.
     #[cfg(target_os = "linux")]
     let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-/// Names the calling thread for the system, and so for samplers and debuggers: for pool threads
-/// that were started without a name. Linux keeps 15 bytes of the name. No effect on other systems: there, use
-/// [`std::thread::Builder::name`].
-pub fn name_thread(name: &str) {
-    #[cfg(target_os = "linux")]
-    {
-        let mut bytes = [0u8; 16];
-        for (to, from) in bytes.iter_mut().zip(name.bytes().filter(|byte| *byte != 0).take(15)) {
-            *to = from;
-        }
-        // SAFETY: PR_SET_NAME reads a zero-terminated text of at most 16 bytes from the pointer; the last of
-        // the 16 bytes is always zero.
-        unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = name;
 }
 
 #[cfg(test)]
@@ -111,17 +72,5 @@ mod tests {
                 sum = std::hint::black_box(sum ^ n);
             }
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_running_thread_can_name_itself() {
-        std::thread::spawn(|| {
-            name_thread("a name longer than fifteen");
-            let comm = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
-            assert_eq!(comm.trim_end(), "a name longer t");
-        })
-        .join()
-        .unwrap();
     }
 }

@@ -69,7 +69,6 @@ pub(crate) fn thread_ready_time() -> Option<u64> {
 }
 
 /// CPU time in ns that the calling thread has used, user plus system; zero if the system does not report it.
-#[cfg(unix)]
 fn thread_cpu_time() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to during the call.
@@ -78,11 +77,6 @@ fn thread_cpu_time() -> u64 {
         return 0;
     }
     time.tv_sec.max(0) as u64 * 1_000_000_000 + time.tv_nsec.max(0) as u64
-}
-
-#[cfg(not(unix))]
-fn thread_cpu_time() -> u64 {
-    0
 }
 
 #[cfg(test)]

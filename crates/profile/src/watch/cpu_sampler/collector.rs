@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
 use super::PERIOD;
 use super::interrupted::{self, SLOTS};
 use super::sampled_stacks::SampledStacks;
 use super::slots::Sampled;
 use super::thread_timers::ThreadTimers;
+use crate::watch::background::Background;
 
 /// How often to look for new threads and collect stacks. A thread that ends sooner is missed.
 const EVERY: Duration = Duration::from_millis(5);
@@ -19,16 +19,13 @@ const EVERY: Duration = Duration::from_millis(5);
 const MAX_FRAMES: usize = 2 << 20;
 
 /// The collecting thread.
-pub(super) struct Collector {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<SampledStacks>>,
-}
+#[derive(Debug)]
+pub(super) struct Collector(Background<SampledStacks>);
 
 impl Collector {
     pub(super) fn start() -> io::Result<Self> {
-        let (stop, stopped) = bounded(1);
         let (send, receive) = bounded(1);
-        let thread = std::thread::Builder::new().name("CPU sampler".into()).spawn(move || {
+        let thread = Background::start("CPU sampler", move |stopped| {
             // SAFETY: gettid has no preconditions.
             let mut timers = ThreadTimers::new(PERIOD, unsafe { libc::gettid() } as u32);
             let mut collected = Collected::default();
@@ -39,29 +36,16 @@ impl Collector {
             let _ = send.send(begun);
             match failed {
                 true => SampledStacks::default(),
-                false => collect(timers, collected, &stopped),
+                false => collect(timers, collected, stopped),
             }
         })?;
-        let begun =
-            receive.recv().unwrap_or_else(|_| Err(io::Error::other("the collecting thread has ended")));
-        let collector = Self { stop: Some(stop), thread: Some(thread) };
-        begun.map(|()| collector)
+        let begun = receive.recv();
+        begun.unwrap_or_else(|_| Err(io::Error::other("the collecting thread has ended")))?;
+        Ok(Self(thread))
     }
 
-    pub(super) fn stop(mut self) -> Option<SampledStacks> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Option<SampledStacks> {
-        // Dropping the channel wakes the thread.
-        self.stop = None;
-        self.thread.take()?.join().ok()
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.end();
+    pub(super) fn stop(self) -> Option<SampledStacks> {
+        self.0.stop()
     }
 }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use crate::watch::folded_stacks::FoldedStacks;
 
+#[derive(Debug)]
 pub(super) struct Collector(Infallible);
 
 impl Collector {
