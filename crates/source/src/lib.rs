@@ -81,7 +81,9 @@ pub use ordered::{
 pub use parquet_files::annotations::parquet_schema;
 pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
-pub use parquet_files::guarded::{Panicked, arrow_metadata, guarded, silence_guarded_panics};
+pub use parquet_files::guarded::{
+    Panicked, arrow_metadata, fault_of_page, guarded, silence_guarded_panics, undecodable,
+};
 pub use parquet_files::interval::intervals_as_bytes;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;

@@ -8,7 +8,7 @@ use sawmill_footer::RangeReader;
 use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::{Fault, Location, ObjectUrl};
 
-use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16, is_utf32};
+use super::content::{Coding, Compression, Content, encoding_named, is_utf16, is_utf32};
 use super::files::Place;
 use super::records::boundaries::{Grid, Mark, Misquoted, Unscanned};
 use super::records::cursor::Cursor;
@@ -52,10 +52,10 @@ impl Stored {
             return Err(error.advise("give the name of a file; - reads standard input, such as a pipe"));
         }
         let stamp = Stamp::of(&metadata);
-        let mut beginning = vec![0; metadata.len().min(MAGIC as u64) as usize];
         let opened = std::fs::File::open(&canonical).map_err(failed)?;
-        opened.read_exact_at(0, &mut beginning).map_err(failed)?;
-        let coding = coding(&beginning, how.dialect).map_err(|error| error.at(path.display().to_string()))?;
+        let start = Compression::of_file(metadata.len(), |at, buffer| opened.read_exact_at(at, buffer));
+        let coding = coding(start.map_err(failed)?, how.dialect);
+        let coding = coding.map_err(|error| error.at(path.display().to_string()))?;
         let content = match coding.is_plain() {
             true => Content::File { path: canonical.clone(), stamp },
             false => coding.of_file(&sawmill_store::path_name(&canonical), &canonical, stamp, how.control)?,
@@ -67,26 +67,25 @@ impl Stored {
     fn object(url: &ObjectUrl, how: &Opening<'_>) -> Result<Self> {
         let object = Arc::new((how.objects)(url)?.with_fault(Fault::default()));
         let stored = object.object().size();
-        let mut beginning = vec![0; stored.min(MAGIC as u64) as usize];
-        object.read_exact_at(0, &mut beginning).map_err(|error| match object.fault() {
+        let start = Compression::of_file(stored, |at, buffer| object.read_exact_at(at, buffer));
+        let start = start.map_err(|error| match object.fault() {
             Some(fault) => fault.clone().into(),
             None => unreadable(&error).at(url.to_string()),
         })?;
         let recorded = recorded_version(object.object());
-        let coding = coding(&beginning, how.dialect).map_err(|error| error.at(url.to_string()))?;
+        let coding = coding(start, how.dialect).map_err(|error| error.at(url.to_string()))?;
         let content = coding.of_object(&url.to_string(), object, how.control)?;
         Ok(Self { path: url.to_string().into(), content, recorded, stored })
     }
 }
 
-fn coding<'a>(beginning: &[u8], dialect: &'a Dialect) -> Result<Coding<'a>> {
-    let compression = Compression::new(beginning);
+fn coding((compression, beginning): (Compression, Vec<u8>), dialect: &Dialect) -> Result<Coding<'_>> {
     let named = dialect.encoding.as_deref().map_or(Ok(None), encoding_named)?;
-    if let (None, Compression::None, Some(utf32)) = (&dialect.encoding, compression, is_utf32(beginning)) {
+    if let (None, Compression::None, Some(utf32)) = (&dialect.encoding, compression, is_utf32(&beginning)) {
         return Err(utf32.error());
     }
     // In a compressed file, the byte order mark shows when it is decompressed.
-    let marked = is_utf16(beginning).filter(|_| dialect.encoding.is_none());
+    let marked = is_utf16(&beginning).filter(|_| dialect.encoding.is_none());
     let long_delimiter = dialect.long_delimiter.as_deref().map(|long| (dialect, long));
     Ok(Coding { compression, encoding: named.or(marked), long_delimiter })
 }

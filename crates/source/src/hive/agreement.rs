@@ -10,7 +10,7 @@ use super::FolderName;
 use crate::condition::pruning::outlook;
 use crate::condition::rows::RowTest;
 use crate::condition::{Condition, Literal};
-use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::guarded::{fault_of_page, guarded};
 use crate::parquet_files::reader::FileBytes;
 
 /// A file whose values are compared with its folders.
@@ -85,11 +85,11 @@ impl Compared<'_> {
         let places = test.columns.iter().map(|column| column.place);
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);
         let builder = builder.with_row_groups(vec![group]).with_projection(mask);
-        let mut batches = guarded(|| builder.build()).map_err(|error| unreadable(error.to_string()))?;
+        let mut batches = guarded(|| builder.build()).map_err(|error| unreadable(fault_of_page(&error)))?;
         let mut before = 0;
         loop {
             let batch =
-                guarded(|| batches.next().transpose()).map_err(|error| unreadable(error.to_string()))?;
+                guarded(|| batches.next().transpose()).map_err(|error| unreadable(fault_of_page(&error)))?;
             let Some(batch) = batch else { return Ok(None) };
             let passing = test.rows(&batch).map_err(|error| error.what().to_owned())?;
             if let Some(row) = (0..passing.len()).find(|row| !passing.value(*row)) {
