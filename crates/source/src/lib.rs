@@ -62,8 +62,8 @@ mod traced;
 mod units;
 
 pub use columns::united::columns_of_files;
+pub use condition::Condition;
 pub use condition::pruning::{Bounds, Known, Nulls};
-pub use condition::{Condition, Literal};
 #[cfg(feature = "csv")]
 pub use delimited::{
     ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern,

@@ -66,6 +66,21 @@ pub fn recut(groups: Vec<Unit>, unit_rows: u64) -> Vec<Vec<Unit>> {
     runs
 }
 
+/// Checks that some files are given, and none of them twice; their names are in order.
+///
+/// # Errors
+/// No file, or the first that is given twice.
+pub(crate) fn check_given<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
+    if let Some((twice, _)) = names.clone().zip(names.clone().skip(1)).find(|(name, next)| name == next) {
+        let advice = "name it once; directories and patterns may include it as well";
+        return Err(Error::new(Kind::Config, "the file is given twice").at(twice).advise(advice));
+    }
+    match names.count() {
+        0 => Err(Error::new(Kind::Config, "no file to load").advise("name one file or more")),
+        _ => Ok(()),
+    }
+}
+
 /// Divides a unit into units of at most `unit_rows` rows.
 fn units_of_rows(unit: Unit, unit_rows: u64) -> impl Iterator<Item = Unit> {
     let Unit { key, rows, bytes } = unit;

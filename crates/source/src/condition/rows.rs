@@ -85,16 +85,6 @@ impl RowTest {
     }
 }
 
-fn column_of(node: &Node) -> Option<&str> {
-    match node {
-        Node::Compare { column, .. }
-        | Node::OneOf { column, .. }
-        | Node::Like { column, .. }
-        | Node::IsNull { column } => Some(column),
-        Node::Not(_) | Node::And(_) | Node::Or(_) => None,
-    }
-}
-
 fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut Vec<usize>) -> Result<()> {
     match node {
         Node::Not(inner) => return find_columns(inner, schema, folders, places),
@@ -103,7 +93,7 @@ fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut V
         }
         _ => {}
     }
-    let name = column_of(node).unwrap_or_default();
+    let name = node.column().unwrap_or_default();
     if let Some(folder) = folders.iter().find(|folder| folder.field.name() == name) {
         return testable(&folder.field, node);
     }
@@ -157,7 +147,7 @@ fn test_of(
         }
         _ => {}
     }
-    let name = column_of(node).unwrap_or_default();
+    let name = node.column().unwrap_or_default();
     if schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Null) {
         return Ok(Test::decided(matches!(node, Node::IsNull { .. }) && !negated));
     }

@@ -14,7 +14,6 @@ use super::reading::reader::DelimitedReader;
 use super::reading::rejected::{self, RejectedRecord};
 use super::records::boundaries::{CHUNK, Resolver};
 use super::records::dialect::{Dialect, RecordForm};
-use super::records::place::line_of;
 use super::records::proposal::ProposedOption;
 use super::text_file::{Opening, TextFile};
 use sawmill_profile::{Control, Error, Kind, Pool, Result, known_columns};
@@ -25,7 +24,8 @@ use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
 use crate::parquet_files::united::UnlikeFiles;
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, taper,
+    units_of,
 };
 
 /// How to read files of delimited text.
@@ -146,14 +146,7 @@ impl DelimitedFiles {
         let mut opened =
             Pool::on_cores("opener", places.len(), None).map(places, |place| TextFile::open(place, &how))?;
         opened.sort_by(|a, b| a.path.cmp(&b.path));
-        if let Some(pair) = opened.windows(2).find(|pair| pair[0].path == pair[1].path) {
-            return Err(Error::new(Kind::Config, "the file is given twice")
-                .at(&pair[0].name)
-                .advise("name it once; directories and patterns may include it as well"));
-        }
-        if opened.is_empty() {
-            return Err(Error::new(Kind::Config, "no file to load").advise("name one file or more"));
-        }
+        check_given(opened.iter().map(|file| file.name.as_str()))?;
         let mut names = place_columns(&mut opened, *unlike)?;
         find_boundaries(&mut opened, chunk, control)?;
         let is_given = |name: &String| types.iter().any(|(given, _)| given == name);
@@ -216,10 +209,6 @@ impl DelimitedFiles {
     /// Returns the records that are left out because they cannot be read.
     pub fn rejected(&self) -> &[RejectedRecord] {
         &self.rejected
-    }
-
-    pub(super) fn whole_schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 
     /// Leaves out the records at these places, in ascending order: from now on, rows count the others.
@@ -415,12 +404,8 @@ fn find_boundaries(opened: &mut [TextFile], chunk: u64, control: &Control<'_>) -
     let grids: Vec<_> = opened.iter().map(|file| file.grid(chunk)).collect();
     let chunks = grids.iter().enumerate().flat_map(|(file, grid)| (0..grid.chunks()).map(move |n| (file, n)));
     let chunks: Vec<(usize, u64)> = chunks.collect();
-    let before = |file: &TextFile| -> Result<Mutex<Resolver>> {
-        let lines =
-            line_of(&*file.reopen()?, &[], file.splitter.newline, file.start).map_or(0, |line| line - 1);
-        Ok(Mutex::new(Resolver::after(lines)))
-    };
-    let resolvers = opened.iter().map(before).collect::<Result<Vec<Mutex<Resolver>>>>()?;
+    let before = |file: &TextFile| file.line_at(file.start).map_or(0, |line| line - 1);
+    let resolvers: Vec<_> = opened.iter().map(|file| Mutex::new(Resolver::after(before(file)))).collect();
     let files = &*opened;
     control.on_all_cores("boundaries", &chunks, Vec::new, |buffer, &(number, n), control| {
         control.check()?;

@@ -11,8 +11,8 @@ use sawmill_profile::{Control, Error, Kind, Result};
 use super::Order;
 use super::addressed::Addressed;
 use super::directory::{Listed, Part, encode};
-use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, MAX_FILES};
-use super::index::{COPIES, DIRECTORY, ENTRIES, Index};
+use super::entry::{ENTRY_BYTES, Entry, MAX_FILES, row_bytes};
+use super::index::{DIRECTORY, ENTRIES, Index};
 use super::keys::{Book, Keying};
 use super::merge::{Target, merge};
 use super::runs::{Runs, Section, Spill};
@@ -135,13 +135,8 @@ impl Builder<'_> {
             first += rows;
         }
         let copies = !runs.copies.is_empty();
-        let create = |name: &str, bytes: usize| {
-            workspace.create(name).and_then(|file| file.set_len(first * bytes as u64)).map_err(failed)
-        };
-        create(ENTRIES, ENTRY_BYTES)?;
-        if copies {
-            create(COPIES, COPY_BYTES)?;
-        }
+        let entries = workspace.create(ENTRIES);
+        entries.and_then(|file| file.set_len(first * row_bytes(copies) as u64)).map_err(failed)?;
         let files = runs.files.iter().map(File::open).collect::<io::Result<Vec<File>>>().map_err(failed)?;
         let memory = self.place.memory / threads() as u64;
         let numbers: Vec<usize> = (0..parts.len()).collect();

@@ -31,7 +31,7 @@ pub(super) struct Listed {
     pub copies: Vec<CopyFile>,
 }
 
-const MAGIC: &[u8] = b"sawmill index 2\n";
+const MAGIC: &[u8] = b"sawmill index 3\n";
 
 /// Returns the bytes of the directory.
 pub(super) fn encode(identity: &str, listed: &Listed) -> Vec<u8> {

@@ -8,7 +8,6 @@ use super::Order;
 use super::addressed::{Addressed, Fetcher, Wanted};
 use super::build::Builder;
 use super::directory::Part;
-use super::entry::{COPY_BYTES, ENTRY_BYTES};
 use super::in_order::in_order;
 use super::index::{Found, Index};
 use super::keys::Keying;
@@ -106,11 +105,7 @@ impl<'a> OrderedRows<'a> {
 
     /// The bytes of the index on disk.
     pub fn index_bytes(&self) -> u64 {
-        let of_row = ENTRY_BYTES + if self.index.copies().is_empty() { 0 } else { COPY_BYTES };
-        match self.index.is_on_disk() {
-            true => self.rows() * of_row as u64 + self.index.copied_bytes(),
-            false => 0,
-        }
+        self.index.bytes()
     }
 
     fn part(&self, key: UnitKey) -> Result<&Part> {

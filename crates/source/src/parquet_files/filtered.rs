@@ -326,9 +326,7 @@ impl Filtered<'_> {
         };
         // Decodes the same bytes whose checksums it compares.
         let reader = self.reader_of_condition(key, group.candidates(window)).opening(key)?;
-        reader
-            .compare_checksums(key, &self.fields(key))
-            .map_err(|error| self.fault(key).unwrap_or(error))?;
+        reader.compare_checksums(key, &self.fields(key)).map_err(|error| self.fault(key).unwrap_or(error))?;
         let reader = reader.builder(key)?;
         let mask =
             ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));

@@ -61,7 +61,11 @@ pub fn guarded<T, E: From<Panicked>>(decode: impl FnOnce() -> Result<T, E>) -> R
 /// Returns the fault of a page, from the error of decoding it.
 pub fn fault_of_page(error: &impl fmt::Display) -> String {
     let what = error.to_string();
-    if what.ends_with(DAMAGED) { "the page's data is damaged, and cannot be decoded".to_owned() } else { what }
+    if what.ends_with(DAMAGED) {
+        "the page's data is damaged, and cannot be decoded".to_owned()
+    } else {
+        what
+    }
 }
 
 /// Returns the first of these leaf columns that cannot be decoded by itself, from the rows that `rows` makes readers of.

@@ -17,8 +17,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
 
-use crate::columns::common::typed;
-use crate::columns::united::widened;
+use crate::columns::united::as_wanted;
 use crate::parquet_files::files::ParquetFiles;
 use crate::parquet_files::filtered::Filtered;
 use crate::parquet_files::guarded::{Panicked, fault_of_page, guarded, undecodable};
@@ -518,10 +517,6 @@ impl UnitReader for ParquetReader<'_> {
             None => fields.get(place),
             Some(only) => only.get(place).and_then(|column| fields.get(*column)),
         });
-        let batch = if file.untyped { typed(&batch, wanted.clone()).map_err(failed)? } else { batch };
-        match file.narrow {
-            false => append(batch),
-            true => append(widened(&batch, wanted).map_err(failed)?),
-        }
+        append(as_wanted(&batch, wanted, file.untyped).map_err(failed)?)
     }
 }

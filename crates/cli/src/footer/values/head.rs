@@ -118,10 +118,8 @@ fn write_rows(
     let metadata = in_utc(Arc::new(metadata)).map_err(|error| failed(error.to_string()))?;
     let limit = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
     let all = || ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata.clone());
-    let builder = all()
-        .with_batch_size(limit(rows.min(BATCH_ROWS)))
-        .with_offset(limit(skip))
-        .with_limit(limit(rows));
+    let builder =
+        all().with_batch_size(limit(rows.min(BATCH_ROWS))).with_offset(limit(skip)).with_limit(limit(rows));
     let damaged = |what: String| {
         let found = damaged_column(footer, skip.saturating_add(rows), |group, rows| {
             all().with_row_groups(vec![group]).with_batch_size(BATCH_ROWS as usize).with_limit(limit(rows))
@@ -168,7 +166,11 @@ fn damaged_column(
         let Ok(found) = undecodable(leaves, || Ok::<_, Infallible>(reader(number, here)));
         if let Some(leaf) = found {
             let path = footer.schema().leaf(leaf).map(|leaf| leaf.path()).unwrap_or_default();
-            return Some(format!(", row group {}, column {}", group.index(), sawmill_inspect::escaped(&path)));
+            return Some(format!(
+                ", row group {}, column {}",
+                group.index(),
+                sawmill_inspect::escaped(&path)
+            ));
         }
     }
     None

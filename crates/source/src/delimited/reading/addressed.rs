@@ -124,7 +124,7 @@ impl Addressed for DelimitedFiles {
 
 impl DelimitedFiles {
     /// Where the values of these columns come from, and their schema.
-    fn columns_at(&self, columns: &[usize]) -> (Vec<Place>, SchemaRef) {
+    pub(super) fn columns_at(&self, columns: &[usize]) -> (Vec<Place>, SchemaRef) {
         let places = columns.iter().filter_map(|column| self.chosen.get(*column).copied()).collect();
         let fields = columns.iter().filter_map(|column| self.schema.fields().get(*column).cloned());
         (places, Arc::new(Schema::new(fields.collect::<Vec<Arc<Field>>>())))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use sawmill_profile::{Error, Kind, Result};
 
 use crate::delimited::columns::arrays::Fields;
@@ -33,9 +33,7 @@ pub(crate) struct DelimitedReader<'a> {
 impl<'a> DelimitedReader<'a> {
     /// A reader of the chosen columns at these positions.
     pub(crate) fn new(source: &'a DelimitedFiles, columns: &[usize], batch_rows: usize) -> Self {
-        let places = columns.iter().filter_map(|column| source.chosen.get(*column).copied()).collect();
-        let fields = columns.iter().filter_map(|column| source.schema.fields().get(*column).cloned());
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<Arc<Field>>>()));
+        let (places, schema) = source.columns_at(columns);
         let (at, left) = ((u32::MAX, 0), 0);
         Self { source, places, schema, batch_rows, cursor: None, at, left, cells: Vec::new() }
     }

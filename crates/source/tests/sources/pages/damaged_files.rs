@@ -13,7 +13,7 @@ use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 use sawmill_profile::Profile;
-use sawmill_source::{Condition, Control, ParquetFiles, Result, Source};
+use sawmill_source::{Control, ParquetFiles, Result, Source};
 
 const ROWS: usize = 600;
 
@@ -68,8 +68,7 @@ fn read(path: &Path, filtered: bool) -> Result<usize> {
     }
     let (cancel, profile) = (AtomicBool::new(false), Profile::new());
     let phase = profile.phase("read");
-    let condition = Condition::at_least("amount", 17).and(Condition::less_than("id", 500));
-    rows_of(&files.filtered(condition, &Control::new(&cancel, &phase))?)
+    rows_of(&files.filtered("amount >= 17 and id < 500".parse()?, &Control::new(&cancel, &phase))?)
 }
 
 #[test]
