@@ -47,6 +47,19 @@ pub(crate) enum Operator {
     AtLeast,
 }
 
+impl Operator {
+    /// The signs of all, a longer one before its beginning.
+    const SIGNS: [(&str, Self); 7] = [
+        ("=", Self::Equal),
+        ("<>", Self::NotEqual),
+        ("!=", Self::NotEqual),
+        ("<=", Self::AtMost),
+        ("<", Self::Less),
+        (">=", Self::AtLeast),
+        (">", Self::Greater),
+    ];
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Compare { column: String, operator: Operator, literal: Literal },
@@ -108,14 +121,8 @@ impl fmt::Display for Condition {
 
 impl fmt::Display for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Equal => "=",
-            Self::NotEqual => "<>",
-            Self::Less => "<",
-            Self::AtMost => "<=",
-            Self::Greater => ">",
-            Self::AtLeast => ">=",
-        })
+        let sign = Self::SIGNS.iter().find(|(_, operator)| operator == self);
+        f.write_str(sign.map_or("", |(sign, _)| sign))
     }
 }
 

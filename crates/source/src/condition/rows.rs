@@ -4,8 +4,7 @@
 //! true. Only "all of these" and "any of these" remain, which need not distinguish false from unknown.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::ByteArrayType;
-use arrow_array::{Array, ArrayAccessor, GenericByteArray, RecordBatch};
+use arrow_array::{Array, ArrayAccessor, RecordBatch};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, Field, Schema};
 use half::f16;
@@ -394,13 +393,7 @@ fn in_set<N: Copy, K: Copy + Ord>(
 }
 
 fn byte_rows(column: &dyn Array, passes: impl Fn(&[u8]) -> bool) -> Option<BooleanBuffer> {
-    fn of<T: ByteArrayType>(array: &GenericByteArray<T>, passes: impl Fn(&[u8]) -> bool) -> BooleanBuffer {
-        BooleanBuffer::collect_bool(array.len(), |row| passes(array.value(row).as_ref()))
-    }
-    fn of_views<'a, A: ArrayAccessor>(array: A, passes: impl Fn(&[u8]) -> bool) -> BooleanBuffer
-    where
-        A::Item: AsRef<[u8]> + 'a,
-    {
+    fn of<A: ArrayAccessor<Item: AsRef<[u8]>>>(array: A, passes: impl Fn(&[u8]) -> bool) -> BooleanBuffer {
         BooleanBuffer::collect_bool(array.len(), |row| passes(array.value(row).as_ref()))
     }
     Some(match column.data_type() {
@@ -408,9 +401,9 @@ fn byte_rows(column: &dyn Array, passes: impl Fn(&[u8]) -> bool) -> Option<Boole
         DataType::LargeUtf8 => of(column.as_string_opt::<i64>()?, passes),
         DataType::Binary => of(column.as_binary_opt::<i32>()?, passes),
         DataType::LargeBinary => of(column.as_binary_opt::<i64>()?, passes),
-        DataType::Utf8View => of_views(column.as_string_view_opt()?, passes),
-        DataType::BinaryView => of_views(column.as_binary_view_opt()?, passes),
-        DataType::FixedSizeBinary(_) => of_views(column.as_fixed_size_binary_opt()?, passes),
+        DataType::Utf8View => of(column.as_string_view_opt()?, passes),
+        DataType::BinaryView => of(column.as_binary_view_opt()?, passes),
+        DataType::FixedSizeBinary(_) => of(column.as_fixed_size_binary_opt()?, passes),
         _ => return None,
     })
 }

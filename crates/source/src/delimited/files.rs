@@ -24,8 +24,7 @@ use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
 use crate::parquet_files::united::UnlikeFiles;
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, taper,
-    units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, recut,
 };
 
 /// How to read files of delimited text.
@@ -551,10 +550,8 @@ impl Source for DelimitedFiles {
     /// A file is one row group: any of its records can be found by the marks.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         let files = (0u32..).zip(&self.files);
-        let mut runs: Vec<Vec<Unit>> =
-            files.map(|(number, file)| units_of(number, 0, file.rows, file.bytes, unit_rows)).collect();
-        taper(&mut runs, unit_rows);
-        runs
+        let groups = files.map(|(number, file)| Unit::of_group(number, 0, file.rows, file.bytes));
+        recut(groups.collect(), unit_rows)
     }
 
     fn check_unchanged(&self) -> Result<()> {

@@ -7,7 +7,7 @@ use sawmill_footer::RangeReader;
 use sawmill_profile::{Control, Error, Kind, Result};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::addressed::RowAddress;
+use super::addressed::{RowAddress, Wanted};
 use super::directory::{CopyFile, Listed, Part, decode};
 use super::entry::{Entry, row_bytes};
 use super::workspace::Workspace;
@@ -33,21 +33,6 @@ enum Entries {
     OnDisk { file: File, copies: Vec<File>, copied: u64, workspace: Workspace },
     /// Nowhere: the row groups are in order.
     RowGroups(Vec<Stretch>),
-}
-
-/// The rows of a stretch of the index.
-#[derive(Default)]
-pub(super) struct Found {
-    pub addresses: Vec<RowAddress>,
-    /// Where their copies are; empty if there are none.
-    pub copies: Vec<RowAddress>,
-}
-
-impl Found {
-    pub(super) fn truncate(&mut self, rows: usize) {
-        self.addresses.truncate(rows);
-        self.copies.truncate(rows);
-    }
 }
 
 /// Rows that are consecutive both in the source and in the index.
@@ -128,10 +113,10 @@ impl Index {
     }
 
     /// Reads where a range of a partition's rows is.
-    pub(super) fn read(&self, part: &Part, first: u64, found: &mut Found, rows: u64) -> Result<()> {
+    pub(super) fn read(&self, part: &Part, first: u64, found: &mut Wanted, rows: u64) -> Result<()> {
         let rows = rows.min(part.rows.saturating_sub(first));
         let from = part.first + first;
-        let Found { addresses, copies: places } = found;
+        let Wanted { addresses, copies: places } = found;
         addresses.clear();
         places.clear();
         match &self.entries {

@@ -31,8 +31,7 @@ use crate::parquet_files::reader::{FileBytes, ParquetReader};
 use crate::parquet_files::schema::{read_schema, same};
 use crate::parquet_files::united::{UnlikeFiles, common_columns};
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, taper,
-    units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, recut,
 };
 
 /// How many objects are opened at the same time.
@@ -249,14 +248,11 @@ impl Source for ParquetFiles {
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
-        let mut runs = Vec::new();
-        for (file, opened) in (0u32..).zip(&self.opened) {
-            for (row_group, RowGroup { rows, bytes, .. }) in (0u32..).zip(opened.row_groups.iter().copied()) {
-                runs.push(units_of(file, row_group, rows, bytes, unit_rows));
-            }
-        }
-        taper(&mut runs, unit_rows);
-        runs
+        let groups = (0u32..).zip(&self.opened).flat_map(|(file, opened)| {
+            let groups = (0u32..).zip(&opened.row_groups);
+            groups.map(move |(group, of)| Unit::of_group(file, group, of.rows, of.bytes))
+        });
+        recut(groups.collect(), unit_rows)
     }
 
     fn check_unchanged(&self) -> Result<()> {

@@ -35,7 +35,7 @@ use crate::parquet_files::left_out::LeftOut;
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::reader::ParquetReader;
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };
 
 /// Rows of a batch of the condition's columns.
@@ -483,17 +483,16 @@ impl Source for Filtered<'_> {
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
-        let mut runs = Vec::new();
+        let mut passing_groups = Vec::new();
         for ((file, opened), groups) in (0u32..).zip(&self.files.opened).zip(&self.groups) {
             for ((row_group, stored), group) in (0u32..).zip(opened.row_groups()).zip(groups) {
                 let passing = group.passing();
                 let share = u128::from(stored) * u128::from(passing) / u128::from(group.rows.max(1));
-                let units = units_of(file, row_group, passing, share as u64, unit_rows);
-                runs.extend((!units.is_empty()).then_some(units));
+                passing_groups.push(Unit::of_group(file, row_group, passing, share as u64));
             }
         }
-        taper(&mut runs, unit_rows);
-        runs
+        passing_groups.retain(|group| group.rows > 0);
+        recut(passing_groups, unit_rows)
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {

@@ -68,13 +68,15 @@ impl ParquetFiles {
         let each = |file: &TableFile| {
             let (mut opened, mut source) =
                 open(&file.place, objects, Hive::Ignored, (max_footer, &[]), Some(table))?;
+            let replaced = |source: &SourceFile, what: String| {
+                let advice = "another program has replaced the file: restore it, or the table's version";
+                Err(Error::new(Kind::Source, what).at(&source.name).advise(advice))
+            };
             if let Some(deleted) = &file.deleted {
                 if let Some(last) = deleted.rows.last().filter(|last| last.end > source.rows) {
                     let what =
                         format!("the table deletes row {}, and the file has {}", last.end, source.rows);
-                    return Err(Error::new(Kind::Source, what).at(&source.name).advise(
-                        "another program has replaced the file: restore it, or the table's version",
-                    ));
+                    return replaced(&source, what);
                 }
                 source.fingerprint += &format!(" without {:?}", deleted.name);
                 opened.opened.deleted.clone_from(&deleted.rows);
@@ -84,9 +86,7 @@ impl ParquetFiles {
                 false => {
                     let what =
                         format!("the file has {} bytes, {} in the table's log", source.bytes, file.bytes);
-                    Err(Error::new(Kind::Source, what)
-                        .at(&source.name)
-                        .advise("another program has replaced the file: restore it, or the table's version"))
+                    replaced(&source, what)
                 }
             }
         };

@@ -160,6 +160,9 @@ fn damaged_column(
 ) -> Option<String> {
     let mut left = rows;
     for (number, group) in footer.row_groups().enumerate() {
+        if left == 0 {
+            break;
+        }
         let here = left.min(group.num_rows().max(0) as u64);
         left -= here;
         let leaves = 0..footer.num_columns();

@@ -36,9 +36,12 @@ impl Compression {
         length: u64,
         read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
     ) -> io::Result<(Self, Vec<u8>)> {
-        let start_at = |place: u64| {
+        let start_at = |place: u64| -> io::Result<Vec<u8>> {
             let mut start = vec![0; length.saturating_sub(place).min(MAGIC as u64) as usize];
-            read(place, &mut start).map(|()| start)
+            if !start.is_empty() {
+                read(place, &mut start)?;
+            }
+            Ok(start)
         };
         let beginning = start_at(0)?;
         let (mut at, mut start) = (0_u64, beginning.clone());

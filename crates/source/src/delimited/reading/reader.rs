@@ -13,8 +13,9 @@ use crate::delimited::json::{Misfit, decode};
 use crate::delimited::records::cursor::{Cursor, not_utf8};
 use crate::delimited::records::leading::Split;
 use crate::delimited::records::place::shown;
-use crate::delimited::records::splitter::Cell;
+use crate::delimited::records::splitter::{Cell, extent};
 use crate::delimited::text_file::TextFile;
+use crate::ordered::RowAddress;
 use crate::units::{Unit, UnitReader};
 
 /// Reads some columns of the files.
@@ -57,6 +58,18 @@ impl UnitReader for DelimitedReader<'_> {
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        self.next(None)
+    }
+}
+
+impl DelimitedReader<'_> {
+    /// The bytes that contain the records of the last batch, and the place of the first of them in the file.
+    pub(crate) fn buffer(&self) -> Option<(&[u8], u64)> {
+        self.cursor.as_ref().map(Cursor::buffer)
+    }
+
+    /// Returns the next batch of the unit, and replaces `addresses` by those of its records.
+    pub(crate) fn next(&mut self, addresses: Option<&mut Vec<RowAddress>>) -> Result<Option<RecordBatch>> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -72,6 +85,13 @@ impl UnitReader for DelimitedReader<'_> {
         self.left -= rows as u64;
         self.at.1 += rows as u64;
         let (bytes, base) = cursor.buffer();
+        if let Some(addresses) = addresses {
+            addresses.clear();
+            addresses.extend(self.cells.chunks_exact(split.cells()).map(|record| {
+                let (start, end) = extent(record);
+                RowAddress { file: self.at.0, at: base + u64::from(start), len: end - start }
+            }));
+        }
         let offset = |at: u64| base + at;
         let cells = &mut self.cells;
         let batch = Batch { source: self.source, file, cells, split, bytes, offset: &offset, rows };
