@@ -167,7 +167,7 @@ impl Parts {
     /// # Errors
     /// Parts that would be read and then lost, or that are too few for a date or a time.
     fn moment(&self) -> Result<Option<Moment>, &'static str> {
-        let any = |letters: &str| self.0.contains(|part| letters.contains(part));
+        let any = |letters: &str| self.0.contains(|part: char| letters.contains(part));
         let all = |letters: &str| letters.chars().all(|part| self.0.contains(part));
         let has_day = any("Yy") && (all("md") || any("j") || all("Uu")) || all("GVu");
         let begins_day = any("YCymdjUGVuq");
