@@ -118,28 +118,18 @@ fn columns_of(table: &Schema, files: &[OpenedTableFile]) -> Result<Vec<Field>> {
                 continue;
             }
             let Ok(theirs) = file.schema.field_with_name(wanted.name()) else { continue };
+            let misfit = |other: &str, field: &Field, types: &str| -> Result<Vec<Field>> {
+                let (name, own) = (wanted.name(), theirs.data_type());
+                let what = format!("column {name:?} is {own}, in {other} {}", field.data_type());
+                let advice = format!("rewrite the table, so that all of its files have {types} types");
+                Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice))
+            };
             if !same(&as_moments(wanted), &as_moments(theirs)) {
-                let what = format!(
-                    "column {:?} is {}, in the table's schema {}",
-                    wanted.name(),
-                    theirs.data_type(),
-                    wanted.data_type()
-                );
-                let advice = "rewrite the table, so that all of its files have its present types";
-                return Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice));
+                return misfit("the table's schema", wanted, "its present");
             }
             found = Some(match found {
                 None => theirs.clone(),
-                Some(first) if !same(&first, theirs) => {
-                    let what = format!(
-                        "column {:?} is {}, in other files {}",
-                        wanted.name(),
-                        theirs.data_type(),
-                        first.data_type()
-                    );
-                    let advice = "rewrite the table, so that all of its files have the same types";
-                    return Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice));
-                }
+                Some(first) if !same(&first, theirs) => return misfit("other files", &first, "the same"),
                 Some(first) => common(&first, theirs),
             });
         }
