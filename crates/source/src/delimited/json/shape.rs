@@ -9,7 +9,7 @@ use super::place::{joined, offset_in};
 use super::walk::{Kind, MAX_DEPTH, content, elements, kind, members};
 use crate::delimited::columns::column_type::ColumnType;
 use crate::delimited::columns::formats::Formats;
-use crate::delimited::columns::inference::{Candidates, Piece, each_record};
+use crate::delimited::columns::inference::{Candidates, Evidence, Piece, each_record};
 use crate::delimited::records::dialect::Dialect;
 use crate::delimited::text_file::TextFile;
 
@@ -37,7 +37,7 @@ pub(in crate::delimited) struct Shape {
     /// A string whose escapes have no meaning.
     is_broken: bool,
     /// Where the kinds were first found to differ, or the first value.
-    evidence: Option<Deciding>,
+    evidence: Option<Evidence>,
 }
 
 /// Where a value of the sample is.
@@ -107,7 +107,7 @@ impl Shape {
         }
         if self.evidence.is_none() || self.kinds() != before {
             let shown = crate::delimited::records::place::shown(value.as_bytes());
-            self.evidence = Some((shown, at.file, offset));
+            self.evidence = Some(Evidence { value: shown, file: at.file, offset });
         }
         Ok(())
     }
@@ -188,26 +188,21 @@ impl Shape {
         }
     }
 
-    /// Returns, for each column with its path, the number of values that are not null, and the value that decided
-    /// with its file and offset.
-    pub(in crate::delimited) fn evidence(&self, key: &str) -> Option<(u64, Option<Deciding>)> {
+    /// Returns the number of values of a key that are not null, and the value that decided.
+    pub(in crate::delimited) fn evidence(&self, key: &str) -> Option<(u64, Option<Evidence>)> {
         let (_, shape) = self.places.get(key).and_then(|place| self.keys.get(*place))?;
         let of_scalars = match shape.kinds() {
-            1 if shape.has(Kind::String) => shape.texts.evidence.as_ref(),
-            1 => shape.scalars.evidence.as_ref(),
+            1 if shape.has(Kind::String) => shape.texts.evidence.clone(),
+            1 => shape.scalars.evidence.clone(),
             _ => None,
         };
-        let evidence = of_scalars.map(|of| (of.value.clone(), of.file, of.offset));
-        Some((shape.values, evidence.or_else(|| shape.evidence.clone())))
+        Some((shape.values, of_scalars.or_else(|| shape.evidence.clone())))
     }
 
     pub(in crate::delimited) fn is_too_wide(&self) -> bool {
         self.is_map
     }
 }
-
-/// The value that decided the type of a column, the number of its file, and its offset there.
-type Deciding = (String, usize, u64);
 
 /// Looks at a piece of a file's lines.
 pub(in crate::delimited) fn sampled(file: &TextFile, piece: Piece, dialect: &Dialect) -> Result<Shape> {

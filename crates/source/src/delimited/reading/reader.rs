@@ -133,7 +133,7 @@ impl Batch<'_> {
         }
         let cells = &*cells;
         let of_json = match &source.columns {
-            Columns::Json { columns, .. } => {
+            Columns::Json(columns) => {
                 let misfit = |misfit: Misfit| {
                     let (what, advice) = misfit.message();
                     let at = file.place(offset(u64::from(start) + misfit.at as u64));
@@ -147,7 +147,7 @@ impl Batch<'_> {
                 let is_wanted: Vec<bool> = is_wanted.collect();
                 decode(text, cells, columns, &is_wanted, &source.dialect.formats).map_err(misfit)?
             }
-            Columns::Delimited { .. } => Vec::new(),
+            Columns::Delimited(_) => Vec::new(),
         };
         let columns = split.cells();
         let array = |place: &Place| -> Result<ArrayRef> {
@@ -161,7 +161,7 @@ impl Batch<'_> {
                 }
                 Place::Column(common) => *common,
             };
-            let Columns::Delimited { types, .. } = &source.columns else {
+            let Columns::Delimited(types) = &source.columns else {
                 let array = of_json.get(common).cloned().flatten();
                 return array.ok_or_else(|| file.changed());
             };
