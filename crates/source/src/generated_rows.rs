@@ -17,7 +17,7 @@ use crate::condition::pruning::Known;
 use crate::parquet_files::interval::embedded_schema;
 use crate::parquet_files::schema::{ENUM_MARK, marked};
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };
 
 /// A range of rows of a dataset as a source.
@@ -114,14 +114,12 @@ impl Source for GeneratedRows {
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         let SourceFile { rows, bytes, .. } = self.files[0];
         let row_groups = 0..rows.div_ceil(ROW_GROUP_ROWS);
-        let units = |row_group: u64| {
+        let group = |row_group: u64| {
             let here = ROW_GROUP_ROWS.min(rows - row_group * ROW_GROUP_ROWS);
             let share = (u128::from(bytes) * u128::from(here) / u128::from(rows)) as u64;
-            units_of(0, row_group as u32, here, share, unit_rows)
+            Unit::of_group(0, row_group as u32, here, share)
         };
-        let mut runs: Vec<Vec<Unit>> = row_groups.map(units).collect();
-        taper(&mut runs, unit_rows);
-        runs
+        recut(row_groups.map(group).collect(), unit_rows)
     }
 
     fn known(&self, _file: u32, _column: usize) -> Result<Vec<Known>> {

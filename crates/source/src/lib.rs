@@ -62,8 +62,8 @@ mod traced;
 mod units;
 
 pub use columns::united::columns_of_files;
+pub use condition::Condition;
 pub use condition::pruning::{Bounds, Known, Nulls};
-pub use condition::{Condition, Literal};
 #[cfg(feature = "csv")]
 pub use delimited::{
     ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern,
@@ -81,7 +81,9 @@ pub use ordered::{
 pub use parquet_files::annotations::parquet_schema;
 pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
-pub use parquet_files::guarded::{Panicked, arrow_metadata, guarded, silence_guarded_panics};
+pub use parquet_files::guarded::{
+    Panicked, arrow_metadata, fault_of_page, guarded, silence_guarded_panics, undecodable,
+};
 pub use parquet_files::interval::intervals_as_bytes;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;

@@ -28,15 +28,16 @@ pub struct Unit {
     pub bytes: u64,
 }
 
-/// Divides a row group of `rows` rows and `bytes` stored bytes into units of at most `unit_rows` rows.
-pub(crate) fn units_of(file: u32, row_group: u32, rows: u64, bytes: u64, unit_rows: u64) -> Vec<Unit> {
-    let key = UnitKey { file, row_group, first_row: 0 };
-    units_of_rows(Unit { key, rows, bytes }, unit_rows).collect()
+impl Unit {
+    /// A row group as one unit.
+    pub(crate) fn of_group(file: u32, row_group: u32, rows: u64, bytes: u64) -> Self {
+        Self { key: UnitKey { file, row_group, first_row: 0 }, rows, bytes }
+    }
 }
 
 /// Divides the units that workers load last, two units' worth of rows, into quarters of at least 16 Ki rows:
 /// at the end a worker then waits for the others no longer than one of these pieces takes.
-pub(crate) fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
+fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
     const FINEST: u64 = 16 * 1024;
     let piece_rows = (unit_rows / 4).max(FINEST);
     let mut left = unit_rows.saturating_mul(2);
@@ -60,10 +61,29 @@ pub(crate) fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
 
 /// Divides row groups, each given as one unit, as a plan does.
 pub fn recut(groups: Vec<Unit>, unit_rows: u64) -> Vec<Vec<Unit>> {
-    let cut = |group| units_of_rows(group, unit_rows).collect();
-    let mut runs: Vec<Vec<Unit>> = groups.into_iter().map(cut).collect();
+    let mut runs = cut(groups, unit_rows);
     taper(&mut runs, unit_rows);
     runs
+}
+
+/// Divides row groups into units of at most `unit_rows` rows.
+pub(crate) fn cut(groups: Vec<Unit>, unit_rows: u64) -> Vec<Vec<Unit>> {
+    groups.into_iter().map(|group| units_of_rows(group, unit_rows).collect()).collect()
+}
+
+/// Checks that some files are given, and none of them twice; their names are in order.
+///
+/// # Errors
+/// No file, or the first that is given twice.
+pub(crate) fn check_given<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
+    if let Some((twice, _)) = names.clone().zip(names.clone().skip(1)).find(|(name, next)| name == next) {
+        let advice = "name it once; directories and patterns may include it as well";
+        return Err(Error::new(Kind::Config, "the file is given twice").at(twice).advise(advice));
+    }
+    match names.count() {
+        0 => Err(Error::new(Kind::Config, "no file to load").advise("name one file or more")),
+        _ => Ok(()),
+    }
 }
 
 /// Divides a unit into units of at most `unit_rows` rows.
@@ -236,13 +256,6 @@ struct Projected<'a> {
     columns: Vec<usize>,
 }
 
-impl<'a> Projected<'a> {
-    /// Keeps the wanted columns of a reader's batches.
-    fn new(reader: Box<dyn UnitReader + 'a>, columns: &[usize]) -> Self {
-        Self { reader, columns: columns.to_vec() }
-    }
-}
-
 impl UnitReader for Projected<'_> {
     fn start(&mut self, unit: &Unit) -> Result<()> {
         self.reader.start(unit)
@@ -267,7 +280,7 @@ impl Read<'_> {
     pub fn of<'a>(self, reader: Box<dyn UnitReader + 'a>) -> Box<dyn UnitReader + 'a> {
         match self.columns {
             _ if self.numbered => Box::new(NotNumbered),
-            Some(columns) => Box::new(Projected::new(reader, columns)),
+            Some(columns) => Box::new(Projected { reader, columns: columns.to_vec() }),
             None => reader,
         }
     }
@@ -309,11 +322,9 @@ mod tests {
     use super::*;
 
     fn plan(row_groups: &[u64], unit_rows: u64) -> Vec<Vec<u64>> {
-        let mut runs: Vec<Vec<Unit>> = (0u32..)
-            .zip(row_groups)
-            .map(|(group, rows)| units_of(0, group, *rows, rows * 10, unit_rows))
-            .collect();
-        taper(&mut runs, unit_rows);
+        let groups = (0u32..).zip(row_groups);
+        let groups = groups.map(|(group, rows)| Unit::of_group(0, group, *rows, rows * 10));
+        let runs = recut(groups.collect(), unit_rows);
         for (run, rows) in runs.iter().zip(row_groups) {
             let mut next = 0;
             for unit in run {

@@ -139,10 +139,12 @@ impl PageLimits {
         self.check_count(page)
     }
 
-    /// Checks the number of values in a dictionary, for all of which decoders allocate memory, and in a page of
+    /// Checks the number of values: in a dictionary, for all of which decoders allocate memory, and in a page of
     /// lists, whose rows have any number of them.
     fn check_count(&self, page: &ChunkPage) -> Result<(), String> {
-        let count = u64::try_from(page.num_values).unwrap_or(0);
+        let Ok(count) = u64::try_from(page.num_values) else {
+            return Err(format!("expected the number of values of a page, found {}", page.num_values));
+        };
         let size = u64::from(page.uncompressed_size);
         if page.page_type == PageType::DictionaryPage && count * u64::from(self.value_size) > size {
             return Err(format!(
@@ -377,6 +379,7 @@ mod tests {
         assert!(flat.check_header(&page(PageType::DictionaryPage, 400, 101)).is_err());
         assert!(flat.check_header(&page(PageType::DataPage, 400, i32::MAX)).is_ok(), "NULL takes no bytes");
         assert!(limits(Codec::Snappy, 1).check_header(&page(PageType::DataPage, 400, i32::MAX)).is_err());
+        assert!(limits(Codec::Snappy, 1).check_header(&page(PageType::DataPage, 400, -1)).is_err());
         let two = ChunkPage { is_one_kind: false, ..page(PageType::DataPage, 400, 1) };
         assert!(flat.check_header(&two).is_err());
     }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, LargeListArray, ListArray, MapArray, RecordBatch, StructArray,
-    new_null_array,
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, ListArray, MapArray, StructArray, new_null_array,
 };
 use arrow_schema::DataType::{
     Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, List, Map, Null, Struct,
@@ -27,14 +26,16 @@ pub(crate) fn values_of(data_type: &DataType) -> &DataType {
 
 /// Returns a field whose leaf types `leaf` computes from the corresponding leaves of both fields. The fields
 /// have the same values; see [`differences`](crate::parquet_files::schema::differences).
-fn merged(first: &Field, other: &Field, leaf: fn(&DataType, &DataType) -> DataType) -> Field {
+pub(crate) fn merged(first: &Field, other: &Field, leaf: fn(&DataType, &DataType) -> DataType) -> Field {
     let item = |a: &FieldRef, b: &FieldRef| Arc::new(merged(a, b, leaf));
     let data_type = match (first.data_type(), other.data_type()) {
         (List(a), List(b)) => List(item(a, b)),
-        (LargeList(a), LargeList(b)) => LargeList(item(a, b)),
+        (LargeList(a), LargeList(b) | List(b)) => LargeList(item(a, b)),
         (FixedSizeList(a, size), FixedSizeList(b, _)) => FixedSizeList(item(a, b), *size),
         (Map(a, sorted), Map(b, _)) => Map(item(a, b), *sorted),
-        (Struct(a), Struct(b)) => Struct(a.iter().zip(b).map(|(a, b)| item(a, b)).collect()),
+        (Struct(a), Struct(b)) if a.len() == b.len() => {
+            Struct(a.iter().zip(b).map(|(a, b)| item(a, b)).collect())
+        }
         (own, theirs) => leaf(own, theirs),
     };
     first.clone().with_data_type(data_type)
@@ -103,25 +104,8 @@ pub(crate) fn is_untyped(data_type: &DataType) -> bool {
     }
 }
 
-/// Returns the batch with the types of `wanted` for its columns without a type.
-pub(crate) fn typed<'a>(
-    batch: &RecordBatch,
-    wanted: impl Iterator<Item = Option<&'a FieldRef>>,
-) -> Result<RecordBatch, ArrowError> {
-    let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
-    for ((field, array), wanted) in batch.schema_ref().fields().iter().zip(batch.columns()).zip(wanted) {
-        let array = match wanted.filter(|_| is_untyped(field.data_type())) {
-            None => Arc::clone(array),
-            Some(wanted) => with_type(array, wanted.data_type())?,
-        };
-        fields.push(field.as_ref().clone().with_data_type(array.data_type().clone()).with_nullable(true));
-        columns.push(array);
-    }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
-}
-
 /// Returns the same values, with a type where they had none.
-fn with_type(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn with_type(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
     if !is_untyped(array.data_type()) {
         return Ok(Arc::clone(array));
     }

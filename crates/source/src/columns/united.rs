@@ -13,7 +13,7 @@ use arrow_schema::DataType::{
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow_select::take::take;
 
-use crate::columns::common::{common, values_of};
+use crate::columns::common::{common, is_untyped, values_of, with_type};
 use crate::parquet_files::schema::{EXTENSION_NAME, same};
 use crate::units::Source;
 
@@ -128,22 +128,23 @@ fn wider_decimal(a: (u8, u8), b: (u8, u8)) -> Option<DataType> {
     }
 }
 
-/// Returns the batch with the wider types that other files have for some of its columns.
-pub(crate) fn widened<'a>(
+/// Returns the batch with the types of `wanted` for columns without a type and for narrower ones. Its columns may be
+/// `nullable` as in other files.
+pub(crate) fn as_wanted<'a>(
     batch: &RecordBatch,
     wanted: impl Iterator<Item = Option<&'a FieldRef>>,
+    nullable: bool,
 ) -> Result<RecordBatch, ArrowError> {
     let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
     for ((field, array), wanted) in batch.schema_ref().fields().iter().zip(batch.columns()).zip(wanted) {
-        let is_narrow = |wanted: &&FieldRef| {
-            wanted.data_type() != field.data_type()
-                && wider(values_of(field.data_type()), wanted.data_type()).is_some()
+        let has = field.data_type();
+        let array = match wanted.map(|wanted| wanted.data_type()) {
+            Some(wanted) if is_untyped(has) => with_type(array, wanted)?,
+            Some(wanted) if wanted != has && wider(values_of(has), wanted).is_some() => wide(array, wanted)?,
+            _ => Arc::clone(array),
         };
-        let array = match wanted.filter(is_narrow) {
-            None => Arc::clone(array),
-            Some(wanted) => wide(array, wanted.data_type())?,
-        };
-        fields.push(Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())));
+        let field = field.as_ref().clone().with_data_type(array.data_type().clone());
+        fields.push(Arc::new(if nullable { field.with_nullable(true) } else { field }));
         columns.push(array);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)

@@ -12,7 +12,7 @@ use crate::condition::moment;
 
 /// A value in a condition, as written. The column that it is compared with determines its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Literal(Form);
+pub(crate) struct Literal(Form);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
@@ -259,6 +259,7 @@ fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     all_digits.then(|| (0..digits.len()).step_by(2).map(pair).collect())?
 }
 
+/// The bytes of a UUID, with hyphens or without.
 fn uuid(text: &str) -> Option<Vec<u8>> {
     hexadecimal(&text.replace('-', "")).filter(|bytes| bytes.len() == 16)
 }
@@ -285,46 +286,9 @@ impl From<&str> for Literal {
     }
 }
 
-impl From<String> for Literal {
-    fn from(text: String) -> Self {
-        Self(Form::Text(text))
-    }
-}
-
 impl From<bool> for Literal {
     fn from(value: bool) -> Self {
         Self(Form::Boolean(value))
-    }
-}
-
-impl From<Vec<u8>> for Literal {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(Form::Bytes(bytes))
-    }
-}
-
-impl From<i32> for Literal {
-    fn from(value: i32) -> Self {
-        Self(Form::Number(value.to_string()))
-    }
-}
-
-impl From<i64> for Literal {
-    fn from(value: i64) -> Self {
-        Self(Form::Number(value.to_string()))
-    }
-}
-
-impl From<u64> for Literal {
-    fn from(value: u64) -> Self {
-        Self(Form::Number(value.to_string()))
-    }
-}
-
-impl From<f64> for Literal {
-    fn from(value: f64) -> Self {
-        let digits = value.to_string();
-        Self(if value.is_finite() { Form::Number(digits) } else { Form::Text(digits) })
     }
 }
 

@@ -20,7 +20,7 @@ use std::str::FromStr;
 
 use sawmill_profile::{Error, Result};
 
-pub use literal::Literal;
+pub(crate) use literal::Literal;
 pub(crate) use moment::days as days_of;
 #[cfg(feature = "csv")]
 pub(crate) use moment::{plain_timestamp, time as time_of, timestamp as timestamp_of};
@@ -30,11 +30,7 @@ pub(crate) use moment::{plain_timestamp, time as time_of, timestamp as timestamp
 /// ```
 /// use sawmill_source::Condition;
 /// let parsed: Condition = "vendor in (1, 2) and pickup >= 2024-01-01 and not tip is null".parse()?;
-/// let built = Condition::one_of("vendor", [1, 2])
-///     .and(Condition::at_least("pickup", "2024-01-01"))
-///     .and(Condition::is_null("tip").negated());
 /// assert_eq!(parsed.to_string(), r#""vendor" in (1, 2) and "pickup" >= '2024-01-01' and not ("tip" is null)"#);
-/// assert_eq!(parsed, built);
 /// # Ok::<(), sawmill_source::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +47,19 @@ pub(crate) enum Operator {
     AtLeast,
 }
 
+impl Operator {
+    /// The signs of all, a longer one before its beginning.
+    const SIGNS: [(&str, Self); 7] = [
+        ("=", Self::Equal),
+        ("<>", Self::NotEqual),
+        ("!=", Self::NotEqual),
+        ("<=", Self::AtMost),
+        ("<", Self::Less),
+        (">=", Self::AtLeast),
+        (">", Self::Greater),
+    ];
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Compare { column: String, operator: Operator, literal: Literal },
@@ -63,15 +72,23 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// Whether it tests this column.
-    fn names(&self, name: &str) -> bool {
+    /// The column of a comparison; `None` for conditions of conditions.
+    fn column(&self) -> Option<&str> {
         match self {
             Self::Compare { column, .. }
             | Self::OneOf { column, .. }
             | Self::Like { column, .. }
-            | Self::IsNull { column } => column == name,
+            | Self::IsNull { column } => Some(column),
+            Self::Not(_) | Self::And(_) | Self::Or(_) => None,
+        }
+    }
+
+    /// Whether it tests this column.
+    fn names(&self, name: &str) -> bool {
+        match self {
             Self::Not(inner) => inner.names(name),
             Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(|node| node.names(name)),
+            comparison => comparison.column() == Some(name),
         }
     }
 }
@@ -80,70 +97,6 @@ impl Condition {
     /// Whether it tests this column.
     pub(crate) fn names(&self, column: &str) -> bool {
         self.0.names(column)
-    }
-
-    fn compare(column: &str, operator: Operator, literal: Literal) -> Self {
-        Self(Node::Compare { column: column.to_owned(), operator, literal })
-    }
-
-    /// Returns the condition that the column's value is this one.
-    pub fn equals(column: &str, literal: impl Into<Literal>) -> Self {
-        Self::compare(column, Operator::Equal, literal.into())
-    }
-
-    /// Returns the condition that the column's value is this one or greater.
-    pub fn at_least(column: &str, literal: impl Into<Literal>) -> Self {
-        Self::compare(column, Operator::AtLeast, literal.into())
-    }
-
-    /// Returns the condition that the column's value is less than this one.
-    pub fn less_than(column: &str, literal: impl Into<Literal>) -> Self {
-        Self::compare(column, Operator::Less, literal.into())
-    }
-
-    /// Returns the condition that the column's value is one of these.
-    pub fn one_of<L: Into<Literal>>(column: &str, literals: impl IntoIterator<Item = L>) -> Self {
-        let literals = literals.into_iter().map(Into::into).collect();
-        Self(Node::OneOf { column: column.to_owned(), literals })
-    }
-
-    /// Returns the condition that the column is null.
-    pub fn is_null(column: &str) -> Self {
-        Self(Node::IsNull { column: column.to_owned() })
-    }
-
-    /// Returns the condition that both conditions are true.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        let mut all = match self.0 {
-            Node::And(all) => all,
-            one => vec![one],
-        };
-        match other.0 {
-            Node::And(more) => all.extend(more),
-            one => all.push(one),
-        }
-        Self(Node::And(all))
-    }
-
-    /// Returns the condition that at least one of both is true.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        let mut any = match self.0 {
-            Node::Or(any) => any,
-            one => vec![one],
-        };
-        match other.0 {
-            Node::Or(more) => any.extend(more),
-            one => any.push(one),
-        }
-        Self(Node::Or(any))
-    }
-
-    /// Returns the condition that this one is false. Rows for which it is unknown pass neither.
-    #[must_use]
-    pub fn negated(self) -> Self {
-        Self(Node::Not(Box::new(self.0)))
     }
 }
 
@@ -168,14 +121,8 @@ impl fmt::Display for Condition {
 
 impl fmt::Display for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Equal => "=",
-            Self::NotEqual => "<>",
-            Self::Less => "<",
-            Self::AtMost => "<=",
-            Self::Greater => ">",
-            Self::AtLeast => ">=",
-        })
+        let sign = Self::SIGNS.iter().find(|(_, operator)| operator == self);
+        f.write_str(sign.map_or("", |(sign, _)| sign))
     }
 }
 

@@ -261,16 +261,7 @@ impl Parser<'_> {
     }
 
     fn operator(&mut self) -> Option<Operator> {
-        const ALL: [(&str, Operator); 7] = [
-            ("=", Operator::Equal),
-            ("<>", Operator::NotEqual),
-            ("!=", Operator::NotEqual),
-            ("<=", Operator::AtMost),
-            ("<", Operator::Less),
-            (">=", Operator::AtLeast),
-            (">", Operator::Greater),
-        ];
-        ALL.into_iter().find(|(symbol, _)| self.symbol(symbol)).map(|(_, operator)| operator)
+        Operator::SIGNS.into_iter().find(|(symbol, _)| self.symbol(symbol)).map(|(_, operator)| operator)
     }
 
     fn column(&mut self) -> Result<String> {

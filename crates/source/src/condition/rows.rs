@@ -4,8 +4,7 @@
 //! true. Only "all of these" and "any of these" remain, which need not distinguish false from unknown.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::ByteArrayType;
-use arrow_array::{Array, ArrayAccessor, GenericByteArray, RecordBatch};
+use arrow_array::{Array, ArrayAccessor, RecordBatch};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, Field, Schema};
 use half::f16;
@@ -85,16 +84,6 @@ impl RowTest {
     }
 }
 
-fn column_of(node: &Node) -> Option<&str> {
-    match node {
-        Node::Compare { column, .. }
-        | Node::OneOf { column, .. }
-        | Node::Like { column, .. }
-        | Node::IsNull { column } => Some(column),
-        Node::Not(_) | Node::And(_) | Node::Or(_) => None,
-    }
-}
-
 fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut Vec<usize>) -> Result<()> {
     match node {
         Node::Not(inner) => return find_columns(inner, schema, folders, places),
@@ -103,7 +92,7 @@ fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut V
         }
         _ => {}
     }
-    let name = column_of(node).unwrap_or_default();
+    let name = node.column().unwrap_or_default();
     if let Some(folder) = folders.iter().find(|folder| folder.field.name() == name) {
         return testable(&folder.field, node);
     }
@@ -157,7 +146,7 @@ fn test_of(
         }
         _ => {}
     }
-    let name = column_of(node).unwrap_or_default();
+    let name = node.column().unwrap_or_default();
     if schema.field_with_name(name).is_ok_and(|field| *field.data_type() == DataType::Null) {
         return Ok(Test::decided(matches!(node, Node::IsNull { .. }) && !negated));
     }
@@ -404,13 +393,7 @@ fn in_set<N: Copy, K: Copy + Ord>(
 }
 
 fn byte_rows(column: &dyn Array, passes: impl Fn(&[u8]) -> bool) -> Option<BooleanBuffer> {
-    fn of<T: ByteArrayType>(array: &GenericByteArray<T>, passes: impl Fn(&[u8]) -> bool) -> BooleanBuffer {
-        BooleanBuffer::collect_bool(array.len(), |row| passes(array.value(row).as_ref()))
-    }
-    fn of_views<'a, A: ArrayAccessor>(array: A, passes: impl Fn(&[u8]) -> bool) -> BooleanBuffer
-    where
-        A::Item: AsRef<[u8]> + 'a,
-    {
+    fn of<A: ArrayAccessor<Item: AsRef<[u8]>>>(array: A, passes: impl Fn(&[u8]) -> bool) -> BooleanBuffer {
         BooleanBuffer::collect_bool(array.len(), |row| passes(array.value(row).as_ref()))
     }
     Some(match column.data_type() {
@@ -418,9 +401,9 @@ fn byte_rows(column: &dyn Array, passes: impl Fn(&[u8]) -> bool) -> Option<Boole
         DataType::LargeUtf8 => of(column.as_string_opt::<i64>()?, passes),
         DataType::Binary => of(column.as_binary_opt::<i32>()?, passes),
         DataType::LargeBinary => of(column.as_binary_opt::<i64>()?, passes),
-        DataType::Utf8View => of_views(column.as_string_view_opt()?, passes),
-        DataType::BinaryView => of_views(column.as_binary_view_opt()?, passes),
-        DataType::FixedSizeBinary(_) => of_views(column.as_fixed_size_binary_opt()?, passes),
+        DataType::Utf8View => of(column.as_string_view_opt()?, passes),
+        DataType::BinaryView => of(column.as_binary_view_opt()?, passes),
+        DataType::FixedSizeBinary(_) => of(column.as_fixed_size_binary_opt()?, passes),
         _ => return None,
     })
 }

@@ -7,14 +7,13 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use sawmill_store::{Location, ObjectUrl};
 
 use super::columns::column_type::ColumnType;
-use super::columns::inference::{Candidates, InferredColumn, Sample, on_sample, sampled};
+use super::columns::inference::{Candidates, Evidence, InferredColumn, Sample, on_sample, sampled};
 use super::json::{self, JsonColumn, Shape};
 use super::reading::gather::Gathered;
 use super::reading::reader::DelimitedReader;
 use super::reading::rejected::{self, RejectedRecord};
 use super::records::boundaries::{CHUNK, Resolver};
 use super::records::dialect::{Dialect, RecordForm};
-use super::records::place::line_of;
 use super::records::proposal::ProposedOption;
 use super::text_file::{Opening, TextFile};
 use sawmill_profile::{Control, Error, Kind, Pool, Result, known_columns};
@@ -25,7 +24,7 @@ use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
 use crate::parquet_files::united::UnlikeFiles;
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, recut,
 };
 
 /// How to read files of delimited text.
@@ -67,12 +66,23 @@ pub struct DelimitedFiles {
     /// How many sorted copies were read.
     pub(super) gathered: Gathered,
     rejected: Vec<RejectedRecord>,
+    /// Why the columns of the files have their types.
+    reasons: Vec<Reason>,
 }
 
-/// The common columns, in the order of the first file, and the findings of the sample.
+/// The common columns, in the order of the first file.
 pub(super) enum Columns {
-    Delimited { types: Vec<ColumnType>, candidates: Vec<Candidates>, given: Vec<Option<&'static str>> },
-    Json { columns: Vec<JsonColumn>, shape: Box<Shape>, given: Vec<String> },
+    Delimited(Vec<ColumnType>),
+    Json(Vec<JsonColumn>),
+}
+
+/// Why a column has its type.
+struct Reason {
+    /// How many values of the sample are not NULL.
+    values: u64,
+    /// A reason other than the sample.
+    given: Option<&'static str>,
+    evidence: Option<Evidence>,
 }
 
 /// Where the values of a column come from.
@@ -146,21 +156,14 @@ impl DelimitedFiles {
         let mut opened =
             Pool::on_cores("opener", places.len(), None).map(places, |place| TextFile::open(place, &how))?;
         opened.sort_by(|a, b| a.path.cmp(&b.path));
-        if let Some(pair) = opened.windows(2).find(|pair| pair[0].path == pair[1].path) {
-            return Err(Error::new(Kind::Config, "the file is given twice")
-                .at(&pair[0].name)
-                .advise("name it once; directories and patterns may include it as well"));
-        }
-        if opened.is_empty() {
-            return Err(Error::new(Kind::Config, "no file to load").advise("name one file or more"));
-        }
+        check_given(opened.iter().map(|file| file.name.as_str()))?;
         let mut names = place_columns(&mut opened, *unlike)?;
         find_boundaries(&mut opened, chunk, control)?;
         let is_given = |name: &String| types.iter().any(|(given, _)| given == name);
         let known = known_types.iter().filter(|(name, _)| names.contains(name) && !is_given(name));
         let given: &[(String, ColumnType)] = &types.iter().chain(known).cloned().collect::<Vec<_>>();
         let sample = Sample { rows: sample.unwrap_or(Sample::ROWS), files: opened.len() };
-        let columns = match dialect.records {
+        let (columns, reasons) = match dialect.records {
             RecordForm::Delimited => {
                 find_types(&opened, &names, options, given.split_at(types.len()), sample)?
             }
@@ -197,6 +200,7 @@ impl DelimitedFiles {
             mapping,
             gathered: Gathered::default(),
             rejected: Vec::new(),
+            reasons,
         };
         files.name_own_columns();
         if let Some(most) = most_rejected {
@@ -218,10 +222,6 @@ impl DelimitedFiles {
         &self.rejected
     }
 
-    pub(super) fn whole_schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
     /// Leaves out the records at these places, in ascending order: from now on, rows count the others.
     pub(super) fn leave_out_records(&mut self, places: &[(usize, u64)]) {
         for (number, (file, named)) in self.opened.iter_mut().zip(&mut self.files).enumerate() {
@@ -237,53 +237,38 @@ impl DelimitedFiles {
 
     /// Returns the type of each column of the files, and why it has it.
     pub fn inferred(&self) -> Vec<InferredColumn> {
-        let (types, candidates, given) = match &self.columns {
-            Columns::Delimited { types, candidates, given } => (types, candidates, given),
-            Columns::Json { columns, shape, given } => return self.inferred_json(columns, shape, given),
-        };
-        let columns = self.names.iter().zip(types).zip(candidates.iter().zip(given));
-        let columns = columns.map(|((name, of), (candidates, given))| {
-            let place = |file: usize, offset| self.opened.get(file).map(|file| file.place(offset));
-            let because = match &candidates.evidence {
-                _ if let Some(reason) = *given => reason.to_owned(),
+        let of_column = |(at, (name, reason)): (usize, (&String, &Reason))| {
+            let because = match &reason.evidence {
+                _ if let Some(given) = reason.given => given.to_owned(),
                 None => "the sample has no value".to_owned(),
-                Some(of) => format!("{} in {}", of.value, place(of.file, of.offset).unwrap_or_default()),
-            };
-            let by = match of {
-                ColumnType::Pattern(_, _, patterns) => {
-                    format!(", by {}", self.dialect.formats.named(*patterns))
+                Some(of) => {
+                    let place = self.opened.get(of.file).map(|file| file.place(of.offset));
+                    format!("{} in {}", of.value, place.unwrap_or_default())
                 }
-                _ => String::new(),
+            };
+            let (data_type, by) = match &self.columns {
+                Columns::Json(columns) => (columns.get(at).map(|column| column.of.to_string()), None),
+                Columns::Delimited(types) => match types.get(at) {
+                    Some(of @ ColumnType::Pattern(_, _, patterns)) => (
+                        Some(of.to_string()),
+                        Some(format!(", by {}", self.dialect.formats.named(*patterns))),
+                    ),
+                    of => (of.map(ToString::to_string), None),
+                },
             };
             InferredColumn {
                 name: name.clone(),
-                data_type: of.to_string(),
-                values: candidates.values(),
-                because: because + &by,
+                data_type: data_type.unwrap_or_default(),
+                values: reason.values,
+                because: because + &by.unwrap_or_default(),
             }
-        });
-        columns.collect()
+        };
+        self.names.iter().zip(&self.reasons).enumerate().map(of_column).collect()
     }
 
     /// Returns the options that the start of the first file fits, and why. JSON has none.
     pub fn proposed(&self) -> Vec<ProposedOption> {
         self.opened.first().map(TextFile::proposed).unwrap_or_default()
-    }
-
-    fn inferred_json(&self, columns: &[JsonColumn], shape: &Shape, given: &[String]) -> Vec<InferredColumn> {
-        let of_column = |column: &JsonColumn| {
-            let (values, evidence) = shape.evidence(&column.name).unwrap_or_default();
-            let because = match evidence {
-                _ if given.contains(&column.name) => "given".to_owned(),
-                None => "the sample has no value".to_owned(),
-                Some((value, file, offset)) => {
-                    let place = self.opened.get(file).map(|file| file.place(offset)).unwrap_or_default();
-                    format!("{value} in {place}")
-                }
-            };
-            InferredColumn { name: column.name.clone(), data_type: column.of.to_string(), values, because }
-        };
-        columns.iter().map(of_column).collect()
     }
 
     /// Returns the columns that folders name.
@@ -415,12 +400,8 @@ fn find_boundaries(opened: &mut [TextFile], chunk: u64, control: &Control<'_>) -
     let grids: Vec<_> = opened.iter().map(|file| file.grid(chunk)).collect();
     let chunks = grids.iter().enumerate().flat_map(|(file, grid)| (0..grid.chunks()).map(move |n| (file, n)));
     let chunks: Vec<(usize, u64)> = chunks.collect();
-    let before = |file: &TextFile| -> Result<Mutex<Resolver>> {
-        let lines =
-            line_of(&*file.reopen()?, &[], file.splitter.newline, file.start).map_or(0, |line| line - 1);
-        Ok(Mutex::new(Resolver::after(lines)))
-    };
-    let resolvers = opened.iter().map(before).collect::<Result<Vec<Mutex<Resolver>>>>()?;
+    let before = |file: &TextFile| file.line_at(file.start).map_or(0, |line| line - 1);
+    let resolvers: Vec<_> = opened.iter().map(|file| Mutex::new(Resolver::after(before(file)))).collect();
     let files = &*opened;
     control.on_all_cores("boundaries", &chunks, Vec::new, |buffer, &(number, n), control| {
         control.check()?;
@@ -452,7 +433,7 @@ fn find_types(
     DelimitedOptions { dialect, as_written, .. }: &DelimitedOptions,
     (given, known): (&[Typed], &[Typed]),
     sample: Sample,
-) -> Result<Columns> {
+) -> Result<(Columns, Vec<Reason>)> {
     let mut of_column: Vec<Option<ColumnType>> = vec![None; names.len()];
     for (name, of) in given.iter().chain(known) {
         let refused = |what: String| {
@@ -470,7 +451,7 @@ fn find_types(
         Some(_) => Some("given"),
         None => as_written.then_some("kept as it is written"),
     };
-    let reasons = of_column.iter().map(reason).collect();
+    let reasons: Vec<Option<&str>> = of_column.iter().map(reason).collect();
     if *as_written {
         of_column.iter_mut().for_each(|of| *of = of.or(Some(ColumnType::Text)));
     }
@@ -499,7 +480,12 @@ fn find_types(
         .zip(&candidates)
         .map(|(given, of)| given.unwrap_or_else(|| of.inferred(&dialect.formats)));
     let types = types.collect();
-    Ok(Columns::Delimited { types, candidates, given: reasons })
+    let reasons = candidates.iter().zip(reasons).map(|(of, given)| Reason {
+        values: of.values(),
+        given,
+        evidence: of.evidence.clone(),
+    });
+    Ok((Columns::Delimited(types), reasons.collect()))
 }
 
 /// Returns the columns of lines of JSON.
@@ -508,7 +494,7 @@ fn find_shapes(
     dialect: &Dialect,
     given: &[(String, ColumnType)],
     sample: Sample,
-) -> Result<Columns> {
+) -> Result<(Columns, Vec<Reason>)> {
     let mut shape = Shape::default();
     let look = |file: &TextFile, piece| json::sampled(file, piece, dialect);
     on_sample(opened, sample, look, |_, seen| shape.merge(seen))?;
@@ -530,22 +516,20 @@ fn find_shapes(
             .at(opened.first().map(|file| file.name.clone()).unwrap_or_default())
             .advise("name the columns: --types 'a=int64,b=text'"));
     }
-    Ok(Columns::Json {
-        columns,
-        shape: Box::new(shape),
-        given: given.iter().map(|(path, _)| path.clone()).collect(),
-    })
+    let reason = |column: &JsonColumn| {
+        let (values, evidence) = shape.evidence(&column.name).unwrap_or_default();
+        let is_given = given.iter().any(|(path, _)| *path == column.name);
+        Reason { values, given: is_given.then_some("given"), evidence }
+    };
+    let reasons = columns.iter().map(reason).collect();
+    Ok((Columns::Json(columns), reasons))
 }
 
 impl Columns {
     fn fields(&self, names: &[String]) -> Vec<Field> {
         match self {
-            Self::Delimited { types, .. } => {
-                names.iter().zip(types).map(|(name, of)| of.field(name)).collect()
-            }
-            Self::Json { columns, .. } => {
-                columns.iter().map(|column| column.of.field(&column.name)).collect()
-            }
+            Self::Delimited(types) => names.iter().zip(types).map(|(name, of)| of.field(name)).collect(),
+            Self::Json(columns) => columns.iter().map(|column| column.of.field(&column.name)).collect(),
         }
     }
 }
@@ -566,10 +550,8 @@ impl Source for DelimitedFiles {
     /// A file is one row group: any of its records can be found by the marks.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         let files = (0u32..).zip(&self.files);
-        let mut runs: Vec<Vec<Unit>> =
-            files.map(|(number, file)| units_of(number, 0, file.rows, file.bytes, unit_rows)).collect();
-        taper(&mut runs, unit_rows);
-        runs
+        let groups = files.map(|(number, file)| Unit::of_group(number, 0, file.rows, file.bytes));
+        recut(groups.collect(), unit_rows)
     }
 
     fn check_unchanged(&self) -> Result<()> {

@@ -8,7 +8,7 @@ use sawmill_footer::RangeReader;
 use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::{Fault, Location, ObjectUrl};
 
-use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16, is_utf32};
+use super::content::{Coding, Compression, Content, encoding_named, is_utf16, is_utf32};
 use super::files::Place;
 use super::records::boundaries::{Grid, Mark, Misquoted, Unscanned};
 use super::records::cursor::Cursor;
@@ -19,7 +19,7 @@ use super::records::place::{line_of, shown};
 use super::records::proposal::{ProposedOption, START, proposed, taken};
 use super::records::splitter::{Cell, Form, Malformed, Splitter, extent};
 use crate::hive::{Folder, FolderName, folder_names, values_of_links};
-use crate::parquet_files::opened_file::{OpenObject, recorded_version, unreadable};
+use crate::parquet_files::opened_file::{OpenObject, changed_file, recorded_version, unreadable};
 use crate::parquet_files::reader::Readable;
 use crate::parquet_files::stamp::Stamp;
 
@@ -52,10 +52,10 @@ impl Stored {
             return Err(error.advise("give the name of a file; - reads standard input, such as a pipe"));
         }
         let stamp = Stamp::of(&metadata);
-        let mut beginning = vec![0; metadata.len().min(MAGIC as u64) as usize];
         let opened = std::fs::File::open(&canonical).map_err(failed)?;
-        opened.read_exact_at(0, &mut beginning).map_err(failed)?;
-        let coding = coding(&beginning, how.dialect).map_err(|error| error.at(path.display().to_string()))?;
+        let start = Compression::of_file(metadata.len(), |at, buffer| opened.read_exact_at(at, buffer));
+        let coding = coding(start.map_err(failed)?, how.dialect);
+        let coding = coding.map_err(|error| error.at(path.display().to_string()))?;
         let content = match coding.is_plain() {
             true => Content::File { path: canonical.clone(), stamp },
             false => coding.of_file(&sawmill_store::path_name(&canonical), &canonical, stamp, how.control)?,
@@ -67,26 +67,25 @@ impl Stored {
     fn object(url: &ObjectUrl, how: &Opening<'_>) -> Result<Self> {
         let object = Arc::new((how.objects)(url)?.with_fault(Fault::default()));
         let stored = object.object().size();
-        let mut beginning = vec![0; stored.min(MAGIC as u64) as usize];
-        object.read_exact_at(0, &mut beginning).map_err(|error| match object.fault() {
+        let start = Compression::of_file(stored, |at, buffer| object.read_exact_at(at, buffer));
+        let start = start.map_err(|error| match object.fault() {
             Some(fault) => fault.clone().into(),
             None => unreadable(&error).at(url.to_string()),
         })?;
         let recorded = recorded_version(object.object());
-        let coding = coding(&beginning, how.dialect).map_err(|error| error.at(url.to_string()))?;
+        let coding = coding(start, how.dialect).map_err(|error| error.at(url.to_string()))?;
         let content = coding.of_object(&url.to_string(), object, how.control)?;
         Ok(Self { path: url.to_string().into(), content, recorded, stored })
     }
 }
 
-fn coding<'a>(beginning: &[u8], dialect: &'a Dialect) -> Result<Coding<'a>> {
-    let compression = Compression::new(beginning);
+fn coding((compression, beginning): (Compression, Vec<u8>), dialect: &Dialect) -> Result<Coding<'_>> {
     let named = dialect.encoding.as_deref().map_or(Ok(None), encoding_named)?;
-    if let (None, Compression::None, Some(utf32)) = (&dialect.encoding, compression, is_utf32(beginning)) {
+    if let (None, Compression::None, Some(utf32)) = (&dialect.encoding, compression, is_utf32(&beginning)) {
         return Err(utf32.error());
     }
     // In a compressed file, the byte order mark shows when it is decompressed.
-    let marked = is_utf16(beginning).filter(|_| dialect.encoding.is_none());
+    let marked = is_utf16(&beginning).filter(|_| dialect.encoding.is_none());
     let long_delimiter = dialect.long_delimiter.as_deref().map(|long| (dialect, long));
     Ok(Coding { compression, encoding: named.or(marked), long_delimiter })
 }
@@ -286,10 +285,7 @@ impl TextFile {
     }
 
     pub(super) fn changed(&self) -> Error {
-        Error::new(Kind::Changed, "the file changed while it was loaded").at(&self.name).advise(
-            "bring back the file as it was and run the same command again to go on, or forget the load and start \
-             afresh",
-        )
+        changed_file(&self.name)
     }
 
     /// Returns the error of a failed read, which may be the end of a file that was cut off.
@@ -331,65 +327,59 @@ impl TextFile {
     }
 
     fn place_by(&self, marks: &[Mark], offset: u64) -> String {
-        let file = self.content.reopen().ok().flatten();
-        let line = file.and_then(|file| line_of(&*file, marks, self.splitter.newline, offset));
-        let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
+        let line = self.line_by(marks, offset).map(|line| format!(", line {line}")).unwrap_or_default();
         format!("{}{line}, byte offset {offset}", self.name)
     }
 
     /// Returns the number of the line of a place, from 1; `None` if the file cannot be read.
     pub(super) fn line_at(&self, offset: u64) -> Option<u64> {
-        let file = self.content.reopen().ok().flatten()?;
-        line_of(&*file, &self.marks, self.splitter.newline, offset)
+        self.line_by(&self.marks, offset)
     }
 
-    fn line(&self, marks: &[Mark], offset: u64) -> String {
-        let file = self.content.reopen().ok().flatten();
-        match file.and_then(|file| line_of(&*file, marks, self.splitter.newline, offset)) {
-            Some(line) => format!("in line {line}"),
-            None => format!("at byte offset {offset}"),
-        }
+    fn line_by(&self, marks: &[Mark], offset: u64) -> Option<u64> {
+        let file = self.content.reopen().ok().flatten()?;
+        line_of(&*file, marks, self.splitter.newline, offset)
     }
 
     /// Returns the error for quotes that do not fit, which the split of a record at `base` found.
     pub(super) fn malformed(&self, base: u64, malformed: Malformed) -> Error {
-        match malformed {
+        let place = |at: usize| base + at as u64;
+        let misquoted = match malformed {
             Malformed::AfterQuote { opened, at } => {
-                self.wrong_quotes(&self.marks, base + opened as u64, base + at as u64)
+                Misquoted::AfterQuote { opened: place(opened), at: place(at) }
             }
-            Malformed::Unclosed { opened } => self.unclosed(&self.marks, base + opened as u64, self.length),
-        }
+            Malformed::Unclosed { opened } => Misquoted::Open { opened: place(opened), end: self.length },
+        };
+        self.misquoted(&self.marks, misquoted)
     }
 
     /// Returns the error for quotes that do not fit, which the search for boundaries found.
     pub(super) fn misquoted(&self, marks: &[Mark], misquoted: Misquoted) -> Error {
-        match misquoted {
-            Misquoted::AfterQuote { opened, at } => self.wrong_quotes(marks, opened, at),
-            Misquoted::Open { opened, end } => self.unclosed(marks, opened, end),
-        }
-    }
-
-    fn wrong_quotes(&self, marks: &[Mark], opened: u64, at: u64) -> Error {
-        let closed = self.line(marks, at);
-        let follows = self.reopen().ok().and_then(|file| {
-            let mut bytes = vec![0; self.length.saturating_sub(at).min(12) as usize];
-            file.read_exact_at(at, &mut bytes).ok().map(|()| shown(&bytes))
-        });
-        let what = format!(
-            "the quoted field that starts here ends {closed} (byte offset {at}) before {}, which is neither a delimiter \
-             nor the end of the record",
-            follows.unwrap_or_default()
-        );
-        Error::new(Kind::Source, what).at(self.place_by(marks, opened)).advise(self.or_proposed(QUOTES))
-    }
-
-    fn unclosed(&self, marks: &[Mark], opened: u64, end: u64) -> Error {
-        let what = match end == self.length {
-            true => "the quoted field that starts here does not end before the end of the file".to_owned(),
-            false => format!(
-                "the quoted field that starts here does not end within the {} bytes of the longest record",
-                self.longest_record
-            ),
+        let start = "the quoted field that starts here";
+        let (opened, what) = match misquoted {
+            Misquoted::AfterQuote { opened, at } => {
+                let closed = match self.line_by(marks, at) {
+                    Some(line) => format!("in line {line}"),
+                    None => format!("at byte offset {at}"),
+                };
+                let follows = self.reopen().ok().and_then(|file| {
+                    let mut bytes = vec![0; self.length.saturating_sub(at).min(12) as usize];
+                    file.read_exact_at(at, &mut bytes).ok().map(|()| shown(&bytes))
+                });
+                let what = format!(
+                    "{start} ends {closed} (byte offset {at}) before {}, which is neither a delimiter nor the end of \
+                     the record",
+                    follows.unwrap_or_default()
+                );
+                (opened, what)
+            }
+            Misquoted::Open { opened, end } if end == self.length => {
+                (opened, format!("{start} does not end before the end of the file"))
+            }
+            Misquoted::Open { opened, .. } => {
+                let most = self.longest_record;
+                (opened, format!("{start} does not end within the {most} bytes of the longest record"))
+            }
         };
         Error::new(Kind::Source, what).at(self.place_by(marks, opened)).advise(self.or_proposed(QUOTES))
     }

@@ -9,8 +9,8 @@ use sawmill_footer::{ColumnChunk, DEFAULT_MAX_PAGE, Footer};
 use super::FolderName;
 use crate::condition::pruning::outlook;
 use crate::condition::rows::RowTest;
-use crate::condition::{Condition, Literal};
-use crate::parquet_files::guarded::guarded;
+use crate::condition::{Condition, Literal, Node, Operator};
+use crate::parquet_files::guarded::{fault_of_page, guarded};
 use crate::parquet_files::reader::FileBytes;
 
 /// A file whose values are compared with its folders.
@@ -29,17 +29,18 @@ impl Compared<'_> {
     pub(crate) fn check_folders(&self, folders: &[FolderName]) -> Result<(), String> {
         for folder in folders {
             let Ok(field) = self.reader.schema().field_with_name(&folder.column) else { continue };
-            let condition = match folder.value.as_deref() {
-                None => Condition::is_null(&folder.column),
+            let column = folder.column.clone();
+            let condition = Condition(match folder.value.as_deref() {
+                None => Node::IsNull { column },
                 Some(value) => {
                     let literal = match (field.data_type(), value) {
                         (DataType::Boolean, "true" | "True") => Literal::from(true),
                         (DataType::Boolean, "false" | "False") => Literal::from(false),
                         _ => Literal::from(value),
                     };
-                    Condition::equals(&folder.column, literal)
+                    Node::Compare { column, operator: Operator::Equal, literal }
                 }
-            };
+            });
             self.require(&condition).map_err(|what| {
                 let FolderName { column, value } = folder;
                 let shown = value.as_ref().map_or_else(|| "null".to_owned(), |value| format!("{value:?}"));
@@ -85,11 +86,11 @@ impl Compared<'_> {
         let places = test.columns.iter().map(|column| column.place);
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);
         let builder = builder.with_row_groups(vec![group]).with_projection(mask);
-        let mut batches = guarded(|| builder.build()).map_err(|error| unreadable(error.to_string()))?;
+        let mut batches = guarded(|| builder.build()).map_err(|error| unreadable(fault_of_page(&error)))?;
         let mut before = 0;
         loop {
             let batch =
-                guarded(|| batches.next().transpose()).map_err(|error| unreadable(error.to_string()))?;
+                guarded(|| batches.next().transpose()).map_err(|error| unreadable(fault_of_page(&error)))?;
             let Some(batch) = batch else { return Ok(None) };
             let passing = test.rows(&batch).map_err(|error| error.what().to_owned())?;
             if let Some(row) = (0..passing.len()).find(|row| !passing.value(*row)) {

@@ -43,12 +43,12 @@ impl<'a> Scanned<'a> {
 }
 
 /// Rows to fetch.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+#[derive(Debug, Default)]
+pub struct Wanted {
     /// Where they are in the source.
-    pub addresses: &'a [RowAddress],
+    pub addresses: Vec<RowAddress>,
     /// Where their copies are, as positions among the files of copies; empty if rows are not ranges of bytes.
-    pub copies: &'a [RowAddress],
+    pub copies: Vec<RowAddress>,
 }
 
 /// A source whose rows can be found again by their addresses.
@@ -103,7 +103,7 @@ pub trait Fetcher: Send {
     ///
     /// # Errors
     /// Files that cannot be read, or that have changed.
-    fn fetch(&mut self, wanted: Wanted<'_>) -> Result<()>;
+    fn fetch(&mut self, wanted: &Wanted) -> Result<()>;
 
     /// Returns the next batch of the fetched rows, in the order of their addresses; `None` at their end.
     ///
@@ -208,7 +208,7 @@ struct RowFetcher<'a> {
 const NEAR: u64 = 2048;
 
 impl Fetcher for RowFetcher<'_> {
-    fn fetch(&mut self, Wanted { addresses, .. }: Wanted<'_>) -> Result<()> {
+    fn fetch(&mut self, Wanted { addresses, .. }: &Wanted) -> Result<()> {
         let mut order: Vec<usize> = (0..addresses.len()).collect();
         order.sort_unstable_by_key(|place| addresses.get(*place).copied().unwrap_or_default());
         let sorted: Vec<RowAddress> = order.iter().filter_map(|at| addresses.get(*at).copied()).collect();

@@ -11,12 +11,13 @@ use sawmill_profile::{Control, Error, Kind, Result};
 use super::Order;
 use super::addressed::Addressed;
 use super::directory::{Listed, Part, encode};
-use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, MAX_FILES};
-use super::index::{COPIES, DIRECTORY, ENTRIES, Index};
+use super::entry::{ENTRY_BYTES, Entry, MAX_FILES, row_bytes};
+use super::index::{DIRECTORY, ENTRIES, Index};
 use super::keys::{Book, Keying};
 use super::merge::{Target, merge};
 use super::runs::{Runs, Section, Spill};
 use super::workspace::{IndexPlace, Workspace};
+use crate::units::SourceFile;
 
 /// The source of an index, and its place.
 pub(super) struct Builder<'a> {
@@ -50,16 +51,17 @@ impl Builder<'_> {
 
     /// The order and the names of the files, whatever they contain.
     fn command(&self) -> String {
-        let source = self.addressed.source();
-        let files: Vec<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
-        format!("{}\n{}\n{}", self.order.identity(), source.facts().mapping, files.join("\n"))
+        self.order_and(|file| file.name.clone())
     }
 
     /// Everything that decides what the index contains.
     fn identity(&self) -> String {
+        self.order_and(|file| format!("{} {}", file.name, file.fingerprint))
+    }
+
+    fn order_and(&self, shown: impl Fn(&SourceFile) -> String) -> String {
         let source = self.addressed.source();
-        let files = source.files().iter().map(|file| format!("{} {}", file.name, file.fingerprint));
-        let files: Vec<String> = files.collect();
+        let files: Vec<String> = source.files().iter().map(shown).collect();
         format!("{}\n{}\n{}", self.order.identity(), source.facts().mapping, files.join("\n"))
     }
 
@@ -123,36 +125,24 @@ impl Builder<'_> {
         let none: &[Section] = &[];
         let mut slots: Vec<_> = book.slots().into_iter().enumerate().collect();
         slots.sort_unstable_by(|a, b| a.1.cmp(&b.1));
-        let mut parts = Vec::with_capacity(slots.len());
-        let mut sections = Vec::with_capacity(slots.len());
-        let mut first = 0;
+        let (mut parts, mut first) = (Vec::with_capacity(slots.len()), 0);
         for (number, slot) in slots {
             let of_slot = runs.sections.get(number).map_or(none, Vec::as_slice);
             let rows = of_slot.iter().map(|section| section.rows).sum();
             let bytes = runs.bytes.get(number).copied().unwrap_or_default();
-            parts.push(Mutex::new(Part { slot, first, rows, bytes, hash: 0 }));
-            sections.push(of_slot);
+            parts.push((Mutex::new(Part { slot, first, rows, bytes, hash: 0 }), of_slot));
             first += rows;
         }
         let copies = !runs.copies.is_empty();
-        let create = |name: &str, bytes: usize| {
-            workspace.create(name).and_then(|file| file.set_len(first * bytes as u64)).map_err(failed)
-        };
-        create(ENTRIES, ENTRY_BYTES)?;
-        if copies {
-            create(COPIES, COPY_BYTES)?;
-        }
+        let entries = workspace.create(ENTRIES);
+        entries.and_then(|file| file.set_len(first * row_bytes(copies) as u64)).map_err(failed)?;
         let files = runs.files.iter().map(File::open).collect::<io::Result<Vec<File>>>().map_err(failed)?;
         let memory = self.place.memory / threads() as u64;
-        let numbers: Vec<usize> = (0..parts.len()).collect();
         control.on_all_cores(
             "merge",
-            &numbers,
+            &parts,
             || (),
-            |(), number, control| {
-                let (Some(part), Some(sections)) = (parts.get(*number), sections.get(*number)) else {
-                    return Ok(());
-                };
+            |(), (part, sections), control| {
                 let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
                 let check = || match control.cancelled() {
                     true => Err(io::ErrorKind::Interrupted.into()),
@@ -163,7 +153,8 @@ impl Builder<'_> {
                 Ok(())
             },
         )?;
-        Ok(parts.into_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
+        let parts = parts.into_iter().map(|(part, _)| part.into_inner());
+        Ok(parts.map(|part| part.unwrap_or_else(PoisonError::into_inner)).collect())
     }
 }
 

@@ -5,8 +5,13 @@ use super::addressed::RowAddress;
 /// The bytes of an entry on disk.
 pub(super) const ENTRY_BYTES: usize = 24;
 
-/// The bytes of a copy's place on disk.
+/// The bytes of a copy's place, behind the entry of its row.
 pub(super) const COPY_BYTES: usize = 12;
+
+/// The bytes of a row of the index.
+pub(super) fn row_bytes(has_copies: bool) -> usize {
+    ENTRY_BYTES + if has_copies { COPY_BYTES } else { 0 }
+}
 
 /// Marks the entry of a row without a time.
 const NULL: u32 = 1 << 31;
@@ -65,25 +70,23 @@ impl Entry {
         self.len.into()
     }
 
-    /// Reads all entries of `bytes`.
-    pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
-        bytes.as_chunks::<ENTRY_BYTES>().0.iter().map(Self::read)
+    /// Reads a row of the index: where the row is, and where its copy is, if it has one.
+    pub(super) fn read_row(bytes: &[u8]) -> Option<(RowAddress, Option<RowAddress>)> {
+        let (entry, copy) = bytes.split_first_chunk()?;
+        let address = Self::read(entry).address();
+        let copy = copy.first_chunk().map(|[a, b, c, d, at @ ..]: &[u8; COPY_BYTES]| RowAddress {
+            file: u32::from_le_bytes([*a, *b, *c, *d]),
+            at: u64::from_le_bytes(*at),
+            len: address.len,
+        });
+        Some((address, copy))
     }
 }
 
 /// Appends the place of a copy: the number of its file, and where it starts there.
-pub(super) fn write_copy(file: u32, at: u64, bytes: &mut Vec<u8>) {
+pub(super) fn write_copy((file, at): (u32, u64), bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&file.to_le_bytes());
     bytes.extend_from_slice(&at.to_le_bytes());
-}
-
-/// Reads the places of copies, as [`write_copy`] writes them.
-pub(super) fn copies(bytes: &[u8]) -> impl Iterator<Item = (u32, u64)> + '_ {
-    bytes
-        .as_chunks::<COPY_BYTES>()
-        .0
-        .iter()
-        .map(|[a, b, c, d, at @ ..]| (u32::from_le_bytes([*a, *b, *c, *d]), u64::from_le_bytes(*at)))
 }
 
 #[cfg(test)]
@@ -104,9 +107,15 @@ mod tests {
         assert!(sorted.is_sorted());
         assert!(sorted.is_sorted_by_key(|entry| entry.rank(7)));
         assert!(sorted[5].rank(1) < sorted[0].rank(2));
-        let mut bytes = Vec::new();
-        sorted.iter().for_each(|entry| entry.write(&mut bytes));
-        assert_eq!(Entry::all(&bytes).collect::<Vec<_>>(), sorted);
+        for entry in sorted {
+            let mut bytes = Vec::new();
+            entry.write(&mut bytes);
+            assert_eq!(Entry::read(bytes.first_chunk().unwrap()), entry);
+            assert_eq!(Entry::read_row(&bytes), Some((entry.address(), None)));
+            write_copy((5, 6), &mut bytes);
+            let copy = RowAddress { file: 5, at: 6, len: 3 };
+            assert_eq!(Entry::read_row(&bytes), Some((entry.address(), Some(copy))));
+        }
         assert_eq!(sorted[5].address(), address(u64::MAX));
     }
 }

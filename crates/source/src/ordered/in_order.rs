@@ -8,7 +8,7 @@ use super::Order;
 use super::addressed::{RowAddress, address_of};
 use super::directory::Part;
 use super::index::{Index, Stretch};
-use super::keys::Keying;
+use super::keys::{Keying, whole};
 use super::partition::Slot;
 use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::units::{Source, Unit};
@@ -44,7 +44,7 @@ pub(super) fn in_order(
         return Ok(None);
     }
     if let Some(time) = time
-        && !are_sorted(source, time, keying, &groups, control)?
+        && !are_sorted(source, time, &groups, control)?
     {
         return Ok(None);
     }
@@ -109,13 +109,7 @@ fn groups(
 }
 
 /// Reads the times of all rows, on all cores, until one is before the one above it or missing.
-fn are_sorted(
-    source: &dyn Source,
-    time: usize,
-    keying: &Keying,
-    groups: &[Group],
-    control: &Control<'_>,
-) -> Result<bool> {
+fn are_sorted(source: &dyn Source, time: usize, groups: &[Group], control: &Control<'_>) -> Result<bool> {
     let sorted = AtomicBool::new(true);
     let reader = || source.reader_of(&[time], 8192);
     control.on_all_cores("order", groups, reader, |reader, group, control| {
@@ -126,8 +120,7 @@ fn are_sorted(
         let mut last = i64::MIN;
         while let Some(batch) = reader.next_batch()? {
             control.check()?;
-            let times =
-                batch.columns().first().and_then(|column| keying.whole(column.as_ref())).unwrap_or_default();
+            let times = batch.columns().first().and_then(|column| whole(column.as_ref())).unwrap_or_default();
             for time in times {
                 if time.is_none_or(|time| time < last) {
                     sorted.store(false, Relaxed);

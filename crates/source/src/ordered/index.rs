@@ -7,16 +7,13 @@ use sawmill_footer::RangeReader;
 use sawmill_profile::{Control, Error, Kind, Result};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::addressed::RowAddress;
+use super::addressed::{RowAddress, Wanted};
 use super::directory::{CopyFile, Listed, Part, decode};
-use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, copies};
-use super::merge::both_hashes;
+use super::entry::{Entry, row_bytes};
 use super::workspace::Workspace;
 
 pub(super) const ENTRIES: &str = "entries";
 pub(super) const DIRECTORY: &str = "directory";
-/// Where the copy of each row is, in the order of the entries.
-pub(super) const COPIES: &str = "copies";
 
 /// The name of a file of copies.
 pub(super) fn file_of_copies(number: usize) -> String {
@@ -31,33 +28,11 @@ pub(super) struct Index {
 
 /// Where the addresses of the rows are.
 enum Entries {
-    /// In a file, which is removed with its directory when it is dropped.
-    OnDisk { file: File, copies: Option<Copies>, workspace: Workspace },
+    /// In a file, which is removed with its directory when it is dropped; each with the place of the row's copy, if
+    /// there are sorted copies of the rows, in other files of so many bytes.
+    OnDisk { file: File, copies: Vec<File>, copied: u64, workspace: Workspace },
     /// Nowhere: the row groups are in order.
     RowGroups(Vec<Stretch>),
-}
-
-/// Sorted copies of the rows.
-struct Copies {
-    /// Where the copy of each row is.
-    places: File,
-    files: Vec<File>,
-    bytes: u64,
-}
-
-/// The rows of a stretch of the index.
-#[derive(Default)]
-pub(super) struct Found {
-    pub addresses: Vec<RowAddress>,
-    /// Where their copies are; empty if there are none.
-    pub copies: Vec<RowAddress>,
-}
-
-impl Found {
-    pub(super) fn truncate(&mut self, rows: usize) {
-        self.addresses.truncate(rows);
-        self.copies.truncate(rows);
-    }
 }
 
 /// Rows that are consecutive both in the source and in the index.
@@ -75,33 +50,28 @@ impl Index {
     pub(super) fn open(workspace: Workspace, listed: Listed) -> Result<Self> {
         let open = |name: &str| File::open(workspace.file(name)).map_err(|error| workspace.failed(&error));
         let file = open(ENTRIES)?;
-        let copies = match listed.copies.is_empty() {
-            true => None,
-            false => Some(Copies {
-                places: open(COPIES)?,
-                files: (0..listed.copies.len())
-                    .map(|number| open(&file_of_copies(number)))
-                    .collect::<Result<_>>()?,
-                bytes: listed.copies.iter().map(|file| file.bytes).sum(),
-            }),
-        };
-        Ok(Self { parts: listed.parts, entries: Entries::OnDisk { file, copies, workspace } })
+        let copies = (0..listed.copies.len()).map(|number| open(&file_of_copies(number)));
+        let copies = copies.collect::<Result<_>>()?;
+        let copied = listed.copies.iter().map(|file| file.bytes).sum();
+        Ok(Self { parts: listed.parts, entries: Entries::OnDisk { file, copies, copied, workspace } })
     }
 
     /// The files of copies; empty if there are none.
     pub(super) fn copies(&self) -> &[File] {
-        self.sorted_copies().map_or(&[], |copies| &copies.files)
-    }
-
-    /// The bytes of all copies.
-    pub(super) fn copied_bytes(&self) -> u64 {
-        self.sorted_copies().map_or(0, |copies| copies.bytes)
-    }
-
-    fn sorted_copies(&self) -> Option<&Copies> {
         match &self.entries {
-            Entries::OnDisk { copies, .. } => copies.as_ref(),
-            Entries::RowGroups(_) => None,
+            Entries::OnDisk { copies, .. } => copies,
+            Entries::RowGroups(_) => &[],
+        }
+    }
+
+    /// The bytes of the index and of all copies on disk.
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.entries {
+            Entries::OnDisk { copies, copied, .. } => {
+                let rows: u64 = self.parts.iter().map(|part| part.rows).sum();
+                rows * row_bytes(!copies.is_empty()) as u64 + copied
+            }
+            Entries::RowGroups(_) => 0,
         }
     }
 
@@ -126,27 +96,16 @@ impl Index {
         let Some(listed) = listed else { return Ok(None) };
         let open = |name: &str| File::open(workspace.file(name)).ok();
         let Some(entries) = open(ENTRIES) else { return Ok(None) };
-        let places = open(COPIES);
+        let row_bytes = row_bytes(!listed.copies.is_empty()) as u64;
         for part in &listed.parts {
-            let mut hash = Xxh3::new();
-            let of_entries = (part.first * ENTRY_BYTES as u64, part.rows * ENTRY_BYTES as u64);
-            let mut is_there = add_hash(&mut hash, &entries, of_entries, control)?;
-            let mut digest = hash.digest();
-            if !listed.copies.is_empty() {
-                let Some(places) = &places else { return Ok(None) };
-                let of_places = (part.first * COPY_BYTES as u64, part.rows * COPY_BYTES as u64);
-                let mut of_copies = Xxh3::new();
-                is_there &= add_hash(&mut of_copies, places, of_places, control)?;
-                digest = both_hashes(&hash, &of_copies);
-            }
-            if !is_there || digest != part.hash {
+            let range = (part.first * row_bytes, part.rows * row_bytes);
+            if hash_of(&entries, range, control)? != Some(part.hash) {
                 return Ok(None);
             }
         }
         for (number, CopyFile { bytes, hash }) in listed.copies.iter().enumerate() {
             let Some(file) = open(&file_of_copies(number)) else { return Ok(None) };
-            let mut found = Xxh3::new();
-            if !add_hash(&mut found, &file, (0, *bytes), control)? || found.digest() != *hash {
+            if hash_of(&file, (0, *bytes), control)? != Some(*hash) {
                 return Ok(None);
             }
         }
@@ -154,24 +113,21 @@ impl Index {
     }
 
     /// Reads where a range of a partition's rows is.
-    pub(super) fn read(&self, part: &Part, first: u64, found: &mut Found, rows: u64) -> Result<()> {
+    pub(super) fn read(&self, part: &Part, first: u64, found: &mut Wanted, rows: u64) -> Result<()> {
         let rows = rows.min(part.rows.saturating_sub(first));
         let from = part.first + first;
-        let Found { addresses, copies: places } = found;
+        let Wanted { addresses, copies: places } = found;
         addresses.clear();
         places.clear();
         match &self.entries {
-            Entries::OnDisk { file, copies: of_rows, workspace } => {
-                let mut bytes = vec![0; rows as usize * ENTRY_BYTES];
-                let read = file.read_exact_at(from * ENTRY_BYTES as u64, &mut bytes);
+            Entries::OnDisk { file, copies, workspace, .. } => {
+                let row_bytes = row_bytes(!copies.is_empty());
+                let mut bytes = vec![0; rows as usize * row_bytes];
+                let read = file.read_exact_at(from * row_bytes as u64, &mut bytes);
                 read.map_err(|error| lost(workspace, &error))?;
-                addresses.extend(Entry::all(&bytes).map(|entry| entry.address()));
-                if let Some(of_rows) = of_rows {
-                    bytes.resize(rows as usize * COPY_BYTES, 0);
-                    let read = of_rows.places.read_exact_at(from * COPY_BYTES as u64, &mut bytes);
-                    read.map_err(|error| lost(workspace, &error))?;
-                    let rows = copies(&bytes).zip(addresses.iter());
-                    places.extend(rows.map(|((file, at), row)| RowAddress { file, at, len: row.len }));
+                for (address, copy) in bytes.chunks_exact(row_bytes).filter_map(Entry::read_row) {
+                    addresses.push(address);
+                    places.extend(copy);
                 }
             }
             Entries::RowGroups(stretches) => {
@@ -188,25 +144,20 @@ impl Index {
     }
 }
 
-/// Adds a range of a file, given by its start and length, to a hash. Returns whether the file has it.
-fn add_hash(
-    hash: &mut Xxh3,
-    file: &File,
-    (mut at, bytes): (u64, u64),
-    control: &Control<'_>,
-) -> Result<bool> {
-    let end = at + bytes;
+/// The hash of a range of a file, given by its start and length; `None` if the file does not have it.
+fn hash_of(file: &File, (mut at, bytes): (u64, u64), control: &Control<'_>) -> Result<Option<u64>> {
+    let (mut hash, end) = (Xxh3::new(), at + bytes);
     let mut block = Vec::new();
     while at < end {
         control.check()?;
         block.resize((end - at).min(1 << 20) as usize, 0);
         if file.read_exact_at(at, &mut block).is_err() {
-            return Ok(false);
+            return Ok(None);
         }
         hash.update(&block);
         at += block.len() as u64;
     }
-    Ok(true)
+    Ok(Some(hash.digest()))
 }
 
 fn lost(workspace: &Workspace, error: &io::Error) -> Error {

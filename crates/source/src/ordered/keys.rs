@@ -89,11 +89,6 @@ impl Keying {
         self.by.as_ref().map_or(1, |by| by.a_day)
     }
 
-    /// The values of a column of times.
-    pub(super) fn whole(&self, column: &dyn Array) -> Option<Vec<Option<i64>>> {
-        whole(column)
-    }
-
     /// The partition of all rows with these statistics, if it is one.
     pub(super) fn slot_of(&self, known: &Known) -> Option<Slot> {
         let Partitioning { by, a_day, .. } = self.by.as_ref()?;
@@ -133,10 +128,9 @@ impl Keying {
             for value in values {
                 numbers.push(match (value, by) {
                     (None, _) => book.number(&Slot::Null)?,
-                    (Some(time), PartitionedBy::Period(period, _)) => book.number_of_span(time, || {
-                        let (number, from, to) = period.of(time, *a_day);
-                        (number, from, to)
-                    })?,
+                    (Some(time), PartitionedBy::Period(period, _)) => {
+                        book.number_of_span(time, || period.of(time, *a_day))?
+                    }
                     (Some(value), PartitionedBy::List(_)) => {
                         book.number_of_span(value, || (value, value, value.saturating_add(1)))?
                     }
@@ -203,7 +197,7 @@ fn has_values(data_type: &DataType) -> bool {
 }
 
 /// The values of whole numbers, times and booleans.
-fn whole(array: &dyn Array) -> Option<Vec<Option<i64>>> {
+pub(super) fn whole(array: &dyn Array) -> Option<Vec<Option<i64>>> {
     macro_rules! of {
         ($type:ty) => {
             array.as_primitive_opt::<$type>()?.iter().map(|value| value.map(i64::from)).collect()
@@ -232,23 +226,17 @@ type BytesAt<'a> = Box<dyn Fn(usize) -> &'a [u8] + 'a>;
 
 /// The bytes of text and UUIDs.
 fn bytes_of(array: &dyn Array) -> Option<BytesAt<'_>> {
+    macro_rules! of {
+        ($array:expr) => {{
+            let array = $array?;
+            Box::new(move |row| array.value(row).as_ref())
+        }};
+    }
     Some(match array.data_type() {
-        DataType::Utf8 => {
-            let texts = array.as_string_opt::<i32>()?;
-            Box::new(|row| texts.value(row).as_bytes())
-        }
-        DataType::LargeUtf8 => {
-            let texts = array.as_string_opt::<i64>()?;
-            Box::new(|row| texts.value(row).as_bytes())
-        }
-        DataType::Utf8View => {
-            let texts = array.as_string_view_opt()?;
-            Box::new(|row| texts.value(row).as_bytes())
-        }
-        DataType::FixedSizeBinary(_) => {
-            let bytes = array.as_fixed_size_binary_opt()?;
-            Box::new(|row| bytes.value(row))
-        }
+        DataType::Utf8 => of!(array.as_string_opt::<i32>()),
+        DataType::LargeUtf8 => of!(array.as_string_opt::<i64>()),
+        DataType::Utf8View => of!(array.as_string_view_opt()),
+        DataType::FixedSizeBinary(_) => of!(array.as_fixed_size_binary_opt()),
         _ => return None,
     })
 }

@@ -4,22 +4,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
 use sawmill_footer::RangeReader;
-use xxhash_rust::xxh3::Xxh3;
 
-use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, write_copy};
-use super::index::{COPIES, ENTRIES};
-use super::runs::Section;
+use super::entry::{ENTRY_BYTES, Entry, row_bytes, write_copy};
+use super::index::ENTRIES;
+use super::runs::{Blocks, Section};
 
 /// Fewest and most entries that are read of a section at once.
 const MIN: u64 = 64;
 const MAX: u64 = 32 << 10;
-
-/// Bytes that are written at once.
-const BLOCK: usize = 256 << 10;
 
 /// The entries of a section, one after the other.
 struct Stream<'a> {
@@ -77,7 +73,19 @@ pub(super) fn merge(
     memory: u64,
     check: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<u64> {
-    let mut out = Out::open(target)?;
+    let row_bytes = row_bytes(target.copies);
+    let mut file = OpenOptions::new().write(true).open(target.directory.join(ENTRIES))?;
+    file.seek(SeekFrom::Start(target.first * row_bytes as u64))?;
+    let mut out = Blocks::new(file);
+    let mut write = |entry: &Entry, copy: (u32, u64)| {
+        let is_written = out.add(row_bytes, |block| {
+            entry.write(block);
+            if target.copies {
+                write_copy(copy, block);
+            }
+        })?;
+        if is_written { check() } else { Ok(()) }
+    };
     let most = (memory / (ENTRY_BYTES * sections.len().max(1)) as u64).clamp(MIN, MAX);
     let mut streams = Vec::with_capacity(sections.len());
     for section in sections {
@@ -87,11 +95,9 @@ pub(super) fn merge(
     }
     if let [stream] = streams.as_mut_slice() {
         while let Some(entry) = stream.next()? {
-            if out.add(&entry, stream.copy())? {
-                check()?;
-            }
+            write(&entry, stream.copy())?;
         }
-        return out.finish();
+        return Ok(out.finish()?.hash);
     }
     let mut heap = BinaryHeap::with_capacity(streams.len());
     for (number, stream) in streams.iter_mut().enumerate() {
@@ -100,81 +106,12 @@ pub(super) fn merge(
     while let Some(mut least) = heap.peek_mut() {
         let Reverse((entry, number)) = *least;
         let Some(stream) = streams.get_mut(number) else { break };
-        if out.add(&entry, stream.copy())? {
-            check()?;
-        }
+        write(&entry, stream.copy())?;
         match stream.next()? {
             // The heap puts the new entry in its place when the guard is dropped.
             Some(next) => *least = Reverse((next, number)),
             None => drop(PeekMut::pop(least)),
         }
     }
-    out.finish()
-}
-
-/// The hash of entries and of the places of their copies.
-pub(super) fn both_hashes(entries: &Xxh3, copies: &Xxh3) -> u64 {
-    entries.digest() ^ copies.digest().rotate_left(1)
-}
-
-/// The files that the merged entries go to.
-struct Out {
-    entries: Stretch,
-    copies: Option<Stretch>,
-}
-
-/// A stretch of a file, written in blocks.
-struct Stretch {
-    file: File,
-    block: Vec<u8>,
-    hash: Xxh3,
-}
-
-impl Out {
-    fn open(target: &Target<'_>) -> io::Result<Self> {
-        let open =
-            |name: &str, bytes: usize| Stretch::at(&target.directory.join(name), target.first * bytes as u64);
-        let copies = if target.copies { Some(open(COPIES, COPY_BYTES)?) } else { None };
-        Ok(Self { entries: open(ENTRIES, ENTRY_BYTES)?, copies })
-    }
-
-    /// Returns whether a block was written.
-    fn add(&mut self, entry: &Entry, (file, at): (u32, u64)) -> io::Result<bool> {
-        if let Some(copies) = &mut self.copies {
-            write_copy(file, at, &mut copies.block);
-            copies.write_if_full(COPY_BYTES)?;
-        }
-        entry.write(&mut self.entries.block);
-        self.entries.write_if_full(ENTRY_BYTES)
-    }
-
-    fn finish(mut self) -> io::Result<u64> {
-        self.entries.write()?;
-        let Some(mut copies) = self.copies else { return Ok(self.entries.hash.digest()) };
-        copies.write()?;
-        Ok(both_hashes(&self.entries.hash, &copies.hash))
-    }
-}
-
-impl Stretch {
-    fn at(path: &Path, place: u64) -> io::Result<Self> {
-        let mut file = OpenOptions::new().write(true).open(path)?;
-        file.seek(SeekFrom::Start(place))?;
-        Ok(Self { file, block: Vec::with_capacity(BLOCK), hash: Xxh3::new() })
-    }
-
-    fn write_if_full(&mut self, next: usize) -> io::Result<bool> {
-        let full = self.block.len() + next > BLOCK;
-        if full {
-            self.write()?;
-        }
-        Ok(full)
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        self.hash.update(&self.block);
-        self.file.write_all(&self.block)?;
-        self.block.clear();
-        Ok(())
-    }
+    Ok(out.finish()?.hash)
 }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use arrow_schema::{DataType, Field, Schema};
 use sawmill_profile::{Error, Kind, Result, civil, days_from_civil};
+use serde::{Deserialize, Serialize};
 
 use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::parquet_files::schema::UUID_EXTENSION;
@@ -40,7 +41,7 @@ pub enum PartitionedBy {
 }
 
 /// The common property of a partition's rows. Slots compare in the order of their values, null last.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Slot {
     /// All rows: no partitions.
     All,
@@ -204,14 +205,13 @@ impl FromStr for PartitionedBy {
         if column.is_empty() {
             return Err(refused());
         }
-        Ok(match word.trim().to_ascii_lowercase().as_str() {
-            "year" => Self::Period(Period::Year, column),
-            "month" => Self::Period(Period::Month, column),
-            "day" => Self::Period(Period::Day, column),
-            "hour" => Self::Period(Period::Hour, column),
-            "list" => Self::List(column),
-            _ => return Err(refused()),
-        })
+        let word = word.trim().to_ascii_lowercase();
+        if word == "list" {
+            return Ok(Self::List(column));
+        }
+        let periods = [Period::Year, Period::Month, Period::Day, Period::Hour];
+        let period = periods.into_iter().find(|period| period.name() == word);
+        period.map(|period| Self::Period(period, column)).ok_or_else(refused)
     }
 }
 

@@ -8,15 +8,14 @@ use super::Order;
 use super::addressed::{Addressed, Fetcher, Wanted};
 use super::build::Builder;
 use super::directory::Part;
-use super::entry::{COPY_BYTES, ENTRY_BYTES};
 use super::in_order::in_order;
-use super::index::{Found, Index};
+use super::index::Index;
 use super::keys::Keying;
 use super::partition::{PartitionedBy, Slot};
 use super::workspace::IndexPlace;
 use crate::condition::pruning::{Known, Nulls};
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, cut, recut,
 };
 
 /// Most rows and bytes that a reader gathers at once.
@@ -106,11 +105,7 @@ impl<'a> OrderedRows<'a> {
 
     /// The bytes of the index on disk.
     pub fn index_bytes(&self) -> u64 {
-        let of_row = ENTRY_BYTES + if self.index.copies().is_empty() { 0 } else { COPY_BYTES };
-        match self.index.is_on_disk() {
-            true => self.rows() * of_row as u64 + self.index.copied_bytes(),
-            false => 0,
-        }
+        self.index.bytes()
     }
 
     fn part(&self, key: UnitKey) -> Result<&Part> {
@@ -120,7 +115,7 @@ impl<'a> OrderedRows<'a> {
 
     fn reader_over(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
         let fetcher = self.addressed.fetcher(columns, batch_rows, self.index.copies());
-        Box::new(OrderedReader { rows: self, fetcher, at: None, left: 0, found: Found::default() })
+        Box::new(OrderedReader { rows: self, fetcher, at: None, left: 0, found: Wanted::default() })
     }
 }
 
@@ -169,12 +164,11 @@ impl Source for OrderedRows<'_> {
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         let parts = (0u32..).zip(&self.index.parts);
-        let mut runs: Vec<Vec<Unit>> =
-            parts.map(|(number, part)| units_of(0, number, part.rows, part.bytes, unit_rows)).collect();
-        if self.order.partition_by.is_none() {
-            taper(&mut runs, unit_rows);
+        let groups = parts.map(|(number, part)| Unit::of_group(0, number, part.rows, part.bytes));
+        match self.order.partition_by {
+            Some(_) => cut(groups.collect(), unit_rows),
+            None => recut(groups.collect(), unit_rows),
         }
-        runs
     }
 
     fn known(&self, _file: u32, column: usize) -> Result<Vec<Known>> {
@@ -199,7 +193,7 @@ impl Source for OrderedRows<'_> {
         let mut places = counted_places(rows);
         if named {
             let part = self.part(group)?;
-            let mut found = Found::default();
+            let mut found = Wanted::default();
             for place in &mut places {
                 self.index.read(part, place.row, &mut found, 1)?;
                 place.name = found.addresses.first().and_then(|address| self.addressed.place(*address));
@@ -222,7 +216,7 @@ struct OrderedReader<'a> {
     at: Option<(&'a Part, u64)>,
     /// Rows of the unit that were not gathered yet.
     left: u64,
-    found: Found,
+    found: Wanted,
 }
 
 impl UnitReader for OrderedReader<'_> {
@@ -251,12 +245,12 @@ impl UnitReader for OrderedReader<'_> {
                 before == 0 || bytes <= 2 * WINDOW_BYTES
             });
             let rows = within.count();
-            self.found.truncate(rows);
+            self.found.addresses.truncate(rows);
+            self.found.copies.truncate(rows);
             if rows == 0 {
                 return Err(Error::new(Kind::Changed, "the index has fewer rows than the plan"));
             }
-            let Found { addresses, copies } = &self.found;
-            self.fetcher.fetch(Wanted { addresses, copies })?;
+            self.fetcher.fetch(&self.found)?;
             self.at = Some((part, first + rows as u64));
             self.left -= rows as u64;
         }

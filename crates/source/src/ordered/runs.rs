@@ -208,27 +208,29 @@ impl Out {
 pub(super) struct Blocks {
     file: File,
     block: Vec<u8>,
-    /// Hash of the bytes that were written to the file.
+    /// The hash of the written bytes.
     hash: Xxh3,
-    /// The bytes of the file, those included that wait in the block.
+    /// How many bytes were written, those included that wait in the block.
     pub written: u64,
 }
 
 impl Blocks {
-    fn new(file: File) -> Self {
+    /// Writes from the file's position on.
+    pub(super) fn new(file: File) -> Self {
         Self { file, block: Vec::with_capacity(BLOCK), hash: Xxh3::new(), written: 0 }
     }
 
-    /// Appends `bytes` bytes, which `write` appends to the block it is given.
-    fn add(&mut self, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
-        if self.block.len() + bytes > BLOCK {
+    /// Appends `bytes` bytes, which `write` appends to the block it is given. Returns whether a block was written.
+    pub(super) fn add(&mut self, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<bool> {
+        let is_full = self.block.len() + bytes > BLOCK;
+        if is_full {
             self.write()?;
             self.block.clear();
             self.block.shrink_to(BLOCK);
         }
         write(&mut self.block);
         self.written += bytes as u64;
-        Ok(())
+        Ok(is_full)
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -236,8 +238,8 @@ impl Blocks {
         self.file.write_all(&self.block)
     }
 
-    /// Writes the rest; returns the length of the file and its hash.
-    fn finish(mut self) -> io::Result<CopyFile> {
+    /// Writes the rest; returns how many bytes were written, and their hash.
+    pub(super) fn finish(mut self) -> io::Result<CopyFile> {
         self.write()?;
         Ok(CopyFile { bytes: self.written, hash: self.hash.digest() })
     }

@@ -10,6 +10,7 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION};
+use crate::parquet_files::mapped::group;
 use crate::parquet_files::schema::{ENUM_MARK, EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION};
 
 /// An annotation of a leaf column.
@@ -91,19 +92,18 @@ fn element(
     leaves: &[(usize, Annotation)],
     next: &mut usize,
 ) -> Result<TypePtr, ParquetError> {
-    let info = given.get_basic_info();
-    let id = info.has_id().then(|| info.id());
     if let Type::PrimitiveType { type_length, .. } = given.as_ref() {
         let leaf = *next;
         *next += 1;
         let found = leaves.binary_search_by_key(&leaf, |(leaf, _)| *leaf).ok();
         let Some((_, annotation)) = found.and_then(|at| leaves.get(at)) else { return Ok(Arc::clone(given)) };
+        let info = given.get_basic_info();
         return Type::primitive_type_builder(given.name(), given.get_physical_type())
             .with_repetition(info.repetition())
             .with_converted_type(annotation.converted)
             .with_logical_type(annotation.logical.clone())
             .with_length(*type_length)
-            .with_id(id)
+            .with_id(info.has_id().then(|| info.id()))
             .build()
             .map(Arc::new);
     }
@@ -111,11 +111,7 @@ fn element(
     for field in given.get_fields() {
         fields.push(element(field, leaves, next)?);
     }
-    let made = Type::group_type_builder(given.name()).with_fields(fields).with_id(id);
-    let made =
-        made.with_converted_type(info.converted_type()).with_logical_type(info.logical_type_ref().cloned());
-    let made = if info.has_repetition() { made.with_repetition(info.repetition()) } else { made };
-    made.build().map(Arc::new)
+    group(given, given.name(), fields)
 }
 
 #[cfg(test)]

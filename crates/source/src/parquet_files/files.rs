@@ -31,7 +31,7 @@ use crate::parquet_files::reader::{FileBytes, ParquetReader};
 use crate::parquet_files::schema::{read_schema, same};
 use crate::parquet_files::united::{UnlikeFiles, common_columns};
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, recut,
 };
 
 /// How many objects are opened at the same time.
@@ -75,28 +75,19 @@ impl ParquetFiles {
     /// Errors of [`open`](Self::open); files whose folders name different columns; a folder whose value
     /// differs from the file's own column.
     pub fn open_with<P: AsRef<Path>>(paths: &[P], hive: Hive) -> Result<Self> {
-        Self::open_within(paths, hive, DEFAULT_MAX_FOOTER)
-    }
-
-    /// Opens the files as [`open_with`](Self::open_with), and rejects footers longer than `max_footer` bytes:
-    /// a damaged file may claim a footer of 4 GiB.
-    ///
-    /// # Errors
-    /// Errors of [`open_with`](Self::open_with); a footer that is longer.
-    pub fn open_within<P: AsRef<Path>>(paths: &[P], hive: Hive, max_footer: u64) -> Result<Self> {
         let places: Vec<_> = paths.iter().map(|path| Location::Path(path.as_ref().to_owned())).collect();
         let none = |url: &ObjectUrl| {
             Err(sawmill_store::Error::new(sawmill_store::Kind::Usage, "expected a path").at(url.to_string()))
         };
-        Self::open_located(&places, &none, hive, max_footer, &[], UnlikeFiles::default())
+        Self::open_located(&places, &none, hive, DEFAULT_MAX_FOOTER, &[], UnlikeFiles::default())
     }
 
-    /// Opens files and objects as [`open_within`](Self::open_within), to read these columns, or all if
-    /// `columns` is empty. Other columns that cannot be read are left out. `unlike` says how to treat files
-    /// whose columns differ.
+    /// Opens files and objects as [`open_with`](Self::open_with), to read these columns, or all if `columns` is
+    /// empty. Other columns that cannot be read are left out. A footer longer than `max_footer` bytes is an error: a
+    /// damaged file may claim one of 4 GiB. `unlike` says how to treat files whose columns differ.
     ///
     /// # Errors
-    /// Errors of [`open_within`](Self::open_within) and of `objects`; one of the columns cannot be read.
+    /// Errors of [`open_with`](Self::open_with) and of `objects`; one of the columns cannot be read.
     pub fn open_located(
         places: &[Location],
         objects: OpenObject<'_>,
@@ -109,14 +100,7 @@ impl ParquetFiles {
         let is_object = |place: &Location| matches!(place, Location::Object(_));
         let mut opened = map_where_they_are("opener", places, is_object, each)?;
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
-        if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
-            return Err(Error::new(Kind::Config, "the file is given twice")
-                .at(&pair[0].1.name)
-                .advise("name it once; directories and patterns may include it as well"));
-        }
-        if opened.is_empty() {
-            return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));
-        }
+        check_given(opened.iter().map(|(_, source)| source.name.as_str()))?;
         let left_out: HashSet<String> = opened
             .iter()
             .flat_map(|(file, _)| file.opened.left_out.iter().map(|of| of.name.clone()))
@@ -264,14 +248,11 @@ impl Source for ParquetFiles {
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
-        let mut runs = Vec::new();
-        for (file, opened) in (0u32..).zip(&self.opened) {
-            for (row_group, RowGroup { rows, bytes, .. }) in (0u32..).zip(opened.row_groups.iter().copied()) {
-                runs.push(units_of(file, row_group, rows, bytes, unit_rows));
-            }
-        }
-        taper(&mut runs, unit_rows);
-        runs
+        let groups = (0u32..).zip(&self.opened).flat_map(|(file, opened)| {
+            let groups = (0u32..).zip(&opened.row_groups);
+            groups.map(move |(group, of)| Unit::of_group(file, group, of.rows, of.bytes))
+        });
+        recut(groups.collect(), unit_rows)
     }
 
     fn check_unchanged(&self) -> Result<()> {

@@ -21,7 +21,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
 };
-use sawmill_profile::{Control, Error, Kind, Result};
+use sawmill_profile::{Control, Error, Result};
 use sawmill_store::RequestPlan;
 use serde::Serialize;
 
@@ -30,12 +30,12 @@ use crate::condition::pruning::{Known, intersection, outlook, outlook_of_folders
 use crate::condition::rows::RowTest;
 use crate::parquet_files::files::{ParquetFiles, map_where_they_are};
 use crate::parquet_files::filtered::group::{FilteredGroup, PassingPlaces, Reading, WINDOW_ROWS};
-use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::guarded::{fault_of_page, guarded};
 use crate::parquet_files::left_out::LeftOut;
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::reader::ParquetReader;
 use crate::units::{
-    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };
 
 /// Rows of a batch of the condition's columns.
@@ -324,18 +324,14 @@ impl Filtered<'_> {
         let (Some(group), Some(test)) = (self.group(key), self.tests.get(key.file as usize)) else {
             return Ok(None);
         };
-        let (rows, fields) = (group.candidates(window), self.fields(key));
-        let reader = ParquetReader::new(self.files, None, BATCH_ROWS)
-            .reading(Read { columns: Some(&[]), ..Read::default() })
-            .part(rows, fields.clone());
         // Decodes the same bytes whose checksums it compares.
-        let reader = reader.opening(key)?;
-        reader.compare_checksums(key, &fields).map_err(|error| self.fault(key).unwrap_or(error))?;
+        let reader = self.reader_of_condition(key, group.candidates(window)).opening(key)?;
+        reader.compare_checksums(key, &self.fields(key)).map_err(|error| self.fault(key).unwrap_or(error))?;
         let reader = reader.builder(key)?;
         let mask =
             ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));
         let reader = reader.with_projection(mask).with_row_selection(group.selection(window));
-        guarded(|| reader.build()).map(Some).map_err(|error| self.corrupt(key, &error.to_string()))
+        guarded(|| reader.build()).map(Some).map_err(|error| self.corrupt(key, &fault_of_page(&error)))
     }
 
     /// Returns the error of the store, if reading the row group's object failed.
@@ -347,10 +343,15 @@ impl Filtered<'_> {
         if let Some(Err(changed)) = self.files.opened.get(key.file as usize).map(OpenedFile::check_readable) {
             return changed;
         }
-        let name = self.named.get(key.file as usize).map_or("", |file| file.name.as_str());
-        Error::new(Kind::Source, format!("the file is corrupt: {what}"))
-            .at(format!("{name}, row group {}, columns of the condition", key.row_group))
-            .advise("write or copy the file again")
+        let whole = Range { start: 0, end: self.group(key).map_or(0, |group| group.rows) };
+        self.reader_of_condition(key, vec![whole]).corrupt_part(key, what)
+    }
+
+    /// A reader of the condition's columns in these rows of a row group.
+    fn reader_of_condition(&self, key: UnitKey, rows: Vec<Range<u64>>) -> ParquetReader<'_> {
+        ParquetReader::new(self.files, None, BATCH_ROWS)
+            .reading(Read { columns: Some(&[]), ..Read::default() })
+            .part(rows, self.fields(key))
     }
 
     /// Passes the passing rows of a window's batches to `each`, until `each` ends the scan.
@@ -368,7 +369,7 @@ impl Filtered<'_> {
             let batch = match guarded(|| batches.next().transpose()) {
                 Ok(Some(batch)) => batch,
                 Ok(None) => return Ok(()),
-                Err(error) => return Err(self.corrupt(key, &error.to_string())),
+                Err(error) => return Err(self.corrupt(key, &fault_of_page(&error))),
             };
             if each(&test.rows(&batch)?)? {
                 return Ok(());
@@ -482,17 +483,16 @@ impl Source for Filtered<'_> {
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
-        let mut runs = Vec::new();
+        let mut passing_groups = Vec::new();
         for ((file, opened), groups) in (0u32..).zip(&self.files.opened).zip(&self.groups) {
             for ((row_group, stored), group) in (0u32..).zip(opened.row_groups()).zip(groups) {
                 let passing = group.passing();
                 let share = u128::from(stored) * u128::from(passing) / u128::from(group.rows.max(1));
-                let units = units_of(file, row_group, passing, share as u64, unit_rows);
-                runs.extend((!units.is_empty()).then_some(units));
+                passing_groups.push(Unit::of_group(file, row_group, passing, share as u64));
             }
         }
-        taper(&mut runs, unit_rows);
-        runs
+        passing_groups.retain(|group| group.rows > 0);
+        recut(passing_groups, unit_rows)
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {

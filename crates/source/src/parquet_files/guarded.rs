@@ -1,7 +1,7 @@
 //! Guards calls of the `parquet` crate, which may panic on bytes that no writer would produce: page indexes
 //! that point before their column chunk, an invalid embedded schema, encodings that do not match the type.
 //!
-//! The reader that panicked must not be used again. The caller reports the file and the column.
+//! The reader that panicked must not be used again. The caller reports the file, the row group and the column.
 
 use std::cell::Cell;
 use std::fmt;
@@ -9,8 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_schema::ArrowError;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use parquet::errors::ParquetError;
+use parquet::file::reader::ChunkReader;
 
 use crate::columns::common::with_readable_dictionaries;
 
@@ -18,13 +22,16 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
+/// What users read of a panic: bytes that no writer would produce are damaged.
+const DAMAGED: &str = "the data is damaged, and cannot be decoded";
+
 /// The `parquet` crate panicked.
 #[derive(Debug)]
 pub struct Panicked;
 
 impl fmt::Display for Panicked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("its decoder panicked")
+        f.write_str(DAMAGED)
     }
 }
 
@@ -49,6 +56,35 @@ pub fn guarded<T, E: From<Panicked>>(decode: impl FnOnce() -> Result<T, E>) -> R
     let decoded = catch_unwind(AssertUnwindSafe(decode));
     GUARDED.set(before);
     decoded.unwrap_or_else(|_| Err(Panicked.into()))
+}
+
+/// Returns the fault of a page, from the error of decoding it.
+pub fn fault_of_page(error: &impl fmt::Display) -> String {
+    let what = error.to_string();
+    if what.ends_with(DAMAGED) {
+        "the page's data is damaged, and cannot be decoded".to_owned()
+    } else {
+        what
+    }
+}
+
+/// Returns the first of these leaf columns that cannot be decoded by itself, from the rows that `rows` makes readers of.
+///
+/// # Errors
+/// Errors of `rows`.
+pub fn undecodable<R: ChunkReader + 'static, E>(
+    leaves: impl IntoIterator<Item = usize>,
+    rows: impl Fn() -> Result<ParquetRecordBatchReaderBuilder<R>, E>,
+) -> Result<Option<usize>, E> {
+    for leaf in leaves {
+        let rows = rows()?;
+        let mask = ProjectionMask::leaves(rows.parquet_schema(), [leaf]);
+        let decoded = guarded(|| rows.with_projection(mask).build()?.try_for_each(|batch| batch.map(drop)));
+        if decoded.is_err() {
+            return Ok(Some(leaf));
+        }
+    }
+    Ok(None)
 }
 
 /// Derives the Arrow schema of a file by `derive`. The Arrow schema that the file embeds is a hint: if it cannot be

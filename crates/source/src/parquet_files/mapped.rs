@@ -96,7 +96,8 @@ fn with_name(given: &TypePtr, name: &str) -> Result<TypePtr, ParquetError> {
     made.build().map(Arc::new)
 }
 
-fn group(given: &TypePtr, name: &str, fields: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
+/// Returns a group with another name and other fields.
+pub(super) fn group(given: &TypePtr, name: &str, fields: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
     let info = given.get_basic_info();
     let made = Type::group_type_builder(name)
         .with_fields(fields)

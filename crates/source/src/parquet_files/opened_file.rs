@@ -277,9 +277,7 @@ impl OpenedFile {
 
     /// Returns the error for a file that has changed since it was opened.
     pub(crate) fn changed(&self) -> Error {
-        Error::new(Kind::Changed, "the file changed while it was loaded")
-            .at(self.path.display().to_string())
-            .advise("bring back the file as it was and run the same command again to go on, or forget the load and start afresh")
+        changed_file(&self.path.display().to_string())
     }
 
     /// Returns the stored bytes of each row group.
@@ -349,6 +347,13 @@ pub(crate) fn recorded_version(object: &Object) -> Option<String> {
 /// room of `sawmill-loader` says what else is compared.
 pub(super) fn fingerprint(footer: &Footer, length: u64) -> String {
     format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
+}
+
+/// Returns the error for a file that has changed since it was opened.
+pub(crate) fn changed_file(name: &str) -> Error {
+    Error::new(Kind::Changed, "the file changed while it was loaded").at(name).advise(
+        "bring back the file as it was and run the same command again to go on, or forget the load and start afresh",
+    )
 }
 
 /// Returns the error for a footer that cannot be decoded.

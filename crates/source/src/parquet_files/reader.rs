@@ -17,11 +17,10 @@ use parquet::arrow::arrow_reader::{
 use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
 
-use crate::columns::common::typed;
-use crate::columns::united::widened;
+use crate::columns::united::as_wanted;
 use crate::parquet_files::files::ParquetFiles;
 use crate::parquet_files::filtered::Filtered;
-use crate::parquet_files::guarded::{Panicked, guarded};
+use crate::parquet_files::guarded::{Panicked, fault_of_page, guarded, undecodable};
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::page_checksums::CheckedChunk;
 use crate::units::{Read, Source, Unit, UnitKey, UnitReader};
@@ -290,7 +289,7 @@ impl<'a> ParquetReader<'a> {
         but_for: u64,
     ) -> Result<ParquetRecordBatchReader> {
         guarded(|| builder.with_offset(but_for as usize).build())
-            .map_err(|error| self.corrupt(&error.to_string()))
+            .map_err(|error| self.corrupt(&fault_of_page(&error)))
     }
 
     /// Returns the next batch of the open row group, or its fault.
@@ -310,7 +309,7 @@ impl<'a> ParquetReader<'a> {
                     self.open = Some(OpenRowGroup { batches, window, at, rest: None });
                     continue;
                 }
-                Err(error) => return Err(self.corrupt(&error.to_string())),
+                Err(error) => return Err(self.corrupt(&fault_of_page(&error))),
             };
             let (window, at) = (open.window, open.at);
             let further = self.filter.zip(window).and_then(|(filter, window)| filter.next_window(at, window));
@@ -360,9 +359,13 @@ impl<'a> ParquetReader<'a> {
 
     /// Returns the error for a row group that cannot be read.
     fn unreadable(&self, what: &str) -> Error {
+        let advice = match self.part {
+            Some(_) => "write or copy the file again",
+            None => "write or copy the file again; rows of other units that were committed remain",
+        };
         Error::new(Kind::Source, format!("the file is corrupt: {what}"))
             .at(self.place(self.unit))
-            .advise("write or copy the file again; rows of other units that were committed remain")
+            .advise(advice)
     }
 
     /// Finds the column that cannot be decoded, by reading the row group column by column.
@@ -372,35 +375,38 @@ impl<'a> ParquetReader<'a> {
             return fault;
         }
         let place = self.place(key);
-        let names = self.source.opened.get(key.file as usize).map(|file| {
-            let descriptor = file.reader.metadata().file_metadata().schema_descr();
-            descriptor.columns().iter().map(|column| column.path().string()).collect::<Vec<_>>()
-        });
-        for (leaf, name) in names.unwrap_or_default().iter().enumerate() {
-            let reads = || -> Result<bool> {
-                let builder = self.builder(key)?;
-                let mask = ProjectionMask::leaves(builder.parquet_schema(), [leaf]);
-                let batches = builder.with_projection(mask).build();
-                Ok(batches.is_ok_and(|mut batches| batches.all(|batch| batch.is_ok())))
+        let columns = self.source.opened.get(key.file as usize).map(|file| {
+            let schema = file.reader.metadata().file_metadata().schema_descr();
+            let is_read = |leaf: &usize| match &self.part {
+                Some((_, fields)) => fields.contains(&schema.get_column_root_idx(*leaf)),
+                None => true,
             };
-            match guarded(|| Ok(reads())) {
-                Ok(Ok(true)) => {}
-                Ok(Err(error)) => return error,
-                Ok(Ok(false)) | Err(Panicked) => {
-                    if let Some((row, what)) = self.broken_text(key, leaf) {
-                        return Error::new(Kind::Value, what)
-                            .at(format!("{place}, row {row}, column {name:?}"))
-                            .advise("rows count from 0 in their row group; correct the value in the source");
-                    }
-                    let without = self.without_dictionary(key, leaf);
-                    let without =
-                        without.filter(|_| what.contains("panicked") || what.contains("dictionary"));
-                    let what = without.unwrap_or_else(|| what.to_owned());
-                    return self.unreadable(&what).at(format!("{place}, column {name:?}"));
-                }
-            }
+            let leaves = (0..schema.num_columns()).filter(is_read);
+            leaves.map(|leaf| (leaf, schema.column(leaf).path().string())).collect::<Vec<_>>()
+        });
+        let columns = columns.unwrap_or_default();
+        let leaf = match undecodable(columns.iter().map(|(leaf, _)| *leaf), || self.builder(key)) {
+            Ok(leaf) => leaf,
+            Err(error) => return error,
+        };
+        let Some((leaf, name)) = columns.iter().find(|(column, _)| leaf == Some(*column)) else {
+            return self.unreadable(what).at(place);
+        };
+        if let Some((row, what)) = self.broken_text(key, *leaf) {
+            return Error::new(Kind::Value, what)
+                .at(format!("{place}, row {row}, column {name:?}"))
+                .advise("rows count from 0 in their row group; correct the value in the source");
         }
-        self.unreadable(what).at(place)
+        let without = self.without_dictionary(key, *leaf);
+        let without = without.filter(|_| what.contains("is damaged") || what.contains("dictionary"));
+        self.unreadable(&without.unwrap_or_else(|| what.to_owned())).at(format!("{place}, column {name:?}"))
+    }
+
+    /// The error of a part of a row group that cannot be decoded, as [`next_batch`](UnitReader::next_batch) returns it
+    /// for a unit.
+    pub(crate) fn corrupt_part(mut self, key: UnitKey, what: &str) -> Error {
+        self.unit = key;
+        self.corrupt(what)
     }
 
     /// What is wrong with a column chunk whose values refer to a dictionary, if its dictionary is not before them.
@@ -511,10 +517,6 @@ impl UnitReader for ParquetReader<'_> {
             None => fields.get(place),
             Some(only) => only.get(place).and_then(|column| fields.get(*column)),
         });
-        let batch = if file.untyped { typed(&batch, wanted.clone()).map_err(failed)? } else { batch };
-        match file.narrow {
-            false => append(batch),
-            true => append(widened(&batch, wanted).map_err(failed)?),
-        }
+        append(as_wanted(&batch, wanted, file.untyped).map_err(failed)?)
     }
 }

@@ -8,7 +8,7 @@ use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 use sawmill_profile::{Error, Kind, Result};
 
-use crate::columns::common::values_of;
+use crate::columns::common::{merged, values_of};
 use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_marked};
 
 /// Field metadata that names an Arrow extension type
@@ -49,18 +49,12 @@ impl ReadSchema {
 }
 
 fn with_zones(read: &FieldRef, wanted: &Field) -> FieldRef {
-    use DataType::{LargeList, List, Map, Struct, Timestamp};
-    let data_type = match (read.data_type(), wanted.data_type()) {
+    use DataType::Timestamp;
+    let zoned = |read: &DataType, wanted: &DataType| match (read, wanted) {
         (Timestamp(unit, None), Timestamp(_, zone @ Some(_))) => Timestamp(*unit, zone.clone()),
-        (List(read), List(wanted)) => List(with_zones(read, wanted)),
-        (LargeList(read), List(wanted)) => LargeList(with_zones(read, wanted)),
-        (Map(read, sorted), Map(wanted, _)) => Map(with_zones(read, wanted), *sorted),
-        (Struct(read), Struct(wanted)) if read.len() == wanted.len() => {
-            Struct(read.iter().zip(wanted).map(|(read, wanted)| with_zones(read, wanted)).collect())
-        }
-        _ => return Arc::clone(read),
+        _ => read.clone(),
     };
-    Arc::new(read.as_ref().clone().with_data_type(data_type))
+    Arc::new(merged(read, wanted, zoned))
 }
 
 /// Chooses the types to read. `arrow` is the schema that the `parquet` crate derives.

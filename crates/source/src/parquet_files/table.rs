@@ -68,13 +68,15 @@ impl ParquetFiles {
         let each = |file: &TableFile| {
             let (mut opened, mut source) =
                 open(&file.place, objects, Hive::Ignored, (max_footer, &[]), Some(table))?;
+            let replaced = |source: &SourceFile, what: String| {
+                let advice = "another program has replaced the file: restore it, or the table's version";
+                Err(Error::new(Kind::Source, what).at(&source.name).advise(advice))
+            };
             if let Some(deleted) = &file.deleted {
                 if let Some(last) = deleted.rows.last().filter(|last| last.end > source.rows) {
                     let what =
                         format!("the table deletes row {}, and the file has {}", last.end, source.rows);
-                    return Err(Error::new(Kind::Source, what).at(&source.name).advise(
-                        "another program has replaced the file: restore it, or the table's version",
-                    ));
+                    return replaced(&source, what);
                 }
                 source.fingerprint += &format!(" without {:?}", deleted.name);
                 opened.opened.deleted.clone_from(&deleted.rows);
@@ -84,9 +86,7 @@ impl ParquetFiles {
                 false => {
                     let what =
                         format!("the file has {} bytes, {} in the table's log", source.bytes, file.bytes);
-                    Err(Error::new(Kind::Source, what)
-                        .at(&source.name)
-                        .advise("another program has replaced the file: restore it, or the table's version"))
+                    replaced(&source, what)
                 }
             }
         };
@@ -118,28 +118,18 @@ fn columns_of(table: &Schema, files: &[OpenedTableFile]) -> Result<Vec<Field>> {
                 continue;
             }
             let Ok(theirs) = file.schema.field_with_name(wanted.name()) else { continue };
+            let misfit = |other: &str, field: &Field, types: &str| -> Result<Vec<Field>> {
+                let (name, own) = (wanted.name(), theirs.data_type());
+                let what = format!("column {name:?} is {own}, in {other} {}", field.data_type());
+                let advice = format!("rewrite the table, so that all of its files have {types} types");
+                Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice))
+            };
             if !same(&as_moments(wanted), &as_moments(theirs)) {
-                let what = format!(
-                    "column {:?} is {}, in the table's schema {}",
-                    wanted.name(),
-                    theirs.data_type(),
-                    wanted.data_type()
-                );
-                let advice = "rewrite the table, so that all of its files have its present types";
-                return Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice));
+                return misfit("the table's schema", wanted, "its present");
             }
             found = Some(match found {
                 None => theirs.clone(),
-                Some(first) if !same(&first, theirs) => {
-                    let what = format!(
-                        "column {:?} is {}, in other files {}",
-                        wanted.name(),
-                        theirs.data_type(),
-                        first.data_type()
-                    );
-                    let advice = "rewrite the table, so that all of its files have the same types";
-                    return Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice));
-                }
+                Some(first) if !same(&first, theirs) => return misfit("other files", &first, "the same"),
                 Some(first) => common(&first, theirs),
             });
         }

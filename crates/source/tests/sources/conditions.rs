@@ -525,7 +525,7 @@ fn columns_that_are_not_loaded_can_be_in_a_condition() {
     let files = files.select(&["row".to_owned()], &renamed).unwrap();
     let cancel = AtomicBool::new(false);
     let phase = Profile::new().phase("count");
-    let condition = Condition::at_least("text", "00001990").and(Condition::less_than("n", 1995));
+    let condition = "text >= '00001990' and n < 1995".parse().unwrap();
     let filtered = files.filtered(condition, &Control::new(&cancel, &phase)).unwrap();
     assert_eq!(filtered.schema().fields().len(), 1);
     assert_eq!(filtered.rows(), 5);
@@ -554,7 +554,7 @@ fn an_invalid_condition_is_rejected_and_the_error_lists_the_columns() {
         assert!(error.contains(what) && error.contains(file), "{error}");
     }
     cancel.store(true, std::sync::atomic::Ordering::Relaxed);
-    let error = files.filtered(Condition::equals("n", 1), &Control::new(&cancel, &phase)).err().unwrap();
+    let error = files.filtered("n = 1".parse().unwrap(), &Control::new(&cancel, &phase)).err().unwrap();
     assert_eq!(error.kind(), sawmill_source::Kind::Cancelled);
 }
 

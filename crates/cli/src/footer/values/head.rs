@@ -1,6 +1,7 @@
 //! `sawmill footer head` and `cat`: rows as JSON, read by the `parquet` crate with metadata that this
 //! project's decoder made for the selected columns.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +13,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::ParquetMetaData;
 use sawmill_footer::{ColumnSelector, Footer, Options, annotated_59};
 use sawmill_inspect::JsonSafe;
-use sawmill_source::{guarded, intervals_as_bytes};
+use sawmill_source::{FileBytes, fault_of_page, guarded, intervals_as_bytes, undecodable};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -88,10 +89,11 @@ fn write_rows(
     out: &mut impl Write,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
-    let failed = |error: String| {
+    let failed_at = |error: String, place: String| {
         let advice = "sawmill footer FILE --check looks for faults; --column reads fewer columns";
-        opened.because(Error::failure(format!("reading rows failed: {error}"), escaped_place(place), advice))
+        opened.because(Error::failure(format!("reading rows failed: {error}"), place, advice))
     };
+    let failed = |error: String| failed_at(error, escaped_place(place));
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
         chunk.is_here()?;
         let rows = chunk.row_group().num_rows();
@@ -115,14 +117,19 @@ fn write_rows(
     sizes.map_err(|error| opened.because(error.into()))?;
     let metadata = in_utc(Arc::new(metadata)).map_err(|error| failed(error.to_string()))?;
     let limit = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata)
-        .with_batch_size(limit(rows.min(BATCH_ROWS)))
-        .with_offset(limit(skip))
-        .with_limit(limit(rows));
-    let mut reader = guarded(|| builder.build()).map_err(|error| failed(error.to_string()))?;
+    let all = || ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata.clone());
+    let builder =
+        all().with_batch_size(limit(rows.min(BATCH_ROWS))).with_offset(limit(skip)).with_limit(limit(rows));
+    let damaged = |what: String| {
+        let found = damaged_column(footer, skip.saturating_add(rows), |group, rows| {
+            all().with_row_groups(vec![group]).with_batch_size(BATCH_ROWS as usize).with_limit(limit(rows))
+        });
+        failed_at(what, escaped_place(place) + &found.unwrap_or_default())
+    };
+    let mut reader = guarded(|| builder.build()).map_err(|error| damaged(fault_of_page(&error)))?;
     let (mut encoded, mut first) = (Vec::new(), skip);
     loop {
-        let batch = guarded(|| reader.next().transpose()).map_err(|error| failed(error.to_string()))?;
+        let batch = guarded(|| reader.next().transpose()).map_err(|error| damaged(fault_of_page(&error)))?;
         let Some(batch) = batch else { break };
         if let Err(NoText::Value { column, row, what }) = text_batch(&batch) {
             let place = format!("{}, column {column}, row {}", escaped_place(place), first + row as u64);
@@ -142,6 +149,34 @@ fn write_rows(
         }
     }
     Ok(())
+}
+
+/// The first column that cannot be decoded within the first `rows` rows, as a part of a place. `reader` makes a reader
+/// of the first rows of a row group.
+fn damaged_column(
+    footer: &Footer,
+    rows: u64,
+    reader: impl Fn(usize, u64) -> ParquetRecordBatchReaderBuilder<FileBytes>,
+) -> Option<String> {
+    let mut left = rows;
+    for (number, group) in footer.row_groups().enumerate() {
+        if left == 0 {
+            break;
+        }
+        let here = left.min(group.num_rows().max(0) as u64);
+        left -= here;
+        let leaves = 0..footer.num_columns();
+        let Ok(found) = undecodable(leaves, || Ok::<_, Infallible>(reader(number, here)));
+        if let Some(leaf) = found {
+            let path = footer.schema().leaf(leaf).map(|leaf| leaf.path()).unwrap_or_default();
+            return Some(format!(
+                ", row group {}, column {}",
+                group.index(),
+                sawmill_inspect::escaped(&path)
+            ));
+        }
+    }
+    None
 }
 
 /// The error for columns that cannot be read, with the first of them and what is wrong.

@@ -35,25 +35,15 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Returns the values, `None` for NULL.
-    pub(crate) fn values(self) -> impl Iterator<Item = Option<Cow<'a, str>>> {
-        let nulls = Nulls::new(self.dialect);
-        let cells = self.cells.iter().skip(self.column).step_by(self.columns.max(1));
-        cells.map(move |cell| self.value(cell, nulls))
-    }
-
-    fn value(&self, cell: &Cell, nulls: Nulls<'_>) -> Option<Cow<'a, str>> {
-        let mut raw = &self.text[cell.start as usize..cell.end as usize];
-        if self.trims && cell.form == Form::Plain {
-            raw = raw.trim_matches(BLANKS);
-        }
+    /// The value of a field in quotes; `None` for NULL, and for one that is not there.
+    fn quoted(&self, cell: &Cell, nulls: Nulls<'_>) -> Option<Cow<'a, str>> {
+        let raw = &self.text[cell.start as usize..cell.end as usize];
         let value = match cell.form {
             Form::Plain | Form::Quoted => Cow::Borrowed(raw),
             Form::Escaped => Cow::Owned(self.splitter.unescaped(raw)),
             Form::Missing => return None,
         };
-        let may_be_null = cell.form == Form::Plain || self.dialect.quoted_nulls;
-        (!(may_be_null && nulls.have(value.as_bytes()))).then_some(value)
+        (!(self.dialect.quoted_nulls && nulls.have(value.as_bytes()))).then_some(value)
     }
 
     /// Returns the array of a type.
@@ -65,9 +55,6 @@ impl<'a> Fields<'a> {
         array(&self, &self.dialect.formats, wanted)
     }
 }
-
-/// The bytes between a delimiter and a value other than text.
-const BLANKS: [char; 2] = [' ', '\t'];
 
 /// The words for NULL.
 #[derive(Clone, Copy)]
@@ -113,7 +100,7 @@ impl<'t> Part<'t> {
         Self { whole, start: 0, end: whole.len() }
     }
 
-    /// The text without blanks at both ends.
+    /// The text without blanks at both ends, which are between a delimiter and a value other than text.
     #[inline(always)]
     fn trimmed(mut self) -> Self {
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
@@ -164,7 +151,7 @@ impl Texts for Fields<'_> {
             match cell.form {
                 Form::Plain => value = Some(part).filter(|part| !nulls.have(part.bytes())),
                 _ => {
-                    unescaped = self.value(cell, nulls);
+                    unescaped = self.quoted(cell, nulls);
                     value = unescaped.as_deref().map(Part::of);
                 }
             }

@@ -46,6 +46,43 @@ pub enum ColumnType {
     Json,
 }
 
+/// The names of the types without digits.
+const NAMES: [(&str, ColumnType); 19] = [
+    ("bool", ColumnType::Bool),
+    ("int16", ColumnType::Int16),
+    ("int32", ColumnType::Int32),
+    ("int64", ColumnType::Int64),
+    ("float32", ColumnType::Float32),
+    ("float64", ColumnType::Float64),
+    ("date", ColumnType::Date),
+    ("time", ColumnType::Time),
+    ("timestamp", ColumnType::Timestamp(TimeUnit::Microsecond)),
+    ("timestamp_ns", ColumnType::Timestamp(TimeUnit::Nanosecond)),
+    ("timestamptz", ColumnType::TimestampUtc(TimeUnit::Microsecond)),
+    ("timestamptz_ns", ColumnType::TimestampUtc(TimeUnit::Nanosecond)),
+    ("epoch_s", ColumnType::Epoch(TimeUnit::Second)),
+    ("epoch_ms", ColumnType::Epoch(TimeUnit::Millisecond)),
+    ("epoch_us", ColumnType::Epoch(TimeUnit::Microsecond)),
+    ("epoch_ns", ColumnType::Epoch(TimeUnit::Nanosecond)),
+    ("uuid", ColumnType::Uuid),
+    ("text", ColumnType::Text),
+    ("json", ColumnType::Json),
+];
+
+/// What SQL calls some of them.
+const SQL_NAMES: [(&str, &str); 10] = [
+    ("boolean", "bool"),
+    ("smallint", "int16"),
+    ("int", "int32"),
+    ("integer", "int32"),
+    ("bigint", "int64"),
+    ("real", "float32"),
+    ("double", "float64"),
+    ("double precision", "float64"),
+    ("string", "text"),
+    ("varchar", "text"),
+];
+
 impl ColumnType {
     pub(crate) fn data_type(self) -> DataType {
         match self {
@@ -117,27 +154,12 @@ impl ColumnType {
 impl fmt::Display for ColumnType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Bool => f.write_str("bool"),
-            Self::Int16 => f.write_str("int16"),
-            Self::Int32 => f.write_str("int32"),
-            Self::Int64 => f.write_str("int64"),
-            Self::Float32 => f.write_str("float32"),
-            Self::Float64 => f.write_str("float64"),
             Self::Decimal(precision, scale) => write!(f, "decimal({precision},{scale})"),
-            Self::Date => f.write_str("date"),
-            Self::Time => f.write_str("time"),
-            Self::Timestamp(TimeUnit::Nanosecond) => f.write_str("timestamp_ns"),
-            Self::Timestamp(_) => f.write_str("timestamp"),
-            Self::TimestampUtc(TimeUnit::Nanosecond) => f.write_str("timestamptz_ns"),
-            Self::TimestampUtc(_) => f.write_str("timestamptz"),
             Self::Pattern(of, unit, _) => Self::of_moment(*of, *unit).fmt(f),
-            Self::Epoch(TimeUnit::Second) => f.write_str("epoch_s"),
-            Self::Epoch(TimeUnit::Millisecond) => f.write_str("epoch_ms"),
-            Self::Epoch(TimeUnit::Microsecond) => f.write_str("epoch_us"),
-            Self::Epoch(TimeUnit::Nanosecond) => f.write_str("epoch_ns"),
-            Self::Uuid => f.write_str("uuid"),
-            Self::Text => f.write_str("text"),
-            Self::Json => f.write_str("json"),
+            other => {
+                let named = NAMES.iter().find(|(_, of)| of == other);
+                f.write_str(named.map_or("timestamp", |(name, _)| name))
+            }
         }
     }
 }
@@ -166,28 +188,10 @@ impl FromStr for ColumnType {
                 .map(|(precision, scale)| Self::Decimal(precision, scale))
                 .ok_or_else(|| refused(format!("{name:?}: write decimal(P,S) with 1 to 38 digits")));
         }
-        Ok(match lower.as_str() {
-            "bool" | "boolean" => Self::Bool,
-            "int16" | "smallint" => Self::Int16,
-            "int32" | "int" | "integer" => Self::Int32,
-            "int64" | "bigint" => Self::Int64,
-            "float32" | "real" => Self::Float32,
-            "float64" | "double" | "double precision" => Self::Float64,
-            "date" => Self::Date,
-            "time" => Self::Time,
-            "timestamp" => Self::Timestamp(TimeUnit::Microsecond),
-            "timestamp_ns" => Self::Timestamp(TimeUnit::Nanosecond),
-            "timestamptz" => Self::TimestampUtc(TimeUnit::Microsecond),
-            "timestamptz_ns" => Self::TimestampUtc(TimeUnit::Nanosecond),
-            "epoch_s" => Self::Epoch(TimeUnit::Second),
-            "epoch_ms" => Self::Epoch(TimeUnit::Millisecond),
-            "epoch_us" => Self::Epoch(TimeUnit::Microsecond),
-            "epoch_ns" => Self::Epoch(TimeUnit::Nanosecond),
-            "uuid" => Self::Uuid,
-            "text" | "string" | "varchar" => Self::Text,
-            "json" => Self::Json,
-            _ => return Err(refused(format!("there is no type {name:?}"))),
-        })
+        let other = SQL_NAMES.iter().find(|(name, _)| *name == lower).map(|(_, name)| *name);
+        let wanted = other.unwrap_or(&lower);
+        let found = NAMES.iter().find(|(name, _)| *name == wanted).map(|(_, of)| *of);
+        found.ok_or_else(|| refused(format!("there is no type {name:?}")))
     }
 }
 

@@ -103,94 +103,56 @@ fn with_fractions(items: Vec<Item<'static>>) -> Vec<Item<'static>> {
     read
 }
 
-/// Which parts of a date and time a pattern has.
-#[derive(Debug, Default)]
-struct Parts {
-    year: bool,
-    /// The first or the last two digits of the year.
-    century: bool,
-    of_century: bool,
-    month: bool,
-    day: bool,
-    of_year: bool,
-    week: bool,
-    iso_year: bool,
-    iso_week: bool,
-    weekday: bool,
-    quarter: bool,
-    hour: bool,
-    half_hour: bool,
-    half: bool,
-    minute: bool,
-    second: bool,
-    fraction: bool,
-    nanoseconds: bool,
-    zone_name: bool,
-    offset: bool,
-    timestamp: bool,
-}
+/// The parts of a date and time that a pattern has, as letters of strftime; `.` is a fraction of a second after a
+/// point, `n` a number of nanoseconds.
+#[derive(Debug)]
+struct Parts(String);
 
 impl Parts {
     fn new(items: &[Item<'_>]) -> Self {
-        let mut parts = Self::default();
-        for item in items {
-            match item {
-                Item::Numeric(number, _) => parts.add_number(number),
-                Item::Fixed(fixed) => parts.add_fixed(fixed),
-                _ => {}
-            }
+        let letters = items.iter().map(|item| match item {
+            Item::Numeric(number, _) => Self::of_number(number),
+            Item::Fixed(fixed) => Self::of_fixed(fixed),
+            _ => "",
+        });
+        Self(letters.collect())
+    }
+
+    fn of_number(number: &Numeric) -> &'static str {
+        match number {
+            Numeric::Year => "Y",
+            Numeric::YearDiv100 => "C",
+            Numeric::YearMod100 => "y",
+            Numeric::IsoYear | Numeric::IsoYearDiv100 | Numeric::IsoYearMod100 => "G",
+            Numeric::Quarter => "q",
+            Numeric::Month => "m",
+            Numeric::Day => "d",
+            Numeric::WeekFromSun | Numeric::WeekFromMon => "U",
+            Numeric::IsoWeek => "V",
+            Numeric::NumDaysFromSun | Numeric::WeekdayFromMon => "u",
+            Numeric::Ordinal => "j",
+            Numeric::Hour => "H",
+            Numeric::Hour12 => "I",
+            Numeric::Minute => "M",
+            Numeric::Second => "S",
+            Numeric::Nanosecond => "n",
+            Numeric::Timestamp => "s",
+            _ => "",
         }
-        parts
     }
 
-    fn add_number(&mut self, number: &Numeric) {
-        let part = match number {
-            Numeric::Year => &mut self.year,
-            Numeric::YearDiv100 => &mut self.century,
-            Numeric::YearMod100 => &mut self.of_century,
-            Numeric::IsoYear | Numeric::IsoYearDiv100 | Numeric::IsoYearMod100 => &mut self.iso_year,
-            Numeric::Quarter => &mut self.quarter,
-            Numeric::Month => &mut self.month,
-            Numeric::Day => &mut self.day,
-            Numeric::WeekFromSun | Numeric::WeekFromMon => &mut self.week,
-            Numeric::IsoWeek => &mut self.iso_week,
-            Numeric::NumDaysFromSun | Numeric::WeekdayFromMon => &mut self.weekday,
-            Numeric::Ordinal => &mut self.of_year,
-            Numeric::Hour => &mut self.hour,
-            Numeric::Hour12 => &mut self.half_hour,
-            Numeric::Minute => &mut self.minute,
-            Numeric::Second => &mut self.second,
-            Numeric::Nanosecond => &mut self.nanoseconds,
-            Numeric::Timestamp => &mut self.timestamp,
-            _ => return,
-        };
-        *part = true;
-    }
-
-    fn add_fixed(&mut self, fixed: &Fixed) {
-        let part = match fixed {
-            Fixed::ShortMonthName | Fixed::LongMonthName => &mut self.month,
-            Fixed::ShortWeekdayName | Fixed::LongWeekdayName => &mut self.weekday,
-            Fixed::LowerAmPm | Fixed::UpperAmPm => &mut self.half,
-            Fixed::Nanosecond | Fixed::Nanosecond3 | Fixed::Nanosecond6 | Fixed::Nanosecond9 => {
-                &mut self.fraction
-            }
-            Fixed::TimezoneName => &mut self.zone_name,
-            Fixed::RFC2822 | Fixed::RFC3339 => {
-                let whole =
-                    [&mut self.year, &mut self.month, &mut self.day, &mut self.hour, &mut self.minute];
-                whole.into_iter().for_each(|part| *part = true);
-                (self.second, self.offset) = (true, true);
-                return;
-            }
-            Fixed::Internal(_) => {
-                // Digits of a fraction without a point (%3f), or an offset (%#z): their types are private.
-                let is_offset = *fixed == Self::permissive_offset();
-                if is_offset { &mut self.offset } else { &mut self.fraction }
-            }
-            _ => &mut self.offset,
-        };
-        *part = true;
+    fn of_fixed(fixed: &Fixed) -> &'static str {
+        match fixed {
+            Fixed::ShortMonthName | Fixed::LongMonthName => "m",
+            Fixed::ShortWeekdayName | Fixed::LongWeekdayName => "u",
+            Fixed::LowerAmPm | Fixed::UpperAmPm => "p",
+            Fixed::Nanosecond | Fixed::Nanosecond3 | Fixed::Nanosecond6 | Fixed::Nanosecond9 => ".",
+            Fixed::TimezoneName => "Z",
+            Fixed::RFC2822 | Fixed::RFC3339 => "YmdHMSz",
+            // Digits of a fraction without a point (%3f), or an offset (%#z): their types are private.
+            Fixed::Internal(_) if *fixed != Self::permissive_offset() => ".",
+            _ => "z",
+        }
     }
 
     fn permissive_offset() -> Fixed {
@@ -205,57 +167,48 @@ impl Parts {
     /// # Errors
     /// Parts that would be read and then lost, or that are too few for a date or a time.
     fn moment(&self) -> Result<Option<Moment>, &'static str> {
-        let has_year = self.year || self.of_century;
-        let in_year = (self.month && self.day) || self.of_year || (self.week && self.weekday);
-        let has_day = has_year && in_year || (self.iso_year && self.iso_week && self.weekday);
-        let of_day =
-            [self.year, self.century, self.of_century, self.month, self.day, self.of_year, self.week];
-        let of_week = [self.iso_year, self.iso_week, self.weekday, self.quarter];
-        let begins_day = of_day.iter().chain(&of_week).any(|part| *part);
-        let has_hour = self.hour || (self.half_hour && self.half);
-        let has_time = has_hour || self.timestamp;
-        if !has_day && !has_time && !self.half_hour {
+        let any = |letters: &str| self.0.contains(|part: char| letters.contains(part));
+        let all = |letters: &str| letters.chars().all(|part| self.0.contains(part));
+        let has_day = any("Yy") && (all("md") || any("j") || all("Uu")) || all("GVu");
+        let begins_day = any("YCymdjUGVuq");
+        let has_hour = any("H") || all("Ip");
+        let has_time = has_hour || any("s");
+        if !has_day && !has_time && !any("I") {
             return Ok(None);
         }
         let lost = [
             (
-                self.zone_name,
+                any("Z"),
                 "has %Z, the name of a time zone, which is not read: write the offset as %z, or the name \
                               itself if all values have the same",
             ),
             (
-                self.nanoseconds,
+                any("n"),
                 "has %f after something else than a point, where it is a number of nanoseconds: write .%f, \
                                 or %3f, %6f or %9f for so many digits",
             ),
+            (any("I") && !any("pH"), "has hours up to 12 (%I) without AM or PM (%p): write %H, or add %p"),
+            (any("p") && !has_hour, "has AM or PM (%p) without an hour (%I)"),
+            (any("M") && !has_time, "has minutes (%M) without an hour (%H)"),
             (
-                self.half_hour && !self.half && !self.hour,
-                "has hours up to 12 (%I) without AM or PM (%p): write %H, or add %p",
-            ),
-            (self.half && !has_hour, "has AM or PM (%p) without an hour (%I)"),
-            (self.minute && !has_time, "has minutes (%M) without an hour (%H)"),
-            (
-                self.second && !(has_hour && self.minute) && !self.timestamp,
+                any("S") && !(has_hour && any("M")) && !any("s"),
                 "has seconds (%S) without hours and minutes (%H:%M)",
             ),
+            (any(".") && !any("Ss"), "has a fraction of a second without the seconds (%S)"),
             (
-                self.fraction && !self.second && !self.timestamp,
-                "has a fraction of a second without the seconds (%S)",
-            ),
-            (
-                begins_day && !has_day && !self.timestamp,
+                begins_day && !has_day && !any("s"),
                 "has a part of a date that is not whole: a date has a year (%Y), a month (%m) and a day (%d), or a year \
                  and the day of it (%j)",
             ),
             (
-                self.offset && !(has_day && has_time) && !self.timestamp,
+                any("z") && !(has_day && has_time) && !any("s"),
                 "has an offset (%z) without a date and a time of day",
             ),
         ];
         if let Some((_, what)) = lost.iter().find(|(is_lost, _)| *is_lost) {
             return Err(what);
         }
-        Ok(match (has_day || self.timestamp, has_time, self.offset || self.timestamp) {
+        Ok(match (has_day || any("s"), has_time, any("zs")) {
             (true, true, true) => Some(Moment::Utc),
             (true, true, false) => Some(Moment::Local),
             (true, false, _) => Some(Moment::Date),
@@ -400,16 +353,20 @@ impl Formats {
         if is(&self.true_words) { Some(true) } else { is(&self.false_words).then_some(false) }
     }
 
+    /// Returns the patterns of a set.
+    pub(crate) fn chosen(&self, patterns: u32) -> impl Iterator<Item = &Pattern> {
+        let chosen = self.patterns.iter().enumerate().filter(move |(at, _)| patterns & (1 << at) != 0);
+        chosen.map(|(_, pattern)| pattern)
+    }
+
     /// Returns the value of the first of some patterns that fits.
     pub(crate) fn moment(&self, patterns: u32, text: &str) -> Option<i128> {
-        let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
-        chosen.map(|(_, pattern)| pattern).find_map(|pattern| pattern.value(text))
+        self.chosen(patterns).find_map(|pattern| pattern.value(text))
     }
 
     /// Returns the point in time of the first of some patterns that fits; of a day, its midnight.
     pub(crate) fn point(&self, patterns: u32, text: &str) -> Option<i128> {
-        let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
-        chosen.map(|(_, pattern)| pattern).find_map(|pattern| {
+        self.chosen(patterns).find_map(|pattern| {
             let value = pattern.value(text)?;
             Some(if pattern.of == Moment::Date { value * NANOS_OF_DAY } else { value })
         })
@@ -417,8 +374,7 @@ impl Formats {
 
     /// Returns the texts of some patterns.
     pub(crate) fn named(&self, patterns: u32) -> String {
-        let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
-        chosen.map(|(_, pattern)| pattern.text.as_str()).collect::<Vec<_>>().join(" or ")
+        self.chosen(patterns).map(Pattern::text).collect::<Vec<_>>().join(" or ")
     }
 
     /// Returns everything that determines values.

@@ -7,7 +7,7 @@ use arrow_schema::TimeUnit;
 use sawmill_profile::{Pool, Result};
 use serde::Serialize;
 
-use super::arrays::{Fields, Part, time, timestamp};
+use super::arrays::{Fields, Part, Texts, time, timestamp};
 use super::column_type::ColumnType;
 use super::formats::{Formats, Moment};
 use crate::condition::days_of;
@@ -160,11 +160,11 @@ impl Candidates {
         }
         let all = (0..formats.patterns.len()).find(|at| self.patterns & (1 << at) != 0);
         let chosen = all.map_or(self.some_patterns, |at| 1 << at);
-        let mut kinds = formats.patterns.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0);
-        let (_, first) = kinds.next()?;
+        let mut kinds = formats.chosen(chosen);
+        let first = kinds.next()?;
         let unit = if self.micros { TimeUnit::Microsecond } else { TimeUnit::Nanosecond };
         let fits = self.micros || first.of != Moment::Time;
-        (fits && kinds.all(|(_, other)| other.of == first.of))
+        (fits && kinds.all(|other| other.of == first.of))
             .then_some(ColumnType::Pattern(first.of, unit, chosen))
     }
 
@@ -426,11 +426,14 @@ pub(crate) fn sampled(file: &TextFile, piece: Piece, dialect: &Dialect) -> Resul
         for (column, candidates) in candidates.iter_mut().enumerate() {
             let fields =
                 Fields { text, cells, column, columns, splitter: &file.splitter, dialect, trims: true };
-            for (row, value) in fields.values().enumerate() {
-                let Some(value) = value else { continue };
-                let at = base + u64::from(cells[row * columns + column].start);
-                candidates.add(&value, &dialect.formats, piece.file, at);
-            }
+            // No value is refused.
+            let _ = fields.try_each(|row, value| {
+                if let Some(value) = value {
+                    let at = base + u64::from(cells[row * columns + column].start);
+                    candidates.add(value.text(), &dialect.formats, piece.file, at);
+                }
+                Ok(())
+            });
         }
         Ok(())
     })?;

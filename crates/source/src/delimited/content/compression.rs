@@ -19,14 +19,47 @@ pub(in crate::delimited) enum Compression {
 }
 
 /// How many first bytes tell the compression.
-pub(in crate::delimited) const MAGIC: usize = 10;
+const MAGIC: usize = 10;
+
+/// Frames to skip, of Zstandard or LZ4, that are passed to tell the compression.
+const MAX_SKIPPED: usize = 16;
 
 /// The longest window of a Zstandard frame, as a power of two: the format's on 64-bit machines.
 const MAX_WINDOW_LENGTH: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
 
 impl Compression {
+    /// The compression of a file of this length, and its first bytes. `read` fills a buffer from a place of the file.
+    ///
+    /// # Errors
+    /// Errors of `read`.
+    pub(in crate::delimited) fn of_file(
+        length: u64,
+        read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
+    ) -> io::Result<(Self, Vec<u8>)> {
+        let start_at = |place: u64| -> io::Result<Vec<u8>> {
+            let mut start = vec![0; length.saturating_sub(place).min(MAGIC as u64) as usize];
+            if !start.is_empty() {
+                read(place, &mut start)?;
+            }
+            Ok(start)
+        };
+        let beginning = start_at(0)?;
+        let (mut at, mut start) = (0_u64, beginning.clone());
+        for _ in 0..MAX_SKIPPED {
+            // Zstandard and LZ4 have the same frames to skip: the one after them tells.
+            let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *start else { break };
+            at = at.saturating_add(8 + u64::from(u32::from_le_bytes([a, b, c, d])));
+            start = start_at(at)?;
+        }
+        let compression = match Self::new(&start) {
+            Self::Lz4 => Self::Lz4,
+            _ => Self::new(&beginning),
+        };
+        Ok((compression, beginning))
+    }
+
     /// The compression of a file that begins with these bytes.
-    pub(in crate::delimited) fn new(beginning: &[u8]) -> Self {
+    fn new(beginning: &[u8]) -> Self {
         // Text may begin with BZh, but not with the rest.
         let is_bzip2 = |magic: &[u8; 6]| beginning.starts_with(b"BZh") && beginning.get(4..10) == Some(magic);
         match beginning {
@@ -193,6 +226,24 @@ mod tests {
                 assert!(read(&two[..end]).is_err(), "{end} of {} bytes of {compression}", two.len());
             }
         }
+    }
+
+    #[test]
+    fn the_frame_after_those_to_skip_tells_zstandard_from_lz4() {
+        let skipped = b"\x5a\x2a\x4d\x18\x03\0\0\0abc".repeat(2);
+        let of = |rest: &[u8]| {
+            let file = [skipped.as_slice(), rest].concat();
+            let read = |at: u64, buffer: &mut [u8]| {
+                buffer.copy_from_slice(&file[at as usize..at as usize + buffer.len()]);
+                Ok(())
+            };
+            Compression::of_file(file.len() as u64, read).unwrap().0
+        };
+        assert_eq!(of(b"\x02\x21\x4c\x18\0"), Compression::Lz4);
+        assert_eq!(of(b"\x04\x22\x4d\x18\0"), Compression::Lz4);
+        assert_eq!(of(b"\x28\xb5\x2f\xfd\0"), Compression::Zstd);
+        assert_eq!(of(b""), Compression::Zstd);
+        assert_eq!(of(b"\x5a\x2a\x4d\x18\xff\xff\xff\xff"), Compression::Zstd);
     }
 
     #[test]

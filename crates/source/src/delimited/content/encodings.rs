@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Read};
 
-use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 use sawmill_profile::{Error, Kind, Result};
 
 /// Names that Python, Java and Windows use, and the names of the Encoding Standard.
@@ -81,11 +81,7 @@ impl std::error::Error for Utf32 {}
 
 /// Whether text begins with the byte order mark of UTF-16.
 pub(in crate::delimited) fn is_utf16(beginning: &[u8]) -> Option<&'static Encoding> {
-    match beginning {
-        [0xff, 0xfe, ..] => Some(UTF_16LE),
-        [0xfe, 0xff, ..] => Some(UTF_16BE),
-        _ => None,
-    }
+    Encoding::for_bom(beginning).map(|(encoding, _)| encoding).filter(|encoding| *encoding != UTF_8)
 }
 
 /// Bytes that have no meaning in an encoding.

@@ -1,6 +1,6 @@
 //! Delimiters of several bytes, which become one byte before text is divided.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
 use crate::delimited::records::dialect::Dialect;
 
@@ -35,9 +35,8 @@ pub(super) struct ShortDelimiters<R> {
     held: Vec<u8>,
     at: usize,
     is_end: bool,
-    /// Bytes with short delimiters, and how many of them were read.
-    done: Vec<u8>,
-    done_at: usize,
+    /// Bytes with short delimiters that were not read yet.
+    done: Cursor<Vec<u8>>,
 }
 
 /// The text with [`UNIT_SEPARATOR`] in place of this delimiter; `None` if it has that byte already.
@@ -54,16 +53,16 @@ pub(in crate::delimited) fn with_short_delimiters(
 impl<R: Read> ShortDelimiters<R> {
     pub(super) fn new(bytes: R, dialect: &Dialect, delimiter: &str) -> Self {
         let state = if dialect.skip_lines > 0 { State::Skipped(dialect.skip_lines) } else { State::Record };
-        let (held, done) = (Vec::new(), Vec::new());
+        let (held, done) = (Vec::new(), Cursor::default());
         let (dialect, delimiter) = (dialect.clone(), delimiter.as_bytes().to_vec());
-        Self { bytes, dialect, delimiter, state, held, at: 0, is_end: false, done, done_at: 0 }
+        Self { bytes, dialect, delimiter, state, held, at: 0, is_end: false, done }
     }
 
     /// Replaces the delimiters in more bytes; without any, the stream ends.
     fn replace(&mut self) -> io::Result<()> {
-        self.done.clear();
-        self.done_at = 0;
-        while self.done.is_empty() && !(self.is_end && self.at == self.held.len()) {
+        self.done.set_position(0);
+        self.done.get_mut().clear();
+        while self.done.get_ref().is_empty() && !(self.is_end && self.at == self.held.len()) {
             self.held.drain(..self.at);
             self.at = 0;
             let before = self.held.len();
@@ -86,7 +85,7 @@ impl<R: Read> ShortDelimiters<R> {
         let is_outside =
             matches!(self.state, State::Record | State::Field | State::Plain | State::AfterQuote);
         if is_outside && rest.starts_with(&self.delimiter) {
-            self.done.push(UNIT_SEPARATOR);
+            self.done.get_mut().push(UNIT_SEPARATOR);
             self.at += self.delimiter.len();
             self.state = State::Field;
             return Ok(());
@@ -110,7 +109,7 @@ impl<R: Read> ShortDelimiters<R> {
             (State::Comment, _) => State::Comment,
             _ => State::Plain,
         };
-        self.done.push(byte);
+        self.done.get_mut().push(byte);
         self.at += 1;
         Ok(())
     }
@@ -118,13 +117,10 @@ impl<R: Read> ShortDelimiters<R> {
 
 impl<R: Read> Read for ShortDelimiters<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.done_at == self.done.len() {
+        if self.done.position() == self.done.get_ref().len() as u64 {
             self.replace()?;
         }
-        let few = buffer.len().min(self.done.len() - self.done_at);
-        buffer[..few].copy_from_slice(&self.done[self.done_at..self.done_at + few]);
-        self.done_at += few;
-        Ok(few)
+        self.done.read(buffer)
     }
 }
 

@@ -4,7 +4,7 @@
 //! blocks. `lz4_flex` takes a block's cut length for that end, and the next frame for a block; so its blocks are
 //! read here.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Cursor, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
@@ -32,12 +32,11 @@ enum Within {
     Older,
 }
 
-/// The text of a block, and how much of it was read.
+/// A block, and the rest of its text.
 #[derive(Default)]
 struct OlderBlock {
     compressed: Vec<u8>,
-    text: Vec<u8>,
-    at: usize,
+    text: Cursor<Vec<u8>>,
 }
 
 impl<R: BufRead> Lz4Frames<R> {
@@ -87,11 +86,12 @@ impl<R: BufRead> Lz4Frames<R> {
             return self.begin(length);
         }
         self.within = Within::Older;
-        let OlderBlock { compressed, text, at } = &mut self.older;
+        let OlderBlock { compressed, text } = &mut self.older;
         compressed.resize(length as usize, 0);
         read_whole(bytes, compressed)?;
+        text.set_position(0);
+        let text = text.get_mut();
         text.resize(OLDER_BLOCK, 0);
-        *at = 0;
         let decompressed = lz4_flex::block::decompress_into(compressed, text);
         // The block that follows an error must not be read.
         text.truncate(decompressed.as_ref().copied().unwrap_or(0));
@@ -105,11 +105,8 @@ impl<R: BufRead> Read for Lz4Frames<R> {
             return Ok(0);
         }
         loop {
-            let OlderBlock { text, at, .. } = &mut self.older;
-            if *at < text.len() {
-                let few = buffer.len().min(text.len() - *at);
-                buffer[..few].copy_from_slice(&text[*at..*at + few]);
-                *at += few;
+            let few = self.older.text.read(buffer)?;
+            if few > 0 {
                 return Ok(few);
             }
             match self.within {

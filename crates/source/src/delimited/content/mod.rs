@@ -24,7 +24,7 @@ use std::sync::Arc;
 use sawmill_profile::{Control, Error, Kind, Result};
 use sawmill_store::ObjectReader;
 
-pub(super) use self::compression::{Compression, MAGIC};
+pub(super) use self::compression::Compression;
 use self::encodings::{Malformed, Transcoder, Utf32};
 pub(super) use self::encodings::{encoding_named, is_utf16, is_utf32};
 use self::long_delimiter::ShortDelimiters;

@@ -102,12 +102,13 @@ pub(in crate::delimited) fn decode(
     let reading = Reading { text, formats };
     for line in lines {
         let line = &text[line.start as usize..line.end as usize];
-        members_of.add(line, &reading).map_err(|misfit| {
-            misfit.unwrap_or_else(|error| Misfit {
+        members_of.add(line, &reading).map_err(|unread| match unread {
+            Unread::Misfit(misfit) => misfit,
+            Unread::Syntax(error) => Misfit {
                 at: offset_in(text, line) + error.column().saturating_sub(1),
                 path: String::new(),
                 what: Wrong::Syntax(plain(&error)),
-            })
+            },
         })?;
     }
     let arrays = columns.iter().zip(members_of.columns).map(|(column, collected)| match collected {
@@ -128,12 +129,9 @@ enum Unread {
     Syntax(serde_json::Error),
 }
 
-impl Unread {
-    fn unwrap_or_else(self, of_syntax: impl FnOnce(serde_json::Error) -> Misfit) -> Misfit {
-        match self {
-            Self::Misfit(misfit) => misfit,
-            Self::Syntax(error) => of_syntax(error),
-        }
+impl From<serde_json::Error> for Unread {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Syntax(error)
     }
 }
 
@@ -172,14 +170,7 @@ impl<'t> Struct<'t> {
     fn add(&mut self, object: &'t str, reading: &Reading<'t>) -> Result<(), Unread> {
         let row = self.valid.len();
         let mut next = 0;
-        let mut outcome = Ok(());
-        members(object, |key, value| {
-            if outcome.is_ok() {
-                outcome = self.member(&key, value, row, &mut next, reading);
-            }
-        })
-        .map_err(Unread::Syntax)?;
-        outcome?;
+        members(object, |key, value| self.member(&key, value, row, &mut next, reading))?;
         self.valid.push(true);
         for column in &mut self.columns {
             if column.len() == row {
@@ -286,15 +277,11 @@ impl<'t> Collector<'t> {
             Self::Struct(_) => return wrong("struct"),
             Self::List { element, elements: count, lengths, valid } if kind == Kind::List => {
                 let before = *count;
-                let mut outcome = Ok(());
-                elements(value, |value| {
-                    if outcome.is_ok() {
-                        *count += 1;
-                        outcome = element.add(value, reading);
-                    }
-                })
-                .map_err(Unread::Syntax)?;
-                outcome.map_err(|unread| match unread {
+                let added = elements(value, |value| {
+                    *count += 1;
+                    element.add(value, reading)
+                });
+                added.map_err(|unread| match unread {
                     Unread::Misfit(misfit) => {
                         let dot =
                             if misfit.path.is_empty() || misfit.path.starts_with('[') { "" } else { "." };

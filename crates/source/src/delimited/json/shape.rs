@@ -9,7 +9,7 @@ use super::place::{joined, offset_in};
 use super::walk::{Kind, MAX_DEPTH, content, elements, kind, members};
 use crate::delimited::columns::column_type::ColumnType;
 use crate::delimited::columns::formats::Formats;
-use crate::delimited::columns::inference::{Candidates, Piece, each_record};
+use crate::delimited::columns::inference::{Candidates, Evidence, Piece, each_record};
 use crate::delimited::records::dialect::Dialect;
 use crate::delimited::text_file::TextFile;
 
@@ -23,11 +23,8 @@ const MAX_COLUMNS: usize = 10_000;
 pub(in crate::delimited) struct Shape {
     /// Values that are not null.
     values: u64,
-    bools: u64,
-    numbers: u64,
-    strings: u64,
-    objects: u64,
-    lists: u64,
+    /// How many there are of each kind.
+    of_kind: [u64; 6],
     /// The types that fit all numbers, booleans and contents of strings.
     scalars: Candidates,
     texts: Candidates,
@@ -40,7 +37,7 @@ pub(in crate::delimited) struct Shape {
     /// A string whose escapes have no meaning.
     is_broken: bool,
     /// Where the kinds were first found to differ, or the first value.
-    evidence: Option<Deciding>,
+    evidence: Option<Evidence>,
 }
 
 /// Where a value of the sample is.
@@ -56,7 +53,7 @@ struct At<'a> {
 impl Shape {
     /// Adds a line; returns the parser's message if it is not an object.
     fn add_line(&mut self, line: &str, at: At<'_>) -> Result<(), serde_json::Error> {
-        self.objects += 1;
+        self.of_kind[Kind::Object as usize] += 1;
         self.add_members(line, at, 0, MAX_COLUMNS)
     }
 
@@ -67,13 +64,12 @@ impl Shape {
         depth: usize,
         most: usize,
     ) -> Result<(), serde_json::Error> {
-        let mut inner = Ok(());
         members(text, |key, value| {
             let place = match self.places.get(key.as_ref()) {
                 Some(place) => *place,
                 None if self.keys.len() >= most => {
                     self.is_map = true;
-                    return;
+                    return Ok(());
                 }
                 None => {
                     self.places.insert(key.clone().into_owned(), self.keys.len());
@@ -81,11 +77,8 @@ impl Shape {
                     self.keys.len() - 1
                 }
             };
-            if let (Some((_, shape)), true) = (self.keys.get_mut(place), inner.is_ok()) {
-                inner = shape.add(value, at, depth + 1);
-            }
-        })?;
-        inner
+            self.keys.get_mut(place).map_or(Ok(()), |(_, shape)| shape.add(value, at, depth + 1))
+        })
     }
 
     fn add(&mut self, value: &str, at: At<'_>, depth: usize) -> Result<(), serde_json::Error> {
@@ -95,62 +88,46 @@ impl Shape {
         }
         self.values += 1;
         let before = self.kinds();
+        self.of_kind[kind as usize] += 1;
         let offset = at.base + offset_in(at.text, value) as u64;
         match kind {
             Kind::Null => {}
-            Kind::Bool | Kind::Number => {
-                let count = if kind == Kind::Bool { &mut self.bools } else { &mut self.numbers };
-                *count += 1;
-                self.scalars.add(value, &Formats::default(), at.file, offset);
-            }
-            Kind::String => {
-                self.strings += 1;
-                match content(value) {
-                    Some(text) => self.texts.add(&text, at.formats, at.file, offset),
-                    None => self.is_broken = true,
-                }
-            }
+            Kind::Bool | Kind::Number => self.scalars.add(value, &Formats::default(), at.file, offset),
+            Kind::String => match content(value) {
+                Some(text) => self.texts.add(&text, at.formats, at.file, offset),
+                None => self.is_broken = true,
+            },
             Kind::Object | Kind::List if depth >= MAX_DEPTH => self.is_map = true,
-            Kind::Object => {
-                self.objects += 1;
-                if !self.is_map {
-                    self.add_members(value, at, depth, MAX_KEYS)?;
-                }
-            }
+            Kind::Object if self.is_map => {}
+            Kind::Object => self.add_members(value, at, depth, MAX_KEYS)?,
             Kind::List => {
-                self.lists += 1;
                 let element = self.element.get_or_insert_default();
-                let mut inner = Ok(());
-                elements(value, |value| {
-                    if inner.is_ok() {
-                        inner = element.add(value, at, depth + 1);
-                    }
-                })?;
-                inner?;
+                elements(value, |value| element.add(value, at, depth + 1))?;
             }
         }
         if self.evidence.is_none() || self.kinds() != before {
             let shown = crate::delimited::records::place::shown(value.as_bytes());
-            self.evidence = Some((shown, at.file, offset));
+            self.evidence = Some(Evidence { value: shown, file: at.file, offset });
         }
         Ok(())
     }
 
     /// How many kinds of values there are: numbers, strings and so on.
     fn kinds(&self) -> usize {
-        let kinds = [self.bools, self.numbers, self.strings, self.objects, self.lists];
-        kinds.iter().filter(|count| **count > 0).count()
+        self.of_kind.iter().filter(|count| **count > 0).count()
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.of_kind[kind as usize] > 0
     }
 
     /// Adds what another sample says.
     pub(in crate::delimited) fn merge(&mut self, other: Self) {
         let before = self.kinds();
         self.values += other.values;
-        self.bools += other.bools;
-        self.numbers += other.numbers;
-        self.strings += other.strings;
-        self.objects += other.objects;
-        self.lists += other.lists;
+        for (count, more) in self.of_kind.iter_mut().zip(other.of_kind) {
+            *count += more;
+        }
         self.scalars.merge(other.scalars);
         self.texts.merge(other.texts);
         self.is_map |= other.is_map;
@@ -190,18 +167,18 @@ impl Shape {
         if self.is_map || self.is_broken || self.kinds() > 1 {
             return json;
         }
-        if self.objects > 0 {
+        if self.has(Kind::Object) {
             // An object without keys would be a struct without fields, which no format has.
             return match self.keys.is_empty() {
                 true => json,
                 false => JsonType::Struct(self.columns(formats)),
             };
         }
-        if self.lists > 0 {
+        if self.has(Kind::List) {
             let element = self.element.as_ref().map(|element| element.json_type(formats));
             return JsonType::List(Box::new(element.unwrap_or(JsonType::Scalar(ColumnType::Text))));
         }
-        if self.strings > 0 {
+        if self.has(Kind::String) {
             return JsonType::Scalar(self.texts.of_strings(formats));
         }
         match self.scalars.inferred(&Formats::default()) {
@@ -211,26 +188,21 @@ impl Shape {
         }
     }
 
-    /// Returns, for each column with its path, the number of values that are not null, and the value that decided
-    /// with its file and offset.
-    pub(in crate::delimited) fn evidence(&self, key: &str) -> Option<(u64, Option<Deciding>)> {
+    /// Returns the number of values of a key that are not null, and the value that decided.
+    pub(in crate::delimited) fn evidence(&self, key: &str) -> Option<(u64, Option<Evidence>)> {
         let (_, shape) = self.places.get(key).and_then(|place| self.keys.get(*place))?;
         let of_scalars = match shape.kinds() {
-            1 if shape.strings > 0 => shape.texts.evidence.as_ref(),
-            1 => shape.scalars.evidence.as_ref(),
+            1 if shape.has(Kind::String) => shape.texts.evidence.clone(),
+            1 => shape.scalars.evidence.clone(),
             _ => None,
         };
-        let evidence = of_scalars.map(|of| (of.value.clone(), of.file, of.offset));
-        Some((shape.values, evidence.or_else(|| shape.evidence.clone())))
+        Some((shape.values, of_scalars.or_else(|| shape.evidence.clone())))
     }
 
     pub(in crate::delimited) fn is_too_wide(&self) -> bool {
         self.is_map
     }
 }
-
-/// The value that decided the type of a column, the number of its file, and its offset there.
-type Deciding = (String, usize, u64);
 
 /// Looks at a piece of a file's lines.
 pub(in crate::delimited) fn sampled(file: &TextFile, piece: Piece, dialect: &Dialect) -> Result<Shape> {

@@ -12,58 +12,65 @@ pub(super) const MAX_DEPTH: usize = 32;
 /// Passes each key and the text of its value.
 ///
 /// # Errors
-/// Text that is not one JSON object.
-pub(super) fn members<'t>(
+/// Text that is not one JSON object, or else the first error of `each`.
+pub(super) fn members<'t, E: From<serde_json::Error>>(
     text: &'t str,
-    each: impl FnMut(Cow<'t, str>, &'t str),
-) -> Result<(), serde_json::Error> {
+    each: impl FnMut(Cow<'t, str>, &'t str) -> Result<(), E>,
+) -> Result<(), E> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    reader.deserialize_map(Members(each))?;
-    reader.end()
+    let passed = reader.deserialize_map(Members(each))?;
+    reader.end()?;
+    passed
 }
 
 /// Passes the text of each element.
 ///
 /// # Errors
-/// Text that is not one JSON array.
-pub(super) fn elements<'t>(text: &'t str, each: impl FnMut(&'t str)) -> Result<(), serde_json::Error> {
+/// Text that is not one JSON array, or else the first error of `each`.
+pub(super) fn elements<'t, E: From<serde_json::Error>>(
+    text: &'t str,
+    each: impl FnMut(&'t str) -> Result<(), E>,
+) -> Result<(), E> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    reader.deserialize_seq(Elements(each))?;
-    reader.end()
+    let passed = reader.deserialize_seq(Elements(each))?;
+    reader.end()?;
+    passed
 }
 
 struct Members<F>(F);
 
-impl<'t, F: FnMut(Cow<'t, str>, &'t str)> Visitor<'t> for Members<F> {
-    type Value = ();
+impl<'t, E, F: FnMut(Cow<'t, str>, &'t str) -> Result<(), E>> Visitor<'t> for Members<F> {
+    type Value = Result<(), E>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'t>>(mut self, mut map: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'t>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut passed = Ok(());
         while let Some(key) = map.next_key_seed(Key)? {
             let value: &'t RawValue = map.next_value()?;
-            (self.0)(key, value.get());
+            passed = passed.and_then(|()| (self.0)(key, value.get()));
         }
-        Ok(())
+        Ok(passed)
     }
 }
 
 struct Elements<F>(F);
 
-impl<'t, F: FnMut(&'t str)> Visitor<'t> for Elements<F> {
-    type Value = ();
+impl<'t, E, F: FnMut(&'t str) -> Result<(), E>> Visitor<'t> for Elements<F> {
+    type Value = Result<(), E>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array")
     }
 
-    fn visit_seq<A: SeqAccess<'t>>(mut self, mut list: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'t>>(mut self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut passed = Ok(());
         while let Some(element) = list.next_element::<&'t RawValue>()? {
-            (self.0)(element.get());
+            passed = passed.and_then(|()| (self.0)(element.get()));
         }
-        Ok(())
+        Ok(passed)
     }
 }
 
@@ -97,12 +104,12 @@ impl<'t> Visitor<'t> for Key {
 /// The kind of a value, by its first character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Null,
     Bool,
     Number,
     String,
     Object,
     List,
+    Null,
 }
 
 pub(super) fn kind(value: &str) -> Kind {

@@ -10,12 +10,11 @@ use arrow_select::interleave::interleave_record_batch;
 use sawmill_profile::{Control, Error, Kind, Result};
 
 use super::gather::Gatherer;
-use super::reader::Batch;
+use super::reader::{Batch, DelimitedReader};
 use crate::delimited::files::{DelimitedFiles, Place};
-use crate::delimited::records::cursor::Cursor;
-use crate::delimited::records::splitter::{Cell, Step, extent};
+use crate::delimited::records::splitter::{Cell, Step};
 use crate::ordered::{Addressed, Fetcher, RowAddress, Scanned, Wanted};
-use crate::units::{Source, Unit, UnitKey};
+use crate::units::{Source, Unit, UnitKey, UnitReader};
 
 /// Bytes of a part that one thread scans.
 const PART_BYTES: u64 = 4 << 20;
@@ -60,31 +59,12 @@ impl Addressed for DelimitedFiles {
         control: &Control<'_>,
         each: &mut dyn FnMut(&Scanned<'_>) -> Result<()>,
     ) -> Result<()> {
-        let file = self.file(part.key.file)?;
-        let (places, schema) = self.columns_at(columns);
-        let (mut cells, mut addresses) = (Vec::new(), Vec::new());
-        let mut cursor = Cursor::open(file)?;
-        file.move_to(&mut cursor, part.key.first_row, &mut cells)?;
-        let split = file.split_for(&places);
-        let mut left = part.rows;
-        while left > 0 {
+        let mut reader = DelimitedReader::new(self, columns, SCANNED);
+        reader.start(part)?;
+        let mut addresses = Vec::new();
+        while let Some(batch) = reader.next(Some(&mut addresses))? {
             control.check()?;
-            let most = left.min(SCANNED as u64) as usize;
-            let rows = cursor.records(most, split, &mut cells)?;
-            if rows == 0 {
-                return Err(file.changed());
-            }
-            left -= rows as u64;
-            let (bytes, base) = cursor.buffer();
-            addresses.clear();
-            addresses.extend(cells.chunks_exact(split.cells()).map(|record| {
-                let (start, end) = extent(record);
-                RowAddress { file: part.key.file, at: base + u64::from(start), len: end - start }
-            }));
-            let offset = |at: u64| base + at;
-            let batch = Batch { source: self, file, cells: &mut cells, split, bytes, offset: &offset, rows };
-            let batch = batch.build(&places, &schema)?;
-            each(&Scanned { batch: &batch, addresses: &addresses, bytes: Some((bytes, base)) })?;
+            each(&Scanned { batch: &batch, addresses: &addresses, bytes: reader.buffer() })?;
         }
         Ok(())
     }
@@ -124,7 +104,7 @@ impl Addressed for DelimitedFiles {
 
 impl DelimitedFiles {
     /// Where the values of these columns come from, and their schema.
-    fn columns_at(&self, columns: &[usize]) -> (Vec<Place>, SchemaRef) {
+    pub(super) fn columns_at(&self, columns: &[usize]) -> (Vec<Place>, SchemaRef) {
         let places = columns.iter().filter_map(|column| self.chosen.get(*column).copied()).collect();
         let fields = columns.iter().filter_map(|column| self.schema.fields().get(*column).cloned());
         (places, Arc::new(Schema::new(fields.collect::<Vec<Arc<Field>>>())))
@@ -155,7 +135,7 @@ struct Lines {
 }
 
 impl Fetcher for RecordFetcher<'_> {
-    fn fetch(&mut self, Wanted { addresses, copies }: Wanted<'_>) -> Result<()> {
+    fn fetch(&mut self, Wanted { addresses, copies }: &Wanted) -> Result<()> {
         self.addresses.clear();
         self.addresses.extend_from_slice(addresses);
         self.next = 0;

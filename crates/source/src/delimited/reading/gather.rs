@@ -18,10 +18,6 @@ use sawmill_profile::{Error, Kind, Result};
 use super::addressed::NEWLINE;
 use crate::ordered::RowAddress;
 
-/// Bytes between two records that are read rather than skipped: that many take no longer to copy than
-/// another read.
-const NEAR: u64 = 1 << 10;
-
 /// Most bytes of one read, unless a single record has more.
 const MAX: u64 = 256 << 10;
 
@@ -52,16 +48,6 @@ impl fmt::Display for Gathered {
     }
 }
 
-/// A read: neighbours in a file of copies.
-struct Group {
-    file: u32,
-    at: u64,
-    len: usize,
-    /// Its records, as a range of [`Gatherer::order`].
-    first: usize,
-    end: usize,
-}
-
 /// Gathers records.
 pub(crate) struct Gatherer<'a> {
     copies: &'a [File],
@@ -72,22 +58,13 @@ pub(crate) struct Gatherer<'a> {
     ends: Vec<usize>,
     /// The records in the order of their places in the files, with their places in `bytes`.
     order: Vec<(RowAddress, usize)>,
-    groups: Vec<Group>,
     scratch: Vec<u8>,
 }
 
 impl<'a> Gatherer<'a> {
     /// Reads from `copies`, and counts records, reads and time in `gathered`.
     pub(crate) fn new(copies: &'a [File], gathered: &'a Gathered) -> Self {
-        Self {
-            copies,
-            gathered,
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            order: Vec::new(),
-            groups: Vec::new(),
-            scratch: Vec::new(),
-        }
+        Self { copies, gathered, bytes: Vec::new(), ends: Vec::new(), order: Vec::new(), scratch: Vec::new() }
     }
 
     /// These of the gathered records, each with the end of its line.
@@ -101,16 +78,18 @@ impl<'a> Gatherer<'a> {
     pub(crate) fn gather(&mut self, addresses: &[RowAddress]) -> Result<()> {
         let started = Instant::now();
         self.lay_out(addresses);
-        self.group();
-        for group in &self.groups {
-            let read = read_one(group, self.copies, &self.order, &mut self.bytes, &mut self.scratch);
+        let (mut rest, mut reads) = (self.order.as_slice(), 0);
+        while !rest.is_empty() {
+            let (neighbours, others) = rest.split_at(neighbours(rest));
+            let read = read_one(neighbours, self.copies, &mut self.bytes, &mut self.scratch);
+            (rest, reads) = (others, reads + 1);
             read.map_err(|error| {
                 Error::new(Kind::Changed, format!("the copies of the rows cannot be read: {error}"))
                     .at("the directory of the index")
                     .advise("run the same command again")
             })?;
         }
-        self.gathered.add(addresses.len() as u64, self.groups.len() as u64, started);
+        self.gathered.add(addresses.len() as u64, reads, started);
         Ok(())
     }
 
@@ -133,46 +112,39 @@ impl<'a> Gatherer<'a> {
         let place = |record: &RowAddress| u128::from(record.file) << 64 | u128::from(record.at);
         self.order.sort_unstable_by_key(|(record, _)| place(record));
     }
-
-    /// Puts neighbours together.
-    fn group(&mut self) {
-        self.groups.clear();
-        for (number, (record, _)) in self.order.iter().enumerate() {
-            let record_end = record.at + u64::from(record.len);
-            if let Some(group) = self.groups.last_mut() {
-                let end = group.at + group.len as u64;
-                let new_end = record_end.max(end);
-                let is_near = record.at.saturating_sub(end) <= NEAR && new_end - group.at <= MAX;
-                if group.file == record.file && is_near {
-                    (group.len, group.end) = ((new_end - group.at) as usize, number + 1);
-                    continue;
-                }
-            }
-            let (file, at, len) = (record.file, record.at, record.len as usize);
-            self.groups.push(Group { file, at, len, first: number, end: number + 1 });
-        }
-    }
 }
 
-/// Reads a group.
+/// How many of the first records follow one another in their file, within the bytes of one read.
+fn neighbours(records: &[(RowAddress, usize)]) -> usize {
+    let mut bytes = 0;
+    let follows = |pair: &&[(RowAddress, usize)]| {
+        let [(record, _), (next, _)] = pair else { return false };
+        bytes += u64::from(record.len);
+        record.file == next.file
+            && record.at + u64::from(record.len) == next.at
+            && bytes + u64::from(next.len) <= MAX
+    };
+    1 + records.windows(2).take_while(follows).count()
+}
+
+/// Reads records that follow one another.
 fn read_one(
-    group: &Group,
+    records: &[(RowAddress, usize)],
     copies: &[File],
-    order: &[(RowAddress, usize)],
     bytes: &mut [u8],
     scratch: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let file = copies.get(group.file as usize).ok_or(io::ErrorKind::NotFound)?;
-    let records = order.get(group.first..group.end).unwrap_or_default();
-    if let [(record, place)] = records
-        && let Some(target) = bytes.get_mut(*place..*place + record.len as usize)
+    let (Some((first, place)), Some((last, _))) = (records.first(), records.last()) else { return Ok(()) };
+    let file = copies.get(first.file as usize).ok_or(io::ErrorKind::NotFound)?;
+    if records.len() == 1
+        && let Some(target) = bytes.get_mut(*place..*place + first.len as usize)
     {
-        return file.read_exact_at(record.at, target);
+        return file.read_exact_at(first.at, target);
     }
-    scratch.resize(group.len, 0);
-    file.read_exact_at(group.at, scratch)?;
+    scratch.resize((last.at - first.at) as usize + last.len as usize, 0);
+    file.read_exact_at(first.at, scratch)?;
     for (record, place) in records {
-        let start = (record.at - group.at) as usize;
+        let start = (record.at - first.at) as usize;
         let found = scratch.get(start..start + record.len as usize);
         if let (Some(found), Some(target)) = (found, bytes.get_mut(*place..*place + record.len as usize)) {
             target.copy_from_slice(found);

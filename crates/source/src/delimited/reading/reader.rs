@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use sawmill_profile::{Error, Kind, Result};
 
 use crate::delimited::columns::arrays::Fields;
@@ -13,8 +13,9 @@ use crate::delimited::json::{Misfit, decode};
 use crate::delimited::records::cursor::{Cursor, not_utf8};
 use crate::delimited::records::leading::Split;
 use crate::delimited::records::place::shown;
-use crate::delimited::records::splitter::Cell;
+use crate::delimited::records::splitter::{Cell, extent};
 use crate::delimited::text_file::TextFile;
+use crate::ordered::RowAddress;
 use crate::units::{Unit, UnitReader};
 
 /// Reads some columns of the files.
@@ -33,9 +34,7 @@ pub(crate) struct DelimitedReader<'a> {
 impl<'a> DelimitedReader<'a> {
     /// A reader of the chosen columns at these positions.
     pub(crate) fn new(source: &'a DelimitedFiles, columns: &[usize], batch_rows: usize) -> Self {
-        let places = columns.iter().filter_map(|column| source.chosen.get(*column).copied()).collect();
-        let fields = columns.iter().filter_map(|column| source.schema.fields().get(*column).cloned());
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<Arc<Field>>>()));
+        let (places, schema) = source.columns_at(columns);
         let (at, left) = ((u32::MAX, 0), 0);
         Self { source, places, schema, batch_rows, cursor: None, at, left, cells: Vec::new() }
     }
@@ -59,6 +58,18 @@ impl UnitReader for DelimitedReader<'_> {
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        self.next(None)
+    }
+}
+
+impl DelimitedReader<'_> {
+    /// The bytes that contain the records of the last batch, and the place of the first of them in the file.
+    pub(crate) fn buffer(&self) -> Option<(&[u8], u64)> {
+        self.cursor.as_ref().map(Cursor::buffer)
+    }
+
+    /// Returns the next batch of the unit, and replaces `addresses` by those of its records.
+    pub(crate) fn next(&mut self, addresses: Option<&mut Vec<RowAddress>>) -> Result<Option<RecordBatch>> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -74,6 +85,13 @@ impl UnitReader for DelimitedReader<'_> {
         self.left -= rows as u64;
         self.at.1 += rows as u64;
         let (bytes, base) = cursor.buffer();
+        if let Some(addresses) = addresses {
+            addresses.clear();
+            addresses.extend(self.cells.chunks_exact(split.cells()).map(|record| {
+                let (start, end) = extent(record);
+                RowAddress { file: self.at.0, at: base + u64::from(start), len: end - start }
+            }));
+        }
         let offset = |at: u64| base + at;
         let cells = &mut self.cells;
         let batch = Batch { source: self.source, file, cells, split, bytes, offset: &offset, rows };
@@ -115,7 +133,7 @@ impl Batch<'_> {
         }
         let cells = &*cells;
         let of_json = match &source.columns {
-            Columns::Json { columns, .. } => {
+            Columns::Json(columns) => {
                 let misfit = |misfit: Misfit| {
                     let (what, advice) = misfit.message();
                     let at = file.place(offset(u64::from(start) + misfit.at as u64));
@@ -129,7 +147,7 @@ impl Batch<'_> {
                 let is_wanted: Vec<bool> = is_wanted.collect();
                 decode(text, cells, columns, &is_wanted, &source.dialect.formats).map_err(misfit)?
             }
-            Columns::Delimited { .. } => Vec::new(),
+            Columns::Delimited(_) => Vec::new(),
         };
         let columns = split.cells();
         let array = |place: &Place| -> Result<ArrayRef> {
@@ -143,7 +161,7 @@ impl Batch<'_> {
                 }
                 Place::Column(common) => *common,
             };
-            let Columns::Delimited { types, .. } = &source.columns else {
+            let Columns::Delimited(types) = &source.columns else {
                 let array = of_json.get(common).cloned().flatten();
                 return array.ok_or_else(|| file.changed());
             };

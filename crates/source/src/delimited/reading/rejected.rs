@@ -5,12 +5,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use arrow_schema::SchemaRef;
 use sawmill_profile::{Control, Error, Kind, Result};
 use serde::Serialize;
 
 use super::reader::Batch;
-use crate::delimited::files::{DelimitedFiles, Place};
+use crate::delimited::files::DelimitedFiles;
 use crate::delimited::records::cursor::{Checked, Cursor};
 use crate::delimited::records::leading::Split;
 use crate::delimited::records::splitter::Cell;
@@ -113,7 +112,7 @@ fn check(
     let mut cursor = Cursor::open(file)?;
     cursor.seek(start);
     let columns = file.fields();
-    let all = Checks { source, file, places: &source.chosen, schema: source.whole_schema(), columns };
+    let all = Checks { source, file };
     let (mut found, mut records) = (Vec::new(), Vec::new());
     loop {
         cells.clear();
@@ -144,9 +143,6 @@ fn check(
 struct Checks<'a> {
     source: &'a DelimitedFiles,
     file: &'a TextFile,
-    places: &'a [Place],
-    schema: SchemaRef,
-    columns: usize,
 }
 
 impl Checks<'_> {
@@ -168,7 +164,7 @@ impl Checks<'_> {
         let (cells_of_batch, split) = (&mut copied, Split::all(file.fields()));
         let batch =
             Batch { source, file, cells: cells_of_batch, split, bytes, offset: &offset, rows: records.len() };
-        let Err(error) = batch.build(self.places, &self.schema) else { return };
+        let Err(error) = batch.build(&source.chosen, &source.schema) else { return };
         if let [(start, end)] = *records {
             let why = format!("{}: {}", error.what(), error.place());
             found.push(Found { start: base + start as u64, end: base + end as u64, why });
@@ -176,7 +172,7 @@ impl Checks<'_> {
         }
         let half = records.len() / 2;
         let (first, second) = records.split_at(half);
-        let (first_cells, second_cells) = cells.split_at(half * self.columns);
+        let (first_cells, second_cells) = cells.split_at(half * file.fields());
         self.read(bytes, base, first_cells, first, found);
         self.read(bytes, base, second_cells, second, found);
     }

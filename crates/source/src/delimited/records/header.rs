@@ -45,19 +45,17 @@ pub(crate) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
         return Ok(Header { columns: Vec::new(), start: before });
     }
     let Some(first) = cursor.any_record()? else {
-        return match dialect.names.is_empty() {
-            // Blank lines may be records of a single column.
-            false => {
-                let start = if dialect.header { file.length } else { before };
-                Ok(Header { columns: named(file, dialect.names.clone())?, start })
-            }
-            true if dialect.header => Err(Error::new(Kind::Source, "the file has no header")
-                .at(&file.name)
-                .advise("leave the file out, or name its columns with --names")),
-            true => Err(Error::new(Kind::Source, "the file is empty, so its columns are not known")
-                .at(&file.name)
-                .advise("leave the file out, or name its columns with --names")),
-        };
+        if dialect.names.is_empty() {
+            let what = match dialect.header {
+                true => "the file has no header",
+                false => "the file is empty, so its columns are not known",
+            };
+            let advice = "leave the file out, or name its columns with --names";
+            return Err(Error::new(Kind::Source, what).at(&file.name).advise(advice));
+        }
+        // Blank lines may be records of a single column.
+        let start = if dialect.header { file.length } else { before };
+        return Ok(Header { columns: named(file, dialect.names.clone())?, start });
     };
     let start = if dialect.header { cursor.offset() } else { before };
     let columns = match (dialect.names.is_empty(), dialect.header) {

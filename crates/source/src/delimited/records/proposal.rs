@@ -98,14 +98,7 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
 /// If the delimiter fits, others are not tried: a second dialect that also fits never changes how a text is
 /// read. Other quotes and escapes are tried last, where the text would be refused otherwise.
 pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter: u8) -> Option<Dialect> {
-    let text = match std::str::from_utf8(start) {
-        Ok(text) => text,
-        // The last character may go on.
-        Err(error) if error.error_len().is_none() && !is_all => {
-            std::str::from_utf8(&start[..error.valid_up_to()]).ok()?
-        }
-        Err(_) => return None,
-    };
+    let text = of_utf8(start, is_all)?;
     let skipped = usize::try_from(dialect.skip_lines).ok()?;
     let text = text.trim_start_matches('\u{feff}').splitn(skipped.checked_add(1)?, '\n').nth(skipped)?;
     let fits =
@@ -347,8 +340,8 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
         let filled = cells[range.clone()].iter().filter(|cell| cell.end > cell.start).count();
         range.len() == fields && fields > 2 && filled <= 1
     };
-    let title_records = records[first..].iter().take_while(is_title).count();
-    let titles = title_records;
+    let titles = records[first..].iter().take_while(is_title).count();
+    let left = of - titles;
     let (below_titles, _) = records.get(first + titles).unwrap_or(&records[first]);
     let is_filled = |record: &Vec<String>| record.iter().any(|field| !field.is_empty());
     let is_sheet = table.len() > titles + 1
@@ -378,7 +371,7 @@ fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option
         records,
         of,
         all,
-        left: of - title_records,
+        left,
         other,
         lines,
         titles,
@@ -406,6 +399,16 @@ fn is_plain(field: &str) -> bool {
     !is_quoted && !field.bytes().any(is_between)
 }
 
+/// The text of UTF-8; `None` for other bytes. The last character may go on behind the start of a text.
+fn of_utf8(start: &[u8], is_all: bool) -> Option<&str> {
+    match std::str::from_utf8(start) {
+        Err(error) if error.error_len().is_none() && !is_all => {
+            std::str::from_utf8(&start[..error.valid_up_to()]).ok()
+        }
+        text => text.ok(),
+    }
+}
+
 /// Returns the text of bytes, and the encoding if they are not UTF-8.
 fn decoded(start: &[u8], is_all: bool) -> (String, Option<(&'static Encoding, String)>) {
     let zeros =
@@ -415,15 +418,7 @@ fn decoded(start: &[u8], is_all: bool) -> (String, Option<(&'static Encoding, St
         let (text, _) = encoding.decode_without_bom_handling(start);
         return (text.into_owned(), Some((encoding, "characters of two bytes".to_owned())));
     }
-    // The last character may go on.
-    let valid = match std::str::from_utf8(start) {
-        Ok(text) => Some(text),
-        Err(error) if error.error_len().is_none() && !is_all => {
-            std::str::from_utf8(&start[..error.valid_up_to()]).ok()
-        }
-        Err(_) => None,
-    };
-    if let Some(text) = valid {
+    if let Some(text) = of_utf8(start, is_all) {
         return (text.trim_start_matches('\u{feff}').to_owned(), None);
     }
     let kana = |c: char| matches!(c, '\u{3040}'..='\u{30ff}');

@@ -88,28 +88,17 @@ pub(crate) struct Splitter {
 
 impl Splitter {
     pub(crate) fn new(dialect: &Dialect, delimiter: u8) -> Self {
+        let (delimiter, quote, escape, comment) = match dialect.records {
+            RecordForm::Delimited => (delimiter, dialect.quote, dialect.escape, dialect.comment),
+            // A line of JSON is one field.
+            RecordForm::Json => (b'\n', None, None, None),
+        };
         let mut classes = [ORDINARY; 256];
-        classes[usize::from(b'\n')] = NEWLINE;
-        let newline = b'\n';
-        // A line of JSON is one field.
-        if dialect.records == RecordForm::Json {
-            let (delimiter, quote, escape, comment) = (b'\n', None, None, None);
-            let lenient = false;
-            return Self {
-                classes,
-                newline,
-                delimiter,
-                quote,
-                escape,
-                comment,
-                lenient,
-                blank_is_record: false,
-            };
-        }
         classes[usize::from(delimiter)] = DELIMITER;
-        let Dialect { quote, escape, comment, .. } = *dialect;
+        classes[usize::from(b'\n')] = NEWLINE;
         let escape = escape.filter(|escape| Some(*escape) != quote);
-        Self { classes, newline, delimiter, quote, escape, comment, lenient: false, blank_is_record: false }
+        let (newline, lenient, blank_is_record) = (b'\n', false, false);
+        Self { classes, newline, delimiter, quote, escape, comment, lenient, blank_is_record }
     }
 
     /// Makes carriage returns the ends of lines.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::Profile;
-use sawmill_source::{Condition, Control, Hive, ParquetFiles, Result, Source, UnlikeFiles};
+use sawmill_source::{Control, Hive, ParquetFiles, Result, Source, UnlikeFiles};
 use sawmill_store::{Location, ObjectUrl};
 
 use crate::thrift_writer::ThriftWriter;
@@ -137,7 +137,8 @@ fn the_other_columns_are_read_and_a_wanted_one_is_named() {
             let (cancel, profile) = (AtomicBool::new(false), Profile::new());
             let phase = profile.phase("read");
             let control = Control::new(&cancel, &phase);
-            let error = files.filtered(Condition::at_least(bad.0, 1), &control).err().unwrap().to_string();
+            let condition = format!("\"{}\" >= 1", bad.0).parse().unwrap();
+            let error = files.filtered(condition, &control).err().unwrap().to_string();
             assert!(error.contains("cannot be read"), "{error}");
         }
     }
