@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use crate::draw::lengths::MAX_ELEMENTS;
 use crate::error::Error;
 use crate::infer::fidelity::RelationFidelity;
-use crate::infer::notation::{digits, quoted};
+use crate::infer::notation::{digits, list, quoted};
 use crate::infer::references::skew::Frequencies;
 use crate::infer::references::{Class, Evidence, Key};
 use crate::infer::spec::inferred_spec::InferredSpec;
@@ -294,11 +294,9 @@ impl InferredTables {
                             }
                         }
                         Frequencies::Runs(runs) => {
-                            let run = |(n, share): &(f64, f64)| {
-                                format!("[{}, {}]", digits(n / keys, 10), digits(*share, 10))
-                            };
-                            let runs: Vec<String> = runs.iter().map(run).collect();
-                            let _ = write!(values, ", frequencies = [{}]", runs.join(", "));
+                            let run =
+                                |(n, share): &(f64, f64)| list([digits(n / keys, 10), digits(*share, 10)]);
+                            let _ = write!(values, ", frequencies = {}", list(runs.iter().map(run)));
                         }
                     }
                     if *orphans > 0.0 {

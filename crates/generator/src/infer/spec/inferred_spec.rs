@@ -15,7 +15,7 @@ use crate::infer::references::{Hashes, Key, KeyColumn};
 use crate::infer::sample::cells::{ChosenRows, MAX_COLUMNS};
 use crate::infer::sample::inferred_field::{Inferred, InferredKind, cast, inferred};
 use crate::infer::sample::leaf_sample::LeafSample;
-use crate::infer::values::texts::Verbatim;
+use crate::infer::values::made_up::Verbatim;
 
 /// The most rows of a batch that are sampled at once.
 const MAX_BATCH: usize = 1 << 16;

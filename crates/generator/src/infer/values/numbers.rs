@@ -8,7 +8,8 @@
 use arrow_schema::DataType;
 
 use crate::infer::notation::{
-    difference, digits, is_temporal, key, literal, number, one, per_second, quantity, quoted, rounded, single,
+    difference, digits, is_temporal, key, list, literal, number, one, per_second, quantity, quoted, rounded,
+    single, table,
 };
 use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
 use crate::infer::sample::numbered::{Values, Word};
@@ -82,10 +83,7 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
             listed.insert(at, (bound, 1.max(n / around.n.max(1))));
         }
     }
-    let weights = || {
-        let weights: Vec<String> = listed.iter().map(|(v, n)| format!("{} = {n}", key(kind, *v))).collect();
-        format!("{{ weights = {{ {} }} }}", weights.join(", "))
-    };
+    let weights = || format!("{{ weights = {} }}", table(listed.iter().map(|(v, n)| (key(kind, *v), n))));
     if listed.len() <= FEW && n >= 2 * runs.len() as u64 {
         return weights();
     }
@@ -139,8 +137,7 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
         if others.is_empty() {
             return "{ uniform = { min = 0, max = 1 } }".to_owned();
         }
-        let atoms: Vec<String> = others.iter().map(|(name, share)| format!("{name} = {share}")).collect();
-        return format!("{{ quantiles = {{ atoms = {{ {} }} }} }}", atoms.join(", "));
+        return format!("{{ quantiles = {{ atoms = {} }} }}", table(others));
     };
     let (low, high) = around.real_bounds.map_or((low, high), |(a, b)| (low.min(a), high.max(b)));
     if low == high && others.is_empty() {
@@ -157,10 +154,9 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
                 listed.insert(at, (bound, 1.max(n / around.n.max(1))));
             }
         }
-        let mut weights: Vec<String> =
-            listed.iter().map(|(v, n)| format!("{} = {n}", quoted(&literal(*v)))).collect();
-        weights.extend(others.iter().map(|(name, share)| format!("{name} = {}", share * all as f64)));
-        format!("{{ weights = {{ {} }} }}", weights.join(", "))
+        let listed = listed.iter().map(|(v, n)| (quoted(&literal(*v)), n.to_string()));
+        let others = others.iter().map(|(name, share)| (name.clone(), (share * all as f64).to_string()));
+        format!("{{ weights = {} }}", table(listed.chain(others)))
     };
     if distinct <= FEW && all >= 2 * distinct as u64 {
         return weights();
@@ -248,8 +244,7 @@ fn cycle<'a, V: Word>(values: &'a Values<V>, around: &Around) -> Option<&'a [V]>
 }
 
 fn cycled<V: Copy>(values: &[V], literal: &dyn Fn(V) -> String) -> String {
-    let values: Vec<String> = values.iter().map(|v| literal(*v)).collect();
-    format!("{{ cycle = [{}] }}", values.join(", "))
+    format!("{{ cycle = {} }}", list(values.iter().map(|v| literal(*v))))
 }
 
 /// A walk, if values grow evenly with the rows, except for a few late ones.
@@ -385,7 +380,6 @@ fn known_values(known: &Known, number: &dyn Fn(f64) -> String, (low, high): &(St
     }
 }
 
-/// `quantiles` in the notation of specs.
 /// Each value with its share.
 fn each<V: Copy>(runs: &[(V, u64)]) -> Described<V> {
     let all: u64 = runs.iter().map(|run| run.1).sum();
@@ -393,6 +387,7 @@ fn each<V: Copy>(runs: &[(V, u64)]) -> Described<V> {
     Described { atoms, points: Vec::new() }
 }
 
+/// `quantiles` in the notation of specs.
 fn quantiles<V: Copy>(
     found: &Described<V>,
     literal: &dyn Fn(V) -> String,
@@ -402,19 +397,15 @@ fn quantiles<V: Copy>(
 ) -> String {
     let mut parts = Vec::new();
     if !found.points.is_empty() {
-        let values: Vec<String> = found.points.iter().map(|(_, v)| literal(*v)).collect();
-        let shares: Vec<String> = found.points.iter().map(|(share, _)| digits(*share, 9)).collect();
-        parts.push(format!("values = [{}]", values.join(", ")));
-        parts.push(format!("shares = [{}]", shares.join(", ")));
+        parts.push(format!("values = {}", list(found.points.iter().map(|(_, v)| literal(*v)))));
+        parts.push(format!("shares = {}", list(found.points.iter().map(|(share, _)| digits(*share, 9)))));
     }
     // Thousands of shares must sum to 1.
     let precision = if found.points.is_empty() { 15 } else { 9 };
-    let share = |share: f64| digits(share, precision);
-    let atoms = found.atoms.iter().map(|(v, alone)| format!("{} = {}", key(*v), share(*alone)));
-    let atoms: Vec<String> =
-        atoms.chain(others.iter().map(|(name, alone)| format!("{name} = {}", share(*alone)))).collect();
-    if !atoms.is_empty() {
-        parts.push(format!("atoms = {{ {} }}", atoms.join(", ")));
+    let atoms = found.atoms.iter().map(|(v, alone)| (key(*v), *alone)).chain(others.iter().cloned());
+    let mut atoms = atoms.map(|(name, alone)| (name, digits(alone, precision))).peekable();
+    if atoms.peek().is_some() {
+        parts.push(format!("atoms = {}", table(atoms)));
     }
     if let Some((step, share)) = step {
         parts.push(format!("step = {step}"));
