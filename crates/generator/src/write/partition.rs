@@ -31,13 +31,11 @@ const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 pub(crate) const MAX_PARTITIONS: usize = 4096;
 
 /// Makes the row groups of planned groups.
-#[derive(Debug)]
 pub(crate) struct PlannedGroupMaker<'a> {
     grouping: Grouping<'a>,
     groups: Vec<MadeGroup>,
 }
 
-#[derive(Debug)]
 enum Grouping<'a> {
     Whole(Box<RowGroupMaker<'a>>),
     Sorted(Box<Sorter<'a>>),
@@ -106,7 +104,6 @@ impl<'a> PlannedGroupMaker<'a> {
 }
 
 /// Sorts rows into folders.
-#[derive(Debug)]
 struct Sorter<'a> {
     folders: Folders<'a>,
     shredder: Shredder<'a>,

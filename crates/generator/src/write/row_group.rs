@@ -14,7 +14,6 @@ use crate::write::page::rows::{PageRows, Repetition};
 use crate::write::plan::FilePlan;
 
 /// Makes row groups one after the other and reuses its memory.
-#[derive(Debug)]
 pub(crate) struct RowGroupMaker<'a> {
     shredder: Shredder<'a>,
     pages: PageMaker<'a>,

@@ -1,6 +1,7 @@
 //! How like the distribution of a column is in two samples.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 
 use serde::Serialize;
 
@@ -196,15 +197,11 @@ fn distance(a: &Profile<'_>, b: &Profile<'_>) -> (&'static str, f64) {
             let most = (count(runs).min(count(theirs)) / ROWS_OF_EACH).min(FEW as u64);
             let few = runs.len().max(theirs.len()) as u64 <= most;
             let key = |runs: &[(f64, u64)], others: &BTreeMap<&'static str, u64>| {
-                let numbers = runs.iter().map(|(v, n)| (v.to_bits().to_string(), *n));
-                numbers.chain(others.iter().map(|(name, n)| ((*name).to_owned(), *n))).collect()
+                let numbers = runs.iter().map(|(v, n)| ((v.to_bits(), ""), *n));
+                numbers.chain(others.iter().map(|(name, n)| ((0, *name), *n))).collect()
             };
             match few {
-                true => {
-                    let (ours, theirs): (HashMap<_, _>, HashMap<_, _>) =
-                        (key(runs, others), key(theirs, their_others));
-                    ("total variation", total_variation(&ours, &theirs))
-                }
+                true => ("total variation", total_variation(&key(runs, others), &key(theirs, their_others))),
                 false => ("Kolmogorov-Smirnov", steps(runs, theirs)),
             }
         }
@@ -270,8 +267,8 @@ fn frequent(ours: &HashMap<String, u64>, theirs: &HashMap<String, u64>) -> f64 {
 }
 
 /// How often characters of each class occur.
-fn characters(texts: &HashMap<String, u64>) -> HashMap<String, u64> {
-    let mut counts: HashMap<&'static str, u64> = HashMap::new();
+fn characters(texts: &HashMap<String, u64>) -> HashMap<&'static str, u64> {
+    let mut counts = HashMap::new();
     for (text, n) in texts {
         for c in text.chars() {
             let class = match c {
@@ -287,7 +284,7 @@ fn characters(texts: &HashMap<String, u64>) -> HashMap<String, u64> {
             *counts.entry(class).or_default() += n;
         }
     }
-    counts.into_iter().map(|(class, n)| (class.to_owned(), n)).collect()
+    counts
 }
 
 /// The counts by rank.
@@ -297,11 +294,10 @@ fn ranked(counts: &HashMap<String, u64>) -> HashMap<String, u64> {
     counts.into_iter().enumerate().map(|(rank, n)| (rank.to_string(), n)).collect()
 }
 
-fn total_variation(a: &HashMap<String, u64>, b: &HashMap<String, u64>) -> f64 {
-    let total = |counts: &HashMap<String, u64>| counts.values().sum::<u64>().max(1) as f64;
-    let share = |counts: &HashMap<String, u64>, key: &String, total: f64| {
-        counts.get(key).map_or(0.0, |n| *n as f64 / total)
-    };
+fn total_variation<K: Eq + Hash>(a: &HashMap<K, u64>, b: &HashMap<K, u64>) -> f64 {
+    let total = |counts: &HashMap<K, u64>| counts.values().sum::<u64>().max(1) as f64;
+    let share =
+        |counts: &HashMap<K, u64>, key: &K, total: f64| counts.get(key).map_or(0.0, |n| *n as f64 / total);
     let (of_a, of_b) = (total(a), total(b));
     let only_b = b.keys().filter(|key| !a.contains_key(*key));
     let sum: f64 = a.keys().chain(only_b).map(|key| (share(a, key, of_a) - share(b, key, of_b)).abs()).sum();

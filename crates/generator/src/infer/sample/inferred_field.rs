@@ -131,26 +131,14 @@ pub(crate) fn leaf_kind(kind: &DataType) -> Result<DataType, String> {
         DataType::Time32(_) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Date64 => DataType::Date32,
         DataType::Duration(TimeUnit::Second) => DataType::Duration(TimeUnit::Millisecond),
+        kind if kind.is_integer() || kind.is_floating() => kind.clone(),
         DataType::Boolean
-        | DataType::Int8
-        | DataType::Int16
-        | DataType::Int32
-        | DataType::Int64
-        | DataType::UInt8
-        | DataType::UInt16
-        | DataType::UInt32
-        | DataType::UInt64
-        | DataType::Float16
-        | DataType::Float32
-        | DataType::Float64
         | DataType::Date32
         | DataType::Time64(_)
         | DataType::Timestamp(..)
         | DataType::Duration(_)
         | DataType::FixedSizeBinary(_) => kind.clone(),
-        other => {
-            return Err(format!("a spec has no type for {other}"));
-        }
+        other => return Err(format!("a spec has no type for {other}")),
     })
 }
 

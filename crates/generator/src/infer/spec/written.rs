@@ -58,8 +58,7 @@ impl InferredSpec {
         if roles.is_fixed {
             out.push_str("scale = \"fixed\"\n");
         }
-        let fields: Vec<&Inferred> = self.kept().collect();
-        let places: Vec<usize> = self.kept_places().collect();
+        let (places, fields): (Vec<usize>, Vec<&Inferred>) = self.kept_places().unzip();
         let role = |i: usize| places.get(i).and_then(|place| roles.columns.get(place));
         // A key and its references have only this relation.
         let columns = fields.iter().enumerate().map(|(i, field)| match role(i) {

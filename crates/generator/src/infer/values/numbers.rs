@@ -76,13 +76,7 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
     {
         return cycled(values, &|v| literal(kind, i128::from(v)));
     }
-    let mut listed = runs.clone();
-    // Bounds that the sample missed are as rare as one value in all.
-    for bound in [low, high] {
-        if let Err(at) = listed.binary_search_by_key(&bound, |run| run.0) {
-            listed.insert(at, (bound, 1.max(n / around.n.max(1))));
-        }
-    }
+    let listed = with_bounds(&runs, [low, high], n / around.n.max(1));
     let weights = || format!("{{ weights = {} }}", table(listed.iter().map(|(v, n)| (key(kind, *v), n))));
     if listed.len() <= FEW && n >= 2 * runs.len() as u64 {
         return weights();
@@ -112,11 +106,8 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
         return weights();
     }
     let beyond = Beyond { least: low, greatest: high, n: around.n.max(n) };
-    if is_listed {
-        return quantiles(&each(&listed), &|v| literal(kind, v), &|v| key(kind, v), None, &[]);
-    }
-    let found = described(&runs, n, 0, Some(beyond));
-    let step = step.map(|(step, share)| (difference(kind, step), share));
+    let found = if is_listed { each(&listed) } else { described(&runs, n, 0, Some(beyond)) };
+    let step = step.filter(|_| !is_listed).map(|(step, share)| (difference(kind, step), share));
     quantiles(&found, &|v| literal(kind, v), &|v| key(kind, v), step, &[])
 }
 
@@ -148,12 +139,7 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
     }
     let distinct = runs.len() + others.len();
     let weights = || {
-        let mut listed = runs.clone();
-        for bound in [low, high] {
-            if let Err(at) = listed.binary_search_by(|run| run.0.total_cmp(&bound)) {
-                listed.insert(at, (bound, 1.max(n / around.n.max(1))));
-            }
-        }
+        let listed = with_bounds(&runs, [low, high], n / around.n.max(1));
         let listed = listed.iter().map(|(v, n)| (quoted(&literal(*v)), n.to_string()));
         let others = others.iter().map(|(name, share)| (name.clone(), (share * all as f64).to_string()));
         format!("{{ weights = {} }}", table(listed.chain(others)))
@@ -172,17 +158,10 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
     if is_listed && !around.by_quantiles {
         return weights();
     }
-    if is_listed {
-        let mut found = each(&runs);
-        found.atoms.iter_mut().for_each(|atom| atom.1 *= n as f64 / all as f64);
-        return quantiles(&found, &literal, &|v| quoted(&literal(v)), None, &others);
-    }
     let beyond = Beyond { least: low, greatest: high, n: around.n.max(n) };
-    let mut found = described(&runs, n, 0.0, Some(beyond));
-    for atom in &mut found.atoms {
-        atom.1 *= n as f64 / all as f64;
-    }
-    let step = step.map(|(step, share)| (number(step), share));
+    let mut found = if is_listed { each(&runs) } else { described(&runs, n, 0.0, Some(beyond)) };
+    found.atoms.iter_mut().for_each(|atom| atom.1 *= n as f64 / all as f64);
+    let step = step.filter(|_| !is_listed).map(|(step, share)| (number(step), share));
     quantiles(&found, &literal, &|v| quoted(&literal(v)), step, &others)
 }
 
@@ -378,6 +357,18 @@ fn known_values(known: &Known, number: &dyn Fn(f64) -> String, (low, high): &(St
         Known::Geometric { p } => format!("{{ geometric = {{ p = {}, {bounds} }} }}", digits(*p, 9)),
         Known::Zipf { n, s } => format!("{{ zipf = {{ n = {n}, s = {} }} }}", rounded(*s)),
     }
+}
+
+/// The values with the bounds that the sample missed, which are as `rare` as one value in all.
+fn with_bounds<V: Copy + PartialOrd>(runs: &[(V, u64)], bounds: [V; 2], rare: u64) -> Vec<(V, u64)> {
+    let mut listed = runs.to_vec();
+    for bound in bounds {
+        let at = listed.partition_point(|run| run.0 < bound);
+        if listed.get(at).is_none_or(|run| run.0 != bound) {
+            listed.insert(at, (bound, rare.max(1)));
+        }
+    }
+    listed
 }
 
 /// Each value with its share.
