@@ -268,7 +268,7 @@ fn frequent(ours: &HashMap<String, u64>, theirs: &HashMap<String, u64>) -> f64 {
 
 /// How often characters of each class occur.
 fn characters(texts: &HashMap<String, u64>) -> HashMap<&'static str, u64> {
-    let mut counts = HashMap::new();
+    let mut counts: HashMap<&'static str, u64> = HashMap::new();
     for (text, n) in texts {
         for c in text.chars() {
             let class = match c {
