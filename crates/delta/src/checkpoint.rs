@@ -31,17 +31,14 @@ pub(crate) fn read(table: &dyn TableFolder, names: &[String]) -> Result<Vec<Acti
     let sidecars: Vec<String> =
         actions.iter().filter_map(|action| Some(action.sidecar.as_ref()?.path.clone())).collect();
     for sidecar in sidecars {
-        let name = match sidecar.contains('/') {
-            true => {
-                return Err(Error::new(Kind::Failed, "a sidecar outside of the log's folder")
-                    .at(sidecar)
-                    .advise(
-                        "write a checkpoint of the table without sidecars, or one that has them in its log",
-                    ));
-            }
-            false => format!("{LOG}/{SIDECARS}/{sidecar}"),
-        };
-        actions.extend(read_file(table, &name)?);
+        if sidecar.contains('/') {
+            return Err(Error::new(Kind::Failed, "a sidecar outside of the log's folder")
+                .at(sidecar)
+                .advise(
+                    "write a checkpoint of the table without sidecars, or one that has them in its log",
+                ));
+        }
+        actions.extend(read_file(table, &format!("{LOG}/{SIDECARS}/{sidecar}"))?);
     }
     Ok(actions)
 }

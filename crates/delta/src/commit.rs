@@ -245,21 +245,11 @@ impl Commit {
 
     /// What readers and writers must know for these columns: as little as possible.
     fn protocol(&self) -> Protocol {
-        let ntz = || Some(vec!["timestampNtz".to_owned()]);
-        match self.fields.iter().any(|field| has_timestamp_ntz(&field.data_type)) {
-            true => Protocol {
-                min_reader_version: 3,
-                min_writer_version: 7,
-                reader_features: ntz(),
-                writer_features: ntz(),
-            },
-            false => Protocol {
-                min_reader_version: 1,
-                min_writer_version: 2,
-                reader_features: None,
-                writer_features: None,
-            },
-        }
+        let has_ntz = self.fields.iter().any(|field| has_timestamp_ntz(&field.data_type));
+        let features = has_ntz.then(|| vec!["timestampNtz".to_owned()]);
+        let (min_reader_version, min_writer_version) = if has_ntz { (3, 7) } else { (1, 2) };
+        let reader_features = features.clone();
+        Protocol { min_reader_version, min_writer_version, reader_features, writer_features: features }
     }
 
     fn metadata(&self, now: i64) -> Result<Metadata> {

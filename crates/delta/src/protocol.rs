@@ -44,24 +44,29 @@ pub(crate) fn check_readable(protocol: &Protocol, metadata: &Metadata, place: &s
             "read it with another program, or write a table without it: sawmill loads plain Parquet, too",
         ))
     };
-    match protocol.min_reader_version {
-        1 | 2 => {}
-        3 => {
-            let features = protocol.reader_features.iter().flatten();
-            if let Some(unknown) = features.clone().find(|name| !READER.contains(&name.as_str())) {
-                return refused(format!(
-                    "reading the table needs the feature {unknown}, which sawmill lacks"
-                ));
-            }
-        }
-        version => {
-            return refused(format!("the table needs readers of version {version}; sawmill has 1 to 3"));
-        }
+    let features = protocol.reader_features.iter().flatten();
+    if let Some(lack) = lack(["readers", "reading"], (protocol.min_reader_version, 3), features, &READER) {
+        return refused(lack);
     }
     if metadata.format.provider != "parquet" {
         return refused(format!("the table's files are {}, not Parquet", metadata.format.provider));
     }
     mapping(metadata).map(drop).or_else(refused)
+}
+
+/// Returns what sawmill lacks to do this with a table that demands a version, of at most `newest`, and with the newest
+/// one these features.
+fn lack<'a>(
+    [programs, doing]: [&str; 2],
+    (version, newest): (i32, i32),
+    mut features: impl Iterator<Item = &'a String>,
+    known: &[&str],
+) -> Option<String> {
+    if !(1..=newest).contains(&version) {
+        return Some(format!("the table needs {programs} of version {version}; sawmill has 1 to {newest}"));
+    }
+    let unknown = features.find(|name| version == newest && !known.contains(&name.as_str()))?;
+    Some(format!("{doing} the table needs the feature {unknown}, which sawmill lacks"))
 }
 
 /// Returns how the files of the table name its columns. The error names the problem.
@@ -87,19 +92,9 @@ pub(crate) fn check_writable(
             .at(place)
             .advise("write to another folder, or with a program that has it"))
     };
-    match protocol.min_writer_version {
-        1..=6 => {}
-        7 => {
-            let features = protocol.writer_features.iter().flatten();
-            if let Some(unknown) = features.clone().find(|name| !WRITER.contains(&name.as_str())) {
-                return refused(format!(
-                    "writing the table needs the feature {unknown}, which sawmill lacks"
-                ));
-            }
-        }
-        version => {
-            return refused(format!("the table needs writers of version {version}; sawmill has 1 to 7"));
-        }
+    let features = protocol.writer_features.iter().flatten();
+    if let Some(lack) = lack(["writers", "writing"], (protocol.min_writer_version, 7), features, &WRITER) {
+        return refused(lack);
     }
     if mapping(metadata) != Ok(Mapping::None) {
         return refused("the table maps its columns, which sawmill reads but does not write".to_owned());

@@ -194,12 +194,17 @@ fn delta_type(field: &Field) -> Result<DeltaType, String> {
 pub(crate) fn has_timestamp_ntz(data_type: &DeltaType) -> bool {
     match data_type {
         DeltaType::Simple(name) => name == "timestamp_ntz",
-        DeltaType::Nested(Nested::Struct { fields }) => {
-            fields.iter().any(|field| has_timestamp_ntz(&field.data_type))
-        }
-        DeltaType::Nested(Nested::Array { element_type, .. }) => has_timestamp_ntz(element_type),
-        DeltaType::Nested(Nested::Map { key_type, value_type, .. }) => {
-            has_timestamp_ntz(key_type) || has_timestamp_ntz(value_type)
+        DeltaType::Nested(nested) => nested.types().into_iter().any(has_timestamp_ntz),
+    }
+}
+
+impl Nested {
+    /// The types directly in this one.
+    fn types(&self) -> Vec<&DeltaType> {
+        match self {
+            Nested::Struct { fields } => fields.iter().map(|field| &field.data_type).collect(),
+            Nested::Array { element_type, .. } => vec![element_type],
+            Nested::Map { key_type, value_type, .. } => vec![key_type, value_type],
         }
     }
 }
@@ -235,11 +240,7 @@ pub(crate) fn each_field(fields: &[DeltaField], visit: &mut dyn FnMut(&DeltaFiel
         match data_type {
             DeltaType::Simple(_) => {}
             DeltaType::Nested(Nested::Struct { fields }) => each_field(fields, visit),
-            DeltaType::Nested(Nested::Array { element_type, .. }) => of_type(element_type, visit),
-            DeltaType::Nested(Nested::Map { key_type, value_type, .. }) => {
-                of_type(key_type, visit);
-                of_type(value_type, visit);
-            }
+            DeltaType::Nested(nested) => nested.types().into_iter().for_each(|part| of_type(part, visit)),
         }
     }
     for field in fields {

@@ -1,7 +1,6 @@
 //! One version of a table: its files, its schema, and how far applications have come.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
@@ -146,11 +145,7 @@ impl Replayed {
         }
         for action in actions {
             if let Some(add) = action.add {
-                let key = key(&add.path, add.deletion_vector.as_ref())?;
-                match self.adds.entry(key) {
-                    Entry::Occupied(mut there) => drop(there.insert(add)),
-                    Entry::Vacant(free) => drop(free.insert(add)),
-                }
+                self.adds.insert(key(&add.path, add.deletion_vector.as_ref())?, add);
             }
             if let Some(transaction) = action.txn {
                 self.applications.insert(transaction.app_id, transaction.version);

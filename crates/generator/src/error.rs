@@ -43,64 +43,44 @@ impl Error {
     }
 
     pub(crate) fn spec(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
-        Error { kind: ErrorKind::Spec, what: what.into(), place: place.into(), advice: advice.into() }
+        Error::new(ErrorKind::Spec, what, place, advice)
     }
 
     /// `doing` is a verb like "writing" or "creating"; `need` is the approximate number of bytes that were
     /// still to be written to the file, if known.
     pub(crate) fn io(error: &io::Error, doing: &str, path: &Path, need: Option<u64>) -> Self {
-        let advice = match (error.kind(), need) {
-            (
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge,
-                need,
-            ) => {
+        let advice = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 let room =
                     need.map_or_else(String::new, |n| format!(" (about {n} bytes of this file are missing)"));
                 format!("make room or write somewhere else{room}, then run the same command again")
             }
-            (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, _) => {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 "choose a directory with write permission".to_owned()
             }
-            (io::ErrorKind::NotFound, _) => "check that the directory exists".to_owned(),
-            (io::ErrorKind::BrokenPipe, _) => "the reader of the output closed it".to_owned(),
+            io::ErrorKind::NotFound => "check that the directory exists".to_owned(),
+            io::ErrorKind::BrokenPipe => "the reader of the output closed it".to_owned(),
             _ => "fix the cause, then run the same command again".to_owned(),
         };
-        Error {
-            kind: ErrorKind::Io,
-            what: format!("{doing} failed: {error}"),
-            place: path.display().to_string(),
-            advice,
-        }
+        Error::new(ErrorKind::Io, format!("{doing} failed: {error}"), path.display().to_string(), advice)
     }
 
     /// Another run is working in `place`.
     pub(crate) fn busy(what: &str, place: &Path) -> Self {
-        Error {
-            kind: ErrorKind::Busy,
-            what: what.to_owned(),
-            place: place.display().to_string(),
-            advice: "wait until it ends; --resume and --overwrite wait automatically".to_owned(),
-        }
+        let advice = "wait until it ends; --resume and --overwrite wait automatically";
+        Error::new(ErrorKind::Busy, what, place.display().to_string(), advice)
     }
 
     /// A codec failed on the page of a column.
     pub(crate) fn page(error: &io::Error, column: &str) -> Self {
-        Error {
-            kind: ErrorKind::Io,
-            what: format!("compressing a page failed: {error}"),
-            place: format!("column {column}"),
-            advice: "choose another compression".to_owned(),
-        }
+        let (what, place) = (format!("compressing a page failed: {error}"), format!("column {column}"));
+        Error::new(ErrorKind::Io, what, place, "choose another compression")
     }
 
     /// The error of a job that its caller cancelled.
     pub fn cancelled() -> Self {
-        Error {
-            kind: ErrorKind::Cancelled,
-            what: "interrupted".to_owned(),
-            place: String::new(),
-            advice: "unfinished files were removed; run the same command again to generate them".to_owned(),
-        }
+        let advice = "unfinished files were removed; run the same command again to generate them";
+        Error::new(ErrorKind::Cancelled, "interrupted", "", advice)
     }
 
     /// The same error, located in the file at `path`.

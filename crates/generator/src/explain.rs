@@ -315,7 +315,6 @@ impl Leaf {
     /// A sample of its strings.
     fn sample(&self) -> Vec<Vec<u8>> {
         use crate::shred::leaf_draws::Draws;
-        use crate::shred::value_buffer::PhysicalBuffer;
         let numbers: Vec<u64> = (0..SAMPLE).collect();
         let ranks: Vec<f64> = numbers.iter().map(|n| *n as f64 / SAMPLE as f64).collect();
         let stream = Stream::new(0, 0, 0);
@@ -333,8 +332,8 @@ impl Leaf {
         let mut buffer = ValueBuffer::new(self);
         // Strings always fit.
         let _ = self.draw(&draws, &mut buffer);
-        match buffer.materialise(self) {
-            PhysicalBuffer::Bytes(strings) => strings.iter().map(<[u8]>::to_vec).collect(),
+        match &*buffer.plain(self) {
+            ValueBuffer::Bytes(strings) => strings.iter().map(<[u8]>::to_vec).collect(),
             _ => Vec::new(),
         }
     }

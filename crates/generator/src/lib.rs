@@ -93,17 +93,17 @@ pub use infer::sample::stored::PARQUET_TYPE;
 #[cfg(feature = "infer")]
 pub use infer::spec::inferred_spec::{InferredSpec, LeftOut};
 #[cfg(feature = "infer")]
-pub use infer::values::texts::Verbatim;
+pub use infer::values::made_up::Verbatim;
 pub use layout::column_compression::ColumnCompression;
 pub use layout::file_options::{BloomColumn, FileOptions, PageVersion, StatisticsLevel};
 pub use layout::rows::{GroupBytes, Layout, MAX_GROUP_BYTES, MAX_GROUP_ROWS, Part, ROW_GROUP_ROWS};
-pub use output::checksum::Checksum;
+pub use output::checksum::{Checksum, PieceSum};
 pub use output::dataset_files::DatasetFiles;
 pub use output::destination::{Output, StoreOutput};
 pub use output::existing::Existing;
 #[cfg(feature = "objects")]
 pub use output::folder::store::StoreFolder;
-pub use output::folder::{FileBytes, Folder, MadeFile, PieceSum};
+pub use output::folder::{FileBytes, Folder, MadeFile};
 pub use output::lock::{OutputLock, Patience};
 pub use output::sink::{Sink, Upload};
 pub use output::source_file::protect_sources;
@@ -113,5 +113,4 @@ pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
 pub use spec::named::{DatasetName, NamedRows};
 pub use write::dataset::{Job, Notices, WrittenFile, write};
-pub use write::pages::{Page, PageSink, RowGroup, RowGroups};
 pub use write::row_size::{ROW_GROUP_BYTES, RowSize};

@@ -37,10 +37,6 @@ pub fn make(directory: &Path) -> io::Result<()> {
 /// # Errors
 /// When the disk fails.
 pub fn sync(directory: &Path) -> io::Result<()> {
-    if !cfg!(unix) {
-        // Elsewhere directories cannot be opened.
-        return Ok(());
-    }
     match File::open(directory).and_then(|open| open.sync_all()) {
         // File systems that do not know it keep names by themselves.
         Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),

@@ -3,7 +3,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// Opens the regular file at `path` without following a link in its last part and without waiting for a pipe.
 /// A file that it makes is readable for its owner alone.
@@ -13,12 +16,7 @@ use std::path::Path;
 pub fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let in_the_way =
         || io::Error::other("a link, a pipe or a device has its name, which another user may have made");
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        use std::os::unix::fs::OpenOptionsExt;
-        how.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).mode(0o600);
-    }
+    how.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).mode(0o600);
     let file = match how.open(path) {
         // Opening a pipe without a reader, or a link, fails with its own errors.
         Err(_) if path.symlink_metadata().is_ok_and(|there| !there.is_file()) => return Err(in_the_way()),
@@ -32,10 +30,7 @@ pub fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
 /// # Errors
 /// The folder cannot be made.
 pub fn make_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(path) {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
     }
@@ -45,26 +40,15 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The folder cannot be looked at.
-#[cfg(unix)]
 pub fn is_own_folder(path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
     let there = path.symlink_metadata()?;
     let own = rustix::process::geteuid().as_raw();
     Ok(there.is_dir() && there.uid() == own && there.mode() & 0o022 == 0)
 }
 
-/// Whether this is a folder.
-///
-/// # Errors
-/// The folder cannot be looked at.
-#[cfg(not(unix))]
-pub fn is_own_folder(path: &Path) -> io::Result<bool> {
-    Ok(path.symlink_metadata()?.is_dir())
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 

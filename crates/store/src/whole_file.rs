@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::directories::{directory_of, sync};
@@ -79,10 +80,7 @@ impl WholeFile {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn create_private(path: &Path) -> io::Result<Self> {
-        let mut how = OpenOptions::new();
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut how, 0o600);
-        Self::begin(path, &mut how)
+        Self::begin(path, OpenOptions::new().mode(0o600))
     }
 
     /// Writes all bytes of a file.
@@ -293,14 +291,7 @@ pub struct Identity {
 impl Identity {
     /// The identity of the file with this metadata.
     pub fn of(metadata: &fs::Metadata) -> Self {
-        #[cfg(unix)]
-        let file = {
-            use std::os::unix::fs::MetadataExt;
-            (metadata.dev(), metadata.ino())
-        };
-        #[cfg(not(unix))]
-        let file = (0, 0);
-        Identity { file, bytes: metadata.len() }
+        Identity { file: (metadata.dev(), metadata.ino()), bytes: metadata.len() }
     }
 }
 
@@ -344,7 +335,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn through_a_link_the_file_is_replaced_and_the_link_stays() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
@@ -365,7 +355,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn a_pipe_gets_the_bytes_and_stays_a_pipe() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         use std::os::unix::fs::FileTypeExt;
@@ -387,7 +376,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn what_another_user_has_put_beside_a_file_is_neither_followed_nor_waited_for() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let dir = tempfile::tempdir().unwrap();
@@ -401,9 +389,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn a_private_file_is_for_its_owner_alone() {
-        use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         WholeFile::create_private(&path).unwrap().finish().unwrap();

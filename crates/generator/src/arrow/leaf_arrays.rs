@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, DurationMillisecondType,
-    DurationNanosecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    IntervalMonthDayNanoType, Time32MillisecondType, Time64MicrosecondType, Time64NanosecondType,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, IntervalMonthDayNanoType, TimestampNanosecondType, UInt8Type, UInt16Type,
 };
 use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray,
-    StringArray,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray,
+    StringArray, make_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, OffsetBuffer, i256};
 use arrow_schema::{ArrowError, DataType, TimeUnit};
@@ -22,7 +19,7 @@ use crate::arrow::schema::data_type;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::intervals;
 use crate::shred::block::Shredded;
-use crate::shred::value_buffer::{PhysicalBuffer, ValueBuffer};
+use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::spec::dataset::{Field, Leaf};
 
 /// The index of the value of each slot; `None` for nulls.
@@ -59,13 +56,24 @@ impl Slots {
         PrimitiveArray::new(values.into(), self.nulls())
     }
 
-    /// The offsets and bytes of the strings returned by `value`.
-    fn strings<'a>(&self, value: impl Fn(usize) -> &'a [u8]) -> (OffsetBuffer<i32>, Buffer) {
+    /// The same as the type `kind`, which stores its values as `T` does.
+    fn stored<T: ArrowPrimitiveType>(
+        &self,
+        values: &[T::Native],
+        kind: &DataType,
+    ) -> Result<ArrayRef, ArrowError> {
+        let data = self.primitive::<T>(|i| values[i]).into_data().into_builder();
+        Ok(make_array(data.data_type(kind.clone()).build()?))
+    }
+
+    /// The offsets and bytes of the slots' strings.
+    fn strings(&self, strings: &ByteStrings) -> (OffsetBuffer<i32>, Buffer) {
+        let all: Vec<&[u8]> = strings.iter().collect();
         let mut data: Vec<u8> = Vec::new();
         let mut offsets: Vec<i32> = vec![0];
         for slot in &self.values {
             if let Some(i) = slot {
-                data.extend_from_slice(value(*i));
+                data.extend_from_slice(all[*i]);
             }
             // Each string is in at most one slot, and their total length was checked.
             offsets.push(data.len() as i32);
@@ -85,178 +93,107 @@ pub(super) fn leaf_array(
 ) -> Result<ArrayRef, ArrowError> {
     let buffer = &shredded.leaves[leaf.index].values;
     let slots = Slots::new(field, levels, scope);
-    // INT96 timestamps stay nanoseconds.
-    if let (DataType::Timestamp(TimeUnit::Nanosecond, None), ValueBuffer::Int64(v)) =
-        (data_type(field), buffer)
-    {
-        return Ok(Arc::new(slots.primitive::<TimestampNanosecondType>(|i| v[i])));
-    }
     let kind = data_type(field);
-    let physical = buffer.materialise(leaf);
-    if let PhysicalBuffer::Bytes(strings) = &physical
+    // INT96 timestamps stay nanoseconds.
+    if let (DataType::Timestamp(TimeUnit::Nanosecond, None), ValueBuffer::Int64(v)) = (&kind, buffer) {
+        return slots.stored::<Int64Type>(v, &kind);
+    }
+    let plain = buffer.plain(leaf);
+    if let ValueBuffer::Bytes(strings) = &*plain
         && strings.data.len() > most
     {
         return Err(ArrowError::OffsetOverflowError(strings.data.len()));
     }
-    let array = match &kind {
-        DataType::Decimal128(..) | DataType::Decimal256(..) => decimals(&kind, &physical, &slots)?,
-        DataType::Utf8 | DataType::Binary | DataType::FixedSizeBinary(_) => bytes(&kind, &physical, &slots)?,
-        DataType::Date32 | DataType::Time32(_) | DataType::Time64(_) | DataType::Timestamp(..) => {
-            moments(&kind, &physical, &slots)
+    match &*plain {
+        ValueBuffer::Int32(v) => of_int32(&kind, v, &slots),
+        ValueBuffer::Int64(v) => match &kind {
+            DataType::Decimal128(precision, scale) => {
+                decimal(slots.primitive(|i| v[i].into()), *precision, *scale)
+            }
+            // Dates, times and unsigned numbers, too.
+            kind => slots.stored::<Int64Type>(v, kind),
+        },
+        ValueBuffer::Float(v) => Ok(Arc::new(slots.primitive::<Float32Type>(|i| v[i]))),
+        ValueBuffer::Double(v) => Ok(Arc::new(slots.primitive::<Float64Type>(|i| v[i]))),
+        ValueBuffer::Fixed { width, data } => {
+            of_fixed(&kind, |i| &data[i * width..(i + 1) * width], *width, &slots)
         }
-        DataType::Duration(_) | DataType::Interval(_) => spans(&kind, &physical, &slots),
-        _ => numbers(&kind, &physical, &slots),
-    };
-    array.ok_or_else(|| {
-        let what = format!("{} has {physical:?} values instead of {kind}", field.path);
-        ArrowError::InvalidArgumentError(what)
+        ValueBuffer::Bytes(strings) => {
+            let (offsets, data) = slots.strings(strings);
+            Ok(match kind {
+                DataType::Utf8 => Arc::new(StringArray::try_new(offsets, data, slots.nulls())?),
+                _ => Arc::new(BinaryArray::try_new(offsets, data, slots.nulls())?),
+            })
+        }
+        ValueBuffer::Booleans(v) => {
+            let bits: BooleanBuffer = slots.values.iter().map(|i| i.is_some_and(|i| v[i] == 1)).collect();
+            Ok(Arc::new(BooleanArray::new(bits, slots.nulls())))
+        }
+        codes => Err(ArrowError::InvalidArgumentError(format!("{} has {codes:?} values", field.path))),
+    }
+}
+
+/// Numbers, dates and times that Parquet stores in 32 bits.
+fn of_int32(kind: &DataType, v: &[i32], slots: &Slots) -> Result<ArrayRef, ArrowError> {
+    Ok(match kind {
+        DataType::Int8 => Arc::new(slots.primitive::<Int8Type>(|i| v[i] as i8)),
+        DataType::Int16 => Arc::new(slots.primitive::<Int16Type>(|i| v[i] as i16)),
+        DataType::UInt8 => Arc::new(slots.primitive::<UInt8Type>(|i| v[i] as u8)),
+        DataType::UInt16 => Arc::new(slots.primitive::<UInt16Type>(|i| v[i] as u16)),
+        DataType::Decimal128(precision, scale) => {
+            return decimal(slots.primitive(|i| v[i].into()), *precision, *scale);
+        }
+        kind => return slots.stored::<Int32Type>(v, kind),
     })
 }
 
-/// Booleans, integers and floating-point numbers; `None` if the buffer stores something else.
-fn numbers(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Option<ArrayRef> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Boolean, PhysicalBuffer::Booleans(v)) => {
-            let bits: BooleanBuffer = slots.values.iter().map(|i| i.is_some_and(|i| v[i] == 1)).collect();
-            Arc::new(BooleanArray::new(bits, slots.nulls()))
-        }
-        (DataType::Int8, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Int8Type>(|i| v[i] as i8)),
-        (DataType::Int16, PhysicalBuffer::Int32(v)) => {
-            Arc::new(slots.primitive::<Int16Type>(|i| v[i] as i16))
-        }
-        (DataType::Int32, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Int32Type>(|i| v[i])),
-        (DataType::Int64, PhysicalBuffer::Int64(v)) => Arc::new(slots.primitive::<Int64Type>(|i| v[i])),
-        (DataType::UInt8, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<UInt8Type>(|i| v[i] as u8)),
-        (DataType::UInt16, PhysicalBuffer::Int32(v)) => {
-            Arc::new(slots.primitive::<UInt16Type>(|i| v[i] as u16))
-        }
-        (DataType::UInt32, PhysicalBuffer::Int32(v)) => {
-            Arc::new(slots.primitive::<UInt32Type>(|i| v[i] as u32))
-        }
-        (DataType::UInt64, PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<UInt64Type>(|i| v[i] as u64))
-        }
-        (DataType::Float16, PhysicalBuffer::Fixed { data, .. }) => {
-            Arc::new(slots.primitive::<Float16Type>(|i| f16::from_le_bytes([data[2 * i], data[2 * i + 1]])))
-        }
-        (DataType::Float32, PhysicalBuffer::Float(v)) => Arc::new(slots.primitive::<Float32Type>(|i| v[i])),
-        (DataType::Float64, PhysicalBuffer::Double(v)) => Arc::new(slots.primitive::<Float64Type>(|i| v[i])),
-        _ => return None,
-    };
-    Some(array)
-}
-
-/// Dates, times and timestamps; `None` if the buffer stores something else.
-fn moments(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Option<ArrayRef> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Date32, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Date32Type>(|i| v[i])),
-        (DataType::Time32(_), PhysicalBuffer::Int32(v)) => {
-            Arc::new(slots.primitive::<Time32MillisecondType>(|i| v[i]))
-        }
-        (DataType::Time64(TimeUnit::Microsecond), PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<Time64MicrosecondType>(|i| v[i]))
-        }
-        (DataType::Time64(_), PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<Time64NanosecondType>(|i| v[i]))
-        }
-        (DataType::Timestamp(unit, zone), PhysicalBuffer::Int64(v)) => match unit {
-            TimeUnit::Millisecond => Arc::new(
-                slots.primitive::<TimestampMillisecondType>(|i| v[i]).with_timezone_opt(zone.clone()),
-            ),
-            TimeUnit::Microsecond => Arc::new(
-                slots.primitive::<TimestampMicrosecondType>(|i| v[i]).with_timezone_opt(zone.clone()),
-            ),
-            _ => {
-                Arc::new(slots.primitive::<TimestampNanosecondType>(|i| v[i]).with_timezone_opt(zone.clone()))
-            }
-        },
-        // The values of an INT96 dictionary are bytes.
-        (DataType::Timestamp(..), PhysicalBuffer::Fixed { data, .. }) => {
-            Arc::new(slots.primitive::<TimestampNanosecondType>(|i| nanoseconds(&data[12 * i..12 * i + 12])))
-        }
-        _ => return None,
-    };
-    Some(array)
-}
-
-/// Durations and intervals; `None` if the buffer stores something else.
-fn spans(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Option<ArrayRef> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Duration(TimeUnit::Millisecond), PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<DurationMillisecondType>(|i| v[i]))
-        }
-        (DataType::Duration(TimeUnit::Microsecond), PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<DurationMicrosecondType>(|i| v[i]))
-        }
-        (DataType::Duration(_), PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<DurationNanosecondType>(|i| v[i]))
-        }
-        (DataType::Interval(_), PhysicalBuffer::Fixed { width, data }) => {
-            Arc::new(slots.primitive::<IntervalMonthDayNanoType>(|i| {
-                let [months, days, milliseconds] = intervals::parts(&data[i * width..(i + 1) * width]);
-                // The reader of specs refuses more months and days than Arrow counts.
-                let nanoseconds = i64::from(milliseconds) * 1_000_000;
-                IntervalMonthDayNano::new(months as i32, days as i32, nanoseconds)
-            }))
-        }
-        _ => return None,
-    };
-    Some(array)
-}
-
-/// Decimals; `None` if the buffer stores something else.
-fn decimals(
+/// Values that Parquet stores in `width` bytes each.
+fn of_fixed<'a>(
     kind: &DataType,
-    physical: &PhysicalBuffer,
+    value: impl Fn(usize) -> &'a [u8],
+    width: usize,
     slots: &Slots,
-) -> Result<Option<ArrayRef>, ArrowError> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Decimal128(precision, scale), physical) => {
-            let unscaled = |i: usize| match physical {
-                PhysicalBuffer::Int32(v) => i128::from(v[i]),
-                PhysicalBuffer::Int64(v) => i128::from(v[i]),
-                PhysicalBuffer::Fixed { width, data } => wide(&data[i * width..(i + 1) * width]),
-                _ => 0,
-            };
-            let array = slots.primitive::<Decimal128Type>(unscaled);
+) -> Result<ArrayRef, ArrowError> {
+    Ok(match kind {
+        DataType::Decimal128(precision, scale) => {
+            return decimal(slots.primitive(|i| wide(value(i))), *precision, *scale);
+        }
+        DataType::Decimal256(precision, scale) => {
+            let array = slots.primitive::<Decimal256Type>(|i| i256::from_i128(wide(value(i))));
             Arc::new(array.with_precision_and_scale(*precision, *scale)?)
         }
-        (DataType::Decimal256(precision, scale), PhysicalBuffer::Fixed { width, data }) => {
-            let unscaled = |i: usize| i256::from_i128(wide(&data[i * width..(i + 1) * width]));
-            let array = slots.primitive::<Decimal256Type>(unscaled);
-            Arc::new(array.with_precision_and_scale(*precision, *scale)?)
+        DataType::Float16 => {
+            let number = |bytes: &[u8]| f16::from_le_bytes([bytes[0], bytes[1]]);
+            Arc::new(slots.primitive::<Float16Type>(|i| number(value(i))))
         }
-        _ => return Ok(None),
-    };
-    Ok(Some(array))
-}
-
-/// Strings and bytes; `None` if the buffer stores something else.
-fn bytes(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Result<Option<ArrayRef>, ArrowError> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Utf8, PhysicalBuffer::Bytes(strings)) => {
-            let all: Vec<&[u8]> = strings.iter().collect();
-            let (offsets, data) = slots.strings(|i| all[i]);
-            Arc::new(StringArray::try_new(offsets, data, slots.nulls())?)
+        // The values of an INT96 dictionary are bytes.
+        DataType::Timestamp(..) => {
+            Arc::new(slots.primitive::<TimestampNanosecondType>(|i| nanoseconds(value(i))))
         }
-        (DataType::Binary, PhysicalBuffer::Bytes(strings)) => {
-            let all: Vec<&[u8]> = strings.iter().collect();
-            let (offsets, data) = slots.strings(|i| all[i]);
-            Arc::new(BinaryArray::try_new(offsets, data, slots.nulls())?)
-        }
-        (DataType::FixedSizeBinary(size), PhysicalBuffer::Fixed { width, data }) => {
+        DataType::Interval(_) => Arc::new(slots.primitive::<IntervalMonthDayNanoType>(|i| {
+            let [months, days, milliseconds] = intervals::parts(value(i));
+            // The reader of specs refuses more months and days than Arrow counts.
+            IntervalMonthDayNano::new(months as i32, days as i32, i64::from(milliseconds) * 1_000_000)
+        })),
+        _ => {
             let mut out: Vec<u8> = Vec::with_capacity(slots.values.len() * width);
             for slot in &slots.values {
                 match slot {
-                    Some(i) => out.extend_from_slice(&data[i * width..(i + 1) * width]),
+                    Some(i) => out.extend_from_slice(value(*i)),
                     None => out.resize(out.len() + width, 0),
                 }
             }
-            Arc::new(FixedSizeBinaryArray::try_new(*size, out.into(), slots.nulls())?)
+            Arc::new(FixedSizeBinaryArray::try_new(width as i32, out.into(), slots.nulls())?)
         }
-        _ => return Ok(None),
-    };
-    Ok(Some(array))
+    })
+}
+
+fn decimal(
+    unscaled: PrimitiveArray<Decimal128Type>,
+    precision: u8,
+    scale: i8,
+) -> Result<ArrayRef, ArrowError> {
+    Ok(Arc::new(unscaled.with_precision_and_scale(precision, scale)?))
 }
 
 /// A big-endian two's complement number whose value fits into the lowest 16 bytes.

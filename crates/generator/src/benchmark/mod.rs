@@ -61,7 +61,7 @@ impl Benchmark {
     #[cfg(feature = "tpch")]
     pub fn tables(self) -> Vec<&'static str> {
         match self {
-            Self::TpcH => crate::tpch::TpchTable::ALL.map(crate::tpch::TpchTable::name).to_vec(),
+            Self::TpcH => crate::tpch::TpchTable::ALL.map(|(name, _)| name).to_vec(),
             Self::TpcDs => crate::tpcds::names().collect(),
         }
     }
@@ -93,7 +93,7 @@ impl Benchmark {
             return Err(Error::spec(format!("a scale factor of {scale}"), name, advice));
         }
         let (columns, rows, maker) = match self {
-            Self::TpcH => crate::tpch::table(crate::tpch::TpchTable::ALL[place], scale),
+            Self::TpcH => crate::tpch::table(crate::tpch::TpchTable::ALL[place].1, scale),
             Self::TpcDs => crate::tpcds::table(&crate::tpcds::SOURCES[place], scale)?,
         };
         let fields = columns::fields(columns);

@@ -99,19 +99,6 @@ pub(crate) enum Compressor {
     Brotli,
 }
 
-impl fmt::Debug for Compressor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "None",
-            Self::Snappy(_) => "Snappy",
-            Self::Lz4 => "Lz4",
-            Self::Zstd(_) => "Zstd",
-            Self::Gzip => "Gzip",
-            Self::Brotli => "Brotli",
-        })
-    }
-}
-
 impl Compressor {
     pub(crate) fn new(compression: Compression) -> io::Result<Self> {
         Ok(match compression {

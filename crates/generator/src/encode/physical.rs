@@ -3,15 +3,17 @@
 //! With default options, pages are encoded directly from codes (`column_chunk.rs`). All other encodings, and
 //! code that reads values one by one, start from physical values.
 
+use std::borrow::Cow;
+
 use crate::encode::values::PhysicalValues;
-use crate::shred::value_buffer::{ByteStrings, PhysicalBuffer, ValueBuffer};
+use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::Leaf;
 use crate::types::logical_type::Physical;
 
 /// Buffers for converted values.
 #[derive(Debug, Default)]
 pub(crate) struct PhysicalRoom {
-    made: Option<PhysicalBuffer>,
+    made: Option<ValueBuffer>,
     offsets: Vec<u32>,
 }
 
@@ -21,31 +23,28 @@ pub(crate) fn physical<'a>(
     buffer: &'a ValueBuffer,
     room: &'a mut PhysicalRoom,
 ) -> PhysicalValues<'a> {
-    match buffer {
+    let plain = match buffer.plain(leaf) {
+        Cow::Borrowed(plain) => plain,
+        Cow::Owned(made) => &*room.made.insert(made),
+    };
+    match plain {
         ValueBuffer::Booleans(v) => PhysicalValues::Booleans(v),
         ValueBuffer::Int32(v) => PhysicalValues::Int32(v),
-        ValueBuffer::Int64(v) if leaf.physical != Physical::Int96 => PhysicalValues::Int64(v),
+        ValueBuffer::Int64(v) => PhysicalValues::Int64(v),
         ValueBuffer::Float(v) => PhysicalValues::Float(v),
         ValueBuffer::Double(v) => PhysicalValues::Double(v),
-        ValueBuffer::Bytes(strings) => byte_strings(strings, &mut room.offsets),
         ValueBuffer::Fixed { width, data } => PhysicalValues::Fixed { width: *width, data },
-        codes => match &*room.made.insert(codes.materialise(leaf)) {
-            PhysicalBuffer::Booleans(v) => PhysicalValues::Booleans(v),
-            PhysicalBuffer::Int32(v) => PhysicalValues::Int32(v),
-            PhysicalBuffer::Int64(v) => PhysicalValues::Int64(v),
-            PhysicalBuffer::Float(v) => PhysicalValues::Float(v),
-            PhysicalBuffer::Double(v) => PhysicalValues::Double(v),
-            PhysicalBuffer::Bytes(strings) => byte_strings(strings, &mut room.offsets),
-            PhysicalBuffer::Fixed { width, data } => PhysicalValues::Fixed { width: *width, data },
-        },
+        ValueBuffer::Bytes(strings) => {
+            room.offsets.clear();
+            room.offsets.push(0);
+            room.offsets.extend_from_slice(&strings.ends);
+            PhysicalValues::Bytes { offsets: &room.offsets, data: &strings.data }
+        }
+        codes => {
+            debug_assert!(false, "{codes:?} are not plain");
+            PhysicalValues::Booleans(&[])
+        }
     }
-}
-
-fn byte_strings<'a>(strings: &'a ByteStrings, offsets: &'a mut Vec<u32>) -> PhysicalValues<'a> {
-    offsets.clear();
-    offsets.push(0);
-    offsets.extend_from_slice(&strings.ends);
-    PhysicalValues::Bytes { offsets, data: &strings.data }
 }
 
 impl Leaf {

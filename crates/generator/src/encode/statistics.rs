@@ -7,7 +7,7 @@
 use crate::draw::text::person_name;
 use crate::draw::value_spec::ValueSpec;
 use crate::encode::long_bounds::{short_high, short_low};
-use crate::shred::value_buffer::{ByteStrings, PhysicalBuffer, ValueBuffer};
+use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::spec::dataset::Leaf;
 use crate::types::logical_type::{LogicalType, Physical};
 
@@ -110,10 +110,7 @@ impl Bounds {
                 let (low, high) = extremes(ids)?;
                 (high <= template.largest_ordered_id()?).then_some(Bounds::Codes(low, high))
             }
-            ValueBuffer::Rows { .. } => {
-                let PhysicalBuffer::Fixed { width, data } = buffer.materialise(leaf) else { return None };
-                Bounds::new(leaf, &ValueBuffer::Fixed { width, data })
-            }
+            ValueBuffer::Rows { .. } => Bounds::new(leaf, &buffer.plain(leaf)),
             ValueBuffer::Indices(v) => {
                 let ordered = match &leaf.values {
                     ValueSpec::Choice { dictionary, .. } => dictionary.ordered as u32,

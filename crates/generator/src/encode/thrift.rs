@@ -23,10 +23,10 @@ const STRUCT: u8 = 12;
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 
-/// Writes one struct: fields in ascending order of their ids, closed by [`StructWriter::end`].
+/// Writes the fields of one struct in ascending order of their ids.
 #[derive(Debug)]
 pub(crate) struct StructWriter<'a> {
-    pub out: &'a mut Vec<u8>,
+    out: &'a mut Vec<u8>,
     last: i16,
 }
 
@@ -35,11 +35,7 @@ pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-impl<'a> StructWriter<'a> {
-    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
-        StructWriter { out, last: 0 }
-    }
-
+impl StructWriter<'_> {
     fn header(&mut self, id: i16, kind: u8) {
         match id - self.last {
             delta @ 1..=15 => self.out.push((delta as u8) << 4 | kind),
@@ -99,57 +95,44 @@ impl<'a> StructWriter<'a> {
         n: usize,
         mut element: impl FnMut(usize, &mut StructWriter<'_>),
     ) {
-        self.header(id, LIST);
-        list_header(n, STRUCT, self.out);
-        for i in 0..n {
-            structure(self.out, |w| element(i, w));
-        }
+        self.list(id, STRUCT, 0..n, |i, out| structure(out, |w| element(i, w)));
     }
 
     pub(crate) fn i32s(&mut self, id: i16, values: &[i32]) {
-        self.header(id, LIST);
-        list_header(values.len(), I32, self.out);
-        for value in values {
-            varint(zigzag((*value).into()), self.out);
-        }
+        self.list(id, I32, values.iter(), |value, out| varint(zigzag((*value).into()), out));
     }
 
     pub(crate) fn i64s(&mut self, id: i16, values: impl ExactSizeIterator<Item = i64>) {
-        self.header(id, LIST);
-        list_header(values.len(), I64, self.out);
-        for value in values {
-            varint(zigzag(value), self.out);
-        }
+        self.list(id, I64, values, |value, out| varint(zigzag(value), out));
     }
 
     pub(crate) fn binaries<'b>(&mut self, id: i16, values: impl ExactSizeIterator<Item = &'b [u8]>) {
-        self.header(id, LIST);
-        list_header(values.len(), BINARY, self.out);
-        for value in values {
-            binary(value, self.out);
-        }
+        self.list(id, BINARY, values, binary);
     }
 
     pub(crate) fn booleans(&mut self, id: i16, values: impl ExactSizeIterator<Item = bool>) {
-        self.header(id, LIST);
         // Elements are one byte each, 1 for true and 2 for false. The element type is 1 or 2; Parquet writers
         // use either, and readers accept both.
-        list_header(values.len(), TRUE, self.out);
-        for value in values {
-            self.out.push(if value { TRUE } else { FALSE });
-        }
+        self.list(id, TRUE, values, |value, out| out.push(if value { TRUE } else { FALSE }));
     }
 
-    pub(crate) fn end(self) {
-        self.out.push(0);
+    fn list<T>(
+        &mut self,
+        id: i16,
+        kind: u8,
+        values: impl ExactSizeIterator<Item = T>,
+        mut element: impl FnMut(T, &mut Vec<u8>),
+    ) {
+        self.header(id, LIST);
+        list_header(values.len(), kind, self.out);
+        values.for_each(|value| element(value, self.out));
     }
 }
 
 /// Appends a whole struct.
 pub(crate) fn structure(out: &mut Vec<u8>, fields: impl FnOnce(&mut StructWriter<'_>)) {
-    let mut writer = StructWriter::new(out);
-    fields(&mut writer);
-    writer.end();
+    fields(&mut StructWriter { out, last: 0 });
+    out.push(0);
 }
 
 fn binary(value: &[u8], out: &mut Vec<u8>) {

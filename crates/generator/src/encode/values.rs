@@ -151,19 +151,6 @@ impl<'a> PhysicalValues<'a> {
         }
     }
 
-    /// The bytes of the values in PLAIN encoding.
-    pub(crate) fn plain_bytes(self) -> usize {
-        match self {
-            Self::Booleans(v) => v.len().div_ceil(8),
-            Self::Int32(v) => v.len() * 4,
-            Self::Int64(v) => v.len() * 8,
-            Self::Float(v) => v.len() * 4,
-            Self::Double(v) => v.len() * 8,
-            Self::Bytes { .. } => self.len() * 4 + self.string_bytes(),
-            Self::Fixed { data, .. } => data.len(),
-        }
-    }
-
     /// The bytes of byte arrays; 0 for other types.
     pub(crate) fn string_bytes(self) -> usize {
         match self {
@@ -218,7 +205,7 @@ fn plain(values: PhysicalValues<'_>, out: &mut Vec<u8>) {
         PhysicalValues::Float(v) => out.extend_from_slice(number_bytes(v)),
         PhysicalValues::Double(v) => out.extend_from_slice(number_bytes(v)),
         PhysicalValues::Bytes { offsets, data } => {
-            out.reserve(values.plain_bytes() + PIECE);
+            out.reserve(values.len() * 4 + values.string_bytes() + PIECE);
             plain_strings(offsets, data, out);
         }
         PhysicalValues::Fixed { data, .. } => out.extend_from_slice(data),
@@ -268,7 +255,7 @@ mod tests {
         let rest = PhysicalValues::Bytes { offsets: &[3, 3, 6], data: b"xabcde" };
         Encoding::Plain.encode(rest, &mut out);
         assert_eq!(out, b"\0\0\0\0\x03\0\0\0cde");
-        assert_eq!((values.len(), values.string_bytes(), values.plain_bytes()), (3, 5, 17));
+        assert_eq!((values.len(), values.string_bytes()), (3, 5));
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Values in the notation of specs.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use arrow_schema::{DataType, TimeUnit};
 
@@ -57,6 +57,18 @@ pub(crate) fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// A list of values.
+pub(crate) fn list(values: impl IntoIterator<Item = impl Display>) -> String {
+    let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    format!("[{}]", values.join(", "))
+}
+
+/// A table of keys and values.
+pub(crate) fn table(pairs: impl IntoIterator<Item = (impl Display, impl Display)>) -> String {
+    let pairs: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    format!("{{ {} }}", pairs.join(", "))
 }
 
 /// A stored whole number of type `kind` as a value.

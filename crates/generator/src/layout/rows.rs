@@ -196,11 +196,7 @@ impl Layout {
     /// # Errors
     /// `rows` is 0 or more than 2^24.
     pub fn with_page_rows(self, rows: u64) -> Result<Self, Error> {
-        if rows == 0 || rows > MAX_GROUP_ROWS {
-            let what = format!("pages of {rows} rows");
-            return Err(Error::spec(what, "the layout", format!("use 1 to {MAX_GROUP_ROWS}")));
-        }
-        Ok(Layout { page_rows: rows, ..self })
+        Ok(Layout { page_rows: checked(rows, "pages")?, ..self })
     }
 
     /// The same with row groups of `rows`.
@@ -208,11 +204,7 @@ impl Layout {
     /// # Errors
     /// `rows` is 0 or more than 2^24: each thread holds a row group in memory.
     pub fn with_row_group_rows(self, rows: u64) -> Result<Self, Error> {
-        if rows == 0 || rows > MAX_GROUP_ROWS {
-            let what = format!("row groups of {rows} rows");
-            return Err(Error::spec(what, "the layout", format!("use 1 to {MAX_GROUP_ROWS}")));
-        }
-        Ok(Layout { row_group_rows: rows, ..self })
+        Ok(Layout { row_group_rows: checked(rows, "row groups")?, ..self })
     }
 
     /// The same with row groups that end at these bytes, even if they have fewer rows.
@@ -254,6 +246,15 @@ impl Layout {
             under_way: VecDeque::new(),
         }
     }
+}
+
+/// The rows of `each`, if a thread can hold them.
+fn checked(rows: u64, each: &str) -> Result<u64, Error> {
+    if rows == 0 || rows > MAX_GROUP_ROWS {
+        let what = format!("{each} of {rows} rows");
+        return Err(Error::spec(what, "the layout", format!("use 1 to {MAX_GROUP_ROWS}")));
+    }
+    Ok(rows)
 }
 
 /// Planned row groups, in the order of their making.

@@ -30,26 +30,30 @@ impl Checksum {
     }
 }
 
-/// A checksum that is being computed.
-pub(crate) struct RunningSum(Box<Xxh3>);
+/// The checksum of bytes that come piece by piece.
+pub struct PieceSum(Box<Xxh3>);
 
-impl RunningSum {
-    pub(crate) fn new() -> Self {
-        RunningSum(Box::new(Xxh3::new()))
+impl Default for PieceSum {
+    fn default() -> Self {
+        PieceSum(Box::new(Xxh3::new()))
+    }
+}
+
+impl PieceSum {
+    /// Adds the next bytes.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
     }
 
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    pub(crate) fn sum(&self) -> Checksum {
+    /// The checksum of the bytes so far.
+    pub fn sum(&self) -> Checksum {
         Checksum(self.0.digest128())
     }
 }
 
-impl fmt::Debug for RunningSum {
+impl fmt::Debug for PieceSum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RunningSum").field(&self.sum()).finish()
+        f.debug_tuple("PieceSum").field(&self.sum()).finish()
     }
 }
 

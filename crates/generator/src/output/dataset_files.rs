@@ -1,13 +1,15 @@
 //! Identifies the files of a dataset in a directory.
 
 use std::fs;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use sawmill_store::name_of_partial;
 
 use crate::error::Error;
 use crate::layout::rows::Part;
 use crate::output::existing::Existing;
-use crate::output::partial::remove_leftovers;
 use crate::output::source_file::protect_sources;
 
 /// The files of a dataset, or of a part of it: `NAME-00000.EXTENSION` and so on.
@@ -42,7 +44,7 @@ impl DatasetFiles<'_> {
         let there = self.in_folder(self.directory)?;
         if existing == Existing::Replace {
             there.iter().try_for_each(|path| protect_sources(sources, path))?;
-            return there.iter().try_for_each(|path| remove(path));
+            return there.iter().try_for_each(|path| remove("removing", path));
         }
         match there.len() {
             0 => Ok(()),
@@ -87,25 +89,60 @@ impl DatasetFiles<'_> {
 
 /// The entries of a directory; none if it does not exist.
 pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let failed = |e: std::io::Error| Error::io(&e, "reading the directory", directory, None);
+    let failed = |e: io::Error| Error::io(&e, "reading the directory", directory, None);
     match fs::read_dir(directory) {
         Ok(entries) => entries.map(|entry| entry.map(|e| e.path()).map_err(failed)).collect(),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(e) => Err(failed(e)),
     }
 }
 
-/// Removes a file, if it exists.
-pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+/// Removes a file, if it exists. `doing` says so in an error.
+pub(crate) fn remove(doing: &str, path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&e, "removing", path, None)),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(&e, doing, path, None)),
         _ => Ok(()),
     }
 }
 
+/// Removes the partial files of killed processes in `directory`, if `is_ours` accepts the final name. The
+/// caller must hold the lock of these files.
+///
+/// # Errors
+/// The directory cannot be read, or a file cannot be removed.
+pub(crate) fn remove_leftovers(directory: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+    let failed = |e: io::Error| Error::io(&e, "reading the directory", directory, None);
+    let entries = match fs::read_dir(directory) {
+        // A directory may be writable but not readable.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+        entries => entries.map_err(failed)?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        if name_of_partial(&entry.file_name().to_string_lossy()).is_some_and(is_ours) {
+            remove("removing the partial file of a killed process", &entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use sawmill_store::partial_name;
+
     use super::*;
+
+    #[test]
+    fn partial_files_of_a_killed_process_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let (ours, other) = (partial_name(&at("x.parquet")), partial_name(&at("y.parquet")));
+        for path in [&ours, &other, &at("x.parquet")] {
+            fs::write(path, b"half").unwrap();
+        }
+        remove_leftovers(dir.path(), &|name| name == "x.parquet").unwrap();
+        assert!(!ours.exists() && other.exists() && at("x.parquet").exists());
+    }
 
     fn files<'a>(directory: &'a Path, part: &str, files: Range<u32>) -> DatasetFiles<'a> {
         let part = part.parse().unwrap();

@@ -147,7 +147,7 @@ mod tests {
         sink.write(&[b"", b"wh", b""], 0).unwrap();
         sink.park();
         sink.write(&[b"ole"], 0).unwrap();
-        let finished = sink.finish().unwrap();
+        let finished = sink.finish(String::new()).unwrap();
         assert_eq!(finished.bytes, 5);
         assert_eq!(finished.sum, Some(Checksum(xxhash_rust::xxh3::xxh3_128(b"whole"))));
         assert_eq!(fs::read(dir.path().join("d-00007.parquet")).unwrap(), b"whole");

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use sawmill_store::{Identity, Location};
 
 use crate::error::Error;
-use crate::output::checksum::{Checksum, RunningSum};
+use crate::output::checksum::Checksum;
 use crate::output::sink::Sink;
 use crate::output::source_file::would_replace;
 
@@ -145,36 +145,16 @@ pub struct FileBytes<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MadeFile {
-    /// Its name.
+    /// Its name in the folder.
     pub name: String,
+    /// Its place.
+    pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// The checksum of its bytes.
+    /// The checksum of its bytes; `None` for devices.
     pub sum: Option<Checksum>,
-    /// Tells a local file from another one of the same name.
+    /// Tells a local file from another one of the same name; `None` for streams and uploads.
     pub identity: Option<Identity>,
     /// The store's tag of this version.
     pub tag: Option<String>,
-}
-
-/// The checksum of bytes that are read piece by piece.
-#[derive(Debug)]
-pub struct PieceSum(RunningSum);
-
-impl Default for PieceSum {
-    fn default() -> Self {
-        Self(RunningSum::new())
-    }
-}
-
-impl PieceSum {
-    /// Adds the next bytes.
-    pub fn update(&mut self, piece: &[u8]) {
-        self.0.update(piece);
-    }
-
-    /// The checksum of the bytes so far.
-    pub fn sum(&self) -> Checksum {
-        self.0.sum()
-    }
 }

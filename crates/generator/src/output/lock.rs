@@ -8,6 +8,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -44,12 +45,6 @@ struct LockedFiles<'a> {
     directory: &'a Path,
     name: &'a str,
     part: Part,
-}
-
-enum Attempt {
-    Taken(OutputLock),
-    /// Another run has locked the lock file at this path.
-    Busy(PathBuf),
 }
 
 enum Opened {
@@ -104,8 +99,8 @@ impl LockedFiles<'_> {
         let mut reported = false;
         loop {
             let busy = match self.try_lock()? {
-                Attempt::Taken(lock) => return Ok(lock),
-                Attempt::Busy(path) => path,
+                Ok(lock) => return Ok(lock),
+                Err(busy) => busy,
             };
             if !patience.waits {
                 return Err(Error::busy(&format!("{} is writing here", holder(&busy)), output));
@@ -122,15 +117,17 @@ impl LockedFiles<'_> {
         }
     }
 
-    fn try_lock(&self) -> Result<Attempt, Error> {
-        let path = self.directory.join(lock_name(self.name, self.part));
+    /// The lock, or the path of the lock file that another run has locked.
+    fn try_lock(&self) -> Result<Result<OutputLock, PathBuf>, Error> {
+        let name = format!("{PREFIX}{}{}.lock", self.name, part_infix(self.part));
+        let path = self.directory.join(name);
         let (mut file, path) = loop {
             match open(&path, true)? {
                 Opened::Locked(file) => break (file, path),
-                Opened::Busy => return Ok(Attempt::Busy(path)),
+                Opened::Busy => return Ok(Err(path)),
                 Opened::NoLocks => {
                     let _ = fs::remove_file(&path);
-                    return Ok(Attempt::Taken(OutputLock { held: None }));
+                    return Ok(Ok(OutputLock { held: None }));
                 }
                 Opened::Gone => {}
             }
@@ -141,13 +138,13 @@ impl LockedFiles<'_> {
         // Take the own lock first, then check the others: of two runs, at least one sees the other.
         for other in self.others()? {
             match open(&other, false)? {
-                Opened::Busy => return Ok(Attempt::Busy(other)),
+                Opened::Busy => return Ok(Err(other)),
                 // It belonged to a killed process.
                 Opened::Locked(file) => drop(OutputLock { held: Some((file, other)) }),
                 Opened::Gone | Opened::NoLocks => {}
             }
         }
-        Ok(Attempt::Taken(lock))
+        Ok(Ok(lock))
     }
 
     /// The lock files of runs that would write the same files.
@@ -161,7 +158,7 @@ impl LockedFiles<'_> {
         };
         for entry in entries {
             let entry = entry.map_err(failed)?;
-            let part = part_of_lock(&entry.file_name().to_string_lossy(), self.name);
+            let part = part_in_name(&entry.file_name().to_string_lossy(), self.name, "lock");
             if part.is_some_and(|part| part.of() != self.part.of()) {
                 others.push(entry.path());
             }
@@ -194,17 +191,9 @@ fn open(path: &Path, create: bool) -> Result<Opened, Error> {
 }
 
 /// Whether the file at `path` is still this file.
-#[cfg(unix)]
 fn is_named(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let identity = |there: fs::Metadata| (there.dev(), there.ino());
     file.metadata().map(identity).ok().is_some_and(|file| fs::metadata(path).map(identity).ok() == Some(file))
-}
-
-#[cfg(not(unix))]
-fn is_named(_: &File, path: &Path) -> bool {
-    // There, open files cannot be removed.
-    path.exists()
 }
 
 /// The part in the name of a lock file or manifest, after the prefix and the dataset's name.
@@ -224,14 +213,6 @@ pub(crate) fn part_in_name(file: &str, name: &str, extension: &str) -> Option<Pa
     }
     let part: Part = infix.strip_prefix(".part-")?.replacen("-of-", "/", 1).parse().ok()?;
     (part_infix(part) == infix).then_some(part)
-}
-
-fn lock_name(name: &str, part: Part) -> String {
-    format!("{PREFIX}{name}{}.lock", part_infix(part))
-}
-
-fn part_of_lock(file: &str, name: &str) -> Option<Part> {
-    part_in_name(file, name, "lock")
 }
 
 /// Describes the run that has locked the file at `path`.
@@ -296,7 +277,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn a_link_in_the_place_of_the_lock_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let victim = dir.path().join("victim");

@@ -19,8 +19,7 @@ use crate::output::lock::{PREFIX, part_infix};
 const FORMAT: u32 = 1;
 
 /// The manifest of a directory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     /// The version of this format, 1.
     pub format: u32,
@@ -53,7 +52,6 @@ pub(crate) struct Manifest {
 
 /// A file of a manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub(crate) struct ManifestFile {
     /// Its path, relative to the directory, with slashes.
     pub name: String,
@@ -111,13 +109,7 @@ impl Manifest {
             spec,
             seed,
             layout: described,
-            run: None,
-            complete: false,
-            rows: 0,
-            bytes: 0,
-            sum: Checksum::default(),
-            content_sum: None,
-            files: Vec::new(),
+            ..Manifest::default()
         }
     }
 

@@ -7,7 +7,6 @@ pub(crate) mod existing;
 pub(crate) mod folder;
 pub(crate) mod lock;
 pub(crate) mod manifest;
-pub(crate) mod partial;
 pub(crate) mod process;
 pub(crate) mod sink;
 pub(crate) mod source_file;

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use sawmill_profile::{WaitKind, wait};
 
 use crate::error::Error;
-use crate::output::checksum::{Checksum, RunningSum};
-use sawmill_store::{Identity, WholeFile};
+use crate::output::checksum::PieceSum;
+use crate::output::folder::MadeFile;
+use sawmill_store::WholeFile;
 
 /// A file that is sent to a store while it is written. Dropped before it is finished, it leaves nothing.
 pub trait Upload: fmt::Debug + Send {
@@ -40,38 +42,26 @@ pub struct Sink {
     target: OpenTarget,
     written: u64,
     /// The checksum of the bytes so far.
-    sum: Option<RunningSum>,
-}
-
-/// A complete file.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    pub path: PathBuf,
-    pub bytes: u64,
-    pub sum: Option<Checksum>,
-    /// `None` for streams and uploads.
-    pub identity: Option<Identity>,
-    /// The store's tag of this version.
-    pub tag: Option<String>,
+    sum: Option<PieceSum>,
 }
 
 impl Sink {
     /// A file at `path`. A device or FIFO has no checksum, because its bytes cannot be read back and compared.
     pub(crate) fn file(path: &Path) -> io::Result<Self> {
         let file = WholeFile::create(path)?;
-        let sum = (!file.is_stream()).then(RunningSum::new);
+        let sum = (!file.is_stream()).then(PieceSum::default);
         Ok(Sink { target: OpenTarget::File(file), written: 0, sum })
     }
 
     /// Standard output; errors call it `name`.
     pub(crate) fn stdout(name: PathBuf) -> io::Result<Self> {
-        let target = OpenTarget::Stream(duplicate_stdout()?, name);
-        Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
+        let target = OpenTarget::Stream(File::from(io::stdout().as_fd().try_clone_to_owned()?), name);
+        Ok(Sink { target, written: 0, sum: Some(PieceSum::default()) })
     }
 
     /// An upload to a store; errors and results call it `place`.
     pub fn upload(place: PathBuf, upload: Box<dyn Upload>) -> Self {
-        Sink { target: OpenTarget::Upload(upload, place), written: 0, sum: Some(RunningSum::new()) }
+        Sink { target: OpenTarget::Upload(upload, place), written: 0, sum: Some(PieceSum::default()) }
     }
 
     /// The bytes written so far.
@@ -144,11 +134,10 @@ impl Sink {
     }
 
     /// Gives the file its final name: syncs and renames it, or completes its upload. The caller must sync the
-    /// directory.
-    pub(crate) fn finish(self) -> Result<Finished, Error> {
+    /// directory. `name` is its name in its folder.
+    pub(crate) fn finish(self, name: String) -> Result<MadeFile, Error> {
         let path = self.path().to_owned();
-        let sum = self.sum.as_ref().map(RunningSum::sum);
-        let bytes = self.written;
+        let (bytes, sum) = (self.written, self.sum.as_ref().map(PieceSum::sum));
         let (mut identity, mut tag) = (None, None);
         match self.target {
             OpenTarget::File(file) => {
@@ -162,17 +151,6 @@ impl Sink {
                 tag = upload.finish()?;
             }
         }
-        Ok(Finished { path, bytes, sum, identity, tag })
+        Ok(MadeFile { name, path, bytes, sum, identity, tag })
     }
-}
-
-#[cfg(unix)]
-fn duplicate_stdout() -> io::Result<File> {
-    use std::os::fd::AsFd;
-    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
-}
-
-#[cfg(not(unix))]
-fn duplicate_stdout() -> io::Result<File> {
-    Err(io::ErrorKind::Unsupported.into())
 }

@@ -1,6 +1,7 @@
 //! Protects the files that a dataset was inferred from: generated files never replace them.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -25,14 +26,7 @@ pub(crate) fn would_replace(source: &Path, path: &Path) -> Error {
     )
 }
 
-#[cfg(unix)]
 fn same_file(a: &Path, b: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let identity = |path: &Path| fs::metadata(path).map(|there| (there.dev(), there.ino())).ok();
     identity(a).is_some_and(|a| identity(b) == Some(a))
-}
-
-#[cfg(not(unix))]
-fn same_file(a: &Path, b: &Path) -> bool {
-    fs::canonicalize(a).is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::draw::expression::{Numbers, Operand, Values};
 use crate::draw::value_spec::ValueSpec;
-use crate::shred::value_buffer::{ByteStrings, PhysicalBuffer, ValueBuffer};
+use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::spec::dataset::Leaf;
 use crate::types::literal::big_endian;
 use crate::types::logical_type::LogicalType;
@@ -69,8 +69,8 @@ pub(crate) fn values(leaf: &Leaf, buffer: &ValueBuffer, first: usize) -> Values 
 fn texts(leaf: &Leaf, buffer: &ValueBuffer, first: usize) -> ByteStrings {
     let mut own = ValueBuffer::new(leaf);
     own.extend_from(buffer, first..buffer.len());
-    match own.materialise(leaf) {
-        PhysicalBuffer::Bytes(strings) => strings,
+    match own.plain(leaf).into_owned() {
+        ValueBuffer::Bytes(strings) => strings,
         // Texts are stored as byte strings.
         _ => ByteStrings::default(),
     }

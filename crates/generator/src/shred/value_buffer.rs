@@ -1,9 +1,10 @@
 //! The values of a leaf until their page is written, without nulls.
 //!
 //! Values stay in their smallest form: an index into a dictionary, the code of a name, the number of a unique
-//! string. Pages and statistics are made from these. [`ValueBuffer::materialise`] converts them to plain
+//! string. Pages and statistics are made from these. [`ValueBuffer::plain`] converts them to plain
 //! values for the encodings that need them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::draw::text::person_name;
@@ -13,7 +14,7 @@ use crate::types::literal::int96;
 use crate::types::logical_type::Physical;
 
 /// The drawn values of a page.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum ValueBuffer {
     Names(Vec<u32>),
     Ids(Vec<u64>),
@@ -69,18 +70,6 @@ impl ByteStrings {
         self.ends.clear();
         self.data.clear();
     }
-}
-
-/// Plain values, in the types that pages store.
-#[derive(Debug)]
-pub(crate) enum PhysicalBuffer {
-    Booleans(Vec<u8>),
-    Int32(Vec<i32>),
-    Int64(Vec<i64>),
-    Float(Vec<f32>),
-    Double(Vec<f64>),
-    Bytes(ByteStrings),
-    Fixed { width: usize, data: Vec<u8> },
 }
 
 /// Runs `$body` with `$v` bound to the vector of `$buffer`, or `$bytes` and `$fixed` for strings.
@@ -173,26 +162,26 @@ impl ValueBuffer {
         );
     }
 
-    /// The plain values, in the types that pages store.
-    pub(crate) fn materialise(&self, leaf: &Leaf) -> PhysicalBuffer {
+    /// The plain values, in the types that pages store: codes are rendered, other values are already plain.
+    pub(crate) fn plain(&self, leaf: &Leaf) -> Cow<'_, Self> {
         let strings = |render: &mut dyn FnMut(usize, &mut Vec<u8>)| {
             let mut out = ByteStrings::default();
             for i in 0..self.len() {
                 render(i, &mut out.data);
                 out.push_end();
             }
-            PhysicalBuffer::Bytes(out)
+            ValueBuffer::Bytes(out)
         };
-        match self {
+        Cow::Owned(match self {
             ValueBuffer::Names(codes) => strings(&mut |i, out| person_name::render(codes[i], out)),
             ValueBuffer::Ids(ids) => match leaf.template() {
                 Some(template) => strings(&mut |i, out| template.render(ids[i], out)),
-                None => PhysicalBuffer::Bytes(ByteStrings::default()),
+                None => ValueBuffer::Bytes(ByteStrings::default()),
             },
             ValueBuffer::Rows { seed, rows } => {
                 let data =
                     leaf.uuid_key().map(|key| rows.iter().flat_map(|row| key.uuid(*seed, *row)).collect());
-                PhysicalBuffer::Fixed { width: 16, data: data.unwrap_or_default() }
+                ValueBuffer::Fixed { width: 16, data: data.unwrap_or_default() }
             }
             ValueBuffer::Indices(indices) => {
                 let entries = leaf.dictionary();
@@ -200,46 +189,35 @@ impl ValueBuffer {
                 // Entries of these types have a fixed width.
                 let four = |i: &u32| entry(i).try_into().unwrap_or_default();
                 let eight = |i: &u32| entry(i).try_into().unwrap_or_default();
+                let each = indices.iter();
                 match leaf.physical {
-                    Physical::Boolean => {
-                        PhysicalBuffer::Booleans(indices.iter().map(|i| entry(i)[0]).collect())
-                    }
+                    Physical::Boolean => ValueBuffer::Booleans(each.map(|i| entry(i)[0]).collect()),
                     Physical::Int32 => {
-                        PhysicalBuffer::Int32(indices.iter().map(|i| i32::from_le_bytes(four(i))).collect())
+                        ValueBuffer::Int32(each.map(|i| i32::from_le_bytes(four(i))).collect())
                     }
                     Physical::Int64 => {
-                        PhysicalBuffer::Int64(indices.iter().map(|i| i64::from_le_bytes(eight(i))).collect())
+                        ValueBuffer::Int64(each.map(|i| i64::from_le_bytes(eight(i))).collect())
                     }
                     Physical::Float => {
-                        PhysicalBuffer::Float(indices.iter().map(|i| f32::from_le_bytes(four(i))).collect())
+                        ValueBuffer::Float(each.map(|i| f32::from_le_bytes(four(i))).collect())
                     }
                     Physical::Double => {
-                        PhysicalBuffer::Double(indices.iter().map(|i| f64::from_le_bytes(eight(i))).collect())
+                        ValueBuffer::Double(each.map(|i| f64::from_le_bytes(eight(i))).collect())
                     }
                     Physical::Bytes => strings(&mut |i, out| out.extend_from_slice(entry(&indices[i]))),
                     Physical::Int96 | Physical::Fixed(_) => {
                         let width = leaf.physical.width().unwrap_or(1);
                         let mut data = Vec::with_capacity(indices.len() * width);
-                        for index in indices {
-                            data.extend_from_slice(entry(index));
-                        }
-                        PhysicalBuffer::Fixed { width, data }
+                        each.for_each(|i| data.extend_from_slice(entry(i)));
+                        ValueBuffer::Fixed { width, data }
                     }
                 }
             }
-            ValueBuffer::Booleans(v) => PhysicalBuffer::Booleans(v.clone()),
-            ValueBuffer::Int32(v) => PhysicalBuffer::Int32(v.clone()),
             ValueBuffer::Int64(v) if leaf.physical == Physical::Int96 => {
-                PhysicalBuffer::Fixed { width: 12, data: v.iter().flat_map(|n| int96(*n)).collect() }
+                ValueBuffer::Fixed { width: 12, data: v.iter().flat_map(|n| int96(*n)).collect() }
             }
-            ValueBuffer::Int64(v) => PhysicalBuffer::Int64(v.clone()),
-            ValueBuffer::Float(v) => PhysicalBuffer::Float(v.clone()),
-            ValueBuffer::Double(v) => PhysicalBuffer::Double(v.clone()),
-            ValueBuffer::Bytes(v) => {
-                PhysicalBuffer::Bytes(ByteStrings { ends: v.ends.clone(), data: v.data.clone() })
-            }
-            ValueBuffer::Fixed { width, data } => PhysicalBuffer::Fixed { width: *width, data: data.clone() },
-        }
+            plain => return Cow::Borrowed(plain),
+        })
     }
 }
 

@@ -31,31 +31,17 @@ pub(crate) enum TpchTable {
 }
 
 impl TpchTable {
-    /// All tables, each after the tables that it refers to.
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Region,
-        Self::Nation,
-        Self::Supplier,
-        Self::Customer,
-        Self::Part,
-        Self::PartSupp,
-        Self::Orders,
-        Self::LineItem,
+    /// All tables with their names in TPC-H, in lower case, each after the tables that it refers to.
+    pub(crate) const ALL: [(&'static str, Self); 8] = [
+        ("region", Self::Region),
+        ("nation", Self::Nation),
+        ("supplier", Self::Supplier),
+        ("customer", Self::Customer),
+        ("part", Self::Part),
+        ("partsupp", Self::PartSupp),
+        ("orders", Self::Orders),
+        ("lineitem", Self::LineItem),
     ];
-
-    /// Its name in TPC-H, in lower case.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Region => "region",
-            Self::Nation => "nation",
-            Self::Supplier => "supplier",
-            Self::Customer => "customer",
-            Self::Part => "part",
-            Self::PartSupp => "partsupp",
-            Self::Orders => "orders",
-            Self::LineItem => "lineitem",
-        }
-    }
 }
 
 /// The columns of a table at a scale factor, the number of its rows, and their maker.

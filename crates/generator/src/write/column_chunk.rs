@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::layout::file_options::PageVersion;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Field, Leaf};
-use crate::write::page::header::{BodySize, DataPage, HEADER_ROOM, data_page, data_page_v2, dictionary_page};
+use crate::write::page::header::{BodySize, DataPage, HEADER_ROOM, data_page, dictionary_page};
 use crate::write::page::maker::PageMaker;
 use crate::write::page::rows::PageRows;
 use crate::write::plan::{ColumnPlan, FilePlan};
@@ -45,20 +45,6 @@ pub(crate) struct PageSummary {
     /// The number of entries for each level; empty if the column has no such levels.
     pub definition_histogram: Vec<u64>,
     pub repetition_histogram: Vec<u64>,
-}
-
-/// The body of a data page, for its header.
-struct PageBody {
-    /// Its bytes before compression.
-    raw: usize,
-    /// The bytes of the encoded levels.
-    definition_bytes: usize,
-    repetition_bytes: usize,
-    encoding: Encoding,
-    /// The bytes of its strings, for byte array columns.
-    string_bytes: u64,
-    /// Whether the values are compressed.
-    compressed: bool,
 }
 
 /// The pages of one column in one row group.
@@ -131,8 +117,7 @@ impl ColumnChunk {
         let parts = size.div_ceil(limit).clamp(2, rows.rows);
         for part in 0..parts {
             let range = rows.rows * part / parts..rows.rows * (part + 1) / parts;
-            let cut = rows.cut(range);
-            self.add_rows(maker, &cut.rows())?;
+            self.add_rows(maker, &rows.cut(range))?;
         }
         Ok(())
     }
@@ -144,11 +129,10 @@ impl ColumnChunk {
         let leaf = rows.leaf;
         self.begin_with_dictionary(maker, rows)?;
         let bounds = match plan.chunk_statistics() {
-            true => Bounds::new(leaf, rows.values),
+            true => Bounds::new(leaf, &rows.values),
             false => None,
         };
-        let entries = rows.entries();
-        let nulls = entries - rows.values.len();
+        let nulls = rows.entries() - rows.values.len();
         maker.statistics.clear();
         if plan.header_statistics() {
             structure(&mut maker.statistics, |w| statistics(w, nulls as i64, bounds.as_ref(), leaf));
@@ -156,41 +140,26 @@ impl ColumnChunk {
 
         let start = self.buffer.len();
         let place = start + HEADER_ROOM + maker.statistics.len();
-        let body = self.encode_body(maker, rows, place)?;
-        if body.raw > plan.options.page_bytes as usize && rows.rows > 1 {
+        let mut page = self.encode_body(maker, rows, place)?;
+        if page.size.raw > plan.options.page_bytes as usize && rows.rows > 1 {
             self.buffer.truncate(start);
-            return Ok(Some(body.raw));
+            return Ok(Some(page.size.raw));
         }
-        let stored = self.buffer.len() - place;
-        if body.raw.max(stored) > MAX_BODY {
-            let what = format!("one row takes {} bytes of a page", body.raw);
+        page.size.stored = self.buffer.len() - place;
+        if page.size.raw.max(page.size.stored) > MAX_BODY {
+            let what = format!("one row takes {} bytes of a page", page.size.raw);
             let place = format!("column {}", rows.field.path);
             return Err(Error::spec(what, place, "a page must be smaller than 2 GiB: shorten the values"));
         }
+        page.size.checksum = self.checksum(plan, place);
 
         maker.header.clear();
-        let header = match plan.options.page_version {
-            PageVersion::V2 => data_page_v2,
-            _ => data_page,
-        };
-        header(
-            &mut maker.header,
-            &DataPage {
-                size: BodySize { raw: body.raw, stored, checksum: self.checksum(plan, place) },
-                entries,
-                nulls,
-                rows: rows.rows,
-                encoding: body.encoding.id(),
-                definition_bytes: body.definition_bytes,
-                repetition_bytes: body.repetition_bytes,
-                compressed: body.compressed,
-                statistics: plan.header_statistics().then_some(maker.statistics.as_slice()),
-            },
-        );
+        let in_header = plan.header_statistics().then_some(maker.statistics.as_slice());
+        data_page(&mut maker.header, plan.options.page_version, &page, in_header);
         let piece = self.put_header(&maker.header, place);
-        self.last_body = body.raw;
-        self.raw_bytes += maker.header.len() + body.raw;
-        self.entries += entries as u64;
+        self.last_body = page.size.raw;
+        self.raw_bytes += maker.header.len() + page.size.raw;
+        self.entries += page.entries as u64;
         let (definition_histogram, repetition_histogram) = match plan.chunk_statistics() {
             true => (rows.definition_histogram(), rows.repetition_histogram()),
             false => Default::default(),
@@ -198,16 +167,16 @@ impl ColumnChunk {
         self.pages.push(PageSummary {
             bytes: piece.len(),
             rows: rows.rows,
-            encoding: body.encoding,
+            encoding: page.encoding,
             nulls: nulls as u64,
             bounds,
-            all_null: entries > 0 && nulls == entries,
-            string_bytes: body.string_bytes,
+            all_null: page.entries > 0 && nulls == page.entries,
+            string_bytes: page.string_bytes,
             definition_histogram,
             repetition_histogram,
         });
         self.pieces.push(piece);
-        self.without_dictionary = body.encoding == Encoding::Dictionary && self.dictionary.is_too_large()
+        self.without_dictionary = page.encoding == Encoding::Dictionary && self.dictionary.is_too_large()
             || self.without_dictionary;
         Ok(None)
     }
@@ -236,7 +205,7 @@ impl ColumnChunk {
         maker: &mut PageMaker<'_>,
         rows: &PageRows<'_>,
         place: usize,
-    ) -> Result<PageBody, Error> {
+    ) -> Result<DataPage, Error> {
         let options = &maker.plan.options;
         // Both buffers are moved out, so the encoders can borrow the other fields.
         let mut out = std::mem::take(&mut self.buffer);
@@ -272,7 +241,19 @@ impl ColumnChunk {
         }
         maker.body = raw;
         self.buffer = out;
-        Ok(PageBody { raw: size, definition_bytes, repetition_bytes, encoding, string_bytes, compressed })
+        let entries = rows.entries();
+        Ok(DataPage {
+            // What is stored is known when the page is kept.
+            size: BodySize { raw: size, stored: 0, checksum: None },
+            entries,
+            nulls: entries - rows.values.len(),
+            rows: rows.rows,
+            encoding,
+            definition_bytes,
+            repetition_bytes,
+            string_bytes,
+            compressed,
+        })
     }
 
     /// Appends the values. Returns their encoding and the total length of strings.
@@ -285,7 +266,7 @@ impl ColumnChunk {
     ) -> (Encoding, u64) {
         if column.bloom.is_none() {
             // Directly from codes.
-            match (rows.values, rows.leaf.template()) {
+            match (&*rows.values, rows.leaf.template()) {
                 (ValueBuffer::Names(codes), _) if self.names == Some(true) => {
                     return (Encoding::Dictionary, person_name::encode_indices(codes, out) as u64);
                 }
@@ -299,7 +280,7 @@ impl ColumnChunk {
             }
         }
         if column.bloom.is_some() || !column.sorted_dictionary {
-            let values = physical(rows.leaf, rows.values, &mut maker.physical);
+            let values = physical(rows.leaf, &rows.values, &mut maker.physical);
             if column.bloom.is_some() {
                 self.hashes.add(values);
             }
@@ -319,7 +300,7 @@ impl ColumnChunk {
                 return (encoding, values.string_bytes() as u64);
             }
         }
-        let ValueBuffer::Indices(indices) = rows.values else {
+        let ValueBuffer::Indices(indices) = &*rows.values else {
             debug_assert!(false, "a sorted dictionary without indices");
             return (Encoding::Dictionary, 0);
         };

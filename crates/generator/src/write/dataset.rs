@@ -53,8 +53,10 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         partition_by: job.partition_by.as_deref(),
     });
     folder.map_or(Ok(()), Folder::prepare)?;
-    let _locked = lock_output(dataset, job)?;
-    let (mut manifest, settled) = settle(dataset, job, folder, directory.as_ref())?;
+    let notice = |text: &str| job.notices.0.iter().for_each(|show| show(text));
+    let patience = Patience { waits: job.existing != Existing::Refuse, notice: &notice, cancel: job.cancel };
+    let _locked = lock_output(dataset, job, &patience)?;
+    let (mut manifest, settled) = settle(dataset, job, folder, directory.as_ref(), &patience)?;
     manifest.set_files(settled.kept.clone(), false);
     let missing: Vec<u32> =
         files.clone().filter(|file| !settled.kept.iter().any(|kept| kept.file == *file)).collect();
@@ -86,6 +88,7 @@ fn settle(
     job: &Job<'_>,
     folder: Option<&dyn Folder>,
     directory: Option<&Directory<'_>>,
+    patience: &Patience<'_>,
 ) -> Result<(Manifest, Settled), Error> {
     let identity = (dataset.name(), Checksum(dataset.spec_hash()));
     let partition_by = job.partition_by.as_deref();
@@ -94,16 +97,14 @@ fn settle(
         existing::settle_file(folder, &job.output.file_name(dataset.name(), 0), job.earlier_files())?;
     }
     if let Some(directory) = directory.filter(|directory| directory.folder.lacks_locks()) {
-        directory.wait_for_others(&patience(job, &notice(job)))?;
+        directory.wait_for_others(patience)?;
     }
     let check = || if job.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
     let settled = match directory {
         Some(directory) => directory.settle(job.earlier_files(), &manifest, &check)?,
         None => Settled::default(),
     };
-    if let (Some(notice), Some(show)) = (&settled.notice, job.notices.0) {
-        show(notice);
-    }
+    settled.notice.iter().for_each(|notice| (patience.notice)(notice));
     manifest.content_sum = job.content_sum;
     if let (None, Existing::Resume | Existing::Finish, Some(directory)) =
         (job.content_sum, job.existing, directory)
@@ -119,27 +120,16 @@ fn settle(
 }
 
 /// Locks the files of the job. Streams are not locked.
-fn lock_output(dataset: &Dataset, job: &Job<'_>) -> Result<Option<OutputLock>, Error> {
-    let notice = notice(job);
-    let patience = patience(job, &notice);
+fn lock_output(
+    dataset: &Dataset,
+    job: &Job<'_>,
+    patience: &Patience<'_>,
+) -> Result<Option<OutputLock>, Error> {
     match job.output {
         Output::Directory(path) => {
-            OutputLock::of_directory(path, dataset.name(), job.part, &patience).map(Some)
+            OutputLock::of_directory(path, dataset.name(), job.part, patience).map(Some)
         }
-        Output::File(path) => OutputLock::of_file(path, &patience).map(Some),
+        Output::File(path) => OutputLock::of_file(path, patience).map(Some),
         Output::Store(_) | Output::Device(_) | Output::Stdout => Ok(None),
     }
-}
-
-fn notice<'a>(job: &Job<'a>) -> impl Fn(&str) + use<'a> {
-    let notices = job.notices;
-    move |text| {
-        if let Some(show) = notices.0 {
-            show(text);
-        }
-    }
-}
-
-fn patience<'a>(job: &Job<'a>, notice: &'a dyn Fn(&str)) -> Patience<'a> {
-    Patience { waits: job.existing != Existing::Refuse, notice, cancel: job.cancel }
 }

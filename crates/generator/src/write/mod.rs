@@ -5,7 +5,6 @@ pub(crate) mod dataset;
 pub(crate) mod file_metadata;
 pub(crate) mod folder_share;
 pub(crate) mod page;
-pub(crate) mod pages;
 pub(crate) mod partition;
 pub(crate) mod plan;
 pub(crate) mod row_group;

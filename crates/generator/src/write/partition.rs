@@ -31,13 +31,11 @@ const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 pub(crate) const MAX_PARTITIONS: usize = 4096;
 
 /// Makes the row groups of planned groups.
-#[derive(Debug)]
 pub(crate) struct PlannedGroupMaker<'a> {
     grouping: Grouping<'a>,
     groups: Vec<MadeGroup>,
 }
 
-#[derive(Debug)]
 enum Grouping<'a> {
     Whole(Box<RowGroupMaker<'a>>),
     Sorted(Box<Sorter<'a>>),
@@ -56,30 +54,22 @@ impl<'a> PlannedGroupMaker<'a> {
     /// # Errors
     /// The codec cannot be set up.
     pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
-        if let Some((field, leaf)) = plan.partition {
-            let folders = Folders {
-                field,
-                leaf,
-                of_values: HashMap::new(),
-                of_nulls: None,
-                of_rows: Vec::new(),
-                physical: PhysicalRoom::default(),
-            };
-            let sorter = Sorter {
-                folders,
-                shredder: Shredder::new(plan.dataset, seed),
-                maker: PageMaker::new(plan)?,
-                waiting: Vec::new(),
-            };
-            return Ok(PlannedGroupMaker {
-                grouping: Grouping::Sorted(Box::new(sorter)),
-                groups: Vec::new(),
-            });
-        }
-        let mut maker = RowGroupMaker::new(plan, seed)?;
-        let chunks = std::mem::take(&mut maker.chunks);
-        let groups = vec![MadeGroup { folder: String::new(), rows: 0, chunks }];
-        Ok(PlannedGroupMaker { grouping: Grouping::Whole(Box::new(maker)), groups })
+        let Some((field, leaf)) = plan.partition else {
+            let grouping = Grouping::Whole(Box::new(RowGroupMaker::new(plan, seed)?));
+            let group = MadeGroup { folder: String::new(), rows: 0, chunks: empty_chunks(plan) };
+            return Ok(PlannedGroupMaker { grouping, groups: vec![group] });
+        };
+        let folders = Folders {
+            field,
+            leaf,
+            of_values: HashMap::new(),
+            of_nulls: None,
+            of_rows: Vec::new(),
+            physical: PhysicalRoom::default(),
+        };
+        let (shredder, maker) = (Shredder::new(plan.dataset, seed), PageMaker::new(plan)?);
+        let sorter = Sorter { folders, shredder, maker, waiting: Vec::new() };
+        Ok(PlannedGroupMaker { grouping: Grouping::Sorted(Box::new(sorter)), groups: Vec::new() })
     }
 
     /// The row groups that [`make`](Self::make) made; folders without rows have empty ones.
@@ -101,12 +91,10 @@ impl<'a> PlannedGroupMaker<'a> {
     ) -> Result<u64, Error> {
         match (&mut self.grouping, self.groups.as_mut_slice()) {
             (Grouping::Whole(maker), [group]) => {
-                std::mem::swap(&mut maker.chunks, &mut group.chunks);
                 let start = rows.start;
-                let made = maker.make(rows, page_rows, most, check);
-                std::mem::swap(&mut maker.chunks, &mut group.chunks);
-                group.rows = made.as_ref().map_or(0, |end| end - start);
-                made
+                let end = maker.make(rows, page_rows, most, check, &mut group.chunks)?;
+                group.rows = end - start;
+                Ok(end)
             }
             (Grouping::Sorted(sorter), _) => sorter.make(rows, page_rows, most, check, &mut self.groups),
             // Without folders there is exactly one group.
@@ -116,7 +104,6 @@ impl<'a> PlannedGroupMaker<'a> {
 }
 
 /// Sorts rows into folders.
-#[derive(Debug)]
 struct Sorter<'a> {
     folders: Folders<'a>,
     shredder: Shredder<'a>,

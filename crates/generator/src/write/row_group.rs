@@ -14,11 +14,9 @@ use crate::write::page::rows::{PageRows, Repetition};
 use crate::write::plan::FilePlan;
 
 /// Makes row groups one after the other and reuses its memory.
-#[derive(Debug)]
 pub(crate) struct RowGroupMaker<'a> {
     shredder: Shredder<'a>,
     pages: PageMaker<'a>,
-    pub chunks: Vec<ColumnChunk>,
     /// It only samples rows: values that do not fit their column are not an error.
     is_sample: bool,
 }
@@ -30,7 +28,6 @@ impl<'a> RowGroupMaker<'a> {
         Ok(RowGroupMaker {
             shredder: Shredder::new(plan.dataset, seed),
             pages: PageMaker::new(plan)?,
-            chunks: empty_chunks(plan),
             is_sample: false,
         })
     }
@@ -41,7 +38,7 @@ impl<'a> RowGroupMaker<'a> {
         self
     }
 
-    /// Draws and encodes `rows`, numbered over the whole dataset, in pages of at most `page_rows`. It stops
+    /// Draws and encodes `rows`, numbered over the whole dataset, into `chunks` in pages of at most `page_rows`. It stops
     /// after the page that reaches `most` bytes, and returns the end of the rows made. It calls `check`
     /// before each page.
     ///
@@ -53,10 +50,9 @@ impl<'a> RowGroupMaker<'a> {
         page_rows: u64,
         most: GroupBytes,
         check: &dyn Fn() -> Result<(), Error>,
+        chunks: &mut [ColumnChunk],
     ) -> Result<u64, Error> {
-        for chunk in &mut self.chunks {
-            chunk.clear();
-        }
+        chunks.iter_mut().for_each(ColumnChunk::clear);
         self.pages.group_rows = rows.end - rows.start;
         let mut at = rows.start;
         while at < rows.end {
@@ -69,13 +65,13 @@ impl<'a> RowGroupMaker<'a> {
             };
             drop(drawing);
             at += shredded.rows as u64;
-            add_pages(&mut self.pages, shredded, &mut self.chunks)?;
-            let (stored, raw) = bytes_of(&self.chunks);
+            add_pages(&mut self.pages, shredded, chunks)?;
+            let (stored, raw) = bytes_of(chunks);
             if !self.is_sample && most.reached(stored, raw) {
                 break;
             }
         }
-        finish_chunks(&mut self.pages, &mut self.chunks)?;
+        finish_chunks(&mut self.pages, chunks)?;
         Ok(at)
     }
 }

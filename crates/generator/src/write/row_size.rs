@@ -8,9 +8,10 @@ use crate::layout::file_options::FileOptions;
 use crate::layout::rows::{GroupBytes, MAX_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::random::rng::BLOCK_ROWS;
 use crate::spec::dataset::Dataset;
+use crate::write::column_chunk::ColumnChunk;
 use crate::write::file_metadata::FileEnd;
 use crate::write::plan::FilePlan;
-use crate::write::row_group::RowGroupMaker;
+use crate::write::row_group::{RowGroupMaker, bytes_of, empty_chunks};
 
 /// The sample grows until it has this many bytes.
 const SAMPLE_BYTES: u64 = 4 << 20;
@@ -63,14 +64,14 @@ impl RowSize {
     ) -> Result<Self, Error> {
         let few = rows <= BLOCK_ROWS && dataset.columns() >= WIDE;
         let plan = FilePlan::new(options, dataset, None)?;
-        let mut maker = RowGroupMaker::new(&plan, seed)?.of_samples();
+        let (mut maker, mut chunks) = (RowGroupMaker::new(&plan, seed)?.of_samples(), empty_chunks(&plan));
         // A block of long rows may not fit into memory.
         let expected = dataset.expected_row_bytes().max(1.0);
         // A table of a benchmark has no more rows than its own.
         let most = dataset.benchmark().and(dataset.rows()).map_or(ROW_GROUP_ROWS, |n| n.min(ROW_GROUP_ROWS));
         let mut rows = power_of_two((4 * SAMPLE_BYTES) as f64 / expected).min(BLOCK_ROWS).min(most);
         loop {
-            let (size, bytes) = Self::of_row_group(&plan, &mut maker, rows)?;
+            let (size, bytes) = Self::of_row_group(&plan, &mut maker, &mut chunks, rows)?;
             let raw = (size.raw * rows as f64) as u64;
             let suffices = few && rows == BLOCK_ROWS && raw <= ROW_GROUP_BYTES / 2;
             if suffices || bytes >= SAMPLE_BYTES || raw >= ROW_GROUP_BYTES || rows >= most {
@@ -84,13 +85,14 @@ impl RowSize {
     fn of_row_group(
         plan: &FilePlan<'_>,
         maker: &mut RowGroupMaker<'_>,
+        chunks: &mut [ColumnChunk],
         rows: u64,
     ) -> Result<(Self, u64), Error> {
-        maker.make(0..rows, rows, GroupBytes::default(), &|| Ok(()))?;
-        let pages: u64 = maker.chunks.iter().map(|c| (c.bytes() + c.bloom.len()) as u64).sum();
-        let raw: u64 = maker.chunks.iter().map(|c| c.raw_bytes as u64).sum();
+        maker.make(0..rows, rows, GroupBytes::default(), &|| Ok(()), chunks)?;
+        let (stored, raw) = bytes_of(chunks);
+        let pages = stored + chunks.iter().map(|chunk| chunk.bloom.len() as u64).sum::<u64>();
         let mut end = FileEnd::default();
-        end.add_row_group(plan, &maker.chunks, rows, 4);
+        end.add_row_group(plan, chunks, rows, 4);
         let end: usize = end.finish(plan, pages + 4).iter().map(Vec::len).sum();
         let of_row = |bytes: u64| bytes as f64 / rows as f64;
         Ok((RowSize { stored: of_row(pages + end as u64), raw: of_row(raw), sampled: rows }, pages))
@@ -115,7 +117,8 @@ impl RowSize {
             return Ok(first);
         }
         let plan = FilePlan::new(options, dataset, None)?;
-        let (anew, _) = Self::of_row_group(&plan, &mut RowGroupMaker::new(&plan, seed)?.of_samples(), first)?;
+        let mut maker = RowGroupMaker::new(&plan, seed)?.of_samples();
+        let (anew, _) = Self::of_row_group(&plan, &mut maker, &mut empty_chunks(&plan), first)?;
         Ok(rows(&anew))
     }
 

@@ -78,45 +78,34 @@ impl Connections {
             let certificate = Certificate::from_pem(certificate.as_bytes()).map_err(failed)?;
             builder = builder.tls_certs_merge([certificate]);
         }
-        if is_set(Key::NoSystemCertificates) {
-            builder = builder.tls_certs_only([]);
-        }
-        if let Some(timeout) = duration(Key::Timeout)? {
-            builder = builder.timeout(timeout);
-        }
-        if let Some(timeout) = duration(Key::ConnectTimeout)? {
-            builder = builder.connect_timeout(timeout);
-        }
-        if let Some(timeout) = duration(Key::ReadTimeout)? {
-            builder = builder.read_timeout(timeout);
-        }
-        if let Some(timeout) = duration(Key::PoolIdleTimeout)? {
-            builder = builder.pool_idle_timeout(timeout);
+        let durations: [(Key, fn(ClientBuilder, Duration) -> ClientBuilder); 6] = [
+            (Key::Timeout, ClientBuilder::timeout),
+            (Key::ConnectTimeout, ClientBuilder::connect_timeout),
+            (Key::ReadTimeout, ClientBuilder::read_timeout),
+            (Key::PoolIdleTimeout, |builder, time| builder.pool_idle_timeout(time)),
+            (Key::Http2KeepAliveInterval, |builder, time| builder.http2_keep_alive_interval(time)),
+            (Key::Http2KeepAliveTimeout, ClientBuilder::http2_keep_alive_timeout),
+        ];
+        for (key, set) in durations {
+            if let Some(time) = duration(key)? {
+                builder = set(builder, time);
+            }
         }
         if let Some(most) = number(Key::PoolMaxIdlePerHost) {
             builder = builder.pool_max_idle_per_host(most as usize);
         }
-        if let Some(interval) = duration(Key::Http2KeepAliveInterval)? {
-            builder = builder.http2_keep_alive_interval(interval);
-        }
-        if let Some(timeout) = duration(Key::Http2KeepAliveTimeout)? {
-            builder = builder.http2_keep_alive_timeout(timeout);
-        }
-        if is_set(Key::Http2KeepAliveWhileIdle) {
-            builder = builder.http2_keep_alive_while_idle(true);
-        }
         if let Some(bytes) = number(Key::Http2MaxFrameSize) {
             builder = builder.http2_max_frame_size(bytes);
         }
-        if is_set(Key::Http1Only) {
-            builder = builder.http1_only();
-        }
-        if is_set(Key::Http2Only) {
-            builder = builder.http2_prior_knowledge();
-        }
-        if is_set(Key::AllowInvalidCertificates) {
-            builder = builder.danger_accept_invalid_certs(true);
-        }
+        let switches: [(Key, fn(ClientBuilder) -> ClientBuilder); 5] = [
+            (Key::NoSystemCertificates, |builder| builder.tls_certs_only([])),
+            (Key::Http2KeepAliveWhileIdle, |builder| builder.http2_keep_alive_while_idle(true)),
+            (Key::Http1Only, ClientBuilder::http1_only),
+            (Key::Http2Only, ClientBuilder::http2_prior_knowledge),
+            (Key::AllowInvalidCertificates, |builder| builder.danger_accept_invalid_certs(true)),
+        ];
+        builder =
+            switches.into_iter().filter(|(key, _)| is_set(*key)).fold(builder, |all, (_, set)| set(all));
         // A compressed answer would have another length than the object.
         builder = builder.no_gzip().no_brotli().no_zstd().no_deflate();
         builder.https_only(!is_set(Key::AllowHttp)).build().map_err(failed)

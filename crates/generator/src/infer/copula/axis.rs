@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::draw::copula::{bin, even};
+use crate::infer::copula::scores::mean_score;
 use crate::infer::sample::cells::Cells;
 use crate::random::rng::{Stream, unit_interval};
 
@@ -166,6 +167,18 @@ impl Axis {
             is_sorted: false,
             is_given: false,
         }
+    }
+
+    /// The mean normal score of each row's ranks; NaN without a value.
+    pub(super) fn scores(&self) -> Vec<f64> {
+        let score = |(low, high): (&f64, &f64)| if low.is_nan() { f64::NAN } else { mean_score(*low, *high) };
+        self.low.iter().zip(&self.high).map(score).collect()
+    }
+
+    /// The bin of each row; the greatest number without a value.
+    pub(super) fn codes(&self) -> Vec<u16> {
+        let code = |rank: &f64| if rank.is_nan() { u16::MAX } else { bin(&self.bins, *rank) as u16 };
+        self.ranks.iter().map(code).collect()
     }
 
     /// The places of rows that the next row of the data follows, if it is the axis of the rows.

@@ -1,6 +1,6 @@
 //! The correlations of normal scores with which generated ranks are correlated as in the sample.
 
-use crate::draw::copula::{By, Copula, MAX_BEFORE, Member, Scores, bin, factors, shares_below};
+use crate::draw::copula::{By, Copula, MAX_BEFORE, Member, Scores, factors, shares_below};
 use crate::infer::by_column::by_column;
 use crate::infer::copula::axis::{Axis, Of};
 use crate::infer::copula::forest::counts;
@@ -49,11 +49,7 @@ pub(crate) struct Written<'a> {
 
 impl Fitted {
     pub(super) fn new(axes: Vec<Axis>, order: Vec<(usize, Option<usize>)>) -> Self {
-        let codes = by_column(order.len(), |i| {
-            let axis = &axes[order[i].0];
-            let code = |rank: &f64| if rank.is_nan() { u16::MAX } else { bin(&axis.bins, *rank) as u16 };
-            axis.ranks.iter().map(code).collect::<Vec<u16>>()
-        });
+        let codes = by_column(order.len(), |i| axes[order[i].0].codes());
         let bins = |place: usize| axes[order[place].0].bins.len() - 1;
         let tables = by_column(order.len(), |i| {
             let place = order[i].1?;
@@ -106,21 +102,12 @@ impl Fitted {
     /// The normal scores of what the tables leave.
     fn scores(&self, member: usize) -> Vec<f64> {
         let axis = self.axis(member);
-        let rows = axis.low.iter().zip(&axis.high);
-        match self.by(member) {
-            None => rows
-                .map(|(low, high)| if low.is_nan() { f64::NAN } else { mean_score(*low, *high) })
-                .collect(),
-            Some(by) => {
-                let others = &self.axis(by.member).ranks;
-                let score = |((low, high), other): ((&f64, &f64), &f64)| match low.is_nan() || other.is_nan()
-                {
-                    true => f64::NAN,
-                    false => mean_score(by.share(*other, *low), by.share(*other, *high)),
-                };
-                rows.zip(others).map(score).collect()
-            }
-        }
+        let Some(by) = self.by(member) else { return axis.scores() };
+        let score = |((low, high), other): ((&f64, &f64), &f64)| match low.is_nan() || other.is_nan() {
+            true => f64::NAN,
+            false => mean_score(by.share(*other, *low), by.share(*other, *high)),
+        };
+        axis.low.iter().zip(&axis.high).zip(&self.axis(by.member).ranks).map(score).collect()
     }
 
     fn fit(&mut self) {

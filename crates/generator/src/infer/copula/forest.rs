@@ -1,9 +1,8 @@
 //! Which columns depend on one another, and which of them by tables of counts.
 
-use crate::draw::copula::bin;
 use crate::infer::by_column::by_column;
 use crate::infer::copula::axis::{Axis, Of};
-use crate::infer::copula::scores::{correlation, correlation_before, mean_score, mean_square};
+use crate::infer::copula::scores::{correlation, correlation_before, mean_square};
 use crate::random::elementary::ln;
 use crate::random::normal::{normal_quantile, normal_share};
 
@@ -63,13 +62,9 @@ struct Prepared {
 
 impl Prepared {
     fn new(axis: &Axis) -> Self {
-        let score = |(low, high): (&f64, &f64)| {
-            if low.is_nan() { f64::NAN } else { mean_score(*low, *high) }
-        };
-        let scores: Vec<f64> = axis.low.iter().zip(&axis.high).map(score).collect();
-        let code = |rank: &f64| if rank.is_nan() { u16::MAX } else { bin(&axis.bins, *rank) as u16 };
+        let scores = axis.scores();
         let known = mean_square(&scores).clamp(0.05, 1.0);
-        Prepared { scores, known, codes: axis.ranks.iter().map(code).collect() }
+        Prepared { scores, known, codes: axis.codes() }
     }
 }
 

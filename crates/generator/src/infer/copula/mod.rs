@@ -11,7 +11,7 @@ mod scores;
 use std::fmt::Write;
 
 use crate::draw::copula::is_even;
-use crate::infer::notation::{digits, quoted};
+use crate::infer::notation::{digits, list, quoted};
 pub(crate) use axis::{Axis, Listed, Of};
 pub(crate) use fit::Fitted;
 
@@ -57,22 +57,16 @@ impl Fitted {
             // Writing to a string cannot fail.
             let _ = write!(out, "\n[[{path}]]\n{}\n", key(member.axis.of));
             if !member.axis.order.is_empty() && member.axis.of != Of::Present {
-                let _ = writeln!(out, "order = [{}]", member.axis.order.join(", "));
+                let _ = writeln!(out, "order = {}", list(&member.axis.order));
             }
             if i > 0 {
-                let with: Vec<String> = member.with.iter().map(|v| digits(*v, 4)).collect();
-                let _ = writeln!(out, "with = [{}]", with.join(", "));
+                let _ = writeln!(out, "with = {}", list(member.with.iter().map(|v| digits(*v, 4))));
             }
             if member.before > 0.0 && !member.axis.is_given && !matches!(member.axis.of, Of::Rows(_)) {
                 let _ = writeln!(out, "autocorrelation = {}", digits(member.before, 4));
             }
             if let Some((by, counts)) = member.by {
-                let line = |line: &Vec<u32>| {
-                    let counts: Vec<String> = line.iter().map(u32::to_string).collect();
-                    format!("[{}]", counts.join(", "))
-                };
-                let lines: Vec<String> = counts.iter().map(line).collect();
-                let _ = writeln!(out, "by = {{ {}, counts = [{}] }}", key(by), lines.join(", "));
+                let _ = writeln!(out, "by = {{ {}, counts = {} }}", key(by), list(counts.iter().map(list)));
             }
         }
         out

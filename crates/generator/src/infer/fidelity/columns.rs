@@ -1,11 +1,14 @@
 //! How like the distribution of a column is in two samples.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 
 use serde::Serialize;
 
 use crate::infer::sample::inferred_field::{Inferred, InferredKind};
 use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
+use crate::infer::sample::numbered::steps;
+use crate::spec::dataset::ListStyle;
 
 /// A column is kept if its distance and its share of nulls differ by at most this.
 pub(super) const DISTANCE: f64 = 0.02;
@@ -67,42 +70,42 @@ enum Values<'a> {
 
 /// Adds the leaves and lists of two fields.
 pub(super) fn compare_fields(a: &Inferred, b: &Inferred, path: &str, out: &mut Vec<ColumnFidelity>) {
-    let inside = |name: &str| format!("{path}.{name}");
     match (&a.kind, &b.kind) {
-        (InferredKind::Struct(ours), InferredKind::Struct(theirs)) => {
-            for field in ours {
-                if let Some(other) = theirs.iter().find(|other| other.name == field.name) {
-                    compare_fields(field, other, &inside(&field.name), out);
-                }
-            }
-        }
+        (InferredKind::Struct(_), InferredKind::Struct(_)) => {}
         (
-            InferredKind::List { element, lengths, .. },
-            InferredKind::List { element: other, lengths: others, .. },
-        ) => {
+            InferredKind::List { style, lengths, .. },
+            InferredKind::List { style: other, lengths: others, .. },
+        ) if (*style == ListStyle::Map) == (*other == ListStyle::Map) => {
             out.push(lists(a, b, path, (lengths, others)));
-            compare_fields(element, other, &inside("element"), out);
-        }
-        (InferredKind::Map { entries, lengths }, InferredKind::Map { entries: theirs, lengths: others }) => {
-            out.push(lists(a, b, path, (lengths, others)));
-            for ((field, other), name) in entries.iter().zip(theirs).zip(["key", "value"]) {
-                compare_fields(field, other, &inside(name), out);
-            }
         }
         (InferredKind::Leaf { values: ours, .. }, InferredKind::Leaf { values: theirs, .. }) => {
             out.push(leaves(a, b, path, (&profile(ours), &profile(theirs))));
         }
-        _ => out.push(ColumnFidelity {
-            column: path.to_owned(),
-            measure: "other types",
-            distance: 1.0,
-            nulls: [a.nulls_share(), b.nulls_share()],
+        _ => {
+            let distance = ("other types", 1.0);
+            return out.push(ColumnFidelity::new(path, distance, [a.nulls_share(), b.nulls_share()]));
+        }
+    }
+    for field in a.children() {
+        if let Some(other) = b.children().iter().find(|other| other.name == field.name) {
+            compare_fields(field, other, &format!("{path}.{}", field.name), out);
+        }
+    }
+}
+
+impl ColumnFidelity {
+    fn new(column: &str, (measure, distance): (&'static str, f64), nulls: [f64; 2]) -> Self {
+        ColumnFidelity {
+            column: column.to_owned(),
+            measure,
+            distance,
+            nulls,
             distinct: None,
             top: None,
             mean_length: None,
             repeated: None,
-            is_kept: false,
-        }),
+            is_kept: distance <= DISTANCE && (nulls[0] - nulls[1]).abs() <= DISTANCE,
+        }
     }
 }
 
@@ -118,22 +121,18 @@ fn lists(
 }
 
 fn profile(sample: &LeafSample) -> Profile<'_> {
-    let numbers = |runs, others| Values::Numbers { runs, others };
+    let numbers = |runs, others| Profile { values: Values::Numbers { runs, others }, lengths: None };
     match sample {
         LeafSample::Boolean { trues, falses } => {
-            Profile { values: numbers(vec![(0.0, *falses), (1.0, *trues)], BTreeMap::new()), lengths: None }
+            numbers(vec![(0.0, *falses), (1.0, *trues)], BTreeMap::new())
         }
-        LeafSample::Whole(values) => {
-            let runs = values.runs(|_| true).into_iter().map(|(v, n)| (v as f64, n)).collect();
-            Profile { values: numbers(runs, BTreeMap::new()), lengths: None }
-        }
-        LeafSample::Wide(_) => {
+        LeafSample::Whole(_) | LeafSample::Wide(_) => {
             let runs = whole_runs(sample).into_iter().map(|(v, n)| (v as f64, n)).collect();
-            Profile { values: numbers(runs, BTreeMap::new()), lengths: None }
+            numbers(runs, BTreeMap::new())
         }
         LeafSample::Real(values) => {
             let (runs, others) = real_runs(values);
-            Profile { values: numbers(runs, others.into_iter().collect()), lengths: None }
+            numbers(runs, others.into_iter().collect())
         }
         LeafSample::Text(texts) => {
             Profile { values: Values::Texts(&texts.texts), lengths: Some(&texts.lengths) }
@@ -153,39 +152,29 @@ fn leaves(
     path: &str,
     (ours, theirs): (&Profile<'_>, &Profile<'_>),
 ) -> ColumnFidelity {
-    let both = |of: &dyn Fn(&Profile<'_>) -> f64| [of(ours), of(theirs)];
     let mean = |profile: &Profile<'_>| {
         let lengths = profile.lengths;
         let sum = lengths.map_or(0.0, |l| l.iter().map(|(length, n)| f64::from(*length) * *n as f64).sum());
         sum / lengths.map_or(0, |l| l.values().sum::<u64>()).max(1) as f64
     };
-    let (measure, distance) = distance(ours, theirs);
     let counted = [counts(ours), counts(theirs)];
     let is_counted = [ours, theirs].iter().all(|profile| match profile.values {
         Values::Bytes(_, others) => others == 0,
         Values::None => false,
         _ => true,
     });
-    let distinct = is_counted.then(|| counted.each_ref().map(|counts| counts.len() as u64));
-    let top = is_counted.then(|| {
-        counted.each_ref().map(|counts| {
-            let n: u64 = counts.iter().sum();
-            counts.iter().max().map_or(0.0, |most| *most as f64 / n as f64)
-        })
-    });
-    let nulls = [a.nulls_share(), b.nulls_share()];
+    let top = |counts: &Vec<u64>| {
+        let n: u64 = counts.iter().sum();
+        counts.iter().max().map_or(0.0, |most| *most as f64 / n as f64)
+    };
     let repeated = |counts: &Vec<u64>| counts.iter().sum::<u64>() - counts.len() as u64;
     let has_values = !matches!(ours.values, Values::None) && !counted[0].is_empty();
     ColumnFidelity {
-        column: path.to_owned(),
-        measure,
-        distance,
-        nulls,
         repeated: has_values.then(|| counted.each_ref().map(repeated)),
-        is_kept: distance <= DISTANCE && (nulls[0] - nulls[1]).abs() <= DISTANCE,
-        distinct,
-        top,
-        mean_length: ours.lengths.is_some().then(|| both(&mean)),
+        distinct: is_counted.then(|| counted.each_ref().map(|counts| counts.len() as u64)),
+        top: is_counted.then(|| counted.each_ref().map(top)),
+        mean_length: ours.lengths.is_some().then(|| [mean(ours), mean(theirs)]),
+        ..ColumnFidelity::new(path, distance(ours, theirs), [a.nulls_share(), b.nulls_share()])
     }
 }
 
@@ -208,15 +197,11 @@ fn distance(a: &Profile<'_>, b: &Profile<'_>) -> (&'static str, f64) {
             let most = (count(runs).min(count(theirs)) / ROWS_OF_EACH).min(FEW as u64);
             let few = runs.len().max(theirs.len()) as u64 <= most;
             let key = |runs: &[(f64, u64)], others: &BTreeMap<&'static str, u64>| {
-                let numbers = runs.iter().map(|(v, n)| (v.to_bits().to_string(), *n));
-                numbers.chain(others.iter().map(|(name, n)| ((*name).to_owned(), *n))).collect()
+                let numbers = runs.iter().map(|(v, n)| ((v.to_bits(), ""), *n));
+                numbers.chain(others.iter().map(|(name, n)| ((0, *name), *n))).collect()
             };
             match few {
-                true => {
-                    let (ours, theirs): (HashMap<_, _>, HashMap<_, _>) =
-                        (key(runs, others), key(theirs, their_others));
-                    ("total variation", total_variation(&ours, &theirs))
-                }
+                true => ("total variation", total_variation(&key(runs, others), &key(theirs, their_others))),
                 false => ("Kolmogorov-Smirnov", steps(runs, theirs)),
             }
         }
@@ -282,7 +267,7 @@ fn frequent(ours: &HashMap<String, u64>, theirs: &HashMap<String, u64>) -> f64 {
 }
 
 /// How often characters of each class occur.
-fn characters(texts: &HashMap<String, u64>) -> HashMap<String, u64> {
+fn characters(texts: &HashMap<String, u64>) -> HashMap<&'static str, u64> {
     let mut counts: HashMap<&'static str, u64> = HashMap::new();
     for (text, n) in texts {
         for c in text.chars() {
@@ -299,7 +284,7 @@ fn characters(texts: &HashMap<String, u64>) -> HashMap<String, u64> {
             *counts.entry(class).or_default() += n;
         }
     }
-    counts.into_iter().map(|(class, n)| (class.to_owned(), n)).collect()
+    counts
 }
 
 /// The counts by rank.
@@ -309,37 +294,12 @@ fn ranked(counts: &HashMap<String, u64>) -> HashMap<String, u64> {
     counts.into_iter().enumerate().map(|(rank, n)| (rank.to_string(), n)).collect()
 }
 
-fn total_variation(a: &HashMap<String, u64>, b: &HashMap<String, u64>) -> f64 {
-    let total = |counts: &HashMap<String, u64>| counts.values().sum::<u64>().max(1) as f64;
-    let share = |counts: &HashMap<String, u64>, key: &String, total: f64| {
-        counts.get(key).map_or(0.0, |n| *n as f64 / total)
-    };
+fn total_variation<K: Eq + Hash>(a: &HashMap<K, u64>, b: &HashMap<K, u64>) -> f64 {
+    let total = |counts: &HashMap<K, u64>| counts.values().sum::<u64>().max(1) as f64;
+    let share =
+        |counts: &HashMap<K, u64>, key: &K, total: f64| counts.get(key).map_or(0.0, |n| *n as f64 / total);
     let (of_a, of_b) = (total(a), total(b));
     let only_b = b.keys().filter(|key| !a.contains_key(*key));
     let sum: f64 = a.keys().chain(only_b).map(|key| (share(a, key, of_a) - share(b, key, of_b)).abs()).sum();
     sum / 2.0
-}
-
-/// The Kolmogorov-Smirnov distance of counted values.
-fn steps(a: &[(f64, u64)], b: &[(f64, u64)]) -> f64 {
-    let total = |runs: &[(f64, u64)]| runs.iter().map(|run| run.1).sum::<u64>() as f64;
-    let (of_a, of_b) = (total(a), total(b));
-    if of_a == 0.0 || of_b == 0.0 {
-        return if of_a == of_b { 0.0 } else { 1.0 };
-    }
-    let (mut i, mut j, mut below_a, mut below_b, mut most) = (0, 0, 0, 0, 0.0f64);
-    while i < a.len() || j < b.len() {
-        let value =
-            a.get(i).map_or(f64::INFINITY, |run| run.0).min(b.get(j).map_or(f64::INFINITY, |run| run.0));
-        if let Some(run) = a.get(i).filter(|run| run.0 <= value) {
-            below_a += run.1;
-            i += 1;
-        }
-        if let Some(run) = b.get(j).filter(|run| run.0 <= value) {
-            below_b += run.1;
-            j += 1;
-        }
-        most = most.max((below_a as f64 / of_a - below_b as f64 / of_b).abs());
-    }
-    most
 }

@@ -103,7 +103,7 @@ impl InferredSpec {
         let named = |leaf: &Leaf<'_>| their_leaves.iter().find(|other| other.path == leaf.path);
         let leaves: Vec<[&Leaf<'_>; 2]> =
             leaves.iter().filter_map(|leaf| Some([leaf, named(leaf)?])).collect();
-        let both = Both::new(&leaves, [self.chosen_rows(), generated.chosen_rows()]);
+        let both = Both::new(&leaves, [&self.chosen.rows, &generated.chosen.rows]);
         not_compared.extend(both.not_compared());
         let ((pairs, vague), order) = (both.pairs(), both.order());
         if vague > 0 {

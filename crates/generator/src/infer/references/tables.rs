@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use crate::draw::lengths::MAX_ELEMENTS;
 use crate::error::Error;
 use crate::infer::fidelity::RelationFidelity;
-use crate::infer::notation::{digits, quoted};
+use crate::infer::notation::{digits, list, quoted};
 use crate::infer::references::skew::Frequencies;
 use crate::infer::references::{Class, Evidence, Key};
 use crate::infer::spec::inferred_spec::InferredSpec;
@@ -253,7 +253,7 @@ impl InferredTables {
     fn is_fixed(&self, table: usize) -> bool {
         let refers = self.found.iter().any(|found| found.from.0 == table);
         let mut others = self.found.iter().filter(|found| found.to.0 == table).peekable();
-        let rows = |table: usize| self.tables[table].rows().unwrap_or(0);
+        let rows = |table: usize| self.tables[table].rows.unwrap_or(0);
         !refers
             && others.peek().is_some()
             && others.all(|found| rows(found.from.0) / TIMES_FIXED >= rows(table))
@@ -294,11 +294,9 @@ impl InferredTables {
                             }
                         }
                         Frequencies::Runs(runs) => {
-                            let run = |(n, share): &(f64, f64)| {
-                                format!("[{}, {}]", digits(n / keys, 10), digits(*share, 10))
-                            };
-                            let runs: Vec<String> = runs.iter().map(run).collect();
-                            let _ = write!(values, ", frequencies = [{}]", runs.join(", "));
+                            let run =
+                                |(n, share): &(f64, f64)| list([digits(n / keys, 10), digits(*share, 10)]);
+                            let _ = write!(values, ", frequencies = {}", list(runs.iter().map(run)));
                         }
                     }
                     if *orphans > 0.0 {
@@ -360,13 +358,13 @@ pub(crate) struct Role {
 /// How many keys have how many rows; `None` if a sample does not show it, or a key has too many.
 fn rows_a_key(spec: &InferredSpec, evidence: &Evidence) -> Option<BTreeMap<u32, u64>> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-    let runs = evidence.rows_a_key(spec.ranges(), spec.rows());
+    let runs = evidence.rows_a_key(&spec.ranges, spec.rows);
     runs.iter().for_each(|n| *counts.entry(*n).or_default() += 1);
     if runs.is_empty() || *counts.keys().next_back()? > MAX_ELEMENTS {
         return None;
     }
     let mean = runs.iter().map(|n| f64::from(*n)).sum::<f64>() / runs.len() as f64;
-    let with_rows = spec.rows().unwrap_or(evidence.values) as f64 / mean;
+    let with_rows = spec.rows.unwrap_or(evidence.values) as f64 / mean;
     let without = (evidence.keys as f64 / with_rows - 1.0).max(0.0) * runs.len() as f64;
     // A sample does not know the number of keys with rows exactly.
     if without > 0.005 * runs.len() as f64 {
@@ -380,12 +378,11 @@ fn has_room(kind: Option<&DataType>, key: &Key, times: i128) -> bool {
     let (start, step) = key.sequence();
     let last = step.checked_mul(times * key.rows() as i128 - 1).and_then(|n| n.checked_add(start));
     let most: i128 = match kind {
-        Some(DataType::Int8) => i8::MAX.into(),
-        Some(DataType::UInt8) => u8::MAX.into(),
-        Some(DataType::Int16) => i16::MAX.into(),
-        Some(DataType::UInt16) => u16::MAX.into(),
-        Some(DataType::Int32) => i32::MAX.into(),
-        Some(DataType::UInt32) => u32::MAX.into(),
+        // Keys have at most 63 bits.
+        Some(kind) if kind.is_integer() => {
+            let bits = 8 * kind.primitive_width().unwrap_or(8) - usize::from(kind.is_signed_integer());
+            (1 << bits.min(63)) - 1
+        }
         Some(DataType::Decimal128(precision, _)) => 10i128.pow(u32::from(*precision).min(38)) - 1,
         _ => i64::MAX.into(),
     };

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use arrow_schema::DataType;
 
 use crate::infer::by_column::by_column;
-use crate::infer::notation::{key, number, quoted, single};
+use crate::infer::notation::{key, number, quoted, single, table};
 use crate::infer::relations::Column;
 use crate::infer::sample::leaf_sample::LeafSample;
 use crate::infer::sample::numbered::MAX_NUMBERED;
-use crate::infer::values::texts::Verbatim;
+use crate::infer::values::made_up::Verbatim;
 
 /// The most distinct values of either column.
 const MAX_KEYS: usize = MAX_NUMBERED;
@@ -82,17 +82,10 @@ pub(crate) fn values(columns: &[Column<'_>], dependence: Dependence, verbatim: V
     let single =
         |value: u16| format!("{{ {} = 1 }}", names.get(usize::from(value)).map_or("", String::as_str));
     let given = own.by_key(&others).unwrap_or_default().into_iter().map(|value| value.map(single));
-    let all = names.iter().zip(own.counts()).filter(|(_, n)| *n > 0);
-    let all: Vec<String> = all.map(|(name, n)| format!("{name} = {n}")).collect();
-    let given = keys.iter().zip(given);
-    let given: Vec<String> =
-        given.filter_map(|(key, weights)| Some(format!("{key} = {}", weights?))).collect();
-    Some(format!(
-        "{{ weights_by = {{ field = {}, given = {{ {} }}, otherwise = {{ {} }} }} }}",
-        quoted(by.name),
-        given.join(", "),
-        all.join(", ")
-    ))
+    let given = table(keys.iter().zip(given).filter_map(|(key, weights)| Some((key, weights?))));
+    let all = table(names.iter().zip(own.counts()).filter(|(_, n)| *n > 0));
+    let field = quoted(by.name);
+    Some(format!("{{ weights_by = {{ field = {field}, given = {given}, otherwise = {all} }} }}"))
 }
 
 /// The share of rows in which the column has its most frequent value for the other column's value.

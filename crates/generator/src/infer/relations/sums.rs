@@ -8,7 +8,7 @@ use crate::infer::by_column::by_column;
 use crate::infer::notation::{is_temporal, quoted};
 use crate::infer::relations::column::{Column, Numbers, REST};
 use crate::infer::sample::leaf_sample::LeafSample;
-use crate::infer::sample::numbered::Values;
+use crate::infer::sample::numbered::{Values, runs, steps};
 use crate::infer::values::numbers;
 
 /// The most rows that are looked at to find a relation.
@@ -163,11 +163,13 @@ fn difference(numbers: &[Numbers<'_>], of: usize, usable: &[usize]) -> Option<Su
     let rest = |row: usize| values[row] - other[row];
     let rows = || (0..n).step_by(n.div_ceil(TESTED));
     let apart = (n / 2) | 1;
-    let mut drawn: Vec<f64> = rows().map(|row| other[row] + rest((row + apart) % n)).collect();
-    let mut real: Vec<f64> = rows().map(|row| values[row]).collect();
-    drawn.sort_by(f64::total_cmp);
-    real.sort_by(f64::total_cmp);
-    (distance(&drawn, &real) <= FARTHEST).then(|| Sum { of, parts: vec![(by, 1.0)] })
+    let counted = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        runs(&values)
+    };
+    let drawn = counted(rows().map(|row| other[row] + rest((row + apart) % n)).collect());
+    let real = counted(rows().map(|row| values[row]).collect());
+    (steps(&drawn, &real) <= FARTHEST).then(|| Sum { of, parts: vec![(by, 1.0)] })
 }
 
 /// What a sum says, and the shares of rows for which it holds in two samples: the parts add up to the most
@@ -217,7 +219,7 @@ fn rest_by_row(columns: &[Column<'_>], sum: &Sum) -> Option<Vec<f64>> {
 }
 
 /// The rest of a column without the parts of its sum.
-pub(crate) fn rest(numbers: &[Numbers<'_>], sum: &Sum) -> Option<Vec<f64>> {
+fn rest(numbers: &[Numbers<'_>], sum: &Sum) -> Option<Vec<f64>> {
     let mut rest = numbers[sum.of].as_deref()?.to_vec();
     for (i, sign) in &sum.parts {
         for (rest, part) in rest.iter_mut().zip(numbers[*i].as_deref()?) {
@@ -243,27 +245,11 @@ fn spread_of(n: usize, value: impl Fn(usize) -> f64) -> f64 {
 }
 
 /// The most frequent value, apart from rounding errors, and its share.
-pub(crate) fn most_frequent(values: &[f64]) -> (f64, f64) {
+fn most_frequent(values: &[f64]) -> (f64, f64) {
     let rounded: Vec<i64> = values.iter().map(|value| (value * 1e5).round() as i64).collect();
     let counts = Values::from(rounded).runs(|_| true);
     let most = counts.into_iter().max_by_key(|(value, n)| (*n, *value)).unwrap_or((0, 0));
     (most.0 as f64 / 1e5, most.1 as f64 / values.len().max(1) as f64)
-}
-
-/// The Kolmogorov-Smirnov distance of sorted samples.
-pub(crate) fn distance(a: &[f64], b: &[f64]) -> f64 {
-    let (mut i, mut j, mut most) = (0, 0, 0.0f64);
-    while i < a.len() && j < b.len() {
-        let value = a[i].min(b[j]);
-        while i < a.len() && a[i] <= value {
-            i += 1;
-        }
-        while j < b.len() && b[j] <= value {
-            j += 1;
-        }
-        most = most.max((i as f64 / a.len() as f64 - j as f64 / b.len() as f64).abs());
-    }
-    most
 }
 
 /// The factors of `columns`, and a constant, whose sum is nearest to `values` in `rows`.
@@ -318,9 +304,7 @@ pub(crate) fn values(columns: &[Column<'_>], sum: &Sum) -> Option<String> {
             numbers::whole_quantiles(kind, rest)
         }
         LeafSample::Real(values) => {
-            let is_used = |i: usize| i == sum.of || sum.parts.iter().any(|part| part.0 == i);
-            let used = (0..columns.len()).map(|i| if is_used(i) { columns[i].numbers() } else { None });
-            let mut rest = rest(&used.collect::<Vec<_>>(), sum)?;
+            let mut rest = rest_by_row(columns, sum)?;
             // Differences of cents are cents, apart from rounding errors.
             if let Some(a_unit) = numbers::multiples_a_unit(kind, values) {
                 rest.iter_mut().for_each(|v| *v = (*v * a_unit).round() / a_unit + 0.0);

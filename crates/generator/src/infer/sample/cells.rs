@@ -1,12 +1,11 @@
 //! Some rows of a sample, whole: what pairs of columns are compared by.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::infer::sample::leaf_sample::each_whole;
+use crate::infer::sample::leaf_sample::{each_whole, reals};
 
 /// The columns whose rows are kept: all pairs of more take too long.
 pub(crate) const MAX_COLUMNS: usize = 300;
@@ -103,9 +102,9 @@ impl Cells {
         let of_bytes = |bytes: &[u8]| (bytes.len() as f64, xxh3_64(bytes));
         match array.data_type() {
             DataType::Boolean => each(&|i| of_real(f64::from(u8::from(array.as_boolean().value(i))))),
-            DataType::Float16 => each(&|i| of_real(array.as_primitive::<Float16Type>().value(i).to_f64())),
-            DataType::Float32 => each(&|i| of_real(array.as_primitive::<Float32Type>().value(i).into())),
-            DataType::Float64 => each(&|i| of_real(array.as_primitive::<Float64Type>().value(i))),
+            kind if kind.is_floating() => {
+                reals(array).iter().for_each(|numbers| each(&|i| of_real(numbers.value(i))));
+            }
             DataType::Utf8 => each(&|i| {
                 let text = array.as_string::<i32>().value(i);
                 (text.chars().count() as f64, xxh3_64(text.as_bytes()))

@@ -12,7 +12,7 @@ use crate::infer::relations::Column;
 use crate::infer::sample::cells::Cells;
 use crate::infer::sample::leaf_sample::LeafSample;
 use crate::infer::sample::stored::Stored;
-use crate::spec::dataset::MAX_DEPTH;
+use crate::spec::dataset::{ListStyle, MAX_DEPTH};
 
 /// A field with the statistics of its sample.
 #[derive(Debug)]
@@ -34,10 +34,19 @@ pub(crate) struct Inferred {
 
 #[derive(Debug)]
 pub(crate) enum InferredKind {
-    Leaf { kind: DataType, stored: Stored, values: LeafSample, unfit: u64 },
+    Leaf {
+        kind: DataType,
+        stored: Stored,
+        values: LeafSample,
+        unfit: u64,
+    },
     Struct(Vec<Inferred>),
-    List { element: Box<Inferred>, lengths: BTreeMap<u32, u64>, fixed: Option<u32> },
-    Map { entries: Vec<Inferred>, lengths: BTreeMap<u32, u64> },
+    /// A list of an `element`, or a map of a `key` and a `value`.
+    List {
+        style: ListStyle,
+        children: Vec<Inferred>,
+        lengths: BTreeMap<u32, u64>,
+    },
 }
 
 /// The field of a column without values yet, or why a spec cannot represent it.
@@ -55,7 +64,10 @@ fn inferred_at(field: &ArrowField, depth: usize) -> Result<Inferred, String> {
     }
     let child = |f: &ArrowField| inferred_at(f, depth + 1);
     // The format names the fields inside of lists and maps.
-    let unnamed = |f: &ArrowField| inferred_at(&f.clone().with_name("element"), depth + 1);
+    let named = |f: &ArrowField, name: &str| inferred_at(&f.clone().with_name(name), depth + 1);
+    let list = |style: ListStyle, f: &ArrowField| -> Result<InferredKind, String> {
+        Ok(InferredKind::List { style, children: vec![named(f, "element")?], lengths: BTreeMap::new() })
+    };
     let kind = match field.data_type() {
         DataType::Struct(fields) => {
             if fields.is_empty() {
@@ -68,21 +80,18 @@ fn inferred_at(field: &ArrowField, depth: usize) -> Result<Inferred, String> {
             InferredKind::Struct(fields.iter().map(|f| child(f)).collect::<Result<_, _>>()?)
         }
         DataType::List(f) | DataType::LargeList(f) | DataType::ListView(f) | DataType::LargeListView(f) => {
-            InferredKind::List { element: Box::new(unnamed(f)?), lengths: BTreeMap::new(), fixed: None }
+            list(ListStyle::Standard, f)?
         }
-        DataType::FixedSizeList(f, n) => {
-            let element = Box::new(unnamed(f)?);
-            InferredKind::List { element, lengths: BTreeMap::new(), fixed: Some(*n as u32) }
-        }
+        DataType::FixedSizeList(f, n) => list(ListStyle::Fixed(*n as u32), f)?,
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(fields) if fields.len() == 2 => {
-                let (key, value) = (unnamed(&fields[0])?, unnamed(&fields[1])?);
+                let (key, value) = (named(&fields[0], "key")?, named(&fields[1], "value")?);
                 if !matches!(key.kind, InferredKind::Leaf { .. }) {
                     return Err("a map whose keys are nested".to_owned());
                 }
                 // Keys are never null, whatever their field says.
-                let entries = vec![Inferred { nullable: false, ..key }, value];
-                InferredKind::Map { entries, lengths: BTreeMap::new() }
+                let children = vec![Inferred { nullable: false, ..key }, value];
+                InferredKind::List { style: ListStyle::Map, children, lengths: BTreeMap::new() }
             }
             _ => return Err("a map without key and value".to_owned()),
         },
@@ -122,26 +131,14 @@ pub(crate) fn leaf_kind(kind: &DataType) -> Result<DataType, String> {
         DataType::Time32(_) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Date64 => DataType::Date32,
         DataType::Duration(TimeUnit::Second) => DataType::Duration(TimeUnit::Millisecond),
+        kind if kind.is_integer() || kind.is_floating() => kind.clone(),
         DataType::Boolean
-        | DataType::Int8
-        | DataType::Int16
-        | DataType::Int32
-        | DataType::Int64
-        | DataType::UInt8
-        | DataType::UInt16
-        | DataType::UInt32
-        | DataType::UInt64
-        | DataType::Float16
-        | DataType::Float32
-        | DataType::Float64
         | DataType::Date32
         | DataType::Time64(_)
         | DataType::Timestamp(..)
         | DataType::Duration(_)
         | DataType::FixedSizeBinary(_) => kind.clone(),
-        other => {
-            return Err(format!("a spec has no type for {other}"));
-        }
+        other => return Err(format!("a spec has no type for {other}")),
     })
 }
 
@@ -190,12 +187,13 @@ impl Inferred {
         self.slots += slots as u64;
         self.nulls += (slots - there.iter().filter(|there| **there).count()) as u64;
         match &mut self.kind {
-            InferredKind::Struct(fields) => {
-                for (field, column) in fields.iter_mut().zip(array.as_struct().columns()) {
-                    field.add(column, Some(&there), chosen)?;
-                }
+            InferredKind::Struct(fields) => add_all(fields, array.as_struct().columns(), &there, chosen)?,
+            InferredKind::List { style: ListStyle::Map, children, lengths } => {
+                let map = array.as_map();
+                let wanted = elements(map.value_offsets(), &there, map.entries().len(), lengths);
+                add_all(children, map.entries().columns(), &wanted, &[])?;
             }
-            InferredKind::List { element, lengths, .. } => {
+            InferredKind::List { children, lengths, .. } => {
                 let field = match array.data_type() {
                     DataType::List(f)
                     | DataType::LargeList(f)
@@ -207,14 +205,7 @@ impl Inferred {
                 let array = cast(array, &DataType::List(field))?;
                 let list = array.as_list::<i32>();
                 let wanted = elements(list.value_offsets(), &there, list.values().len(), lengths);
-                element.add(list.values(), Some(&wanted), &[])?;
-            }
-            InferredKind::Map { entries, lengths } => {
-                let map = array.as_map();
-                let wanted = elements(map.value_offsets(), &there, map.entries().len(), lengths);
-                for (field, column) in entries.iter_mut().zip(map.entries().columns()) {
-                    field.add(column, Some(&wanted), &[])?;
-                }
+                add_all(children, std::slice::from_ref(list.values()), &wanted, &[])?;
             }
             InferredKind::Leaf { kind, values, unfit, .. } => {
                 let array = cast(array, kind)?;
@@ -226,6 +217,14 @@ impl Inferred {
             all.extend(there);
         }
         Ok(())
+    }
+
+    /// The fields of a struct, the element of a list, or the key and the value of a map.
+    pub(crate) fn children(&self) -> &[Inferred] {
+        match &self.kind {
+            InferredKind::Leaf { .. } => &[],
+            InferredKind::Struct(children) | InferredKind::List { children, .. } => children,
+        }
     }
 
     /// Whether values may be functions of their rows, or walks: then most differ.
@@ -260,20 +259,25 @@ impl Inferred {
             InferredKind::Leaf { unfit: 0, .. } => None,
             InferredKind::Leaf { unfit, .. } => Some(format!("{unfit} decimals of more than 38 digits")),
             InferredKind::Struct(fields) => fields.iter().find_map(|field| field.unfit(elements)),
-            InferredKind::List { lengths, .. } | InferredKind::Map { lengths, .. } => {
+            InferredKind::List { children, lengths, .. } => {
                 let longest = lengths.last_key_value().map_or(1, |(n, _)| u64::from(*n).max(1));
                 if elements.saturating_mul(longest) > MAX_ELEMENTS.into() {
                     return Some(format!("lists of more than {MAX_ELEMENTS} elements in one record"));
                 }
-                let inside: Vec<&Inferred> = match &self.kind {
-                    InferredKind::List { element, .. } => vec![element],
-                    InferredKind::Map { entries, .. } => entries.iter().collect(),
-                    _ => Vec::new(),
-                };
-                inside.iter().find_map(|field| field.unfit(elements * longest))
+                children.iter().find_map(|field| field.unfit(elements * longest))
             }
         }
     }
+}
+
+/// Samples the `wanted` slots of the columns of some fields.
+fn add_all(
+    fields: &mut [Inferred],
+    columns: &[ArrayRef],
+    wanted: &[bool],
+    chosen: &[usize],
+) -> Result<(), Error> {
+    fields.iter_mut().zip(columns).try_for_each(|(field, column)| field.add(column, Some(wanted), chosen))
 }
 
 /// Counts the lengths of lists that are not null, and returns which elements belong to them.

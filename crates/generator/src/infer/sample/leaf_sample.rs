@@ -3,46 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_array::types::{Decimal128Type, Decimal256Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_schema::DataType;
 
 use crate::infer::sample::numbered::{Values, runs};
-use crate::infer::values::texts::TextSample;
-
-/// Evaluates an expression with the array of its type, if its values are whole numbers of up to 128 bits.
-macro_rules! of_whole {
-    ($array:expr, |$values:ident| $what:expr) => {{
-        use arrow_array::types::*;
-        macro_rules! of {
-            ($type:ty) => {{
-                let $values = $array.as_primitive::<$type>();
-                $what
-            }};
-        }
-        match $array.data_type() {
-            DataType::Int8 => of!(Int8Type),
-            DataType::Int16 => of!(Int16Type),
-            DataType::Int32 => of!(Int32Type),
-            DataType::Int64 => of!(Int64Type),
-            DataType::UInt8 => of!(UInt8Type),
-            DataType::UInt16 => of!(UInt16Type),
-            DataType::UInt32 => of!(UInt32Type),
-            DataType::UInt64 => of!(UInt64Type),
-            DataType::Decimal128(..) => of!(Decimal128Type),
-            DataType::Date32 => of!(Date32Type),
-            DataType::Time32(_) => of!(Time32MillisecondType),
-            DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType),
-            DataType::Time64(_) => of!(Time64NanosecondType),
-            DataType::Duration(TimeUnit::Millisecond) => of!(DurationMillisecondType),
-            DataType::Duration(TimeUnit::Microsecond) => of!(DurationMicrosecondType),
-            DataType::Duration(_) => of!(DurationNanosecondType),
-            DataType::Timestamp(TimeUnit::Millisecond, _) => of!(TimestampMillisecondType),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => of!(TimestampMicrosecondType),
-            DataType::Timestamp(..) => of!(TimestampNanosecondType),
-            _ => {}
-        }
-    }};
-}
+use crate::infer::sample::text_sample::TextSample;
 
 /// The values of a leaf in a sample, without nulls, in their order.
 #[derive(Debug)]
@@ -85,9 +51,9 @@ impl LeafSample {
                     *if array.value(i) { &mut *trues } else { &mut *falses } += 1;
                 }
             }
-            LeafSample::Whole(out) => {
-                of_whole!(array, |values| out.extend(indices().map(|i| i128::from(values.value(i)) as i64)));
-            }
+            LeafSample::Whole(out) => each_whole(array, &mut |value| {
+                out.extend(indices().filter_map(value).map(|value| value as i64));
+            }),
             LeafSample::Wide(out) => each_whole(array, &mut |value| {
                 for value in indices().map(value) {
                     match value {
@@ -96,21 +62,11 @@ impl LeafSample {
                     }
                 }
             }),
-            LeafSample::Real(out) => match array.data_type() {
-                DataType::Float16 => {
-                    let array = array.as_primitive::<arrow_array::types::Float16Type>();
-                    out.extend(indices().map(|i| array.value(i).to_f64() + 0.0));
-                }
-                DataType::Float32 => {
-                    let array = array.as_primitive::<arrow_array::types::Float32Type>();
-                    out.extend(indices().map(|i| f64::from(array.value(i)) + 0.0));
-                }
-                _ => {
-                    let array = array.as_primitive::<arrow_array::types::Float64Type>();
-                    // Negative zero becomes zero.
-                    out.extend(indices().map(|i| array.value(i) + 0.0));
-                }
-            },
+            LeafSample::Real(out) => {
+                let numbers = reals(array);
+                // Negative zero becomes zero.
+                out.extend(numbers.iter().flat_map(|numbers| indices().map(move |i| numbers.value(i) + 0.0)));
+            }
             LeafSample::Text(texts) => {
                 let array = array.as_string::<i32>();
                 indices().for_each(|i| texts.add(array.value(i)));
@@ -125,9 +81,7 @@ impl LeafSample {
         }
         unfit
     }
-}
 
-impl LeafSample {
     /// The number of distinct values; `None` if they were too many to count.
     pub(crate) fn distinct(&self) -> Option<usize> {
         match self {
@@ -183,10 +137,22 @@ pub(crate) type WholeAt<'a> = dyn Fn(usize) -> Option<i128> + 'a;
 
 /// Calls `with` once, with the function from an index of `array` to its whole number.
 pub(crate) fn each_whole(array: &ArrayRef, with: &mut dyn FnMut(&WholeAt<'_>)) {
-    if let Some(values) = array.as_primitive_opt::<arrow_array::types::Decimal256Type>() {
-        return with(&|i| values.value(i).to_i128());
+    if let Some(values) = array.as_primitive_opt::<Decimal256Type>() {
+        with(&|i| values.value(i).to_i128());
+    } else if let Some(values) = array.as_primitive_opt::<Decimal128Type>() {
+        with(&|i| Some(values.value(i)));
+    } else if let Some(values) = array.as_primitive_opt::<UInt64Type>() {
+        with(&|i| Some(values.value(i).into()));
+    } else if let Ok(values) = arrow_cast::cast(array, &DataType::Int64) {
+        // Dates, times and durations become the numbers of their units.
+        let values = values.as_primitive::<Int64Type>();
+        with(&|i| Some(values.value(i).into()));
     }
-    of_whole!(array, |values| with(&|i| Some(values.value(i).into())));
+}
+
+/// The real numbers of an array in double precision.
+pub(crate) fn reals(array: &ArrayRef) -> Option<PrimitiveArray<Float64Type>> {
+    arrow_cast::cast(array, &DataType::Float64).ok()?.as_primitive_opt().cloned()
 }
 
 /// The whole numbers of a sample, counted from the least to the greatest.

@@ -5,3 +5,4 @@ pub(crate) mod inferred_field;
 pub(crate) mod leaf_sample;
 pub(crate) mod numbered;
 pub(crate) mod stored;
+pub(crate) mod text_sample;

@@ -101,6 +101,30 @@ pub(crate) fn runs<V: Copy + PartialEq>(sorted: &[V]) -> Vec<(V, u64)> {
     sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect()
 }
 
+/// The Kolmogorov-Smirnov distance of counted values.
+pub(crate) fn steps(a: &[(f64, u64)], b: &[(f64, u64)]) -> f64 {
+    let total = |runs: &[(f64, u64)]| runs.iter().map(|run| run.1).sum::<u64>() as f64;
+    let (of_a, of_b) = (total(a), total(b));
+    if of_a == 0.0 || of_b == 0.0 {
+        return if of_a == of_b { 0.0 } else { 1.0 };
+    }
+    let (mut i, mut j, mut below_a, mut below_b, mut most) = (0, 0, 0, 0, 0.0f64);
+    while i < a.len() || j < b.len() {
+        let value =
+            a.get(i).map_or(f64::INFINITY, |run| run.0).min(b.get(j).map_or(f64::INFINITY, |run| run.0));
+        if let Some(run) = a.get(i).filter(|run| run.0 <= value) {
+            below_a += run.1;
+            i += 1;
+        }
+        if let Some(run) = b.get(j).filter(|run| run.0 <= value) {
+            below_b += run.1;
+            j += 1;
+        }
+        most = most.max((below_a as f64 / of_a - below_b as f64 / of_b).abs());
+    }
+    most
+}
+
 impl<V: Word> Numbered<V> {
     fn new(values: &[V]) -> Option<Self> {
         let mut slots = vec![FREE; SLOTS];

@@ -31,7 +31,7 @@ impl InferredSpec {
         is_free: &dyn Fn(usize) -> bool,
         together: Option<&Together>,
     ) -> (Vec<Axis>, BTreeMap<usize, String>) {
-        let rows = self.chosen_rows();
+        let rows = &self.chosen.rows;
         if rows.len() < MIN_ROWS {
             return (Vec::new(), BTreeMap::new());
         }
@@ -44,7 +44,7 @@ impl InferredSpec {
             let is_ranked = listed.is_some() || values.starts_with("{ quantiles = {");
             is_ranked.then_some((values, listed, cells))
         });
-        let mut axes: Vec<Axis> = self.rows().map(|n| Axis::of_rows(rows, n)).into_iter().collect();
+        let mut axes: Vec<Axis> = self.rows.map(|n| Axis::of_rows(rows, n)).into_iter().collect();
         for (i, made) in made.iter().enumerate() {
             if let Some((values, listed, cells)) = made {
                 let is_given = values.starts_with("{ cycle");
@@ -73,7 +73,7 @@ impl InferredSpec {
             }
         }
         // Where values and nulls depend on one another, ranks have to be spread over the rows with a value.
-        if !self.rows().is_some_and(|rows| is_even(rows, 2 * fields.len() + 2)) {
+        if !self.rows.is_some_and(|rows| is_even(rows, 2 * fields.len() + 2)) {
             return (axes, values);
         }
         axes.extend(together.and_then(|together| of_present(together, fields, &axes)));

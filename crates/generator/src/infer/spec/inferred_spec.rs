@@ -15,7 +15,7 @@ use crate::infer::references::{Hashes, Key, KeyColumn};
 use crate::infer::sample::cells::{ChosenRows, MAX_COLUMNS};
 use crate::infer::sample::inferred_field::{Inferred, InferredKind, cast, inferred};
 use crate::infer::sample::leaf_sample::LeafSample;
-use crate::infer::values::texts::Verbatim;
+use crate::infer::values::made_up::Verbatim;
 
 /// The most rows of a batch that are sampled at once.
 const MAX_BATCH: usize = 1 << 16;
@@ -28,11 +28,11 @@ pub struct InferredSpec {
     fields: Vec<Result<Inferred, LeftOut>>,
     pub(super) verbatim: Verbatim,
     /// The sampled ranges of rows: the first row and the number of rows.
-    pub(super) ranges: Vec<(u64, u64)>,
+    pub(crate) ranges: Vec<(u64, u64)>,
     /// The number of all rows, if known.
-    pub(super) rows: Option<u64>,
+    pub(crate) rows: Option<u64>,
     /// The rows by which pairs of columns are compared.
-    chosen: ChosenRows,
+    pub(crate) chosen: ChosenRows,
     /// The sampled values of columns that may be keys or refer to some, if that is wanted.
     hashes: BTreeMap<usize, Hashes>,
     /// The columns that are keys.
@@ -252,21 +252,16 @@ impl InferredSpec {
         self.written("tables.fields", roles)
     }
 
-    /// The numbers of the rows by which pairs of columns are compared.
-    pub(crate) fn chosen_rows(&self) -> &[u64] {
-        &self.chosen.rows
+    /// The fields that the spec has, with their places among the columns.
+    pub(super) fn kept_places(&self) -> impl Iterator<Item = (usize, &Inferred)> {
+        let fields = self.fields.iter().enumerate();
+        let fields = fields.filter_map(|(place, field)| Some((place, field.as_ref().ok()?)));
+        fields.filter(|(_, field)| field.unfit(1).is_none())
     }
 
     /// The fields that the spec has.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &Inferred> {
-        self.fields.iter().flatten().filter(|field| field.unfit(1).is_none())
-    }
-
-    /// Their places among the columns.
-    pub(super) fn kept_places(&self) -> impl Iterator<Item = usize> {
-        let is_kept =
-            |field: &Result<Inferred, LeftOut>| matches!(field, Ok(field) if field.unfit(1).is_none());
-        self.fields.iter().enumerate().filter(move |(_, field)| is_kept(field)).map(|(place, _)| place)
+        self.kept_places().map(|(_, field)| field)
     }
 
     /// The name of the dataset.
@@ -322,15 +317,5 @@ impl InferredSpec {
     pub(crate) fn key_values(&self, column: usize) -> Option<String> {
         let field = self.fields.get(column)?.as_ref().ok()?;
         Some(self.keys.get(&column)?.values(&self.values(field)))
-    }
-
-    /// The sampled ranges of rows: the first row and the number of rows.
-    pub(crate) fn ranges(&self) -> &[(u64, u64)] {
-        &self.ranges
-    }
-
-    /// The number of all rows, if known.
-    pub(crate) fn rows(&self) -> Option<u64> {
-        self.rows
     }
 }

@@ -38,14 +38,8 @@ pub(crate) fn type_keys(kind: &DataType, stored: &Stored) -> String {
     }
     match kind {
         DataType::Boolean => plain("boolean"),
-        DataType::Int8 => plain("int8"),
-        DataType::Int16 => plain("int16"),
-        DataType::Int32 => plain("int32"),
-        DataType::UInt8 => plain("uint8"),
-        DataType::UInt16 => plain("uint16"),
-        DataType::UInt32 => plain("uint32"),
-        DataType::UInt64 => plain("uint64"),
-        DataType::Float16 => plain("float16"),
+        // Specs call them as Arrow does, in small letters.
+        kind if kind.is_integer() || *kind == DataType::Float16 => plain(&format!("{kind:?}").to_lowercase()),
         DataType::Float32 => plain("float"),
         DataType::Float64 => plain("double"),
         DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => {

@@ -21,9 +21,9 @@ use crate::infer::spec::inferred_spec::{InferredSpec, LeftOut};
 use crate::infer::spec::type_keys::{alone, type_keys};
 use crate::infer::values::bytes;
 use crate::infer::values::lengths::lengths;
+use crate::infer::values::made_up::Verbatim;
 use crate::infer::values::numbers::{self, Around};
-use crate::infer::values::texts::Verbatim;
-use crate::spec::dataset::Dataset;
+use crate::spec::dataset::{Dataset, ListStyle};
 
 impl InferredSpec {
     /// The spec with its fields under `path`, and columns that are keys or refer to some.
@@ -58,8 +58,7 @@ impl InferredSpec {
         if roles.is_fixed {
             out.push_str("scale = \"fixed\"\n");
         }
-        let fields: Vec<&Inferred> = self.kept().collect();
-        let places: Vec<usize> = self.kept_places().collect();
+        let (places, fields): (Vec<usize>, Vec<&Inferred>) = self.kept_places().unzip();
         let role = |i: usize| places.get(i).and_then(|place| roles.columns.get(place));
         // A key and its references have only this relation.
         let columns = fields.iter().enumerate().map(|(i, field)| match role(i) {
@@ -161,8 +160,8 @@ impl InferredSpec {
                 )
             }
             InferredKind::Struct(_) => "type = \"struct\"\n".to_owned(),
+            InferredKind::List { style: ListStyle::Map, .. } => "type = \"map\"\n".to_owned(),
             InferredKind::List { .. } => "type = \"list\"\n".to_owned(),
-            InferredKind::Map { .. } => "type = \"map\"\n".to_owned(),
         };
         out.push_str(&kind);
         if related.is_key {
@@ -185,26 +184,24 @@ impl InferredSpec {
                     self.write(field, &format!("{path}.fields"), &Related::default(), out);
                 }
             }
-            InferredKind::List { element, lengths: counts, fixed } => {
-                let _ = match fixed {
-                    Some(size) => writeln!(out, "size = {size}"),
-                    None => writeln!(out, "length = {}", lengths(counts)),
-                };
-                let _ = write!(out, "\n[{path}.element]\n");
-                self.write(element, &format!("{path}.element"), &Related::default(), out);
-            }
-            InferredKind::Map { entries, lengths: counts } => {
-                let length = match entries.first().map(|key| &key.kind) {
+            InferredKind::List { style, children, lengths: counts } => {
+                let _ = match (style, children.first().map(|key| &key.kind)) {
+                    (ListStyle::Fixed(size), _) => writeln!(out, "size = {size}"),
                     // Without a sample, no more keys than there are.
-                    Some(InferredKind::Leaf { kind: DataType::Boolean, .. }) if counts.is_empty() => {
-                        "{ uniform = { min = 0, max = 2 } }".to_owned()
+                    (ListStyle::Map, Some(InferredKind::Leaf { kind: DataType::Boolean, .. }))
+                        if counts.is_empty() =>
+                    {
+                        writeln!(out, "length = {{ uniform = {{ min = 0, max = 2 }} }}")
                     }
-                    _ => lengths(&of_different_keys(entries, counts)),
+                    (ListStyle::Map, _) => {
+                        writeln!(out, "length = {}", lengths(&of_different_keys(children, counts)))
+                    }
+                    _ => writeln!(out, "length = {}", lengths(counts)),
                 };
-                let _ = writeln!(out, "length = {length}");
-                for (field, part) in entries.iter().zip(["key", "value"]) {
-                    let _ = write!(out, "\n[{path}.{part}]\n");
-                    self.write(field, &format!("{path}.{part}"), &Related::default(), out);
+                for field in children {
+                    let path = format!("{path}.{}", field.name);
+                    let _ = write!(out, "\n[{path}]\n");
+                    self.write(field, &path, &Related::default(), out);
                 }
             }
         }
@@ -269,19 +266,12 @@ impl InferredSpec {
 
 /// Adds the leaves of a field at `path` whose types are not kept.
 fn add_not_kept(field: &Inferred, path: &str, verbatim: Verbatim, out: &mut Vec<LeftOut>) {
-    let mut inside = |field: &Inferred, name: &str| {
-        add_not_kept(field, &format!("{path}.{name}"), verbatim, &mut *out);
-    };
-    match &field.kind {
-        InferredKind::Struct(fields) => fields.iter().for_each(|field| inside(field, &field.name)),
-        InferredKind::List { element, .. } => inside(element, "element"),
-        InferredKind::Map { entries, .. } => {
-            entries.iter().zip(["key", "value"]).for_each(|(field, name)| inside(field, name));
-        }
-        InferredKind::Leaf { stored, values, .. } => {
-            let reason = not_kept(stored, values, verbatim);
-            out.extend(reason.map(|reason| LeftOut { column: path.to_owned(), reason }));
-        }
+    for field in field.children() {
+        add_not_kept(field, &format!("{path}.{}", field.name), verbatim, out);
+    }
+    if let InferredKind::Leaf { stored, values, .. } = &field.kind {
+        let reason = not_kept(stored, values, verbatim);
+        out.extend(reason.map(|reason| LeftOut { column: path.to_owned(), reason }));
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use crate::infer::notation::{quoted, table};
 use crate::infer::sample::leaf_sample::BytesSample;
-use crate::infer::values::texts::Verbatim;
+use crate::infer::values::made_up::Verbatim;
 use crate::random::rng::Sequence;
 
 /// The most distinct values to copy as categories.
@@ -35,10 +36,8 @@ pub(crate) fn values(sample: &BytesSample, verbatim: Verbatim) -> Option<String>
     if names.len() < sample.values.len() {
         return None;
     }
-    let names = sample.values.keys().enumerate().map(shown);
-    let weights = names.zip(sample.values.values()).map(|(name, n)| format!("\"{name}\" = {n}"));
-    let weights: Vec<String> = weights.collect();
-    Some(format!("{{ weights = {{ {} }} }}", weights.join(", ")))
+    let names = sample.values.keys().enumerate().map(|value| quoted(&shown(value)));
+    Some(format!("{{ weights = {} }}", table(names.zip(sample.values.values()))))
 }
 
 /// Other bytes of the same length.

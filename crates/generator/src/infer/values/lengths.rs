@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::infer::notation::table;
+
 /// The most distinct lengths to list.
 const MAX_LISTED: usize = 500;
 
@@ -15,8 +17,7 @@ pub(crate) fn lengths(counts: &BTreeMap<u32, u64>) -> String {
         (Some((least, _)), Some((most, _))) if least == most => format!("{{ constant = {least} }}"),
         (Some(_), Some(_)) => {
             let counts = if counts.len() > MAX_LISTED { &representatives(counts) } else { counts };
-            let weights: Vec<String> = counts.iter().map(|(n, count)| format!("{n} = {count}")).collect();
-            format!("{{ weights = {{ {} }} }}", weights.join(", "))
+            format!("{{ weights = {} }}", table(counts))
         }
         _ => "{ uniform = { min = 0, max = 3 } }".to_owned(),
     }

@@ -3,7 +3,8 @@
 pub(crate) mod bytes;
 mod known;
 pub(crate) mod lengths;
+pub(crate) mod made_up;
 pub(crate) mod numbers;
 mod quantiles;
 mod shapes;
-pub(crate) mod texts;
+mod texts;

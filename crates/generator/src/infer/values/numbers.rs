@@ -8,7 +8,8 @@
 use arrow_schema::DataType;
 
 use crate::infer::notation::{
-    difference, digits, is_temporal, key, literal, number, one, per_second, quantity, quoted, rounded, single,
+    difference, digits, is_temporal, key, list, literal, number, one, per_second, quantity, quoted, rounded,
+    single, table,
 };
 use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
 use crate::infer::sample::numbered::{Values, Word};
@@ -75,17 +76,8 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
     {
         return cycled(values, &|v| literal(kind, i128::from(v)));
     }
-    let mut listed = runs.clone();
-    // Bounds that the sample missed are as rare as one value in all.
-    for bound in [low, high] {
-        if let Err(at) = listed.binary_search_by_key(&bound, |run| run.0) {
-            listed.insert(at, (bound, 1.max(n / around.n.max(1))));
-        }
-    }
-    let weights = || {
-        let weights: Vec<String> = listed.iter().map(|(v, n)| format!("{} = {n}", key(kind, *v))).collect();
-        format!("{{ weights = {{ {} }} }}", weights.join(", "))
-    };
+    let listed = with_bounds(&runs, [low, high], n / around.n.max(1));
+    let weights = || format!("{{ weights = {} }}", table(listed.iter().map(|(v, n)| (key(kind, *v), n))));
     if listed.len() <= FEW && n >= 2 * runs.len() as u64 {
         return weights();
     }
@@ -114,11 +106,8 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
         return weights();
     }
     let beyond = Beyond { least: low, greatest: high, n: around.n.max(n) };
-    if is_listed {
-        return quantiles(&each(&listed), &|v| literal(kind, v), &|v| key(kind, v), None, &[]);
-    }
-    let found = described(&runs, n, 0, Some(beyond));
-    let step = step.map(|(step, share)| (difference(kind, step), share));
+    let found = if is_listed { each(&listed) } else { described(&runs, n, 0, Some(beyond)) };
+    let step = step.filter(|_| !is_listed).map(|(step, share)| (difference(kind, step), share));
     quantiles(&found, &|v| literal(kind, v), &|v| key(kind, v), step, &[])
 }
 
@@ -139,8 +128,7 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
         if others.is_empty() {
             return "{ uniform = { min = 0, max = 1 } }".to_owned();
         }
-        let atoms: Vec<String> = others.iter().map(|(name, share)| format!("{name} = {share}")).collect();
-        return format!("{{ quantiles = {{ atoms = {{ {} }} }} }}", atoms.join(", "));
+        return format!("{{ quantiles = {{ atoms = {} }} }}", table(others));
     };
     let (low, high) = around.real_bounds.map_or((low, high), |(a, b)| (low.min(a), high.max(b)));
     if low == high && others.is_empty() {
@@ -151,16 +139,10 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
     }
     let distinct = runs.len() + others.len();
     let weights = || {
-        let mut listed = runs.clone();
-        for bound in [low, high] {
-            if let Err(at) = listed.binary_search_by(|run| run.0.total_cmp(&bound)) {
-                listed.insert(at, (bound, 1.max(n / around.n.max(1))));
-            }
-        }
-        let mut weights: Vec<String> =
-            listed.iter().map(|(v, n)| format!("{} = {n}", quoted(&literal(*v)))).collect();
-        weights.extend(others.iter().map(|(name, share)| format!("{name} = {}", share * all as f64)));
-        format!("{{ weights = {{ {} }} }}", weights.join(", "))
+        let listed = with_bounds(&runs, [low, high], n / around.n.max(1));
+        let listed = listed.iter().map(|(v, n)| (quoted(&literal(*v)), n.to_string()));
+        let others = others.iter().map(|(name, share)| (name.clone(), (share * all as f64).to_string()));
+        format!("{{ weights = {} }}", table(listed.chain(others)))
     };
     if distinct <= FEW && all >= 2 * distinct as u64 {
         return weights();
@@ -176,17 +158,10 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
     if is_listed && !around.by_quantiles {
         return weights();
     }
-    if is_listed {
-        let mut found = each(&runs);
-        found.atoms.iter_mut().for_each(|atom| atom.1 *= n as f64 / all as f64);
-        return quantiles(&found, &literal, &|v| quoted(&literal(v)), None, &others);
-    }
     let beyond = Beyond { least: low, greatest: high, n: around.n.max(n) };
-    let mut found = described(&runs, n, 0.0, Some(beyond));
-    for atom in &mut found.atoms {
-        atom.1 *= n as f64 / all as f64;
-    }
-    let step = step.map(|(step, share)| (number(step), share));
+    let mut found = if is_listed { each(&runs) } else { described(&runs, n, 0.0, Some(beyond)) };
+    found.atoms.iter_mut().for_each(|atom| atom.1 *= n as f64 / all as f64);
+    let step = step.filter(|_| !is_listed).map(|(step, share)| (number(step), share));
     quantiles(&found, &literal, &|v| quoted(&literal(v)), step, &others)
 }
 
@@ -248,8 +223,7 @@ fn cycle<'a, V: Word>(values: &'a Values<V>, around: &Around) -> Option<&'a [V]>
 }
 
 fn cycled<V: Copy>(values: &[V], literal: &dyn Fn(V) -> String) -> String {
-    let values: Vec<String> = values.iter().map(|v| literal(*v)).collect();
-    format!("{{ cycle = [{}] }}", values.join(", "))
+    format!("{{ cycle = {} }}", list(values.iter().map(|v| literal(*v))))
 }
 
 /// A walk, if values grow evenly with the rows, except for a few late ones.
@@ -385,7 +359,18 @@ fn known_values(known: &Known, number: &dyn Fn(f64) -> String, (low, high): &(St
     }
 }
 
-/// `quantiles` in the notation of specs.
+/// The values with the bounds that the sample missed, which are as `rare` as one value in all.
+fn with_bounds<V: Copy + PartialOrd>(runs: &[(V, u64)], bounds: [V; 2], rare: u64) -> Vec<(V, u64)> {
+    let mut listed = runs.to_vec();
+    for bound in bounds {
+        let at = listed.partition_point(|run| run.0 < bound);
+        if listed.get(at).is_none_or(|run| run.0 != bound) {
+            listed.insert(at, (bound, rare.max(1)));
+        }
+    }
+    listed
+}
+
 /// Each value with its share.
 fn each<V: Copy>(runs: &[(V, u64)]) -> Described<V> {
     let all: u64 = runs.iter().map(|run| run.1).sum();
@@ -393,6 +378,7 @@ fn each<V: Copy>(runs: &[(V, u64)]) -> Described<V> {
     Described { atoms, points: Vec::new() }
 }
 
+/// `quantiles` in the notation of specs.
 fn quantiles<V: Copy>(
     found: &Described<V>,
     literal: &dyn Fn(V) -> String,
@@ -402,19 +388,15 @@ fn quantiles<V: Copy>(
 ) -> String {
     let mut parts = Vec::new();
     if !found.points.is_empty() {
-        let values: Vec<String> = found.points.iter().map(|(_, v)| literal(*v)).collect();
-        let shares: Vec<String> = found.points.iter().map(|(share, _)| digits(*share, 9)).collect();
-        parts.push(format!("values = [{}]", values.join(", ")));
-        parts.push(format!("shares = [{}]", shares.join(", ")));
+        parts.push(format!("values = {}", list(found.points.iter().map(|(_, v)| literal(*v)))));
+        parts.push(format!("shares = {}", list(found.points.iter().map(|(share, _)| digits(*share, 9)))));
     }
     // Thousands of shares must sum to 1.
     let precision = if found.points.is_empty() { 15 } else { 9 };
-    let share = |share: f64| digits(share, precision);
-    let atoms = found.atoms.iter().map(|(v, alone)| format!("{} = {}", key(*v), share(*alone)));
-    let atoms: Vec<String> =
-        atoms.chain(others.iter().map(|(name, alone)| format!("{name} = {}", share(*alone)))).collect();
-    if !atoms.is_empty() {
-        parts.push(format!("atoms = {{ {} }}", atoms.join(", ")));
+    let atoms = found.atoms.iter().map(|(v, alone)| (key(*v), *alone)).chain(others.iter().cloned());
+    let mut atoms = atoms.map(|(name, alone)| (name, digits(alone, precision))).peekable();
+    if atoms.peek().is_some() {
+        parts.push(format!("atoms = {}", table(atoms)));
     }
     if let Some((step, share)) = step {
         parts.push(format!("step = {step}"));

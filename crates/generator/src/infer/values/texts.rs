@@ -5,18 +5,17 @@
 //! with the same letters replaced, and all others as words, as patterns of the [`Shapes`] that occur, or as letters
 //! with the lengths of the sample. Strings that are frequent among many others stay so.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::draw::text::pattern::Pattern;
-use crate::infer::notation::quoted;
+use crate::infer::notation::{quoted, table};
+use crate::infer::sample::numbered::MAX_NUMBERED;
+use crate::infer::sample::text_sample::{TIMES_EACH, TextSample};
 use crate::infer::values::lengths::lengths;
+use crate::infer::values::made_up::{MAX_COPIED, Verbatim, made_up};
 use crate::infer::values::shapes::Shapes;
-use crate::random::rng::{Sequence, scale64};
-
-/// The most distinct values to keep; further ones are only counted.
-const MAX_DISTINCT: usize = 100_000;
 
 /// The most distinct strings to copy as categories.
 const MAX_CATEGORIES: usize = 256;
@@ -27,134 +26,13 @@ const TIMES_EACH_CATEGORY: u64 = 20;
 /// A category that was sampled less often is not copied.
 const RARE: u64 = 5;
 
-/// The most distinct values to list.
-const MAX_LISTED: usize = 10_000;
-
 /// The most distinct values to list if they hardly repeat.
 const MAX_FEW: usize = 1000;
-
-/// Values are listed if each was sampled as often on average.
-const TIMES_EACH: u64 = 4;
 
 /// A string is frequent among many others if it is at least one of this many.
 const FREQUENT: u64 = 100;
 
-/// The most letters and digits of the constant part of a numbered id that are copied.
-const MAX_COPIED: usize = 8;
-
-/// The most characters outside of letters and digits in an alphabet.
-const MAX_OTHERS: usize = 64;
-
-/// Which strings a spec may copy from the data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verbatim {
-    /// None.
-    Never,
-    /// Strings of small sets of categories: at most 256 distinct ones in the column, which occur 20 times
-    /// each on average, and at least 5 times each copied one.
-    #[default]
-    Categories,
-    /// All of columns with at most 10,000 distinct strings.
-    Always,
-}
-
-/// The strings of a sample.
-#[derive(Debug, Default)]
-pub(crate) struct TextSample {
-    pub n: u64,
-    pub texts: HashMap<String, u64>,
-    /// The number of values after `MAX_DISTINCT` distinct ones.
-    uncounted: u64,
-    /// How often each length in characters occurs.
-    pub lengths: BTreeMap<u32, u64>,
-    classes: [bool; 3],
-    others: BTreeSet<char>,
-    /// The number of values with a space.
-    spaced: u64,
-    not_uuid: bool,
-    not_email: bool,
-    not_names: bool,
-    not_words: bool,
-    codes: Codes,
-}
-
-/// The strings as numbers of the distinct ones, as long as these are few.
-#[derive(Debug, Default)]
-struct Codes {
-    numbers: HashMap<String, u16>,
-    of_values: Vec<u16>,
-    too_many: bool,
-}
-
-impl Codes {
-    fn add(&mut self, text: &str) {
-        if self.too_many {
-            return;
-        }
-        let next = self.numbers.len() as u16;
-        let number = match self.numbers.get(text) {
-            Some(number) => *number,
-            None => *self.numbers.entry(text.to_owned()).or_insert(next),
-        };
-        self.of_values.push(number);
-        if self.numbers.len() > MAX_LISTED {
-            *self = Codes { too_many: true, ..Codes::default() };
-        }
-    }
-}
-
-/// `A`, `a` or `9` for letters and digits, and the character itself for others.
-fn class(c: char) -> char {
-    match c {
-        'A'..='Z' => 'A',
-        'a'..='z' => 'a',
-        '0'..='9' => '9',
-        c => c,
-    }
-}
-
 impl TextSample {
-    pub(crate) fn add(&mut self, text: &str) {
-        self.n += 1;
-        self.codes.add(text);
-        if let Some(n) = self.texts.get_mut(text) {
-            *n += 1;
-            *self.lengths.entry(text.chars().count() as u32).or_default() += 1;
-            self.spaced += u64::from(text.contains(' '));
-            return;
-        }
-        match self.texts.len() < MAX_DISTINCT {
-            true => {
-                self.texts.insert(text.to_owned(), 1);
-            }
-            false => self.uncounted += 1,
-        }
-        let mut length = 0;
-        for c in text.chars() {
-            length += 1;
-            match class(c) {
-                'A' => self.classes[0] = true,
-                'a' => self.classes[1] = true,
-                '9' => self.classes[2] = true,
-                other if self.others.len() < MAX_OTHERS => {
-                    self.others.insert(other);
-                }
-                _ => {}
-            }
-        }
-        *self.lengths.entry(length).or_default() += 1;
-        self.spaced += u64::from(text.contains(' '));
-        self.not_uuid |= !is_uuid(text);
-        self.not_email |= !is_email(text);
-        self.not_names |= !is_name(text);
-        self.not_words |= !text.chars().all(|c| c.is_alphabetic() || " .,;:'\"!?()-".contains(c));
-    }
-
-    /// The number of distinct strings; `None` if they were too many to count.
-    pub(crate) fn distinct(&self) -> Option<usize> {
-        (self.uncounted == 0).then_some(self.texts.len())
-    }
-
     /// The `values` of the column. Only outside of lists they may be strings of patterns that do not repeat.
     pub(crate) fn values(&self, verbatim: Verbatim, in_list: bool) -> String {
         if self.n == 0 {
@@ -206,14 +84,14 @@ impl TextSample {
         };
         let patterns = self.shapes(verbatim).filter(has_enough);
         let patterns = patterns.or_else(|| self.letters_by_length().filter(has_enough))?;
-        let counts: Vec<String> = patterns.iter().map(|(p, n)| format!("{} = {n}", quoted(p))).collect();
-        Some(format!("{{ pattern = {{ unique = {{ {} }} }} }}", counts.join(", ")))
+        let counts = table(patterns.iter().map(|(p, n)| (quoted(p), n)));
+        Some(format!("{{ pattern = {{ unique = {counts} }} }}"))
     }
 
     /// Whether the distinct values are few enough to list.
     fn is_listed(&self) -> bool {
         let distinct = self.texts.len() as u64;
-        let counted = self.uncounted == 0 && distinct <= MAX_LISTED as u64;
+        let counted = self.uncounted == 0 && distinct <= MAX_NUMBERED as u64;
         counted && (self.n >= TIMES_EACH * distinct || distinct == 1 || self.repeats_few())
     }
 
@@ -235,20 +113,21 @@ impl TextSample {
 
     /// The strings that are frequent among many others, each as it is or made up, with its count.
     fn frequent(&self, verbatim: Verbatim) -> Vec<(&String, String, u64)> {
-        let is_frequent = |n: u64| n * FREQUENT >= self.n && n >= TIMES_EACH_CATEGORY;
-        let mut found: Vec<(&String, u64)> =
-            self.texts.iter().filter(|(_, n)| is_frequent(**n)).map(|(text, n)| (text, *n)).collect();
-        found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let frequent = self.by_count(|n| n * FREQUENT >= self.n && n >= TIMES_EACH_CATEGORY);
         let mut taken = BTreeSet::new();
-        let mut frequent = Vec::new();
-        for (i, (text, n)) in found.into_iter().enumerate() {
-            let shown = match verbatim {
-                Verbatim::Never => made_up_text(text, i as u64, &mut taken, None),
-                _ => text.clone(),
-            };
-            frequent.push((text, shown, n));
-        }
-        frequent
+        let shown = frequent.into_iter().enumerate().map(|(i, (text, n))| match verbatim {
+            Verbatim::Never => (text, made_up(text, i as u64, &mut taken, None), n),
+            _ => (text, text.clone(), n),
+        });
+        shown.collect()
+    }
+
+    /// The distinct values whose counts are `wanted`, with these, the most frequent first.
+    fn by_count(&self, wanted: impl Fn(u64) -> bool) -> Vec<(&String, u64)> {
+        let all = self.texts.iter().map(|(text, n)| (text, *n));
+        let mut by_count: Vec<(&String, u64)> = all.filter(|(_, n)| wanted(*n)).collect();
+        by_count.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        by_count
     }
 
     /// The other strings.
@@ -328,13 +207,6 @@ impl TextSample {
         ranges.filter(|(_, there)| *there).map(|(pair, _)| shown(pair)).collect()
     }
 
-    /// The values as numbers of a few distinct ones, and how many these are; `None` if they are too many.
-    pub(crate) fn codes(&self) -> Option<(&[u16], usize)> {
-        let distinct = self.codes.numbers.len();
-        (!self.codes.too_many && self.n >= TIMES_EACH * distinct as u64)
-            .then_some((&self.codes.of_values[..], distinct))
-    }
-
     /// These distinct ones in the order of their numbers as keys of a table, as [`values`](Self::values) writes them.
     pub(crate) fn names(&self, verbatim: Verbatim) -> Option<Vec<String>> {
         let mut names = vec![String::new(); self.codes()?.1];
@@ -353,8 +225,7 @@ impl TextSample {
 
     /// The distinct values, each as it is or made up, with its count.
     fn shown(&self, verbatim: Verbatim) -> Vec<(&String, String, u64)> {
-        let mut by_count: Vec<(&String, u64)> = self.texts.iter().map(|(text, n)| (text, *n)).collect();
-        by_count.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let by_count = self.by_count(|_| true);
         let distinct = by_count.len() as u64;
         let categories = distinct <= MAX_CATEGORIES as u64 && (self.n >= TIMES_EACH_CATEGORY * distinct);
         let copied = |n: u64| match verbatim {
@@ -365,15 +236,11 @@ impl TextSample {
         let mut taken: BTreeSet<String> =
             by_count.iter().filter(|(_, n)| copied(*n)).map(|(text, _)| (*text).clone()).collect();
         let places = self.places(verbatim);
-        let mut weights = Vec::new();
-        for (i, (text, n)) in by_count.iter().enumerate() {
-            let shown = match copied(*n) {
-                true => (*text).clone(),
-                false => made_up_text(text, i as u64, &mut taken, places.as_deref()),
-            };
-            weights.push((*text, shown, *n));
-        }
-        weights
+        let shown = by_count.into_iter().enumerate().map(|(i, (text, n))| match copied(n) {
+            true => (text, text.clone(), n),
+            false => (text, made_up(text, i as u64, &mut taken, places.as_deref()), n),
+        });
+        shown.collect()
     }
 
     /// The distinct values with their weights.
@@ -382,8 +249,7 @@ impl TextSample {
         if let [(_, only, _)] = &weights[..] {
             return format!("{{ constant = {} }}", quoted(only));
         }
-        let weights: Vec<String> = weights.iter().map(|(_, v, n)| format!("{} = {n}", quoted(v))).collect();
-        format!("{{ weights = {{ {} }} }}", weights.join(", "))
+        format!("{{ weights = {} }}", table(weights.iter().map(|(_, v, n)| (quoted(v), n))))
     }
 
     /// The ranges of characters that occur.
@@ -395,47 +261,6 @@ impl TextSample {
         }
         if alphabet.is_empty() { "a-z".to_owned() } else { alphabet }
     }
-
-    /// The template if all strings are a number between the same two texts. A long constant part is made up.
-    fn template(&self, verbatim: Verbatim) -> Option<Template> {
-        if self.texts.values().any(|n| *n > 1) {
-            return None;
-        }
-        let mut texts = self.texts.keys();
-        let first = texts.next()?.as_str();
-        let (mut prefix, mut suffix) = (first, first);
-        for text in self.texts.keys() {
-            let same = prefix.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
-            prefix = prefix.get(..same)?;
-            let same = suffix.bytes().rev().zip(text.bytes().rev()).take_while(|(a, b)| a == b).count();
-            suffix = suffix.get(suffix.len() - same..)?;
-        }
-        // Digits next to the number belong to it.
-        let prefix = prefix.trim_end_matches(|c: char| c.is_ascii_digit());
-        let suffix = suffix.trim_start_matches(|c: char| c.is_ascii_digit());
-        let middle =
-            |text: &str| text.get(prefix.len()..text.len().checked_sub(suffix.len())?).map(str::to_owned);
-        let digits = |text: &String| {
-            middle(text)
-                .is_some_and(|m| !m.is_empty() && m.len() <= 20 && m.bytes().all(|b| b.is_ascii_digit()))
-        };
-        if !self.texts.keys().all(digits) || format!("{prefix}{suffix}").contains(['{', '}']) {
-            return None;
-        }
-        let width = middle(first)?.len();
-        let width = (self.lengths.len() == 1).then_some(width);
-        let is_long = [prefix, suffix].concat().chars().filter(|c| c.is_alphanumeric()).count() > MAX_COPIED;
-        let shown = match verbatim {
-            Verbatim::Always => false,
-            Verbatim::Categories => is_long,
-            Verbatim::Never => true,
-        };
-        let of = |text: &str, i: u64| match shown {
-            true => made_up_text(text, i, &mut BTreeSet::new(), None),
-            false => text.to_owned(),
-        };
-        Some(Template { prefix: of(prefix, 0), width, suffix: of(suffix, 1) })
-    }
 }
 
 /// The most letters and digits that all strings of a shape have in common and that are copied.
@@ -443,90 +268,17 @@ fn most_copied(verbatim: Verbatim) -> usize {
     if verbatim == Verbatim::Never { 0 } else { MAX_COPIED }
 }
 
-/// A number between two texts.
-struct Template {
-    prefix: String,
-    /// The digits of the number, if all have as many.
-    width: Option<usize>,
-    suffix: String,
-}
-
-impl Template {
-    /// As `unique` takes it.
-    fn joined(&self) -> String {
-        let id = self.width.map_or_else(|| "{id}".to_owned(), |width| format!("{{id:0{width}}}"));
-        format!("{}{id}{}", self.prefix, self.suffix)
-    }
-
-    /// As a regular expression.
-    fn pattern(&self) -> String {
-        let [prefix, suffix] = [&self.prefix, &self.suffix].map(|text| regex_syntax::escape(text));
-        let digits = self.width.map_or_else(|| "{1,9}".to_owned(), |width| format!("{{{width}}}"));
-        format!("{prefix}[0-9]{digits}{suffix}")
-    }
-}
-
 /// `pattern` with these regular expressions.
 fn weighted_patterns(patterns: &[(String, u64)]) -> String {
     if let [(only, _)] = patterns {
         return format!("{{ pattern = {} }}", quoted(only));
     }
-    let weights: Vec<String> = patterns.iter().map(|(p, n)| format!("{} = {n}", quoted(p))).collect();
-    format!("{{ pattern = {{ weights = {{ {} }} }} }}", weights.join(", "))
+    format!("{{ pattern = {{ weights = {} }} }}", table(patterns.iter().map(|(p, n)| (quoted(p), n))))
 }
 
 /// Whether all letters and digits are hexadecimal digits.
 fn is_hex(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_hexdigit() || !c.is_alphanumeric())
-}
-
-fn is_uuid(text: &str) -> bool {
-    let hex = text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    hex && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
-}
-
-fn is_email(text: &str) -> bool {
-    text.split_once('@')
-        .is_some_and(|(name, host)| !name.is_empty() && host.contains('.') && !text.contains(' '))
-}
-
-/// Two words that start with capitals.
-fn is_name(text: &str) -> bool {
-    let is_word = |word: &str| {
-        word.starts_with(char::is_uppercase) && word.chars().all(|c| c.is_alphabetic() || "'-.".contains(c))
-    };
-    text.split_once(' ').is_some_and(|(first, last)| is_word(first) && is_word(last))
-}
-
-/// A string of the same shape with other letters and digits, which is not in `taken`; each within the bounds of its
-/// place, if these are known.
-fn made_up_text(text: &str, i: u64, taken: &mut BTreeSet<String>, places: Option<&[(char, char)]>) -> String {
-    let mut random = Sequence::new(i);
-    for attempt in 0.. {
-        let mut between = |low: char, high: char| {
-            let span = u64::from(high as u32 - low as u32) + 1;
-            char::from_u32(low as u32 + scale64(random.next(), span) as u32).unwrap_or(low)
-        };
-        // Places of few characters run out of strings.
-        let places = places.filter(|_| attempt < 20);
-        let made_up = |(place, c): (usize, char)| match (class(c), places.and_then(|all| all.get(place))) {
-            ('A' | 'a' | '9', Some((low, high))) if low <= high => between(*low, *high),
-            ('A', _) => between('A', 'Z'),
-            ('a', _) => between('a', 'z'),
-            ('9', _) => between('0', '9'),
-            (c, _) if c.is_alphanumeric() => between('a', 'z'),
-            (c, _) => c,
-        };
-        let mut made: String = text.chars().enumerate().map(made_up).collect();
-        // Short strings run out of others.
-        if attempt >= 40 {
-            made.push_str(&i.to_string());
-        }
-        if taken.insert(made.clone()) {
-            return made;
-        }
-    }
-    String::new()
 }
 
 #[cfg(test)]

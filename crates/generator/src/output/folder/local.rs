@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use sawmill_store::{Identity, WholeFile, directories};
 
 use crate::error::Error;
-use crate::output::checksum::{Checksum, RunningSum};
-use crate::output::dataset_files::{entries, remove};
+use crate::output::checksum::{Checksum, PieceSum};
+use crate::output::dataset_files::{entries, remove, remove_leftovers};
 use crate::output::folder::{FileBytes, Folder, MadeFile};
-use crate::output::partial::remove_leftovers;
 use crate::output::sink::Sink;
 use crate::output::source_file::protect_sources;
 
@@ -89,7 +88,7 @@ impl Folder for LocalFolder {
     }
 
     fn remove(&self, name: &str) -> Result<(), Error> {
-        remove(&self.place(name))?;
+        remove("removing", &self.place(name))?;
         if let Some((folder, _)) = name.rsplit_once('/') {
             // A folder with other files stays.
             let _ = fs::remove_dir(self.0.join(folder));
@@ -146,7 +145,7 @@ fn make(directory: &Path) -> Result<(), Error> {
 fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) -> Result<Checksum, Error> {
     let failed = |e: io::Error| Error::io(&e, "reading", path, None);
     let mut open = File::open(path).map_err(failed)?;
-    let mut sum = RunningSum::new();
+    let mut sum = PieceSum::default();
     let mut buffer = vec![0; 1 << 20];
     loop {
         check()?;

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sawmill_store::{Entry, ObjectFolder, ObjectUrl, ObjectWriter, Stores, Unfinished, UploadLimits};
 
 use crate::error::Error;
+use crate::output::checksum::PieceSum;
 use crate::output::existing::last_of;
-use crate::output::folder::{FileBytes, Folder, MadeFile, PieceSum};
+use crate::output::folder::{FileBytes, Folder, MadeFile};
 use crate::output::sink::{Sink, Upload};
 
 /// A folder of a store as a [`Folder`].

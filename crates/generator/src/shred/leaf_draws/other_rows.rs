@@ -9,7 +9,7 @@ use crate::random::rng::{BLOCK_ROWS, Stream};
 use crate::shred::first_misfit::FirstMisfit;
 use crate::shred::leaf_draws::Draws;
 use crate::shred::operands::values;
-use crate::shred::value_buffer::{ByteStrings, PhysicalBuffer, ValueBuffer};
+use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Dataset, Field, Leaf};
 
 impl OtherColumn {
@@ -28,7 +28,8 @@ impl OtherColumn {
             if let Some((i, misfit)) = table.rows_of((field, leaf), &rows, &mut found) {
                 misfits.or_stand_in::<u8>(i, Err(misfit));
             }
-            return append(found.materialise(leaf), None, out);
+            let found = found.plain(leaf);
+            return out.extend_from(&found, 0..found.len());
         }
         // The rows of one version after the rows of the other.
         let mut order: Vec<usize> = (0..rows.len()).collect();
@@ -45,7 +46,8 @@ impl OtherColumn {
         }
         let mut places = vec![0; order.len()];
         order.iter().enumerate().for_each(|(place, i)| places[*i] = place);
-        append(found.materialise(leaf), Some(&places), out);
+        let found = found.plain(leaf);
+        places.into_iter().for_each(|place| out.extend_from(&found, place..place + 1));
     }
 
     /// The row for each of the draws, and its version.
@@ -158,43 +160,5 @@ impl OtherTable<'_> {
             }
         }
         misfit
-    }
-}
-
-/// The items at `places`, or all of them.
-fn at<T: Copy>(items: Vec<T>, places: Option<&[usize]>) -> Vec<T> {
-    match places {
-        None => items,
-        Some(places) => places.iter().map(|place| items[*place]).collect(),
-    }
-}
-
-/// Appends plain values, those at `places` or all of them, to the buffer of a column of the same type.
-fn append(values: PhysicalBuffer, places: Option<&[usize]>, out: &mut ValueBuffer) {
-    match (values, out) {
-        (PhysicalBuffer::Booleans(from), ValueBuffer::Booleans(to)) => to.extend(at(from, places)),
-        (PhysicalBuffer::Int32(from), ValueBuffer::Int32(to)) => to.extend(at(from, places)),
-        (PhysicalBuffer::Int64(from), ValueBuffer::Int64(to)) => to.extend(at(from, places)),
-        (PhysicalBuffer::Float(from), ValueBuffer::Float(to)) => to.extend(at(from, places)),
-        (PhysicalBuffer::Double(from), ValueBuffer::Double(to)) => to.extend(at(from, places)),
-        (PhysicalBuffer::Fixed { width, data: from }, ValueBuffer::Fixed { data: to, .. }) => match places {
-            None => to.extend(from),
-            Some(places) => {
-                places.iter().for_each(|i| to.extend_from_slice(&from[i * width..(i + 1) * width]))
-            }
-        },
-        (PhysicalBuffer::Bytes(from), ValueBuffer::Bytes(to)) if places.is_some() => {
-            for place in places.into_iter().flatten() {
-                to.data.extend_from_slice(from.get(*place));
-                to.push_end();
-            }
-        }
-        (PhysicalBuffer::Bytes(ByteStrings { ends, data }), ValueBuffer::Bytes(to)) => {
-            let base = to.data.len() as u32;
-            to.data.extend(data);
-            to.ends.extend(ends.into_iter().map(|end| base + end));
-        }
-        // The reader compares the types, and refuses INT96.
-        (from, to) => debug_assert!(false, "{from:?} into {to:?}"),
     }
 }

@@ -14,7 +14,7 @@ use crate::layout::rows::PlannedGroup;
 use crate::output::existing::Settled;
 use crate::output::folder::{Folder, MadeFile};
 use crate::output::manifest::{Manifest, ManifestFile};
-use crate::output::sink::{Finished, Sink};
+use crate::output::sink::Sink;
 use crate::write::dataset::{Job, WrittenFile};
 use crate::write::file_metadata::FileEnd;
 use crate::write::partition::{MadeGroup, PlannedGroupMaker};
@@ -275,18 +275,18 @@ impl<'a> Run<'a> {
             let pieces = end.finish(self.plan, before);
             sink.write(&pieces.each_ref().map(Vec::as_slice), 0)?;
             self.job.phase.add_bytes(sink.written() - before + 4);
-            let finished = sink.finish()?;
-            let Finished { path, bytes, sum, identity, tag } = finished;
+            let made = sink.finish(name)?;
+            let (path, bytes, sum) = (made.path.clone(), made.bytes, made.sum);
             if let (Some(_), Some(sum)) = (&self.manifest, sum) {
-                let (name, tag) = (name.clone(), tag.clone());
+                let (name, tag) = (made.name.clone(), made.tag.clone());
                 listed.push(ManifestFile { name, file, rows, row_groups, bytes, sum, tag });
             }
             if self.folder.is_some() {
-                let mut made = lock(&self.made);
-                if identity.is_some() {
-                    made.unsynced.named(&path);
+                let mut all = lock(&self.made);
+                if made.identity.is_some() {
+                    all.unsynced.named(&path);
                 }
-                made.files.push(MadeFile { name, bytes, sum, identity, tag });
+                all.files.push(made);
             }
             state.done.push(WrittenFile { path, file, rows, row_groups, bytes, sum, kept: false });
         }

@@ -4,6 +4,8 @@
 //! `DictionaryPageHeader`.)
 
 use crate::encode::thrift::{StructWriter, structure};
+use crate::encode::values::Encoding;
+use crate::layout::file_options::PageVersion;
 
 /// Encodings of levels and dictionary pages (`parquet.thrift`, `Encoding`).
 pub(crate) const PLAIN: i32 = 0;
@@ -38,51 +40,48 @@ fn page(out: &mut Vec<u8>, kind: i32, size: BodySize, id: i16, header: impl FnOn
     });
 }
 
-/// The contents of a data page header.
+/// An encoded data page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DataPage<'a> {
+pub(crate) struct DataPage {
     pub size: BodySize,
     /// Values and nulls.
     pub entries: usize,
     pub nulls: usize,
     pub rows: usize,
-    pub encoding: i32,
-    /// The bytes of the encoded levels; only in version 2.
+    pub encoding: Encoding,
+    /// The bytes of the encoded levels.
     pub definition_bytes: usize,
     pub repetition_bytes: usize,
-    /// Whether the values are compressed; only in version 2.
+    /// The bytes of its strings, for byte array columns.
+    pub string_bytes: u64,
+    /// Whether the values are compressed.
     pub compressed: bool,
-    /// An encoded `Statistics` struct.
-    pub statistics: Option<&'a [u8]>,
 }
 
-/// Appends a data page header of version 1.
-pub(crate) fn data_page(out: &mut Vec<u8>, data: &DataPage<'_>) {
-    page(out, DATA_PAGE, data.size, 5, |w| {
-        w.i32(1, data.entries as i32);
-        w.i32(2, data.encoding);
-        w.i32(3, RLE);
-        w.i32(4, RLE);
-        if let Some(statistics) = data.statistics {
-            w.encoded(5, statistics);
-        }
-    });
-}
-
-/// Appends a data page header of version 2.
-pub(crate) fn data_page_v2(out: &mut Vec<u8>, data: &DataPage<'_>) {
-    page(out, DATA_PAGE_V2, data.size, 8, |w| {
-        w.i32(1, data.entries as i32);
-        w.i32(2, data.nulls as i32);
-        w.i32(3, data.rows as i32);
-        w.i32(4, data.encoding);
-        w.i32(5, data.definition_bytes as i32);
-        w.i32(6, data.repetition_bytes as i32);
-        w.boolean(7, data.compressed);
-        if let Some(statistics) = data.statistics {
-            w.encoded(8, statistics);
-        }
-    });
+/// Appends the header of a data page, with an encoded `Statistics` struct.
+pub(crate) fn data_page(out: &mut Vec<u8>, version: PageVersion, data: &DataPage, statistics: Option<&[u8]>) {
+    let with_statistics = |id: i16, w: &mut StructWriter<'_>| {
+        statistics.into_iter().for_each(|statistics| w.encoded(id, statistics));
+    };
+    match version {
+        PageVersion::V1 => page(out, DATA_PAGE, data.size, 5, |w| {
+            w.i32(1, data.entries as i32);
+            w.i32(2, data.encoding.id());
+            w.i32(3, RLE);
+            w.i32(4, RLE);
+            with_statistics(5, w);
+        }),
+        PageVersion::V2 => page(out, DATA_PAGE_V2, data.size, 8, |w| {
+            w.i32(1, data.entries as i32);
+            w.i32(2, data.nulls as i32);
+            w.i32(3, data.rows as i32);
+            w.i32(4, data.encoding.id());
+            w.i32(5, data.definition_bytes as i32);
+            w.i32(6, data.repetition_bytes as i32);
+            w.boolean(7, data.compressed);
+            with_statistics(8, w);
+        }),
+    }
 }
 
 /// Appends the header of a dictionary page with `n` values.
@@ -101,20 +100,18 @@ mod tests {
     fn the_longest_header_fits_into_its_room() {
         let most = i32::MAX as usize;
         let mut out = Vec::new();
-        data_page_v2(
-            &mut out,
-            &DataPage {
-                size: BodySize { raw: most, stored: most, checksum: Some(u32::MAX >> 1) },
-                entries: most,
-                nulls: most,
-                rows: most,
-                encoding: 9,
-                definition_bytes: most,
-                repetition_bytes: most,
-                compressed: true,
-                statistics: None,
-            },
-        );
+        let page = DataPage {
+            size: BodySize { raw: most, stored: most, checksum: Some(u32::MAX >> 1) },
+            entries: most,
+            nulls: most,
+            rows: most,
+            encoding: Encoding::ByteStreamSplit,
+            definition_bytes: most,
+            repetition_bytes: most,
+            string_bytes: 0,
+            compressed: true,
+        };
+        data_page(&mut out, PageVersion::V2, &page, None);
         assert!(out.len() <= HEADER_ROOM, "{}", out.len());
     }
 }

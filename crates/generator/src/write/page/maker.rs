@@ -7,7 +7,6 @@ use crate::spec::dataset::Leaf;
 use crate::write::plan::FilePlan;
 
 /// The plan of the file and the buffers of one thread.
-#[derive(Debug)]
 pub(crate) struct PageMaker<'a> {
     pub plan: &'a FilePlan<'a>,
     /// The codecs of the plan.
@@ -26,7 +25,6 @@ pub(crate) struct PageMaker<'a> {
 }
 
 /// A codec of some of the columns.
-#[derive(Debug)]
 pub(crate) struct PageCodec {
     pub compressor: Compressor,
     /// The dictionary of all names, compressed; empty until a chunk needs it.

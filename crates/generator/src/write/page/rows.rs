@@ -10,20 +10,20 @@ use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Field, Leaf};
 
 /// Rows of one column.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct PageRows<'a> {
     pub field: &'a Field,
     pub leaf: &'a Leaf,
     pub rows: usize,
     /// One definition level per entry; empty if the column has none.
     pub definition: &'a [u8],
-    pub values: &'a ValueBuffer,
+    pub values: Cow<'a, ValueBuffer>,
     /// The repetition levels, if the column has any.
-    pub repetition: Option<&'a Repetition<'a>>,
+    pub repetition: Option<Cow<'a, Repetition<'a>>>,
 }
 
 /// The repetition levels of a list, encoded once for all columns that share them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Repetition<'a> {
     levels: Cow<'a, [u8]>,
     encoded: Vec<u8>,
@@ -39,30 +39,6 @@ impl<'a> Repetition<'a> {
     }
 }
 
-/// A copy of some rows of a column.
-#[derive(Debug)]
-pub(crate) struct CutRows<'a> {
-    field: &'a Field,
-    leaf: &'a Leaf,
-    rows: usize,
-    definition: &'a [u8],
-    values: ValueBuffer,
-    repetition: Option<Repetition<'a>>,
-}
-
-impl CutRows<'_> {
-    pub(crate) fn rows(&self) -> PageRows<'_> {
-        PageRows {
-            field: self.field,
-            leaf: self.leaf,
-            rows: self.rows,
-            definition: self.definition,
-            values: &self.values,
-            repetition: self.repetition.as_ref(),
-        }
-    }
-}
-
 impl<'a> PageRows<'a> {
     /// All rows of a leaf buffer.
     pub(crate) fn whole(
@@ -72,7 +48,8 @@ impl<'a> PageRows<'a> {
         rows: usize,
         repetition: Option<&'a Repetition<'a>>,
     ) -> Self {
-        PageRows { field, leaf, rows, definition: &column.definition, values: &column.values, repetition }
+        let (values, repetition) = (Cow::Borrowed(&column.values), repetition.map(Cow::Borrowed));
+        PageRows { field, leaf, rows, definition: &column.definition, values, repetition }
     }
 
     /// The number of values and nulls.
@@ -83,10 +60,10 @@ impl<'a> PageRows<'a> {
         }
     }
 
-    /// The rows in `range`.
-    pub(crate) fn cut(&self, range: Range<usize>) -> CutRows<'a> {
+    /// A copy of the rows in `range`.
+    pub(crate) fn cut(&self, range: Range<usize>) -> PageRows<'a> {
         // The entries of a row begin at repetition level 0.
-        let entries = match self.repetition {
+        let entries = match &self.repetition {
             None => range.clone(),
             Some(repetition) => {
                 let starts = repetition.levels.iter().enumerate().filter(|(_, level)| **level == 0);
@@ -106,23 +83,23 @@ impl<'a> PageRows<'a> {
             (definition, before..before + there(definition))
         };
         let mut cut = ValueBuffer::new(self.leaf);
-        cut.extend_from(self.values, values);
-        CutRows {
+        cut.extend_from(&self.values, values);
+        PageRows {
             field: self.field,
             leaf: self.leaf,
             rows: range.len(),
             definition,
-            values: cut,
-            repetition: self.repetition.map(|repetition| {
+            values: Cow::Owned(cut),
+            repetition: self.repetition.as_ref().map(|repetition| {
                 let levels = repetition.levels[entries].to_vec();
-                Repetition::new(Cow::Owned(levels), self.field.levels.repetition)
+                Cow::Owned(Repetition::new(Cow::Owned(levels), self.field.levels.repetition))
             }),
         }
     }
 
     /// Appends the repetition levels; in pages of version 1, after their length.
     pub(crate) fn repetition_block(&self, length: bool, out: &mut Vec<u8>) {
-        let Some(repetition) = self.repetition else { return };
+        let Some(repetition) = &self.repetition else { return };
         if length {
             out.extend_from_slice(&(repetition.encoded.len() as u32).to_le_bytes());
         }
@@ -157,7 +134,7 @@ impl<'a> PageRows<'a> {
 
     /// The number of entries for each repetition level; empty if the column has none.
     pub(crate) fn repetition_histogram(&self) -> Vec<u64> {
-        self.repetition.map_or_else(Vec::new, |repetition| repetition.histogram.clone())
+        self.repetition.as_ref().map_or_else(Vec::new, |repetition| repetition.histogram.clone())
     }
 }
 
