@@ -2,9 +2,10 @@
 
 use crate::bench::case::{Done, Folders, Measured, Measurement};
 use crate::bench::plan::PlanArgs;
-use crate::error::{Error, Exit};
+use crate::error::Error;
 use crate::footer::FooterArgs;
 use crate::footer::place::{Place, Places};
+use crate::interrupt;
 use clap::{Arg, Args};
 
 /// Measure opening files and decoding their footers.
@@ -36,7 +37,7 @@ fn without_views(arg: Arg) -> Arg {
 }
 
 pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
-    let (Places { places: files, objects }, opening) = args.job.without_views(measurement.cancel)?;
+    let (Places { places: files, objects }, opening) = args.job.without_views()?;
     let folder = files.iter().take(1).filter_map(|file| match file {
         Place::Path(file) => file.parent(),
         Place::Object(_) | Place::StandardInput(_) => None,
@@ -47,9 +48,7 @@ pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Resu
         let attached = phase.attach("main");
         let (mut rows, mut row_groups) = (0i64, 0);
         for file in &files {
-            if measurement.cancel.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(Error::new(Exit::Interrupted, "interrupted", file.to_string(), ""));
-            }
+            interrupt::check()?;
             let span = sawmill_profile::span("open, read and decode");
             let (summary, ..) = opening.open(file, &objects)?;
             rows = rows.saturating_add(summary.rows);

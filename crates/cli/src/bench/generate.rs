@@ -1,8 +1,7 @@
 //! `sawmill bench gen`: whole generations, each into a directory that is removed afterwards.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use clap::Args;
 use sawmill_generator::Output;
@@ -16,7 +15,7 @@ use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
 use crate::error::Error;
 use crate::footer;
-use crate::r#gen::{self, GenArgs};
+use crate::r#gen::GenArgs;
 use crate::screen::console::Console;
 
 /// Measure the generation of a dataset.
@@ -40,21 +39,21 @@ pub(crate) struct GenBench {
 }
 
 pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
-    if args.job.prints() {
+    if args.job.print {
         return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
     }
-    if args.job.makes_table() {
+    if args.job.table.is_some() {
         return Err(Error::usage("--table is not part of what is measured", "--table", "leave it out"));
     }
-    let (out, console, cancel) = (args.job.out(), measurement.console, measurement.cancel);
-    let plan = args.job.plan(console, cancel)?;
-    let asked = args.job.output_of_run(&name_of_run(), cancel)?;
+    let (out, console) = (args.job.out.as_path(), measurement.console);
+    let plan = args.job.plan(console)?;
+    let asked = args.job.output_of_run(&name_of_run())?;
     if asked == Output::Stdout {
         return Err(Error::usage("results go to standard output", "--out -", "give /dev/null instead"));
     }
     let to = match &asked {
         Output::Device(_) => To::Device,
-        Output::Store(_) => To::Store(args, Arc::clone(cancel), None),
+        Output::Store(_) => To::Store(args, None),
         _ => To::Directory,
     };
     let room = OutputDirectory { parent: parent_of(&asked, out), directory: None, to };
@@ -66,15 +65,14 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
             _ => Temporary(None),
         };
         let output = match (&given, is_store) {
-            (Some(given), true) => args.job.output_of_run(given, cancel)?,
-            (None, true) => args.job.output_of_run(&name_of_run(), cancel)?,
+            (Some(given), true) => args.job.output_of_run(given)?,
+            (None, true) => args.job.output_of_run(&name_of_run())?,
             (Some(given), false) => inside(Path::new(given), &asked),
             (None, false) => directory.output(&asked),
         };
-        let job = args.job.job(&plan, &output);
         // The final table has the figures of each run.
         let quiet = Console { verbose: 0, ..console };
-        let generated = r#gen::generate(&job, profile, quiet, cancel);
+        let generated = args.job.generate(&plan, &output, None, profile, quiet);
         let removed = if given.is_none() { remove_objects(&output) } else { Ok(()) };
         let (files, phase) = generated?;
         removed?;
@@ -140,7 +138,7 @@ enum To<'a> {
     Device,
     Directory,
     /// A store, with the folder in it if the run has a separate process.
-    Store(&'a GenBench, Arc<AtomicBool>, Option<String>),
+    Store(&'a GenBench, Option<String>),
 }
 
 impl Surroundings for OutputDirectory<'_> {
@@ -155,15 +153,15 @@ impl Surroundings for OutputDirectory<'_> {
         match &mut self.to {
             To::Device => Ok(Vec::new()),
             To::Directory => self.before(),
-            To::Store(_, _, run) => Ok(vec![(OUT, run.insert(name_of_run()).clone())]),
+            To::Store(_, run) => Ok(vec![(OUT, run.insert(name_of_run()).clone())]),
         }
     }
 
     fn after_ours(&mut self, _: &mut Run) -> Result<(), Error> {
-        if let To::Store(args, cancel, run) = &mut self.to
+        if let To::Store(args, run) = &mut self.to
             && let Some(run) = run.take()
         {
-            remove_objects(&args.job.output_of_run(&run, cancel)?)?;
+            remove_objects(&args.job.output_of_run(&run)?)?;
         }
         self.directory.take().map_or(Ok(()), Temporary::close)
     }

@@ -3,8 +3,6 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_source::Source;
 use sawmill_store::{Location, directories, followed, path_name, shared_places};
@@ -228,14 +226,14 @@ pub(super) struct Staged {
 
 impl Staged {
     /// Begins the directory of the command line, or a temporary one for the folder of a store.
-    pub(super) fn begin(args: &ConvertArgs, layout: Layout, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
+    pub(super) fn begin(args: &ConvertArgs, layout: Layout) -> Result<Self, Error> {
         match Location::of(args.out())? {
             Location::Path(path) => {
                 let directory = StagedDirectory::create(&target(&path)?, args.overwrite)?;
                 Ok(Self { directory, folder: None })
             }
             Location::Object(url) => {
-                let folder = super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
+                let folder = super::store_folder::StoreFolder::open(args, &url, layout)?;
                 let name = url.key().trim_matches('/').rsplit('/').next().unwrap_or_default();
                 let place = args.temporary().join(format!("sawmill-{name}"));
                 Ok(Self { directory: StagedDirectory::create_private(&place)?, folder: Some(folder) })
@@ -263,12 +261,7 @@ impl Staged {
 }
 
 /// Rejects an output that cannot become a directory of this layout.
-pub(super) fn check_out(
-    args: &ConvertArgs,
-    source: &dyn Source,
-    layout: Layout,
-    cancel: &Arc<AtomicBool>,
-) -> Result<(), Error> {
+pub(super) fn check_out(args: &ConvertArgs, source: &dyn Source, layout: Layout) -> Result<(), Error> {
     let (out, shown) = (args.out(), args.shown());
     let out = match Location::of(out)? {
         Location::Path(path) => target(&path)?,
@@ -276,7 +269,7 @@ pub(super) fn check_out(
             if objects_of(source).any(|input| input.is_below(&url)) {
                 return Err(Error::usage("an input is in the folder to write", shown, "give another name"));
             }
-            super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
+            super::store_folder::StoreFolder::open(args, &url, layout)?;
             return Ok(());
         }
     };

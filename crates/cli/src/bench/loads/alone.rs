@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_cratedb::{CrateDb, CrateServer};
 use sawmill_loader::{LoadOptions, TableName};
@@ -90,8 +89,8 @@ pub(super) fn measure(
         let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&destination)? };
         let tables = args.nested.tables(&destination, source)?;
         let loaded = match &tables {
-            Some(tables) => into_tables(tables, &options, profile, quiet, measurement.cancel),
-            None => into_table(source, &destination, &options, profile, quiet, measurement.cancel),
+            Some(tables) => into_tables(tables, &options, profile, quiet),
+            None => into_table(source, &destination, &options, profile, quiet),
         };
         let made = match &loaded {
             Ok(_) => Some(true),
@@ -134,9 +133,8 @@ fn into_table(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<Done, Error> {
-    let (report, phase) = load_files(source, destination.as_target(), options, profile, console, cancel)?;
+    let (report, phase) = load_files(source, destination.as_target(), options, profile, console)?;
     Ok(Done {
         bytes: phase.bytes,
         stored: None,
@@ -152,9 +150,8 @@ fn into_tables(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<Done, Error> {
-    let (reports, phase) = load_tables::load(tables, options, profile, console, cancel)?;
+    let (reports, phase) = load_tables::load(tables, options, profile, console)?;
     let sums = reports.iter().map(|report| report.result.content.content_sum.to_string());
     Ok(Done {
         bytes: phase.bytes,

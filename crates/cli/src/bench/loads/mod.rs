@@ -27,6 +27,7 @@ use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
 use crate::demo;
 use crate::error::Error;
+use crate::interrupt;
 use crate::load::load_files;
 use crate::screen::console::Console;
 
@@ -211,9 +212,9 @@ pub(crate) fn measure(
     server: Option<&Server>,
     measurement: &Measurement<'_>,
 ) -> Result<Measured, Error> {
-    let Measurement { console, cancel, .. } = *measurement;
+    let console = measurement.console;
     let columns = ColumnArgs::default();
-    let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console, cancel)?;
+    let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console)?;
     let source = inputs.source();
     let is_here = |path: &&PathBuf| matches!(Location::of(path), Ok(Location::Path(_)));
     let folder = inputs.files().and_then(|_| args.files.first()).filter(is_here);
@@ -254,8 +255,7 @@ pub(crate) fn measure(
         // Sums of composite values include the OIDs of their types, and each run's table has types of its
         // own.
         sums: layout != Nested::Native,
-        console: measurement.console,
-        cancel: measurement.cancel,
+        console,
     };
     let number = Cell::new(0);
     let name = args.name()?;
@@ -272,7 +272,6 @@ pub(crate) fn measure(
         options: &runs.options,
         kind: runs.kind.clone().unwrap_or_default(),
         appends: runs.append(),
-        cancel: measurement.cancel,
         made: None,
         compared: Vec::new(),
         folder: folder.as_deref(),
@@ -302,7 +301,6 @@ struct Runs<'a> {
     /// Whether content sums of two tables can be compared.
     sums: bool,
     console: Console,
-    cancel: &'a AtomicBool,
 }
 
 impl Runs<'_> {
@@ -327,13 +325,13 @@ impl Runs<'_> {
             None => None,
             Some((order, addressed)) => {
                 let place = self.args.order.place(&std::env::temp_dir());
-                Some(ordered(addressed, order, &place, profile, self.quiet(), self.cancel)?)
+                Some(ordered(addressed, order, &place, profile, self.quiet())?)
             }
         };
         let source = indexed.as_ref().map_or(self.source, |(rows, _)| rows);
         let index = indexed.as_ref().map(|(_, report)| report);
         let (target, survey) = self.prepared(target, source, given, profile)?;
-        match load_files(source, &target, &self.options, profile, self.quiet(), self.cancel) {
+        match load_files(source, &target, &self.options, profile, self.quiet()) {
             Ok((report, mut phase)) => {
                 let mut stored = None;
                 if !given {
@@ -379,12 +377,12 @@ impl Runs<'_> {
             let strategy: Strategy = self.args.strategy.map(Into::into).unwrap_or_default();
             target = target.kind(self.kind.clone().unwrap_or_default()).strategy(strategy);
             let surveying = profile.phase("partitions");
-            target = partitioned(target, by, source, self.quiet(), self.cancel)?;
+            target = partitioned(target, by, source, self.quiet())?;
             return Ok((target, Some(surveying.finish())));
         }
         if let Some(kind) = &self.kind {
             if !given {
-                make_empty(&target, self.source, kind, self.cancel)?;
+                make_empty(&target, self.source, kind)?;
             }
             let mode = if self.args.mode == ModeArg::Create { Mode::Append } else { self.args.mode.into() };
             target = target.mode(mode);
@@ -400,15 +398,10 @@ fn quietly<T>(work: impl FnOnce(&Control<'_>) -> Result<T, Error>) -> Result<T, 
     work(&Control::new(&proceed, &phase))
 }
 
-fn make_empty(
-    target: &Postgres,
-    source: &dyn Source,
-    kind: &TableKind,
-    cancel: &AtomicBool,
-) -> Result<(), Error> {
+fn make_empty(target: &Postgres, source: &dyn Source, kind: &TableKind) -> Result<(), Error> {
     let profile = Profile::new();
     let phase = profile.phase("create");
-    Ok(target.create_empty(source, kind, &Control::new(cancel, &phase))?)
+    Ok(target.create_empty(source, kind, &interrupt::control(&phase))?)
 }
 
 /// A table on the server for each run of another program.
@@ -421,7 +414,6 @@ struct TablesOfOthers<'a> {
     kind: TableKind,
     /// Whether our runs append to a table that was created empty.
     appends: bool,
-    cancel: &'a AtomicBool,
     made: Option<Postgres>,
     /// Sides whose content has been compared.
     compared: Vec<String>,
@@ -433,7 +425,7 @@ struct TablesOfOthers<'a> {
 impl Surroundings for TablesOfOthers<'_> {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         let target = (self.next)()?;
-        make_empty(&target, self.source, &self.kind, self.cancel)?;
+        make_empty(&target, self.source, &self.kind)?;
         let mut environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
         self.made = Some(target);
         if let Some(server) = self.server {
@@ -453,7 +445,7 @@ impl Surroundings for TablesOfOthers<'_> {
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         let target = (self.next)()?;
         if self.appends {
-            make_empty(&target, self.source, &self.kind, self.cancel)?;
+            make_empty(&target, self.source, &self.kind)?;
         }
         let environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
         self.made = Some(target);
