@@ -6,8 +6,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 
@@ -36,7 +34,7 @@ pub(crate) mod convert {
         }
     }
 
-    pub(crate) fn run(_: &ConvertArgs, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
+    pub(crate) fn run(_: &ConvertArgs, _: Console) -> Result<(), Error> {
         Err(Error::not_built("sawmill convert".to_owned()))
     }
 }
@@ -47,7 +45,7 @@ pub(crate) mod drive {
 
     pub(crate) use super::FullCommand as DriveCommand;
 
-    pub(crate) fn run(_: &DriveCommand, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
+    pub(crate) fn run(_: &DriveCommand, _: Console) -> Result<(), Error> {
         Err(Error::not_built("sawmill drive".to_owned()))
     }
 }
@@ -59,12 +57,7 @@ pub(crate) mod bench {
 
     pub(crate) use super::FullCommand as BenchArgs;
 
-    pub(crate) fn run(
-        _: &[(&Parameters, &BenchArgs)],
-        _: Option<&Path>,
-        _: Console,
-        _: &Arc<AtomicBool>,
-    ) -> Result<(), Error> {
+    pub(crate) fn run(_: &[(&Parameters, &BenchArgs)], _: Option<&Path>, _: Console) -> Result<(), Error> {
         Err(Error::not_built("sawmill bench".to_owned()))
     }
 }
@@ -73,8 +66,8 @@ pub(crate) mod bench {
 pub(crate) mod formats {
     use super::*;
 
-    pub(crate) fn run(args: &GenArgs, _: Console, _: &Arc<AtomicBool>) -> Result<Made, Error> {
-        Err(Error::not_built(format!("--as {}", args.format.name())))
+    pub(crate) fn run(args: &GenArgs, _: Console) -> Result<Made, Error> {
+        Err(Error::not_built(format!("--as {}", args.format.extension())))
     }
 }
 
@@ -82,7 +75,7 @@ pub(crate) mod formats {
 pub(crate) mod table {
     use super::*;
 
-    pub(crate) fn make(_: &GenArgs, _: Console, _: &Arc<AtomicBool>) -> Result<Made, Error> {
+    pub(crate) fn make(_: &GenArgs, _: Console) -> Result<Made, Error> {
         Err(Error::not_built("--table".to_owned()))
     }
 }
@@ -91,7 +84,7 @@ pub(crate) mod table {
 pub(crate) mod fidelity {
     use super::*;
 
-    pub(crate) fn run(_: &FidelityArgs, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
+    pub(crate) fn run(_: &FidelityArgs, _: Console) -> Result<(), Error> {
         Err(Error::not_built("gen fidelity".to_owned()))
     }
 }
@@ -102,40 +95,33 @@ pub(crate) mod infer {
 
     type Learned = Result<Inferred, Error>;
 
-    pub(crate) fn of_schema(named: &Path, _: &LikeArgs, _: &StoreArgs, _: &Arc<AtomicBool>) -> Learned {
+    pub(crate) fn of_schema(named: &Path, _: &LikeArgs, _: &StoreArgs) -> Learned {
         Err(Error::not_built(format!("--schema-of {}", named.display())))
     }
 
-    pub(crate) fn of_sample(named: &Path, _: &LikeArgs, _: &StoreArgs, _: &Arc<AtomicBool>) -> Learned {
+    pub(crate) fn of_sample(named: &Path, _: &LikeArgs, _: &StoreArgs) -> Learned {
         Err(Error::not_built(format!("--like {}", named.display())))
     }
 
-    pub(crate) fn of_tables(
-        named: &[PathBuf],
-        like: &LikeArgs,
-        stores: &StoreArgs,
-        cancel: &Arc<AtomicBool>,
-    ) -> Learned {
-        of_sample(named.first().map_or(Path::new(""), PathBuf::as_path), like, stores, cancel)
+    pub(crate) fn of_tables(named: &[PathBuf], like: &LikeArgs, stores: &StoreArgs) -> Learned {
+        of_sample(named.first().map_or(Path::new(""), PathBuf::as_path), like, stores)
     }
 }
 
 /// `sawmill footer head`, `cat`, `bloom` and `dictionary`.
 pub(crate) mod values {
     use super::*;
-    use crate::footer::values::bloom_args::BloomArgs;
-    use crate::footer::values::dictionary_args::DictionaryArgs;
-    use crate::footer::values::head_args::HeadArgs;
+    use crate::footer::values::args::{BloomArgs, DictionaryArgs, HeadArgs};
 
-    pub(crate) fn head(_: &HeadArgs, _: u64, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
+    pub(crate) fn head(_: &HeadArgs, _: u64, _: Console) -> Result<(), Error> {
         Err(Error::not_built("footer head, footer cat".to_owned()))
     }
 
-    pub(crate) fn bloom(_: &BloomArgs, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
+    pub(crate) fn bloom(_: &BloomArgs, _: Console) -> Result<(), Error> {
         Err(Error::not_built("footer bloom".to_owned()))
     }
 
-    pub(crate) fn dictionary(_: &DictionaryArgs, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
+    pub(crate) fn dictionary(_: &DictionaryArgs, _: Console) -> Result<(), Error> {
         Err(Error::not_built("footer dictionary".to_owned()))
     }
 }
@@ -154,7 +140,7 @@ pub(crate) mod delta_table {
         pub objects: Objects,
     }
 
-    pub(crate) fn open(named: &NamedTable, _: &StoreArgs, _: &Arc<AtomicBool>) -> Result<DeltaTable, Error> {
+    pub(crate) fn open(named: &NamedTable, _: &StoreArgs) -> Result<DeltaTable, Error> {
         Err(Error::not_built(format!("delta:{}", named.root.display())))
     }
 }
@@ -173,7 +159,6 @@ pub(crate) mod store_output {
         _: Option<(ObjectUrl, String)>,
         _: &UploadArgs,
         _: bool,
-        _: &Arc<AtomicBool>,
     ) -> Result<StoreOutput, Error> {
         Err(Error::not_built(url.to_string()))
     }
@@ -186,16 +171,13 @@ pub(crate) mod store_output {
         }
     }
 
-    pub(crate) fn clean(url: &ObjectUrl, _: &CleanArgs, _: &Arc<AtomicBool>) -> Result<Cleaned, Error> {
+    pub(crate) fn clean(url: &ObjectUrl, _: &CleanArgs) -> Result<Cleaned, Error> {
         Err(Error::not_built(url.to_string()))
     }
 }
 
 /// Objects in stores.
 pub(crate) mod objects {
-    use std::convert::Infallible;
-    use std::io::{self, Write};
-
     use sawmill_store::{Kind, ObjectReader, ObjectUrl};
 
     use super::*;
@@ -206,11 +188,7 @@ pub(crate) mod objects {
     pub(crate) struct Objects;
 
     impl Objects {
-        pub(crate) fn of(
-            args: &StoreArgs,
-            url: Option<&ObjectUrl>,
-            _: &Arc<AtomicBool>,
-        ) -> Result<Self, Error> {
+        pub(crate) fn of(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self, Error> {
             super::store_output::refuse_options(args)?;
             url.map_or(Ok(Self), |url| Err(Error::not_built(url.to_string())))
         }
@@ -220,45 +198,8 @@ pub(crate) mod objects {
         }
 
         pub(crate) fn open(&self, url: &ObjectUrl, _: u64) -> Result<ObjectReader, sawmill_store::Error> {
-            Err(without_stores(url))
-        }
-
-        pub(crate) fn copy(&self, url: &ObjectUrl, _: &mut dyn Write) -> Result<(), sawmill_store::Error> {
-            Err(without_stores(url))
-        }
-
-        pub(crate) fn create(
-            &self,
-            url: &ObjectUrl,
-            _: bool,
-            _: u64,
-        ) -> Result<ObjectOutput, sawmill_store::Error> {
-            Err(without_stores(url))
-        }
-    }
-
-    fn without_stores(url: &ObjectUrl) -> sawmill_store::Error {
-        sawmill_store::Error::new(Kind::Usage, "the demo's build of sawmill has no stores")
-            .at(url.to_string())
-    }
-
-    /// An object that is being written, which this build never begins.
-    #[derive(Debug)]
-    pub(crate) struct ObjectOutput(Infallible);
-
-    impl ObjectOutput {
-        pub(crate) fn finish(self) -> Result<(), sawmill_store::Error> {
-            match self.0 {}
-        }
-    }
-
-    impl Write for ObjectOutput {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            match self.0 {}
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            match self.0 {}
+            let what = "the demo's build of sawmill has no stores";
+            Err(sawmill_store::Error::new(Kind::Usage, what).at(url.to_string()))
         }
     }
 }
@@ -281,7 +222,6 @@ pub(crate) mod text_source {
         _: Option<NamedTempFile>,
         _: Hive,
         _: How<'_>,
-        _: &AtomicBool,
     ) -> Result<Inputs, Error> {
         Err(Error::not_built(files.first().map(ToString::to_string).unwrap_or_default()))
     }

@@ -14,6 +14,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use sawmill_store::percent_decoded;
+
 /// The addresses that need no `--to` before them.
 const SCHEMES: [&str; 4] = ["postgres://", "postgresql://", "crate://", "crates://"];
 
@@ -123,9 +125,7 @@ fn with_address(words: Vec<OsString>, rest: usize) -> Vec<OsString> {
             written.push(word.clone());
             continue;
         }
-        if before_is_to(&written) {
-            written.pop();
-        }
+        written.pop_if(|word| word == "--to");
         // With --table, too: clap then says that there are two.
         let (server, table) = without_table(address);
         written.extend(["--to".into(), server.into()]);
@@ -160,10 +160,6 @@ pub(crate) fn recorded(words: impl Iterator<Item = String>) -> String {
     std::iter::once("sawmill".to_owned()).chain(shown).collect::<Vec<_>>().join(" ")
 }
 
-fn before_is_to(written: &[OsString]) -> bool {
-    written.last().is_some_and(|word| word == "--to")
-}
-
 /// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`, which may have `%20` for a blank.
 fn without_table(address: &str) -> (String, Option<String>) {
     let (path, query) = match address.find('?') {
@@ -174,25 +170,14 @@ fn without_table(address: &str) -> (String, Option<String>) {
     let mut slashes = path.char_indices().skip_while(|(at, _)| *at < begin).filter(|(_, c)| *c == '/');
     match (slashes.next(), slashes.next()) {
         (Some(_), Some((second, _))) if second + 1 < path.len() => {
-            (format!("{}{query}", &path[..second]), Some(decoded(&path[second + 1..])))
+            let encoded = &path[second + 1..];
+            (
+                format!("{}{query}", &path[..second]),
+                Some(percent_decoded(encoded).unwrap_or_else(|| encoded.to_owned())),
+            )
         }
         _ => (address.to_owned(), None),
     }
-}
-
-/// A part of an address without percent-encoding. What is not encoded properly stays as it is.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.first_chunk::<2>().filter(|_| *first == b'%').and_then(|digits| {
-            let digit = |at: usize| char::from(digits[at]).to_digit(16);
-            Some((digit(0)? * 16 + digit(1)?) as u8)
-        });
-        bytes.push(digits.unwrap_or(*first));
-        rest = if digits.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 #[cfg(test)]

@@ -230,31 +230,30 @@ fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
 fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
     let Some((_, Cli { json, quiet, verbose, flamegraph, command })) = points.first() else { return Ok(()) };
     let console = Console { json: *json, quiet: *quiet, verbose: *verbose };
-    let cancel = interrupt::on_signal()
-        .map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
+    interrupt::on_signal().map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
     // A benchmark draws an extra run, so that sampling does not disturb the counted ones.
     let drawn = flamegraph.as_deref().filter(|_| !matches!(command, Command::Bench(_)));
     screen::flame::drawn(drawn, console, || match command {
-        Command::Demo(args) => demo::run(args, console, &cancel),
-        Command::Gen(args) => r#gen::run(args, console, &cancel),
+        Command::Demo(args) => demo::run(args, console),
+        Command::Gen(args) => r#gen::run(args, console),
         Command::Like { .. } => Err(Error::usage(
             "no sample",
             "sawmill like",
             "give the samples first: sawmill like trips.parquet --rows 1M",
         )),
-        Command::Footer(args) => footer::run(args, console, &cancel),
-        Command::Load(args) => load::run(args, console, &cancel),
-        Command::Verify(args) => verify::run(args, console, &cancel),
-        Command::Convert(args) => convert::run(args, console, &cancel),
+        Command::Footer(args) => footer::run(args, console),
+        Command::Load(args) => load::run(args, console),
+        Command::Verify(args) => verify::run(args, console),
+        Command::Convert(args) => convert::run(args, console),
         Command::Bench(_) => {
             let benches = points.iter().filter_map(|(parameters, cli)| match &cli.command {
                 Command::Bench(args) => Some((parameters, args)),
                 _ => None,
             });
-            bench::run(&benches.collect::<Vec<_>>(), flamegraph.as_deref(), console, &cancel)
+            bench::run(&benches.collect::<Vec<_>>(), flamegraph.as_deref(), console)
         }
-        Command::Drive(args) => drive::run(args, console, &cancel),
-        Command::Doctor(args) => doctor::run(args, console, &cancel),
+        Command::Drive(args) => drive::run(args, console),
+        Command::Doctor(args) => doctor::run(args, console),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "sawmill", &mut script);

@@ -1,13 +1,11 @@
 //! `sawmill verify`: compares a table with Parquet files.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_loader::{LoadOptions, Located, Verification};
 use sawmill_profile::Profile;
-use sawmill_source::{Control, UnlikeFiles};
+use sawmill_source::UnlikeFiles;
 use serde::Serialize;
 
 use crate::arguments::crate_options::CrateArgs;
@@ -18,6 +16,7 @@ use crate::arguments::target::{Destination, EffortArgs, TargetArgs};
 use crate::arguments::text::TextArgs;
 use crate::arguments::value_args::ValueArgs;
 use crate::error::{Error, Exit};
+use crate::interrupt;
 use crate::load::reading::Reading;
 use crate::load::tables as load_tables;
 use crate::screen::console::Console;
@@ -74,20 +73,20 @@ pub(crate) struct VerifyArgs {
     crate_options: CrateArgs,
 }
 
-pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
     let target = args.values.of(args.target.destination(&args.crate_options, &args.effort)?)?;
-    target.reject_locate(args.locate)?;
+    target.refuse_for_crate_db(args.locate, "--locate")?;
     let json = matches!(target, Destination::Postgres(_));
     let (lines, rows) = args.text.files_of_rejects(&args.files, &args.rejects, json)?;
-    let text = args.text.with_rejects(lines, None)?;
-    let text = text.with_types_of(&target, &args.columns.rename, false, cancel)?;
-    let target = target.without_rejects(rows)?;
+    let text = args.text.with_rejects(lines, None);
+    let text = text.with_types_of(&target, &args.columns.rename, false)?;
+    target.refuse_for_crate_db(rows.is_some(), "--rejects")?;
+    let target = target.rejects(rows, None);
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
     // A table may have followed its files.
     let unlike = UnlikeFiles::United;
-    let inputs =
-        inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console, cancel)?;
-    let filtered = args.rows.filtered(&inputs, console, cancel)?;
+    let inputs = inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console)?;
+    let filtered = args.rows.filtered(&inputs, console)?;
     let reading = Reading::new(&inputs, filtered.as_ref());
     if let Some(folders) = reading.folders() {
         console.notice(&folders);
@@ -97,12 +96,11 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>)
     let source = limited.as_ref().map_or(source, |limited| limited);
     let target = args.nested.apply(target)?;
     if let Some(tables) = args.nested.tables(&target, source)? {
-        return load_tables::verify(&tables, &options, console, cancel);
+        return load_tables::verify(&tables, &options, console);
     }
-    let profile = Profile::new();
-    let phase = profile.phase("verify");
+    let phase = Profile::new().phase("verify");
     console.step(&format!("verifying {}", args.target.table()));
-    let control = Control::new(cancel, &phase);
+    let control = interrupt::control(&phase);
     let verification = target.verify(source, &options, &control)?;
     let report = Report { verification: &verification, reading };
     console.result(&report, || table_of(&verification))?;

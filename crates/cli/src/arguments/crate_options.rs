@@ -1,22 +1,9 @@
 //! The arguments for CrateDB alone.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_cratedb::{Binary, CrateOptions, Dates, LongText, Objects, Times, Transport};
 
-/// Defines an enumeration for clap with the variants of one of the loader's.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident => $target:ident { $($(#[$variant_doc:meta])* $variant:ident),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-        pub(crate) enum $name { $($(#[$variant_doc])* $variant),+ }
-
-        impl From<$name> for $target {
-            fn from(word: $name) -> Self {
-                match word { $($name::$variant => $target::$variant),+ }
-            }
-        }
-    };
-}
+use crate::arguments::words::words;
 
 words!(TransportArg => Transport {
     /// PostgreSQL wire if the server and the schema allow it, else HTTP.

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE};
 use sawmill_generator::{Dataset, NamedRows};
 use sawmill_profile::PhaseReport;
@@ -26,6 +24,7 @@ use crate::arguments::stores::{Objects, StoreArgs};
 use crate::arguments::text::TextArgs;
 #[cfg(feature = "full")]
 use crate::arguments::text::{self, TextKind};
+use crate::arguments::words::YesNo;
 #[cfg(not(feature = "full"))]
 use crate::demo_build::text_source::open_text;
 use crate::error::Error;
@@ -45,7 +44,7 @@ pub(crate) struct ColumnArgs {
     /// Whether folders such as year=2020 become columns of the files below them: whole numbers, dates or
     /// text, depending on the values of all files. A file's own column of that name wins.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "yes|no")]
-    pub hive: HiveArg,
+    pub hive: YesNo,
     /// Do not verify the checksums of pages of Parquet files.
     #[arg(long)]
     pub no_page_checksums: bool,
@@ -79,23 +78,6 @@ pub(crate) struct ObjectArgs {
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         default_value = "64MiB", help_heading = "Stores")]
     pub read_ahead: u64,
-}
-
-/// Whether folders become columns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HiveArg {
-    #[default]
-    Yes,
-    No,
-}
-
-impl From<HiveArg> for Hive {
-    fn from(arg: HiveArg) -> Self {
-        match arg {
-            HiveArg::Yes => Self::Columns,
-            HiveArg::No => Self::Ignored,
-        }
-    }
 }
 
 fn rename(text: &str) -> Result<(String, String), String> {
@@ -276,9 +258,8 @@ pub(crate) fn open(
     text: &TextArgs,
     objects: &ObjectArgs,
     console: Console,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<Inputs, Error> {
-    open_unlike(paths, columns, text, objects, UnlikeFiles::default(), console, cancel)
+    open_unlike(paths, columns, text, objects, UnlikeFiles::default(), console)
 }
 
 /// As [`open`], of files whose columns may differ.
@@ -289,7 +270,6 @@ pub(crate) fn open_unlike(
     objects: &ObjectArgs,
     unlike: UnlikeFiles,
     console: Console,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<Inputs, Error> {
     let read_ahead = ReadAhead { budget: objects.read_ahead, ..ReadAhead::default() };
     let how = How { columns, text, read_ahead, unlike, console };
@@ -306,8 +286,8 @@ pub(crate) fn open_unlike(
         return Ok(Inputs::new(Rows::Generated(Box::new(rows)), None, Objects::default()));
     }
     match delta::only(paths)? {
-        Some(table) => open_table(&table, how, &objects.stores, cancel),
-        None => open_files(paths, how, &objects.stores, cancel),
+        Some(table) => open_table(&table, how, &objects.stores),
+        None => open_files(paths, how, &objects.stores),
     }
 }
 
@@ -322,20 +302,15 @@ pub(crate) struct How<'a> {
 }
 
 /// Opens a version of a Delta table.
-fn open_table(
-    named: &NamedTable,
-    how: How<'_>,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Inputs, Error> {
+fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<Inputs, Error> {
     let How { columns, text, read_ahead, console, .. } = how;
     let place = || format!("delta:{}", named.root.display());
-    if columns.hive == HiveArg::No {
+    if columns.hive == YesNo::No {
         let advice =
             "leave it out: the table's log has the values of its partitions; choose columns with --columns";
         return Err(Error::usage("--hive no with a Delta table", place(), advice));
     }
-    let table = delta::open(named, stores, cancel)?;
+    let table = delta::open(named, stores)?;
     let places: Vec<Location> = table.files.iter().map(|file| file.place.clone()).collect();
     if text.meant(&places)?.is_some() {
         return Err(Error::usage("a text format for a Delta table", place(), "its files are Parquet"));
@@ -349,12 +324,7 @@ fn open_table(
     Ok(Inputs::new(Rows::Files(source), None, objects))
 }
 
-fn open_files(
-    paths: &[PathBuf],
-    how: How<'_>,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Inputs, Error> {
+fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inputs, Error> {
     let How { columns, text, read_ahead, unlike, .. } = how;
     let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
     let streams = paths.iter().filter(is_stream).count();
@@ -370,13 +340,16 @@ fn open_files(
         ));
     }
     let named: Vec<PathBuf> = paths.iter().filter(|path| !is_stream(path)).cloned().collect();
-    let Located { places: mut files, objects } = located(&named, Wanted::ParquetOrText, stores, cancel)?;
-    let spooled = if streams == 1 { Some(spool(cancel)?) } else { None };
+    let Located { places: mut files, objects } = located(&named, Wanted::ParquetOrText, stores)?;
+    let spooled = if streams == 1 { Some(spool()?) } else { None };
     files.extend(spooled.iter().map(|file| Location::Path(file.path().to_owned())));
     // The temporary file of the stream is in a folder of ours.
-    let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
+    let hive = match columns.hive {
+        YesNo::Yes if !named.is_empty() => Hive::Columns,
+        _ => Hive::Ignored,
+    };
     if let Some(kind) = text.meant(&files)? {
-        return open_text(&files, kind, &objects, spooled, hive, how, cancel);
+        return open_text(&files, kind, &objects, spooled, hive, how);
     }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let wanted = &columns.columns;
@@ -406,9 +379,8 @@ fn open_text(
     spooled: Option<NamedTempFile>,
     hive: Hive,
     How { columns, text, console, unlike, .. }: How<'_>,
-    cancel: &AtomicBool,
 ) -> Result<Inputs, Error> {
-    let opened = text::open(files, kind, text, objects, (hive, unlike), console, cancel);
+    let opened = text::open(files, kind, text, objects, (hive, unlike), console);
     let (source, boundaries) = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) => {
@@ -420,7 +392,7 @@ fn open_text(
         Some(file) => source.called(file.path(), STANDARD_INPUT),
         None => source,
     };
-    if let Some(path) = &text.rejected_lines {
+    if let Some((path, _)) = &text.rejects {
         text::write_rejected_lines(&source, path, console)?;
     }
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);

@@ -18,15 +18,10 @@ pub(crate) struct LineageArgs {
     row_column: Option<String>,
     /// Let the server write the time of the load into this column. PostgreSQL only.
     #[arg(long, value_name = "NAME")]
-    loaded_at_column: Option<String>,
+    pub loaded_at_column: Option<String>,
 }
 
 impl LineageArgs {
-    /// Whether the time of the load is asked for.
-    pub(crate) fn loads_at(&self) -> bool {
-        self.loaded_at_column.is_some()
-    }
-
     /// The columns that the files' rows get.
     pub(crate) fn columns(&self) -> LineageColumns {
         LineageColumns { file: self.file_column.clone(), row: self.row_column.clone() }
@@ -57,23 +52,12 @@ impl LineageArgs {
             let what = "--changed replace without --file-column";
             return Err(Error::usage(what, "--changed", "name the column that has the rows' files"));
         }
-        match target {
-            Destination::Postgres(postgres) => {
-                let (file, loaded_at) = (self.file_column.clone(), self.loaded_at_column.clone());
-                Ok(Destination::Postgres(Box::new(postgres.lineage(file, loaded_at))))
-            }
-            Destination::CrateDb(_) if replaces => {
-                let what = "CrateDB replaces no rows in one step";
-                Err(Error::usage(
-                    what,
-                    "--changed",
-                    "use --changed append, or load all files with --mode replace",
-                ))
-            }
-            Destination::CrateDb(_) if self.loaded_at_column.is_some() => {
-                Err(Error::usage("not available for CrateDB", "--loaded-at-column", "leave the option out"))
-            }
-            other => Ok(other),
+        if let (Destination::CrateDb(_), true) = (&target, replaces) {
+            let advice = "use --changed append, or load all files with --mode replace";
+            return Err(Error::usage("CrateDB replaces no rows in one step", "--changed", advice));
         }
+        target.refuse_for_crate_db(self.loaded_at_column.is_some(), "--loaded-at-column")?;
+        let (file, loaded_at) = (self.file_column.clone(), self.loaded_at_column.clone());
+        Ok(target.with_postgres(|postgres| postgres.lineage(file, loaded_at)))
     }
 }

@@ -57,7 +57,7 @@ impl MergeArgs {
                 return Err(Error::usage(what, "--newest", "add --mode upsert, or leave it out"));
             }
         };
-        Ok(target.key(&self.key, on_conflict))
+        Ok(target.with_postgres(|postgres| postgres.key(self.key.clone()).on_conflict(on_conflict)))
     }
 
     /// The source with these columns of its lineage, and a mark on rows that delete, if there are any.

@@ -18,3 +18,4 @@ pub(crate) mod table_args;
 pub(crate) mod target;
 pub(crate) mod text;
 pub(crate) mod value_args;
+pub(crate) mod words;

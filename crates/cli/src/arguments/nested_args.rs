@@ -1,10 +1,11 @@
 //! How lists, structs and maps are stored in PostgreSQL.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_postgres::{Nested, PostgresTables};
 use sawmill_source::Source;
 
 use crate::arguments::target::Destination;
+use crate::arguments::words::words;
 use crate::error::Error;
 
 /// The layout of nested columns.
@@ -19,18 +20,20 @@ pub(crate) struct NestedArgs {
     foreign_keys: bool,
 }
 
-/// How lists, structs and maps are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum NestedArg {
-    /// One jsonb column for each nested column.
-    #[default]
-    Jsonb,
-    /// Arrays and composite types; the types are created with the table, as TABLE_COLUMN.
-    Native,
-    /// A table for each list, TABLE_COLUMN, with the row's number and the position in the list; structs
-    /// become columns.
-    Tables,
-}
+words!(
+    /// How lists, structs and maps are stored.
+    #[derive(Default)]
+    NestedArg => Nested {
+        /// One jsonb column for each nested column.
+        #[default]
+        Jsonb,
+        /// Arrays and composite types; the types are created with the table, as TABLE_COLUMN.
+        Native,
+        /// A table for each list, TABLE_COLUMN, with the row's number and the position in the list; structs
+        /// become columns.
+        Tables as Jsonb,
+    }
+);
 
 impl NestedArgs {
     /// Whether lists become tables of their own.
@@ -47,26 +50,17 @@ impl NestedArgs {
                 "add --nested tables",
             ));
         }
-        Ok(match self.nested {
-            NestedArg::Native => Nested::Native,
-            NestedArg::Jsonb | NestedArg::Tables => Nested::Jsonb,
-        })
+        Ok(self.nested.into())
     }
 
     /// The target with this layout.
     pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
         let layout = self.layout()?;
-        match (target, self.nested) {
-            (Destination::Postgres(postgres), _) => {
-                Ok(Destination::Postgres(Box::new(postgres.nested(layout))))
-            }
-            (other, NestedArg::Jsonb) => Ok(other),
-            (Destination::CrateDb(_), _) => Err(Error::usage(
-                "CrateDB stores nested columns as arrays and objects only",
-                "--nested",
-                "leave it out",
-            )),
+        if matches!(target, Destination::CrateDb(_)) && self.nested != NestedArg::Jsonb {
+            let what = "CrateDB stores nested columns as arrays and objects only";
+            return Err(Error::usage(what, "--nested", "leave it out"));
         }
+        Ok(target.with_postgres(|postgres| postgres.nested(layout)))
     }
 
     /// The tables of the load, if lists become tables.

@@ -1,17 +1,17 @@
 //! In which order to read rows: sorted by time, through an index on disk.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::Args;
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{
-    Addressed, Control, IndexPlace, Order, OrderedRows, PartitionedBy, Period, Source, index_disk_bytes,
+    Addressed, IndexPlace, Order, OrderedRows, PartitionedBy, Period, Source, index_disk_bytes,
 };
 use serde::Serialize;
 
 use crate::arguments::size_arg;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -176,12 +176,11 @@ pub(crate) fn ordered<'a>(
     place: &IndexPlace,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(OrderedRows<'a>, PhaseReport), Error> {
     let phase = profile.phase("index");
-    let control = Control::new(cancel, &phase);
+    let control = interrupt::control(&phase);
     let open = || OrderedRows::open(addressed, order, place, &control);
-    let rows = console.with_bar("index", addressed.source().rows(), &AtomicU64::new(0), &phase, open)?;
+    let rows = console.with_bar("index", addressed.source().rows(), &phase, open)?;
     if rows.is_reused() {
         console.notice(&format!(
             "using the index that an earlier run has left in {}",

@@ -20,14 +20,10 @@ impl RecordArgs {
     /// The destination with its records in this schema.
     pub(crate) fn of(&self, destination: Destination) -> Destination {
         let Some(schema) = &self.checkpoint_schema else { return destination };
-        match destination {
-            Destination::Postgres(postgres) => {
-                Destination::Postgres(Box::new(postgres.checkpoint_schema(schema)))
-            }
-            Destination::CrateDb(crate_db) => {
-                Destination::CrateDb(Box::new(crate_db.checkpoint_schema(schema)))
-            }
-        }
+        destination.with(
+            |postgres| postgres.checkpoint_schema(schema),
+            |crate_db| crate_db.checkpoint_schema(schema),
+        )
     }
 
     /// The schema in PostgreSQL.

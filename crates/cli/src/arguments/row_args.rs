@@ -1,13 +1,12 @@
 //! Which rows of a source to take.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
-
 use clap::Args;
 use sawmill_profile::Profile;
-use sawmill_source::{Condition, Control, Filtered, Limited, Source};
+use sawmill_source::{Condition, Filtered, Limited, Source};
 
 use crate::arguments::inputs::Inputs;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -33,11 +32,10 @@ impl RowArgs {
         &self,
         inputs: &'a Inputs,
         console: Console,
-        cancel: &AtomicBool,
     ) -> Result<Option<Filtered<'a>>, Error> {
         let Some(condition) = &self.condition else {
             let phase = Profile::new().phase("count");
-            let control = Control::new(cancel, &phase);
+            let control = interrupt::control(&phase);
             return Ok(inputs.files().map_or(Ok(None), |files| files.without_deleted(&control))?);
         };
         let Some(files) = inputs.files() else {
@@ -45,9 +43,9 @@ impl RowArgs {
             return Err(Error::usage(what, "--where", "write the rows to a Parquet file first"));
         };
         let phase = Profile::new().phase("count");
-        let control = Control::new(cancel, &phase);
+        let control = interrupt::control(&phase);
         let count = || files.filtered(condition.clone(), &control);
-        Ok(Some(console.with_bar("count", files.rows(), &AtomicU64::new(0), &phase, count)?))
+        Ok(Some(console.with_bar("count", files.rows(), &phase, count)?))
     }
 
     /// The first rows of a source, if a limit was given.

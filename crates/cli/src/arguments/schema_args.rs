@@ -103,22 +103,17 @@ impl SchemaArgs {
             (true, false) => Widen::InPlace,
             (true, true) => Widen::Rewrite,
         };
-        match target {
-            Destination::Postgres(postgres) => {
-                let change = SchemaChange { new_columns, widen };
-                Ok(Destination::Postgres(Box::new(postgres.schema_change(change))))
+        if let Destination::CrateDb(_) = target {
+            if new_columns == NewColumns::LeaveOut {
+                let advice = "name the columns to load: --columns a,b";
+                return refused("ignore is not available for CrateDB", advice);
             }
-            Destination::CrateDb(_) if new_columns == NewColumns::LeaveOut => {
-                refused("ignore is not available for CrateDB", "name the columns to load: --columns a,b")
-            }
-            Destination::CrateDb(_) if self.rewrite => {
+            if self.rewrite {
                 let what = "CrateDB does not change the type of a column";
-                Err(Error::usage(what, "--rewrite", "load into a new table: --mode replace"))
-            }
-            Destination::CrateDb(crate_db) => {
-                let change = SchemaChange { new_columns, widen };
-                Ok(Destination::CrateDb(Box::new(crate_db.schema_change(change))))
+                return Err(Error::usage(what, "--rewrite", "load into a new table: --mode replace"));
             }
         }
+        let change = SchemaChange { new_columns, widen };
+        Ok(target.with(|postgres| postgres.schema_change(change), |crate_db| crate_db.schema_change(change)))
     }
 }

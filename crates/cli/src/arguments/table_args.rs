@@ -1,16 +1,16 @@
 //! How to create a new table.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
-
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_postgres::{PartitionBy, Postgres, Strategy, Survey, TableKind};
 use sawmill_profile::Profile;
-use sawmill_source::{Control, Source};
+use sawmill_source::Source;
 use serde::Serialize;
 
 use crate::arguments::order_args::for_crate_db;
 use crate::arguments::target::Destination;
+use crate::arguments::words::words;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -52,26 +52,17 @@ pub(crate) struct TableArgs {
     set: Vec<(String, String)>,
 }
 
-/// How connections fill a new table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StrategyArg {
-    /// Choose automatically and report the choice.
-    Auto,
-    /// All connections copy into one table.
-    Direct,
-    /// Each connection copies into its own tables, which become partitions of the table. With --partition-by.
-    Staged,
-}
-
-impl From<StrategyArg> for Strategy {
-    fn from(strategy: StrategyArg) -> Self {
-        match strategy {
-            StrategyArg::Auto => Self::Auto,
-            StrategyArg::Direct => Self::Direct,
-            StrategyArg::Staged => Self::Staged,
-        }
+words!(
+    /// How connections fill a new table.
+    StrategyArg => Strategy {
+        /// Choose automatically and report the choice.
+        Auto,
+        /// All connections copy into one table.
+        Direct,
+        /// Each connection copies into its own tables, which become partitions of the table. With --partition-by.
+        Staged,
     }
-}
+);
 
 /// The target with the partitions that the source needs.
 pub(crate) fn partitioned(
@@ -79,13 +70,12 @@ pub(crate) fn partitioned(
     by: &str,
     source: &dyn Source,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<Postgres, Error> {
     let by: PartitionBy = by.parse()?;
     let phase = Profile::new().phase("partitions");
-    let control = Control::new(cancel, &phase);
+    let control = interrupt::control(&phase);
     let survey = || postgres.partitioned(&by, source, &control);
-    Ok(console.with_bar("partitions", source.rows(), &AtomicU64::new(0), &phase, survey)?)
+    Ok(console.with_bar("partitions", source.rows(), &phase, survey)?)
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -151,11 +141,10 @@ impl TableArgs {
         target: Destination,
         source: &dyn Source,
         console: Console,
-        cancel: &AtomicBool,
     ) -> Result<Destination, Error> {
         match (target, &self.partition_by) {
             (Destination::Postgres(postgres), Some(by)) => {
-                Ok(Destination::Postgres(Box::new(partitioned(*postgres, by, source, console, cancel)?)))
+                Ok(partitioned(*postgres, by, source, console)?.into())
             }
             (target, _) => Ok(target),
         }
@@ -163,44 +152,41 @@ impl TableArgs {
 
     /// The target with these options. Options of the other database are errors.
     pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
-        match target {
-            Destination::Postgres(postgres) => {
-                let names =
-                    |columns: &String| columns.split(',').map(|name| name.trim().to_owned()).collect();
-                let mut postgres = postgres.kind(TableKind {
-                    unlogged: self.unlogged,
-                    primary_key: self.primary_key.clone(),
-                    key_after: self.key_after,
-                    indexes: self.index.iter().map(names).collect(),
-                    tablespace: self.tablespace.clone(),
-                });
-                postgres = postgres.strategy(self.strategy.map(Into::into).unwrap_or_default());
-                if let Some(time) = &self.lock_timeout {
-                    postgres = postgres.setting("lock_timeout", time);
-                }
-                for (name, value) in &self.set {
-                    postgres = postgres.setting(name, value);
-                }
-                Ok(Destination::Postgres(Box::new(postgres)))
-            }
-            Destination::CrateDb(crate_db) => {
-                let given = [
-                    ("--strategy", self.strategy.is_some()),
-                    ("--key-after", self.key_after),
-                    ("--index", !self.index.is_empty()),
-                    ("--unlogged", self.unlogged),
-                    ("--tablespace", self.tablespace.is_some()),
-                    ("--lock-timeout", self.lock_timeout.is_some()),
-                    ("--set", !self.set.is_empty()),
-                ];
-                if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
-                    let what = format!("{option} is available for PostgreSQL only");
-                    return Err(Error::usage(what, "--to", "leave the option out"));
-                }
-                let crate_db = crate_db.primary_key(self.primary_key.clone());
-                let by = self.partition_by.as_deref().map(for_crate_db);
-                Ok(Destination::CrateDb(Box::new(crate_db.partition_by(by))))
-            }
+        let given = [
+            ("--strategy", self.strategy.is_some()),
+            ("--key-after", self.key_after),
+            ("--index", !self.index.is_empty()),
+            ("--unlogged", self.unlogged),
+            ("--tablespace", self.tablespace.is_some()),
+            ("--lock-timeout", self.lock_timeout.is_some()),
+            ("--set", !self.set.is_empty()),
+        ];
+        if let (Destination::CrateDb(_), Some((option, _))) =
+            (&target, given.iter().find(|(_, given)| *given))
+        {
+            let what = format!("{option} is available for PostgreSQL only");
+            return Err(Error::usage(what, "--to", "leave the option out"));
         }
+        let names = |columns: &String| columns.split(',').map(|name| name.trim().to_owned()).collect();
+        let kind = TableKind {
+            unlogged: self.unlogged,
+            primary_key: self.primary_key.clone(),
+            key_after: self.key_after,
+            indexes: self.index.iter().map(names).collect(),
+            tablespace: self.tablespace.clone(),
+        };
+        let timeout = self.lock_timeout.iter().map(|time| ("lock_timeout", time.as_str()));
+        let settings = timeout.chain(self.set.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        Ok(target.with(
+            |postgres| {
+                let postgres =
+                    postgres.kind(kind).strategy(self.strategy.map(Into::into).unwrap_or_default());
+                settings.fold(postgres, |postgres, (name, value)| postgres.setting(name, value))
+            },
+            |crate_db| {
+                let by = self.partition_by.as_deref().map(for_crate_db);
+                crate_db.primary_key(self.primary_key.clone()).partition_by(by)
+            },
+        ))
     }
 }

@@ -4,15 +4,16 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_cratedb::{CrateDb, CrateServer, refused_column_name};
 use sawmill_loader::{Forgotten, LoadOptions, Mode, RejectOptions, TableName, Target, Verification};
 use sawmill_pgwire::Server;
-use sawmill_postgres::{OnConflict, Postgres, Strategy, TableKind, forget, verify};
+use sawmill_postgres::{Postgres, Strategy, TableKind, forget, verify};
 use sawmill_source::{Control, Source};
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::size_arg;
+use crate::arguments::words::words;
 use crate::error::Error;
 use crate::screen::phases;
 
@@ -45,40 +46,41 @@ impl Destination {
         }
     }
 
+    /// The same with other options of its database.
+    pub(crate) fn with(
+        self,
+        postgres: impl FnOnce(Postgres) -> Postgres,
+        crate_db: impl FnOnce(CrateDb) -> CrateDb,
+    ) -> Self {
+        match self {
+            Self::Postgres(of) => postgres(*of).into(),
+            Self::CrateDb(of) => Self::CrateDb(Box::new(crate_db(*of))),
+        }
+    }
+
+    /// The same with other options of PostgreSQL; CrateDB has none of them.
+    pub(crate) fn with_postgres(self, postgres: impl FnOnce(Postgres) -> Postgres) -> Self {
+        self.with(postgres, |crate_db| crate_db)
+    }
+
     /// Sets what happens to the table.
     pub(crate) fn mode(self, mode: Mode) -> Self {
-        match self {
-            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.mode(mode))),
-            Self::CrateDb(crate_db) => Self::CrateDb(Box::new(crate_db.mode(mode))),
-        }
+        self.with(|postgres| postgres.mode(mode), |crate_db| crate_db.mode(mode))
     }
 
     /// Appends to the table that a load with these options has made, without the options that only a new table has.
     pub(crate) fn appending(self) -> Self {
-        match self.mode(Mode::Append) {
-            Self::Postgres(postgres) => {
-                let plain = postgres.kind(TableKind::default()).strategy(Strategy::Auto);
-                Self::Postgres(Box::new(plain))
-            }
-            Self::CrateDb(crate_db) => {
-                Self::CrateDb(Box::new(crate_db.primary_key(Vec::new()).partition_by(None)))
-            }
-        }
-    }
-
-    /// Matches columns of an existing table by position.
-    pub(crate) fn by_position(self, by_position: bool) -> Self {
-        match self {
-            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.by_position(by_position))),
-            Self::CrateDb(crate_db) => Self::CrateDb(Box::new(crate_db.by_position(by_position))),
-        }
+        self.mode(Mode::Append).with(
+            |postgres| postgres.kind(TableKind::default()).strategy(Strategy::Auto),
+            |crate_db| crate_db.primary_key(Vec::new()).partition_by(None),
+        )
     }
 
     /// Rejects an option that only PostgreSQL has.
-    pub(crate) fn reject_locate(&self, asked: bool) -> Result<(), Error> {
+    pub(crate) fn refuse_for_crate_db(&self, given: bool, option: &str) -> Result<(), Error> {
         match self {
-            Self::CrateDb(_) if asked => {
-                Err(Error::usage("not available for CrateDB", "--locate", "leave the option out"))
+            Self::CrateDb(_) if given => {
+                Err(Error::usage("not available for CrateDB", option, "leave the option out"))
             }
             _ => Ok(()),
         }
@@ -96,36 +98,10 @@ impl Destination {
         Ok(())
     }
 
-    /// Leaves the rejected rows in this file out of a comparison.
-    pub(crate) fn without_rejects(self, rejects: Option<&Path>) -> Result<Self, Error> {
-        match (self, rejects) {
-            (target, None) => Ok(target),
-            (Self::Postgres(postgres), Some(path)) => {
-                let rejects = RejectOptions { path: path.to_owned(), most: None };
-                Ok(Self::Postgres(Box::new(postgres.rejects(Some(rejects)))))
-            }
-            (Self::CrateDb(_), Some(_)) => {
-                Err(Error::usage("not available for CrateDB", "--rejects", "leave the option out"))
-            }
-        }
-    }
-
-    /// Sets the key of mode upsert, and how to treat rows whose key the table has. Ignored by CrateDB.
-    pub(crate) fn key(self, key: &[String], on_conflict: OnConflict) -> Self {
-        match self {
-            Self::Postgres(postgres) => {
-                Self::Postgres(Box::new(postgres.key(key.to_vec()).on_conflict(on_conflict)))
-            }
-            other => other,
-        }
-    }
-
-    /// Lets marked rows delete those of the table. `tested` are the columns that decide on the mark.
-    pub(crate) fn deletes(self, tested: &[String]) -> Self {
-        match self {
-            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.deletes(tested))),
-            other => other,
-        }
+    /// Writes rejected rows to this file, up to so many; in a comparison, leaves out those that are in it.
+    pub(crate) fn rejects(self, file: Option<&Path>, most: Option<u64>) -> Self {
+        let rejects = file.map(|path| RejectOptions { path: path.to_owned(), most });
+        self.with(|postgres| postgres.rejects(rejects.clone()), |crate_db| crate_db.rejects(rejects.clone()))
     }
 
     /// Whether rows of the source may delete rows of the table.
@@ -160,6 +136,12 @@ impl Destination {
     }
 }
 
+impl From<Postgres> for Destination {
+    fn from(postgres: Postgres) -> Self {
+        Self::Postgres(Box::new(postgres))
+    }
+}
+
 impl TargetArgs {
     /// The table with the options of its database.
     pub(crate) fn destination(
@@ -185,8 +167,7 @@ impl TargetArgs {
                 "write postgres://HOST/DATABASE for PostgreSQL or crate://HOST:4200 for CrateDB",
             ));
         }
-        let target = postgres(to, self.table())?.patience(effort.patience());
-        Ok(Destination::Postgres(Box::new(target)))
+        Ok(postgres(to, self.table())?.patience(effort.patience()).into())
     }
 
     /// The table as the user wrote it.
@@ -306,42 +287,30 @@ pub(crate) fn default_degree() -> usize {
     std::thread::available_parallelism().map_or(2, NonZeroUsize::get).clamp(2, 8)
 }
 
-/// What happens to the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModeArg {
-    /// Create the table if it is missing, and append new files to a table that a load of some of these files has
-    /// made. Any other table needs mode append.
-    Auto,
-    /// Create the table, which must not exist. It appears when it is complete.
-    Create,
-    /// Append to an existing table; columns are matched by name.
-    Append,
-    /// Empty an existing table first. Not available for CrateDB.
-    Truncate,
-    /// Replace an existing table by a new one when that is complete.
-    Replace,
-    /// Update the rows of an existing table that have the same --key, and insert the others. Not available
-    /// for CrateDB.
-    Upsert,
-    /// Insert the rows whose --key an existing table lacks; its own rows stay. Not available for CrateDB.
-    Insert,
-    /// Keep all versions of a row: where a row with a known --key has other values, the current version gets the time in
-    /// valid_to, and the row becomes the current one. Creates the table if it is missing. Not available for CrateDB.
-    History,
-}
-
-impl From<ModeArg> for Mode {
-    fn from(mode: ModeArg) -> Self {
-        match mode {
-            // `adds_files` asks the table's records later.
-            ModeArg::Auto | ModeArg::Create => Mode::Create,
-            ModeArg::Append => Mode::Append,
-            ModeArg::Truncate => Mode::Truncate,
-            ModeArg::Replace => Mode::Replace,
-            ModeArg::Upsert | ModeArg::Insert | ModeArg::History => Mode::Upsert,
-        }
+words!(
+    /// What happens to the table. Whether mode auto appends is asked later, by `adds_files`.
+    ModeArg => Mode {
+        /// Create the table if it is missing, and append new files to a table that a load of some of these files has
+        /// made. Any other table needs mode append.
+        Auto as Create,
+        /// Create the table, which must not exist. It appears when it is complete.
+        Create,
+        /// Append to an existing table; columns are matched by name.
+        Append,
+        /// Empty an existing table first. Not available for CrateDB.
+        Truncate,
+        /// Replace an existing table by a new one when that is complete.
+        Replace,
+        /// Update the rows of an existing table that have the same --key, and insert the others. Not available
+        /// for CrateDB.
+        Upsert,
+        /// Insert the rows whose --key an existing table lacks; its own rows stay. Not available for CrateDB.
+        Insert as Upsert,
+        /// Keep all versions of a row: where a row with a known --key has other values, the current version gets the time in
+        /// valid_to, and the row becomes the current one. Creates the table if it is missing. Not available for CrateDB.
+        History as Upsert,
     }
-}
+);
 
 #[cfg(test)]
 mod tests {

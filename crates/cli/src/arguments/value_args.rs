@@ -2,45 +2,46 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_cratedb::Timestamps;
-use sawmill_loader::RejectOptions;
 use sawmill_pgcopy::{Enums, Nanoseconds, Nul, ValueOptions};
 
 use crate::arguments::target::Destination;
+use crate::arguments::words::words;
 use crate::error::Error;
 
-/// How to load timestamps with a finer unit than the database's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TimestampsArg {
-    /// Treat a value that is not a whole microsecond (CrateDB: millisecond) as an error.
-    Error,
-    /// Cut off the finer digits.
-    Truncate,
-    /// CrateDB: TEXT in ISO 8601.
-    Text,
-    /// CrateDB: BIGINT in the file's unit.
-    Bigint,
-}
-
-/// How to load text that contains 0x00.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum NulArg {
-    /// Treat it as an error.
-    Error,
-    /// Remove 0x00.
-    Strip,
-}
-
-/// The type for columns of a few repeated values in a new table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum EnumsArg {
-    /// The type text.
-    Text,
-    /// An enum type, created with the table as TABLE_COLUMN. The column is read for its values before the
-    /// load.
-    Enum,
-}
+words!(
+    /// How to load timestamps with a finer unit than the database's.
+    TimestampsArg => Timestamps {
+        /// Treat a value that is not a whole microsecond (CrateDB: millisecond) as an error.
+        Error,
+        /// Cut off the finer digits.
+        Truncate,
+        /// CrateDB: TEXT in ISO 8601.
+        Text,
+        /// CrateDB: BIGINT in the file's unit.
+        Bigint,
+    }
+);
+words!(
+    /// How to load text that contains 0x00.
+    NulArg => Nul {
+        /// Treat it as an error.
+        Error,
+        /// Remove 0x00.
+        Strip,
+    }
+);
+words!(
+    /// The type for columns of a few repeated values in a new table.
+    EnumsArg => Enums {
+        /// The type text.
+        Text,
+        /// An enum type, created with the table as TABLE_COLUMN. The column is read for its values before the
+        /// load.
+        Enum,
+    }
+);
 
 /// How to load values.
 #[derive(Args, Debug, Default)]
@@ -70,82 +71,50 @@ pub(crate) struct RejectArgs {
     /// With staged partitions, a primary key needs --key-after. With --nested tables, only lines of text that
     /// cannot be read are left out.
     #[arg(long, value_name = "FILE")]
-    rejects: Vec<PathBuf>,
+    pub rejects: Vec<PathBuf>,
     /// Fail the load when it rejects more rows than this [default: no limit; 100000 lines of text].
     #[arg(long, value_name = "N", requires = "rejects")]
-    max_rejects: Option<u64>,
+    pub max_rejects: Option<u64>,
 }
 
 impl ValueArgs {
     /// The destination with these conversions.
     pub(crate) fn of(&self, destination: Destination) -> Result<Destination, Error> {
-        Ok(match destination {
-            Destination::Postgres(postgres) => {
-                let nanoseconds = match self.timestamps {
-                    None | Some(TimestampsArg::Error) => Nanoseconds::Error,
-                    Some(TimestampsArg::Truncate) => Nanoseconds::Truncate,
-                    Some(TimestampsArg::Text | TimestampsArg::Bigint) => {
-                        let advice = "give error or truncate";
-                        return Err(Error::usage(
-                            "text and bigint are available for CrateDB only",
-                            "--timestamps",
-                            advice,
-                        ));
-                    }
-                };
-                let nul = match self.nul {
-                    None | Some(NulArg::Error) => Nul::Error,
-                    Some(NulArg::Strip) => Nul::Strip,
-                };
-                let enums = match self.enums {
-                    None | Some(EnumsArg::Text) => Enums::Text,
-                    Some(EnumsArg::Enum) => Enums::Enum,
-                };
-                Destination::Postgres(Box::new(postgres.values(ValueOptions { nanoseconds, nul, enums })))
+        let refused = |what: &str, option: &str, advice: &str| Err(Error::usage(what, option, advice));
+        let other = "leave the option out, or load PostgreSQL";
+        let nanoseconds = match (&destination, self.timestamps) {
+            (Destination::CrateDb(_), _) if self.nul.is_some() => {
+                return refused("CrateDB stores 0x00 as it is", "--nul", other);
             }
-            Destination::CrateDb(_) if self.nul.is_some() => {
-                return Err(Error::usage(
-                    "CrateDB stores 0x00 as it is",
-                    "--nul",
-                    "leave the option out, or load PostgreSQL",
-                ));
+            (Destination::CrateDb(_), _) if self.enums.is_some() => {
+                return refused("CrateDB has no enumerations", "--enums", other);
             }
-            Destination::CrateDb(_) if self.enums.is_some() => {
-                let advice = "leave the option out, or load PostgreSQL";
-                return Err(Error::usage("CrateDB has no enumerations", "--enums", advice));
+            (Destination::Postgres(_), Some(TimestampsArg::Text | TimestampsArg::Bigint)) => {
+                let what = "text and bigint are available for CrateDB only";
+                return refused(what, "--timestamps", "give error or truncate");
             }
-            Destination::CrateDb(crate_db) => {
-                let timestamps = match self.timestamps {
-                    None | Some(TimestampsArg::Error) => Timestamps::Error,
-                    Some(TimestampsArg::Truncate) => Timestamps::Truncate,
-                    Some(TimestampsArg::Text) => Timestamps::Text,
-                    Some(TimestampsArg::Bigint) => Timestamps::Bigint,
-                };
-                Destination::CrateDb(Box::new(crate_db.timestamps(timestamps)))
-            }
-        })
+            (_, Some(TimestampsArg::Truncate)) => Nanoseconds::Truncate,
+            _ => Nanoseconds::Error,
+        };
+        let nul = self.nul.map(Into::into).unwrap_or_default();
+        let enums = self.enums.map(Into::into).unwrap_or_default();
+        let timestamps = self.timestamps.map(Into::into).unwrap_or_default();
+        Ok(destination.with(
+            |postgres| postgres.values(ValueOptions { nanoseconds, nul, enums }),
+            |crate_db| crate_db.timestamps(timestamps),
+        ))
     }
 }
 
 impl RejectArgs {
-    /// The files, and the most rows that each takes.
-    pub(crate) fn files(&self) -> (&[PathBuf], Option<u64>) {
-        (&self.rejects, self.max_rejects)
-    }
-
     /// The destination with `file` for rejected rows.
     pub(crate) fn of(&self, destination: Destination, file: Option<&Path>) -> Result<Destination, Error> {
-        let rejects = file.map(|path| RejectOptions { path: path.to_owned(), most: self.max_rejects });
-        Ok(match destination {
-            Destination::Postgres(postgres) => {
-                check_extension(file, "PostgreSQL", "Parquet", &["parquet", "pq"])?;
-                Destination::Postgres(Box::new(postgres.rejects(rejects)))
-            }
-            Destination::CrateDb(crate_db) => {
-                check_extension(file, "CrateDB", "NDJSON", &["ndjson", "jsonl"])?;
-                Destination::CrateDb(Box::new(crate_db.rejects(rejects)))
-            }
-        })
+        let (database, format, extensions) = match destination {
+            Destination::Postgres(_) => ("PostgreSQL", "Parquet", ["parquet", "pq"]),
+            Destination::CrateDb(_) => ("CrateDB", "NDJSON", ["ndjson", "jsonl"]),
+        };
+        check_extension(file, database, format, &extensions)?;
+        Ok(destination.rejects(file, self.max_rejects))
     }
 }
 

@@ -4,12 +4,12 @@
 //! `{"rows": 1000, "checksum": "...", "bytes": 5000, "versions": {"duckdb": "1.4"}}`, each part optional.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::{CommandLine, Output, Run, split_command};
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::interrupt;
 
 /// The name of our side.
 pub(crate) const OURS: &str = "sawmill";
@@ -64,16 +64,12 @@ impl OtherProgram {
     }
 
     /// Runs the program once with these environment variables. Its failure is an error.
-    pub(crate) fn run(
-        &self,
-        environment: &[(&str, String)],
-        cancel: &AtomicBool,
-    ) -> Result<(Run, ReportedWork), Error> {
+    pub(crate) fn run(&self, environment: &[(&str, String)]) -> Result<(Run, ReportedWork), Error> {
         let mut line = self.line.clone();
         for (variable, value) in environment {
             line = line.environment(variable, value);
         }
-        let run = line.run(cancel)?.checked()?;
+        let run = line.run(interrupt::flag())?.checked()?;
         let work = ReportedWork::new(&run.stdout.text());
         let checksum = work.checksum.clone();
         Ok((Run { rows: work.rows, bytes: work.bytes, checksum, ..run.figures() }, work))

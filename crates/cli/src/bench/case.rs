@@ -3,8 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::{
     Case, CpuSampler, PhaseReport, Profile, Run, SampledStacks, Sampler, SamplerOptions, Side, SideResult,
@@ -15,6 +13,7 @@ use crate::bench::against::{OURS, OtherProgram, ReportedWork};
 use crate::bench::own_process::{self, Observed, Once};
 use crate::bench::plan::PlanArgs;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::sweep::Parameters;
 
@@ -30,7 +29,6 @@ pub(crate) struct Measurement<'a> {
     /// Whether to draw a flame graph, which takes one more run.
     pub flame: bool,
     pub console: Console,
-    pub cancel: &'a Arc<AtomicBool>,
 }
 
 /// What one of our runs did: its measured phase, and a checksum that is equal for the same work.
@@ -79,12 +77,19 @@ pub(crate) trait Surroundings {
     }
 }
 
-/// Runs that need only these folders.
-pub(crate) struct Folders(pub Vec<PathBuf>);
+/// Runs beside a server, if there is one, with data in these folders.
+pub(crate) struct Beside {
+    pub server: Option<(&'static str, Target)>,
+    pub folders: Vec<PathBuf>,
+}
 
-impl Surroundings for Folders {
+impl Surroundings for Beside {
+    fn watched(&self) -> Vec<(&'static str, Target)> {
+        self.server.clone().into_iter().collect()
+    }
+
     fn folders(&self) -> Vec<PathBuf> {
-        self.0.clone()
+        self.folders.clone()
     }
 }
 
@@ -144,7 +149,7 @@ impl Measurement<'_> {
                 self.run_other(other, *surroundings.borrow_mut(), &mut notes.borrow_mut())
             }));
         }
-        let mut runs = run_interleaved(&mut sides, plan, self.cancel)?.into_iter();
+        let mut runs = run_interleaved(&mut sides, plan, interrupt::flag())?.into_iter();
         drop(sides);
         let Notes { versions, silent } = notes.into_inner();
         if let Some(name) = silent {
@@ -172,8 +177,7 @@ impl Measurement<'_> {
     /// Does one of our runs in a separate process.
     fn run_ours(&self, around: &mut dyn Surroundings) -> Result<Observed, Error> {
         let environment = around.before_ours()?;
-        let mut observation =
-            own_process::run(self.point, &environment, self.cancel).inspect_err(|_| around.abandon())?;
+        let mut observation = own_process::run(self.point, &environment).inspect_err(|_| around.abandon())?;
         around.after_ours(&mut observation.run)?;
         Ok(observation)
     }
@@ -186,7 +190,7 @@ impl Measurement<'_> {
         notes: &mut Notes,
     ) -> Result<Run, Error> {
         let environment = around.before()?;
-        let (mut run, work) = other.run(&environment, self.cancel).inspect_err(|_| around.abandon())?;
+        let (mut run, work) = other.run(&environment).inspect_err(|_| around.abandon())?;
         around.after(&other.name, &mut run, &work)?;
         if run.rows.is_none() && run.checksum.is_none() {
             notes.silent = Some(other.name.clone());

@@ -1,10 +1,11 @@
 //! `sawmill bench footer`: opens files, reads and decodes their footers, one file after the other.
 
-use crate::bench::case::{Done, Folders, Measured, Measurement};
+use crate::bench::case::{Beside, Done, Measured, Measurement};
 use crate::bench::plan::PlanArgs;
-use crate::error::{Error, Exit};
+use crate::error::Error;
 use crate::footer::FooterArgs;
 use crate::footer::place::{Place, Places};
+use crate::interrupt;
 use clap::{Arg, Args};
 
 /// Measure opening files and decoding their footers.
@@ -36,20 +37,18 @@ fn without_views(arg: Arg) -> Arg {
 }
 
 pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
-    let (Places { places: files, objects }, opening) = args.job.without_views(measurement.cancel)?;
+    let (Places { places: files, objects }, opening) = args.job.without_views()?;
     let folder = files.iter().take(1).filter_map(|file| match file {
         Place::Path(file) => file.parent(),
         Place::Object(_) | Place::StandardInput(_) => None,
     });
     let folder = folder.map(|folder| if folder.as_os_str().is_empty() { ".".into() } else { folder.into() });
-    measurement.case(Folders(folder.collect()), |profile| {
+    measurement.case(Beside { server: None, folders: folder.collect() }, |profile| {
         let phase = profile.phase("footers");
         let attached = phase.attach("main");
         let (mut rows, mut row_groups) = (0i64, 0);
         for file in &files {
-            if measurement.cancel.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(Error::new(Exit::Interrupted, "interrupted", file.to_string(), ""));
-            }
+            interrupt::check()?;
             let span = sawmill_profile::span("open, read and decode");
             let (summary, ..) = opening.open(file, &objects)?;
             rows = rows.saturating_add(summary.rows);

@@ -1,8 +1,7 @@
 //! `sawmill bench gen`: whole generations, each into a directory that is removed afterwards.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use clap::Args;
 use sawmill_generator::Output;
@@ -16,7 +15,7 @@ use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
 use crate::error::Error;
 use crate::footer;
-use crate::r#gen::{self, GenArgs};
+use crate::r#gen::GenArgs;
 use crate::screen::console::Console;
 
 /// Measure the generation of a dataset.
@@ -40,45 +39,44 @@ pub(crate) struct GenBench {
 }
 
 pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
-    if args.job.prints() {
+    if args.job.print {
         return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
     }
-    if args.job.makes_table() {
+    if args.job.table.is_some() {
         return Err(Error::usage("--table is not part of what is measured", "--table", "leave it out"));
     }
-    let (out, console, cancel) = (args.job.out(), measurement.console, measurement.cancel);
-    let plan = args.job.plan(console, cancel)?;
-    let asked = args.job.output_of_run(&name_of_run(), cancel)?;
+    let (out, console) = (args.job.out.as_path(), measurement.console);
+    let plan = args.job.plan(console)?;
+    let asked = args.job.output_of_run(&name_of_run())?;
     if asked == Output::Stdout {
         return Err(Error::usage("results go to standard output", "--out -", "give /dev/null instead"));
     }
     let to = match &asked {
         Output::Device(_) => To::Device,
-        Output::Store(_) => To::Store(args, Arc::clone(cancel), None),
+        Output::Store(_) => To::Store(args, None),
         _ => To::Directory,
     };
     let room = OutputDirectory { parent: parent_of(&asked, out), directory: None, to };
     measurement.case(room, |profile| {
         let given = own_process::place(OUT);
         let is_store = matches!(asked, Output::Store(_));
-        let directory = match (&given, is_store) {
-            (None, false) => Temporary::beside(&asked, out)?,
-            _ => Temporary(None),
-        };
+        let is_temporary = given.is_none() && !matches!(asked, Output::Store(_) | Output::Device(_));
+        let directory = is_temporary.then(|| temporary(&parent_of(&asked, out))).transpose()?;
         let output = match (&given, is_store) {
-            (Some(given), true) => args.job.output_of_run(given, cancel)?,
-            (None, true) => args.job.output_of_run(&name_of_run(), cancel)?,
+            (Some(given), true) => args.job.output_of_run(given)?,
+            (None, true) => args.job.output_of_run(&name_of_run())?,
             (Some(given), false) => inside(Path::new(given), &asked),
-            (None, false) => directory.output(&asked),
+            (None, false) => {
+                directory.as_ref().map_or(asked.clone(), |directory| inside(directory.path(), &asked))
+            }
         };
-        let job = args.job.job(&plan, &output);
         // The final table has the figures of each run.
         let quiet = Console { verbose: 0, ..console };
-        let generated = r#gen::generate(&job, profile, quiet, cancel);
+        let generated = args.job.generate(&plan, &output, None, profile, quiet);
         let removed = if given.is_none() { remove_objects(&output) } else { Ok(()) };
         let (files, phase) = generated?;
         removed?;
-        directory.close()?;
+        directory.map_or(Ok(()), close)?;
         let rows = files.iter().map(|file| file.rows).sum();
         let bytes = files.iter().map(|file| file.bytes).sum();
         Ok(Done { phase, rows: Some(rows), bytes, stored: None, checksum: None })
@@ -131,7 +129,7 @@ fn parent_of(asked: &Output, out: &Path) -> PathBuf {
 /// A place for the files of another program.
 struct OutputDirectory<'a> {
     parent: PathBuf,
-    directory: Option<Temporary>,
+    directory: Option<TempDir>,
     to: To<'a>,
 }
 
@@ -140,40 +138,37 @@ enum To<'a> {
     Device,
     Directory,
     /// A store, with the folder in it if the run has a separate process.
-    Store(&'a GenBench, Arc<AtomicBool>, Option<String>),
+    Store(&'a GenBench, Option<String>),
 }
 
 impl Surroundings for OutputDirectory<'_> {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
-        let directory = Temporary::inside(&self.parent)?;
-        let path = directory.0.as_ref().map(|directory| directory.path().display().to_string());
-        self.directory = Some(directory);
-        Ok(vec![(OUT, path.unwrap_or_default())])
+        let directory = self.directory.insert(temporary(&self.parent)?);
+        Ok(vec![(OUT, directory.path().display().to_string())])
     }
 
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         match &mut self.to {
             To::Device => Ok(Vec::new()),
             To::Directory => self.before(),
-            To::Store(_, _, run) => Ok(vec![(OUT, run.insert(name_of_run()).clone())]),
+            To::Store(_, run) => Ok(vec![(OUT, run.insert(name_of_run()).clone())]),
         }
     }
 
     fn after_ours(&mut self, _: &mut Run) -> Result<(), Error> {
-        if let To::Store(args, cancel, run) = &mut self.to
+        if let To::Store(args, run) = &mut self.to
             && let Some(run) = run.take()
         {
-            remove_objects(&args.job.output_of_run(&run, cancel)?)?;
+            remove_objects(&args.job.output_of_run(&run)?)?;
         }
-        self.directory.take().map_or(Ok(()), Temporary::close)
+        self.directory.take().map_or(Ok(()), close)
     }
 
     fn after(&mut self, _: &str, run: &mut Run, work: &ReportedWork) -> Result<(), Error> {
         let Some(directory) = self.directory.take() else { return Ok(()) };
-        let path = directory.0.as_ref().map_or(Path::new(""), TempDir::path).to_owned();
-        if !empty(&path) {
+        if !empty(directory.path()) {
             let (mut rows, mut bytes) = (0i64, 0);
-            for file in paths::parquet_files(&path)? {
+            for file in paths::parquet_files(directory.path())? {
                 rows = rows.saturating_add(footer::summarise(&file)?.rows);
                 bytes += file.metadata().map_or(0, |file| file.len());
             }
@@ -181,7 +176,7 @@ impl Surroundings for OutputDirectory<'_> {
             run.rows = u64::try_from(rows).ok();
             run.bytes = work.bytes.or(Some(bytes));
         }
-        directory.close()
+        close(directory)
     }
 
     fn abandon(&mut self) {
@@ -197,38 +192,17 @@ fn empty(directory: &Path) -> bool {
     std::fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }
 
-/// Where the files of one run are.
-struct Temporary(Option<TempDir>);
+/// A new directory for the files of one run.
+fn temporary(parent: &Path) -> Result<TempDir, Error> {
+    let made = tempfile::Builder::new().prefix("sawmill-bench-").tempdir_in(parent);
+    made.map_err(|error| {
+        let place = parent.display().to_string();
+        Error::failure(format!("creating a directory failed: {error}"), place, "name another with --out")
+    })
+}
 
-impl Temporary {
-    /// A new directory inside the one that was asked for; none for a device.
-    fn beside(asked: &Output, out: &Path) -> Result<Self, Error> {
-        match asked {
-            Output::Device(_) | Output::Stdout => Ok(Temporary(None)),
-            _ => Self::inside(&parent_of(asked, out)),
-        }
-    }
-
-    fn inside(parent: &Path) -> Result<Self, Error> {
-        let failed = |error: std::io::Error| {
-            let place = parent.display().to_string();
-            Error::failure(format!("creating a directory failed: {error}"), place, "name another with --out")
-        };
-        let made = tempfile::Builder::new().prefix("sawmill-bench-").tempdir_in(parent).map_err(failed)?;
-        Ok(Temporary(Some(made)))
-    }
-
-    fn output(&self, asked: &Output) -> Output {
-        match (&self.0, asked) {
-            (Some(directory), asked) => inside(directory.path(), asked),
-            (None, asked) => asked.clone(),
-        }
-    }
-
-    fn close(self) -> Result<(), Error> {
-        let Some(directory) = self.0 else { return Ok(()) };
-        let place = directory.path().display().to_string();
-        let failed = |e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand");
-        directory.close().map_err(failed)
-    }
+fn close(directory: TempDir) -> Result<(), Error> {
+    let place = directory.path().display().to_string();
+    let failed = |e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand");
+    directory.close().map_err(failed)
 }

@@ -19,8 +19,6 @@ mod plan;
 mod saved;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::{Args, Subcommand};
 use sawmill_profile::CpuSampler;
@@ -29,7 +27,8 @@ use crate::bench::case::{Measured, Measurement};
 use crate::bench::outcome::Outcome;
 use crate::bench::own_process::Once;
 use crate::bench::plan::PlanArgs;
-use crate::error::{Error, Exit};
+use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::flame;
 use crate::sweep::Parameters;
@@ -99,11 +98,10 @@ fn run_once(
     points: &[(&Parameters, &BenchArgs)],
     (name, plan): (&'static str, &PlanArgs),
     console: Console,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
     let Some((parameters, args)) = points.get(once.point) else { return Ok(()) };
     let (point, once) = (once.point, Some(once));
-    let measurement = Measurement { name, parameters, point, once, plan, flame: false, console, cancel };
+    let measurement = Measurement { name, parameters, point, once, plan, flame: false, console };
     args.what.measure(None, &measurement).transpose().map(drop)
 }
 
@@ -112,7 +110,6 @@ pub(crate) fn run(
     points: &[(&Parameters, &BenchArgs)],
     flamegraph: Option<&Path>,
     console: Console,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
     let Some((_, first)) = points.first() else { return Ok(()) };
     if let What::Report(args) = &first.what {
@@ -127,7 +124,7 @@ pub(crate) fn run(
     }
     let Some((name, plan)) = first.what.plan() else { return Ok(()) };
     if let Some(once) = Once::asked() {
-        return run_once(&once, points, (name, plan), console, cancel);
+        return run_once(&once, points, (name, plan), console);
     }
     if let Some(path) = flamegraph {
         flame::check(path)?;
@@ -141,13 +138,10 @@ pub(crate) fn run(
         _ => None,
     };
     for (point, (parameters, args)) in points.iter().enumerate() {
-        let measurement = Measurement { name, parameters, point, once: None, plan, flame, console, cancel };
+        let measurement = Measurement { name, parameters, point, once: None, plan, flame, console };
         let Some(measured) = args.what.measure(server.as_ref(), &measurement) else { continue };
         // Whatever error a cancelled run returned, the user interrupted it.
-        let measured = measured.map_err(|error| match cancel.load(Relaxed) {
-            true => Error::new(Exit::Interrupted, "interrupted", "between or within runs", ""),
-            false => error,
-        })?;
+        let measured = measured.map_err(|error| interrupt::check().err().unwrap_or(error))?;
         outcome.add(measured)?;
     }
     if let Some(server) = server {

@@ -4,12 +4,12 @@
 //! of the sweep, where to do it, and in which file to leave its own measurements.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::{CommandLine, Output, PhaseReport, Run, Timeline};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::interrupt;
 
 const REPORT: &str = "SAWMILL_BENCH_REPORT";
 const POINT: &str = "SAWMILL_BENCH_POINT";
@@ -54,11 +54,7 @@ pub(crate) fn place(variable: &str) -> Option<String> {
 
 /// Does one run in a separate process. Time, CPU time and memory count the whole process; the rest is in its
 /// report.
-pub(crate) fn run(
-    point: usize,
-    environment: &[(&'static str, String)],
-    cancel: &AtomicBool,
-) -> Result<Observed, Error> {
+pub(crate) fn run(point: usize, environment: &[(&'static str, String)]) -> Result<Observed, Error> {
     let failed = |what: &dyn std::fmt::Display| Error::failure(what.to_string(), "a run of our own", "");
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
     let report = folder.path().join("report.json");
@@ -68,7 +64,7 @@ pub(crate) fn run(
         line = line.environment(variable, value);
     }
     line = line.environment(REPORT, &report.to_string_lossy()).environment(POINT, &point.to_string());
-    let ran = line.run(cancel)?.checked()?;
+    let ran = line.run(interrupt::flag())?.checked()?;
     let seen = read(&report).map_err(|error| failed(&error))?;
     let run =
         Run { rows: seen.run.rows, bytes: seen.run.bytes, checksum: seen.run.checksum, ..ran.figures() };

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use arrow_array::RecordBatch;
@@ -11,7 +10,7 @@ use arrow_schema::{Schema, SchemaRef};
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 use sawmill_profile::{Phase, Pool, span};
-use sawmill_source::{Control, OrderedRows, Partition, PartitionedBy, Source, Unit, UnitKey};
+use sawmill_source::{OrderedRows, Partition, PartitionedBy, Source, Unit, UnitKey};
 
 use super::ConvertArgs;
 use super::parquet::{ParquetOut, properties};
@@ -22,6 +21,7 @@ use crate::error::Error;
 use crate::r#gen::formats::batch_writer::Counted;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::text_form::NoText;
+use crate::interrupt;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 4096;
@@ -51,7 +51,6 @@ pub(super) struct Folders<'a> {
     pub by: &'a PartitionedBy,
     pub sort_by: Option<&'a str>,
     pub phase: &'a Phase,
-    pub cancel: &'a Arc<AtomicBool>,
 }
 
 /// What all threads share.
@@ -71,7 +70,7 @@ impl Folders<'_> {
     /// Writes all partitions.
     pub(super) fn write(&self) -> Result<Written, Error> {
         self.check_names()?;
-        let staged = Staged::begin(self.args, Layout::Folders, self.cancel)?;
+        let staged = Staged::begin(self.args, Layout::Folders)?;
         let mut partitions: Vec<(usize, Partition)> =
             self.rows.partitions().into_iter().enumerate().collect();
         // The largest first, so that no thread begins one when the others are done.
@@ -141,7 +140,7 @@ impl Folders<'_> {
         number: usize,
         partition: &Partition,
     ) -> Result<(), Error> {
-        let control = Control::new(self.cancel, self.phase);
+        let control = interrupt::control(self.phase);
         let control = control.with_stop(&shared.stop);
         let (column, value) = partition.folder(self.by, self.rows.schema());
         // Hive reads an empty value as null, and so would other readers: both have the same folder.
@@ -180,12 +179,7 @@ impl Folders<'_> {
 }
 
 /// Rejects an output that cannot become a directory of folders.
-pub(super) fn check_out(
-    args: &ConvertArgs,
-    by: &PartitionedBy,
-    source: &dyn Source,
-    cancel: &Arc<AtomicBool>,
-) -> Result<(), Error> {
+pub(super) fn check_out(args: &ConvertArgs, by: &PartitionedBy, source: &dyn Source) -> Result<(), Error> {
     if let PartitionedBy::Period(period, _) = by
         && source.schema().field_with_name(period.name()).is_ok()
     {
@@ -201,7 +195,7 @@ pub(super) fn check_out(
         let advice = "partition by another column: that of a list is in the names of the folders alone";
         return Err(Error::usage("the files would have no column", format!("--partition-by {by}"), advice));
     }
-    staging::check_out(args, source, Layout::Folders, cancel)
+    staging::check_out(args, source, Layout::Folders)
 }
 
 /// The number of the column's leaf; `None` after nested columns, whose leaves are not counted here.

@@ -16,7 +16,7 @@ pub(crate) use run::run;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_generator::{BloomColumn, ColumnCompression, Encoding};
 use sawmill_source::PartitionedBy;
 
@@ -25,8 +25,10 @@ use crate::arguments::order_args::OrderArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::size_arg;
 use crate::arguments::text::TextArgs;
+use crate::arguments::words::{YesNo, words};
 use crate::error::Error;
-use crate::r#gen::options::file_args::{self, DataPageVersion, Statistics, YesNo};
+use crate::r#gen::format::Format;
+use crate::r#gen::options::file_args::{self, DataPageVersion, Statistics};
 use crate::screen::phases;
 
 /// Convert CSV to Parquet, and Parquet to CSV or NDJSON.
@@ -214,13 +216,14 @@ impl ParquetArgs {
     }
 }
 
-/// The format to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OutputFormat {
-    /// Parquet.
-    Parquet,
-    /// Comma-separated values after a line of names; not for nested columns.
-    Csv,
-    /// One JSON object on each line.
-    Ndjson,
-}
+words!(
+    /// The format to write.
+    OutputFormat => Format {
+        /// Parquet.
+        Parquet,
+        /// Comma-separated values after a line of names; not for nested columns.
+        Csv,
+        /// One JSON object on each line.
+        Ndjson,
+    }
+);

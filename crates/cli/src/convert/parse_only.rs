@@ -1,18 +1,17 @@
 //! `--parse-only`: reads and parses all rows, in any order, and writes nothing.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::DataType;
 use sawmill_profile::{Phase, PhaseReport, Profile};
-use sawmill_source::{Control, Source, Unit, UnitReader};
+use sawmill_source::{Source, Unit, UnitReader};
 use serde::Serialize;
 
 use super::ConvertArgs;
 use super::units_in_order::UnitsInOrder;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -52,11 +51,10 @@ pub(super) fn run(
     mut phases: Vec<PhaseReport>,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let phase = profile.phase("parse");
-    let work = || read(source, args.threads(), &phase, cancel);
-    let sums = console.with_bar("parse", source.rows(), &AtomicU64::new(0), &phase, work)?;
+    let work = || read(source, args.threads(), &phase);
+    let sums = console.with_bar("parse", source.rows(), &phase, work)?;
     source.check_unchanged()?;
     let rows = phase.rows();
     phases.push(phase.finish());
@@ -73,15 +71,10 @@ pub(super) fn run(
 }
 
 /// Returns the sum of each column, if it is one of numbers.
-fn read(
-    source: &dyn Source,
-    threads: usize,
-    phase: &Phase,
-    cancel: &AtomicBool,
-) -> Result<Vec<Option<Sum>>, Error> {
+fn read(source: &dyn Source, threads: usize, phase: &Phase) -> Result<Vec<Option<Sum>>, Error> {
     let units =
         UnitsInOrder { source, threads: ("parser", threads), unit_rows: UNIT_ROWS, batch_rows: BATCH_ROWS };
-    let control = Control::new(cancel, phase);
+    let control = interrupt::control(phase);
     let mut sums = vec![None; source.schema().fields().len()];
     let sums_of = |reader: &mut dyn UnitReader, unit: &Unit| {
         let mut of_unit = vec![None; source.schema().fields().len()];
@@ -155,11 +148,9 @@ fn summary(parsed: &Parsed<'_>) -> String {
     let each = each.collect::<Vec<_>>().join(", ");
     let rate = parsed.bytes_in as f64 / seconds.max(1e-9);
     let mut text = format!(
-        "parsed {} row{} of {} file{}, {} in {seconds:.2} s ({each}), {}/s\n",
-        phases::thousands(parsed.rows),
-        if parsed.rows == 1 { "" } else { "s" },
-        parsed.files,
-        if parsed.files == 1 { "" } else { "s" },
+        "parsed {} of {}, {} in {seconds:.2} s ({each}), {}/s\n",
+        phases::counted(parsed.rows, "row"),
+        phases::counted(parsed.files as u64, "file"),
         phases::bytes(parsed.bytes_in),
         phases::bytes(rate as u64),
     );

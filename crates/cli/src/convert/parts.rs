@@ -2,8 +2,6 @@
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -11,8 +9,7 @@ use sawmill_profile::Phase;
 use sawmill_source::Source;
 use sawmill_store::WholeFile;
 
-use super::out::Out;
-use super::parquet::{ParquetFile, ParquetOut, properties};
+use super::parquet::{ParquetOut, properties};
 use super::run::{Written, pass, refused};
 use super::staging::{Layout, Staged};
 use super::writer::{cast, plain_type, text_writer};
@@ -31,7 +28,7 @@ const BUFFER: usize = 1 << 16;
 
 /// A file that is being written.
 enum Part<'p> {
-    Parquet(Box<ParquetOut<'p, ParquetFile<'p>>>),
+    Parquet(Box<ParquetOut<'p, Counted<'p>>>),
     Text(Box<BatchWriter<TextOut<'p>>>),
 }
 
@@ -41,17 +38,16 @@ pub(super) struct Parts<'a> {
     pub format: OutputFormat,
     pub source: &'a dyn Source,
     pub phase: &'a Phase,
-    pub cancel: &'a Arc<AtomicBool>,
 }
 
 impl Parts<'_> {
     /// Writes all rows. The directory takes its name when all files are complete.
     pub(super) fn write(&self) -> Result<Written, Error> {
-        let staged = Staged::begin(self.args, Layout::Parts, self.cancel)?;
+        let staged = Staged::begin(self.args, Layout::Parts)?;
         let most = self.args.file_size.unwrap_or(FILE_BYTES);
         let mut written = Written::default();
         let mut open = None;
-        let rows = pass(self.args, self.source, self.phase, self.cancel, |batch| {
+        let rows = pass(self.args, self.source, self.phase, |batch| {
             let (mut part, before) = match open.take() {
                 Some(part) => part,
                 None => (self.begin(staged.path(), written.files)?, self.phase.bytes()),
@@ -79,23 +75,18 @@ impl Parts<'_> {
     }
 
     fn begin(&self, directory: &Path, number: u64) -> Result<Part<'_>, NoText> {
-        let path = directory.join(format!("part-{number:05}.{}", extension(self.format)));
+        let path = directory.join(format!("part-{number:05}.{}", Format::from(self.format).extension()));
         let file = WholeFile::create(&path).map_err(io)?;
-        let schema = self.source.schema();
-        let format = match self.format {
-            OutputFormat::Parquet => {
-                let file = ParquetFile { target: Out::File(file), bytes: 0, phase: self.phase };
-                let (args, phase) = (self.args, self.phase);
-                let properties = properties(args, schema)?.build();
-                let file = ParquetOut::new(file, args, schema, properties, args.threads(), phase);
-                return Ok(Part::Parquet(Box::new(file)));
-            }
-            OutputFormat::Csv => Format::Csv,
-            OutputFormat::Ndjson => Format::Ndjson,
-        };
         let counted = Counted { target: OpenFile::Whole(file), bytes: 0, phase: self.phase };
+        let schema = self.source.schema();
+        if self.format == OutputFormat::Parquet {
+            let (args, phase) = (self.args, self.phase);
+            let properties = properties(args, schema)?.build();
+            let file = ParquetOut::new(counted, args, schema, properties, args.threads(), phase);
+            return Ok(Part::Parquet(Box::new(file)));
+        }
         let out = BufWriter::with_capacity(BUFFER, counted);
-        text_writer(self.args, format, schema, out).map(|writer| Part::Text(Box::new(writer)))
+        text_writer(self.args, self.format.into(), schema, out).map(|writer| Part::Text(Box::new(writer)))
     }
 }
 
@@ -119,7 +110,7 @@ impl Part<'_> {
     fn finish(self) -> Result<u64, NoText> {
         match self {
             Self::Parquet(parquet) => {
-                let ParquetFile { target, bytes, .. } = parquet.finish()?;
+                let Counted { target, bytes, .. } = parquet.finish()?;
                 target.finish().map_err(io)?;
                 Ok(bytes)
             }
@@ -137,12 +128,4 @@ impl Part<'_> {
 
 fn io(error: std::io::Error) -> NoText {
     NoText::Arrow(ArrowError::IoError(error.to_string(), error))
-}
-
-fn extension(format: OutputFormat) -> &'static str {
-    match format {
-        OutputFormat::Parquet => "parquet",
-        OutputFormat::Csv => "csv",
-        OutputFormat::Ndjson => "ndjson",
-    }
 }

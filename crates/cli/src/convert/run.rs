@@ -1,24 +1,21 @@
 //! Reads the inputs, and writes the output whole or not at all.
 
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use sawmill_generator::ColumnCompression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
-use sawmill_source::{
-    Addressed, ByRow, Control, Order, OrderedRows, Source, Unit, UnitReader, refuse_variants,
-};
+use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source, Unit, UnitReader, refuse_variants};
 use sawmill_store::directories::directory_of;
 use sawmill_store::{Location, followed, is_stream};
 use serde::Serialize;
 
 use super::folders::{self, Folders};
-use super::out::{self, Out};
-use super::parquet::{ParquetFile, ParquetOut, properties};
+use super::out;
+use super::parquet::{ParquetOut, properties};
 use super::parse_only;
 use super::parts::Parts;
 use super::staging::{self, Layout};
@@ -33,6 +30,7 @@ use crate::r#gen::formats::batch_writer::Counted;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;
 use crate::r#gen::formats::text_form::NoText;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -83,18 +81,18 @@ struct Explained {
     index: Option<IndexPlan>,
 }
 
-pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     let format = if args.parse_only { None } else { Some(args.format()?) };
-    let mut text = args.text.with_rejects(args.rejects.as_deref(), args.max_rejects)?;
+    let mut text = args.text.with_rejects(args.rejects.as_deref(), args.max_rejects);
     if format == Some(OutputFormat::Csv)
         && !text.has_values()
         && matches!(args.order.order(args.partition_by.clone()), Ok(None))
     {
         text.to_mut().as_written = true;
     }
-    args.check_rejects(text.rejected_lines.as_deref())?;
-    let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
-    let filtered = args.rows.filtered(&inputs, console, cancel)?;
+    args.check_rejects()?;
+    let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console)?;
+    let filtered = args.rows.filtered(&inputs, console)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
@@ -104,25 +102,25 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
         if let Some(option) = args.parquet.given() {
             return Err(Error::usage("--parse-only writes nothing", option, "leave the option out"));
         }
-        return parse_only::run(args, source, inputs.phases(), &profile, console, cancel);
+        return parse_only::run(args, source, inputs.phases(), &profile, console);
     };
     if format == OutputFormat::Csv {
         reject_nested(source)?;
     }
     args.check_format(format)?;
     if args.is_directory() && args.partition_by.is_none() {
-        staging::check_out(args, source, Layout::Parts, cancel)?;
+        staging::check_out(args, source, Layout::Parts)?;
     }
     let mut phases = inputs.phases();
     let Some(order) = args.order.order(args.partition_by.clone())? else {
         if args.explain {
             return explain(&inputs, source, None, console);
         }
-        return convert(args, format, source, None, phases, &profile, console, cancel);
+        return convert(args, format, source, None, phases, &profile, console);
     };
     OrderedRows::check(source, &order)?;
     if let Some(by) = &order.partition_by {
-        folders::check_out(args, by, source, cancel)?;
+        folders::check_out(args, by, source)?;
     } else if !args.is_directory() && matches!(Location::of(args.out())?, Location::Path(_)) {
         out::check_file(args.out(), args.overwrite, source)?;
     }
@@ -137,9 +135,9 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     if args.explain {
         return explain(&inputs, source, Some(IndexPlan::new(addressed, &order, &place)), console);
     }
-    let (rows, indexed) = ordered(addressed, &order, &place, &profile, console, cancel)?;
+    let (rows, indexed) = ordered(addressed, &order, &place, &profile, console)?;
     phases.push(indexed);
-    convert(args, format, source, Some((&rows, &order)), phases, &profile, console, cancel)
+    convert(args, format, source, Some((&rows, &order)), phases, &profile, console)
 }
 
 /// Prints the plan.
@@ -163,15 +161,14 @@ fn explain(
         format!(
             "{}{} of {}\nphases: {}\n{}",
             explained.text.lines(),
-            counted(explained.rows, "row"),
-            counted(explained.files as u64, "file"),
+            phases::counted(explained.rows, "row"),
+            phases::counted(explained.files as u64, "file"),
             explained.phases.join(", "),
             explained.index.as_ref().map(IndexPlan::lines).unwrap_or_default()
         )
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "what a run has found out so far")]
 fn convert(
     args: &ConvertArgs,
     format: OutputFormat,
@@ -180,26 +177,24 @@ fn convert(
     mut phases: Vec<PhaseReport>,
     profile: &Profile,
     console: Console,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
     let is_stream = is_standard_output(args.out());
     let files = source.files().len();
     let bytes_in = source.files().iter().map(|file| file.bytes).sum();
     let source = in_order.map_or(source, |(rows, _)| rows);
-    let phase = profile.phase(if in_order.is_some() { "write" } else { "convert" });
+    let title = if in_order.is_some() { "write" } else { "convert" };
+    let phase = profile.phase(title);
     let by = in_order.and_then(|(rows, order)| Some((rows, order, order.partition_by.as_ref()?)));
     let write = || match (format, by) {
         (_, Some((rows, order, by))) => {
-            Folders { args, rows, by, sort_by: order.sort_by.as_deref(), phase: &phase, cancel }.write()
+            Folders { args, rows, by, sort_by: order.sort_by.as_deref(), phase: &phase }.write()
         }
-        _ if args.is_directory() => Parts { args, format, source, phase: &phase, cancel }.write(),
-        (OutputFormat::Parquet, _) => to_parquet(args, source, &phase, cancel),
-        (OutputFormat::Csv, _) => to_text(args, Format::Csv, source, &phase, cancel),
-        (OutputFormat::Ndjson, _) => to_text(args, Format::Ndjson, source, &phase, cancel),
+        _ if args.is_directory() => Parts { args, format, source, phase: &phase }.write(),
+        (OutputFormat::Parquet, _) => to_parquet(args, source, &phase),
+        (text, _) => to_text(args, text.into(), source, &phase),
     };
-    let title = if in_order.is_some() { "write" } else { "convert" };
     let Written { bytes: bytes_out, files: files_out } =
-        console.with_bar(title, source.rows(), &AtomicU64::new(0), &phase, write)?;
+        console.with_bar(title, source.rows(), &phase, write)?;
     let rows = phase.rows();
     phases.push(phase.finish());
     let Some(phase) = phases.last() else { return Ok(()) };
@@ -214,22 +209,18 @@ fn convert(
     console.result(&converted, || summary(&converted) + "\n")
 }
 
-fn counted(count: u64, one: &str) -> String {
-    format!("{} {one}{}", phases::thousands(count), if count == 1 { "" } else { "s" })
-}
-
 fn summary(converted: &Converted<'_>) -> String {
     let Converted { out, files, rows, bytes_in, bytes_out, files_out, phases, ordered, .. } = converted;
     let seconds: f64 = phases.iter().map(|phase| phase.wall.as_secs_f64()).sum();
     let mut text = format!(
         "{out}: {} of {}, {} from {} in {seconds:.2} s",
-        counted(*rows, "row"),
-        counted(*files as u64, "file"),
+        phases::counted(*rows, "row"),
+        phases::counted(*files as u64, "file"),
         phases::bytes(*bytes_out),
         phases::bytes(*bytes_in),
     );
     if *files_out > 1 {
-        text += &format!(", in {}", counted(*files_out, "file"));
+        text += &format!(", in {}", phases::counted(*files_out, "file"));
     }
     if let Some(ordered) = ordered {
         text = format!("{text}\n{}", ordered.line(phases));
@@ -237,43 +228,31 @@ fn summary(converted: &Converted<'_>) -> String {
     text
 }
 
-fn to_parquet(
-    args: &ConvertArgs,
-    source: &dyn Source,
-    phase: &Phase,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Written, Error> {
-    let out = Out::begin(args, source, cancel)?;
-    let file = ParquetFile { target: out, bytes: 0, phase };
+fn to_parquet(args: &ConvertArgs, source: &dyn Source, phase: &Phase) -> Result<Written, Error> {
+    let file = Counted { target: out::begin(args, source)?, bytes: 0, phase };
     let schema = source.schema();
     let properties = properties(args, schema).map_err(|error| refused(args, error, 0))?.build();
     let mut parquet = ParquetOut::new(file, args, schema, properties, args.threads(), phase);
-    let rows = pass(args, source, phase, cancel, |batch| parquet.write(batch))?;
+    let rows = pass(args, source, phase, |batch| parquet.write(batch))?;
     let written = parquet.finish().map_err(|error| refused(args, error, rows))?;
     source.check_unchanged()?;
     written.target.finish().map_err(|error| failed("writing", args.out(), &error))?;
     Ok(Written { bytes: written.bytes, files: 1 })
 }
 
-fn to_text(
-    args: &ConvertArgs,
-    format: Format,
-    source: &dyn Source,
-    phase: &Phase,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Written, Error> {
+fn to_text(args: &ConvertArgs, format: Format, source: &dyn Source, phase: &Phase) -> Result<Written, Error> {
     let wrong = |error: &io::Error| match error.kind() {
         io::ErrorKind::BrokenPipe => Error::output(error),
         _ => failed("writing", args.out(), error),
     };
     let target = match args.out() == Path::new("-") {
         true => OpenFile::stdout(),
-        false => Out::begin(args, source, cancel)?.into(),
+        false => out::begin(args, source)?,
     };
     let mut out = BufWriter::with_capacity(1 << 20, Counted { target, bytes: 0, phase });
     let refuse = |error: NoText| refused(args, error, 0);
     let mut writer = text_writer(args, format, source.schema(), &mut out).map_err(refuse)?;
-    pass(args, source, phase, cancel, |batch| writer.write(&cast(batch, plain_type)?))?;
+    pass(args, source, phase, |batch| writer.write(&cast(batch, plain_type)?))?;
     writer.finish().map_err(|error| refuse(NoText::Arrow(error)))?;
     source.check_unchanged()?;
     out.flush().map_err(|error| wrong(&error))?;
@@ -287,10 +266,9 @@ pub(super) fn pass(
     args: &ConvertArgs,
     source: &dyn Source,
     phase: &Phase,
-    cancel: &AtomicBool,
     mut write: impl FnMut(&RecordBatch) -> Result<(), NoText>,
 ) -> Result<u64, Error> {
-    let (mut rows, control) = (0, Control::new(cancel, phase));
+    let (mut rows, control) = (0, interrupt::control(phase));
     let threads = ("reader", args.threads());
     let units = UnitsInOrder { source, threads, unit_rows: UNIT_ROWS, batch_rows: BATCH_ROWS };
     let batches = |reader: &mut dyn UnitReader, _: &Unit| {
@@ -333,15 +311,8 @@ fn resolved(path: &Path) -> Option<PathBuf> {
 
 /// Whether `path` is standard output, under any name: then only rows may be written there.
 fn is_standard_output(path: &Path) -> bool {
-    #[cfg(unix)]
-    let same = {
-        use std::os::unix::fs::MetadataExt;
-        let identity = |path: &Path| path.metadata().map(|there| (there.dev(), there.ino())).ok();
-        is_stream(path) && identity(path) == identity(Path::new("/dev/stdout"))
-    };
-    #[cfg(not(unix))]
-    let same = false;
-    path == Path::new("-") || same
+    let identity = |path: &Path| path.metadata().map(|there| (there.dev(), there.ino())).ok();
+    path == Path::new("-") || (is_stream(path) && identity(path) == identity(Path::new("/dev/stdout")))
 }
 
 /// Rejects nested columns, for which CSV has no place.
@@ -386,8 +357,8 @@ impl ConvertArgs {
     }
 
     /// Rejects a file of rejected records that would be replaced by the output.
-    fn check_rejects(&self, rejects: Option<&Path>) -> Result<(), Error> {
-        let (Some(rejects), Some(out)) = (rejects, &self.out) else { return Ok(()) };
+    fn check_rejects(&self) -> Result<(), Error> {
+        let (Some(rejects), Some(out)) = (&self.rejects, &self.out) else { return Ok(()) };
         match !is_stream(out) && resolved(rejects) == resolved(out) {
             false => Ok(()),
             true => {

@@ -4,11 +4,9 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::Pool;
-use sawmill_store::{Kind, ObjectFolder, ObjectUrl};
+use sawmill_store::{Kind, ObjectFolder, ObjectUrl, UploadLimits};
 
 use super::ConvertArgs;
 use super::staging::{Layout, files_below};
@@ -40,18 +38,13 @@ pub(super) struct StoreFolder {
 impl StoreFolder {
     /// Lists the folder. Objects in it are an error unless an unfinished run left them or the user allows replacing
     /// them. Objects with names that `layout` does not use are always an error.
-    pub(super) fn open(
-        args: &ConvertArgs,
-        url: &ObjectUrl,
-        layout: Layout,
-        cancel: &Arc<AtomicBool>,
-    ) -> Result<Self, Error> {
-        let objects = stores_of(&args.out, &args.objects.stores, cancel)?;
+    pub(super) fn open(args: &ConvertArgs, url: &ObjectUrl, layout: Layout) -> Result<Self, Error> {
+        let objects = stores_of(&args.out, &args.objects.stores)?;
         let url = url.sibling(url.key().trim_matches('/'));
         let prefix = if url.key().is_empty() { String::new() } else { format!("{}/", url.key()) };
-        let keys = objects.below(&url)?;
-        let mut there: Vec<String> =
-            keys.iter().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect();
+        let listed = objects.stores()?.list(&url)?;
+        let keys = listed.iter().filter_map(|object| object.url().key().strip_prefix(&prefix));
+        let mut there: Vec<String> = keys.map(str::to_owned).collect();
         let marked = there.iter().any(|name| name == UNFINISHED);
         there.retain(|name| name != UNFINISHED);
         let shown = url.to_string();
@@ -64,7 +57,8 @@ impl StoreFolder {
             return Err(Error::usage("the folder has objects already", shown, advice));
         }
         let replaces = marked || args.overwrite;
-        Ok(Self { folder: objects.folder(&url, replaces)?, there, marked, _objects: objects })
+        let folder = objects.stores()?.folder(&url, UploadLimits::default(), replaces)?;
+        Ok(Self { folder, there, marked, _objects: objects })
     }
 
     /// Sends all files below `directory`, and removes the objects that are not among them.

@@ -3,22 +3,22 @@
 mod directory;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_generator::{Dataset, Layout, Output, WrittenFile};
+use sawmill_generator::{Dataset, Job, Layout, Output, WrittenFile};
 use sawmill_inspect::{FooterSummary, summary_table};
 use sawmill_loader::{LoadOptions, LoadReport, TableName, Verification};
 use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
 use sawmill_postgres::{Postgres, forget, verify};
 use sawmill_profile::{PhaseReport, Profile};
-use sawmill_source::{Control, ParquetFiles};
+use sawmill_source::ParquetFiles;
 use serde::Serialize;
 
 use crate::arguments::target;
 use crate::error::Error;
 use crate::footer;
-use crate::r#gen::{self, GenJob};
+use crate::r#gen;
+use crate::interrupt;
 use crate::load::load_files;
 use crate::screen::console::Console;
 use crate::screen::phases::{self, thousands};
@@ -104,7 +104,7 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(args: &DemoArgs, console: Console) -> Result<(), Error> {
     let profile = Profile::new();
     let layout = Layout::new(args.rows, args.files)?;
     // Reject a wrong name or address before making anything.
@@ -112,10 +112,10 @@ pub(crate) fn run(args: &DemoArgs, console: Console, cancel: &AtomicBool) -> Res
     let own_server = args.to.as_ref().map(|url| Ok::<_, Error>((url, target::postgres(url, &args.table)?)));
     let own_server = own_server.transpose()?;
     let directory = Directory::new(args.dir.as_deref())?;
-    let (generated, footers) = make_files(args, &layout, directory.path(), &profile, console, cancel)?;
+    let (generated, footers) = make_files(args, &layout, directory.path(), &profile, console)?;
     console.text(&(summary_table(&footers, &footer::style(console)) + "\n"))?;
     let paths: Vec<PathBuf> = generated.iter().map(|file| file.path.clone()).collect();
-    let job = LoadJob { paths: &paths, profile: &profile, console, cancel };
+    let job = LoadJob { paths: &paths, profile: &profile, console };
     let loaded = match own_server {
         Some((url, target)) => job.into_own_server(url, &target, &table, args)?,
         None => job.into_local_server(&table, args)?,
@@ -132,13 +132,13 @@ fn make_files(
     directory: &Path,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(Vec<WrittenFile>, Vec<FooterSummary>), Error> {
     let dataset = Dataset::named("contacts", None)?;
     console.step(&format!("generating {} contacts into {}", thousands(args.rows), directory.display()));
     let output = Output::Directory(directory.to_owned());
-    let job = GenJob { seed: args.seed, ..GenJob::new(&dataset, layout, &output) };
-    let (generated, _) = r#gen::generate(&job, profile, console, cancel)?;
+    let seeded =
+        r#gen::generate(&dataset, layout, &output, profile, console, |job| Job { seed: args.seed, ..job });
+    let (generated, _) = seeded?;
     let phase = profile.phase("footers");
     let footers =
         generated.iter().map(|file| footer::summarise(&file.path)).collect::<Result<Vec<_>, _>>()?;
@@ -153,7 +153,6 @@ struct LoadJob<'a> {
     paths: &'a [PathBuf],
     profile: &'a Profile,
     console: Console,
-    cancel: &'a AtomicBool,
 }
 
 impl LoadJob<'_> {
@@ -200,14 +199,14 @@ impl LoadJob<'_> {
     }
 
     fn load_and_verify(self, target: &Postgres) -> Result<(LoadReport, Verification), Error> {
-        let Self { profile, console, cancel, .. } = self;
+        let Self { profile, console, .. } = self;
         let options = LoadOptions { degree: target::default_degree(), ..LoadOptions::default() };
         let source = ParquetFiles::open(self.paths)?;
         console.step(&format!("loading over {} connections", options.degree));
-        let (load, _) = load_files(&source, target, &options, profile, console, cancel)?;
+        let (load, _) = load_files(&source, target, &options, profile, console)?;
         console.step("verifying");
         let phase = profile.phase("verify");
-        let verification = verify(&source, target, &options, &Control::new(cancel, &phase));
+        let verification = verify(&source, target, &options, &interrupt::control(&phase));
         let verification = verification.map_err(|error| Error::from(error).after_loading())?;
         phase.add_rows(verification.target.rows);
         phase.finish();
@@ -252,12 +251,7 @@ pub(crate) fn start_server(profile: &Profile, console: Console) -> Result<(Local
 
 /// Removes what a load left on the user's server, and the table too if the load created it.
 pub(crate) fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
-    let profile = Profile::new();
-    let phase = profile.phase("remove");
-    // Not the flag that interrupted the demo: cleaning up has to go on.
-    let proceed = AtomicBool::new(false);
-    forget(target, table, &Control::new(&proceed, &phase))?;
-    Ok(())
+    interrupt::despite(|control| Ok(forget(target, table, control)?)).map(drop)
 }
 
 fn text(result: &DemoResult, args: &DemoArgs) -> String {

@@ -1,6 +1,5 @@
 //! A CrateDB cluster, as a load finds it.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sawmill_cratedb::{CrateReply, CrateServer, CrateStatements};
@@ -9,6 +8,7 @@ use serde_json::Value;
 
 use super::Report;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::phases::bytes;
 
 // The tables: <https://cratedb.com/docs/crate/reference/en/latest/admin/system-information.html>.
@@ -28,19 +28,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A heap below this makes large requests of a load trip a circuit breaker.
 const HEAP: u64 = 1 << 30;
 
-struct Cluster<'a> {
+struct Cluster {
     statements: CrateStatements,
     place: String,
-    cancel: &'a AtomicBool,
 }
 
-impl Cluster<'_> {
+impl Cluster {
     /// The rows of a statement; the inner error is the server's refusal.
     fn rows(&mut self, statement: &str) -> Result<Result<Vec<Vec<Value>>, String>, Error> {
         let body = serde_json::json!({ "stmt": statement }).to_string();
         let failed =
             |what: String| Error::failure(what, self.place.clone(), "check the address and the server");
-        match self.statements.send(body.as_bytes(), self.cancel) {
+        match self.statements.send(body.as_bytes(), interrupt::flag()) {
             CrateReply::Done(answer) => {
                 let answer: Value = serde_json::from_slice(&answer)
                     .map_err(|error| failed(format!("cannot read the answer: {error}")))?;
@@ -53,11 +52,11 @@ impl Cluster<'_> {
     }
 }
 
-pub(super) fn check(url: &str, cancel: &AtomicBool) -> Result<Report, Error> {
+pub(super) fn check(url: &str) -> Result<Report, Error> {
     let server: CrateServer = url.parse()?;
     let place = server.to_string();
     let statements = CrateStatements::new(&server, PATIENCE)?;
-    let mut cluster = Cluster { statements, place, cancel };
+    let mut cluster = Cluster { statements, place };
     let mut findings = Vec::new();
     let nodes = match cluster.rows(NODES)? {
         Ok(nodes) => nodes,

@@ -5,8 +5,6 @@ mod machine;
 mod server;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::Args;
 use sawmill_cratedb::CrateServer;
@@ -15,10 +13,11 @@ use sawmill_inspect::{Checkup, Finding};
 use serde::Serialize;
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::{Error, Exit};
+use crate::error::Error;
 use crate::footer::place::Places;
 use crate::footer::{Opening, style};
 use crate::forms::is_address;
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// Look at files, a server or this machine, and say what to change: the greatest gain first.
@@ -51,20 +50,20 @@ fn is_server(target: &Path) -> bool {
     target.to_str().is_some_and(is_address)
 }
 
-pub(crate) fn run(args: &DoctorArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<(), Error> {
     let report = match args.targets.as_slice() {
         [] => machine::check(),
         [server] if is_server(server) => {
             let address = server.to_string_lossy();
             match CrateServer::understands(&address) {
-                true => cluster::check(&address, cancel)?,
-                false => server::check(&address, cancel)?,
+                true => cluster::check(&address)?,
+                false => server::check(&address)?,
             }
         }
         files if files.iter().any(|file| is_server(file)) => {
             return Err(Error::usage("a server beside other targets", "sawmill doctor", "give it alone"));
         }
-        files => check_files(files, &args.stores, console, cancel)?,
+        files => check_files(files, &args.stores, console)?,
     };
     console.result(&report, || text(&report))
 }
@@ -81,19 +80,12 @@ fn text(report: &Report) -> String {
 }
 
 /// Decodes the footers, one after the other. A file that cannot be read is an error once the others are reported.
-fn check_files(
-    files: &[PathBuf],
-    stores: &StoreArgs,
-    console: Console,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Report, Error> {
-    let Places { places, objects } = Places::of(files, stores, cancel)?;
+fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Result<Report, Error> {
+    let Places { places, objects } = Places::of(files, stores)?;
     let opening = Opening::new(Options::new());
     let mut checkup = Checkup::default();
     for place in &places {
-        if cancel.load(Relaxed) {
-            return Err(Error::new(Exit::Interrupted, "interrupted", "sawmill doctor", ""));
-        }
+        interrupt::check()?;
         match opening.open(place, &objects) {
             Ok((summary, footer, _)) => checkup.add(&summary, &footer),
             Err(error) if places.len() == 1 => return Err(error),

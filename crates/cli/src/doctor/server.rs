@@ -1,14 +1,12 @@
 //! A PostgreSQL server, as a load finds it.
 
-use std::sync::atomic::AtomicBool;
-
 use sawmill_inspect::Finding;
 use sawmill_pgwire::{Connection, Server};
 use sawmill_profile::Profile;
-use sawmill_source::Control;
 
 use super::Report;
 use crate::error::Error;
+use crate::interrupt;
 
 /// A query for the server's version, privileges and settings, one column each.
 const FACTS: &str = "\
@@ -28,10 +26,10 @@ const WAL: i64 = 4 << 30;
 /// A load uses up to this many connections by default, and one for itself.
 const CONNECTIONS: i64 = 9;
 
-pub(super) fn check(url: &str, cancel: &AtomicBool) -> Result<Report, Error> {
+pub(super) fn check(url: &str) -> Result<Report, Error> {
     let server: Server = url.parse()?;
     let phase = Profile::new().phase("doctor");
-    let control = Control::new(cancel, &phase);
+    let control = interrupt::control(&phase);
     let connection = Connection::open(&server, &control)?;
     let rows = connection.query(&control, FACTS, &[])?;
     let Some(row) = rows.first() else {

@@ -6,8 +6,8 @@ use clap::Args;
 use sawmill_drive::{NamedResult, merge};
 
 use crate::drive::results;
-use crate::drive::run::{may_write, refuse_lost, refuse_unchecked};
-use crate::error::{Error, Exit};
+use crate::drive::run::{may_write, refuse_lost, refuse_missed, refuse_unchecked};
+use crate::error::Error;
 use crate::screen::console::Console;
 use crate::screen::flame;
 
@@ -62,13 +62,8 @@ pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
     console.result(result, || results::table(&merged))?;
     refuse_lost(result)?;
     refuse_unchecked(result)?;
-    let missed = result.limits.iter().filter(|limit| !limit.held);
-    let missed: Vec<String> = missed.map(|limit| format!("{} ({})", limit.limit, limit.measured)).collect();
     if !result.valid {
         return Err(Error::failure("the result is invalid", result.invalid_because.join("; "), ""));
     }
-    match missed.as_slice() {
-        [] => Ok(()),
-        missed => Err(Error::new(Exit::Slower, "a limit was missed", missed.join("; "), "")),
-    }
+    refuse_missed(result, "a limit was missed")
 }

@@ -1,8 +1,6 @@
 //! Runs a load test and reports it.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, Proof, find_max, run as drive};
 use sawmill_store::is_stream;
@@ -10,16 +8,17 @@ use sawmill_store::is_stream;
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
 use crate::drive::{merge, plan, results, text};
 use crate::error::{Error, Exit};
+use crate::interrupt;
 use crate::screen::console::Console;
 
-pub(crate) fn run(command: &DriveCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(command: &DriveCommand, console: Console) -> Result<(), Error> {
     match &command.results {
         Some(OfResults::Merge(args)) => merge::run(args, console),
-        None => drive_it(&command.args, console, cancel),
+        None => drive_it(&command.args, console),
     }
 }
 
-fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
     let mut plan = plan::plan(args)?;
     if let Some(path) = &args.results {
         may_write(path)?;
@@ -30,7 +29,7 @@ fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Res
     let driving = Driving {
         address: &address,
         server: server.as_mut(),
-        cancel,
+        cancel: interrupt::flag(),
         observer: &mut watchers,
         command: crate::program()
             .iter()
@@ -60,7 +59,7 @@ fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Res
     if let Some(server) = server {
         server.stop()?;
     }
-    verdict(&result, &address, cancel)
+    verdict(&result, &address)
 }
 
 /// The name of the result in a report: the name of its file, or of its plan.
@@ -84,9 +83,9 @@ fn searched(args: &DriveArgs, plan: &Plan) -> Result<Option<Vec<Limit>>, Error> 
     }
 }
 
-fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Result<(), Error> {
+fn verdict(result: &DriveResult, address: &Address) -> Result<(), Error> {
     refuse_lost(result)?;
-    if cancel.load(Relaxed) {
+    if interrupt::asked() {
         let advice = "the figures are those of the time until then; no row was looked for";
         return Err(Error::new(Exit::Interrupted, "the run was interrupted", "", advice));
     }
@@ -99,15 +98,16 @@ fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Resu
         let advice = "the figures are those of the time until then";
         return Err(Error::new(Exit::Slower, format!("the run was ended: {why}"), "--abort-when", advice));
     }
-    let broken: Vec<String> = result
-        .limits
-        .iter()
-        .filter(|limit| !limit.held)
-        .map(|limit| format!("{} ({})", limit.limit, limit.measured))
-        .collect();
-    match broken.is_empty() {
+    refuse_missed(result, "a limit does not hold")
+}
+
+/// The error of a result that misses limits.
+pub(super) fn refuse_missed(result: &DriveResult, what: &str) -> Result<(), Error> {
+    let missed = result.limits.iter().filter(|limit| !limit.held);
+    let missed: Vec<String> = missed.map(|limit| format!("{} ({})", limit.limit, limit.measured)).collect();
+    match missed.is_empty() {
         true => Ok(()),
-        false => Err(Error::new(Exit::Slower, "a limit does not hold", broken.join("; "), "")),
+        false => Err(Error::new(Exit::Slower, what, missed.join("; "), "")),
     }
 }
 

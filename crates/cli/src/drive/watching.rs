@@ -1,8 +1,16 @@
 //! How a load test is watched: the options, and the observers that they ask for.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use sawmill_drive::{HdrLog, JsonLines, LiveScreen, Prometheus, Troubles, Watchers};
+
+use crate::drive::progress::Progress;
+use crate::error::Error;
+use crate::screen::console::Console;
+use crate::screen::flame;
 
 /// What to show, store and serve while a load test runs.
 #[derive(Args, Debug)]
@@ -23,70 +31,52 @@ pub(crate) struct WatchArgs {
     pub(super) html: Option<PathBuf>,
 }
 
-mod observers {
-    use std::fs::File;
-    use std::io::{IsTerminal, Write};
-    use std::path::Path;
-
-    use sawmill_drive::{HdrLog, JsonLines, LiveScreen, Prometheus, Troubles, Watchers};
-
-    use super::WatchArgs;
-    use crate::drive::progress::Progress;
-    use crate::error::Error;
-    use crate::screen::console::Console;
-    use crate::screen::flame;
-
-    impl WatchArgs {
-        /// The observers, and their later errors: look at these when the run has ended.
-        ///
-        /// # Errors
-        /// A file cannot be created, or the port is taken.
-        pub(in crate::drive) fn watchers(&self, console: Console) -> Result<(Watchers, Troubles), Error> {
-            if let Some(path) = &self.html {
-                flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
-            }
-            let (mut watchers, troubles) = (Watchers::default(), Troubles::default());
-            if let Some(address) = &self.prometheus {
-                watchers.add(Prometheus::listen(address)?);
-            }
-            if let Some(path) = &self.jsonl {
-                let place = path.display().to_string();
-                watchers.add(match path.as_os_str() == "-" {
-                    true => JsonLines::new(std::io::stdout(), "standard output", &troubles),
-                    false => JsonLines::new(created(path, "--jsonl", b'{')?, &place, &troubles),
-                });
-            }
-            if let Some(path) = &self.hlog {
-                watchers.add(HdrLog::new(
-                    created(path, "--hlog", b'#')?,
-                    &path.display().to_string(),
-                    &troubles,
-                ));
-            }
-            if !console.quiet && std::io::stderr().is_terminal() {
-                watchers.add(LiveScreen::new());
-            } else if console.verbose > 0 {
-                watchers.add(Progress(console));
-            }
-            Ok((watchers, troubles))
+impl WatchArgs {
+    /// The observers, and their later errors: look at these when the run has ended.
+    ///
+    /// # Errors
+    /// A file cannot be created, or the port is taken.
+    pub(super) fn watchers(&self, console: Console) -> Result<(Watchers, Troubles), Error> {
+        if let Some(path) = &self.html {
+            flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
         }
-
-        /// Whether standard output belongs to the lines of JSON.
-        pub(in crate::drive) fn takes_stdout(&self) -> bool {
-            self.jsonl.as_ref().is_some_and(|path| path.as_os_str() == "-")
+        let (mut watchers, troubles) = (Watchers::default(), Troubles::default());
+        if let Some(address) = &self.prometheus {
+            watchers.add(Prometheus::listen(address)?);
         }
+        if let Some(path) = &self.jsonl {
+            let place = path.display().to_string();
+            watchers.add(match path.as_os_str() == "-" {
+                true => JsonLines::new(std::io::stdout(), "standard output", &troubles),
+                false => JsonLines::new(created(path, "--jsonl", b'{')?, &place, &troubles),
+            });
+        }
+        if let Some(path) = &self.hlog {
+            watchers.add(HdrLog::new(created(path, "--hlog", b'#')?, &path.display().to_string(), &troubles));
+        }
+        if !console.quiet && std::io::stderr().is_terminal() {
+            watchers.add(LiveScreen::new());
+        } else if console.verbose > 0 {
+            watchers.add(Progress(console));
+        }
+        Ok((watchers, troubles))
     }
 
-    /// Creates the file that grows second by second.
-    fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + use<>, Error> {
-        flame::may_replace(path, begins, &format!("{option} {}", path.display()))?;
-        File::create(path).map_err(|error| {
-            let place = format!("{option} {}", path.display());
-            Error::failure(
-                format!("the file cannot be created: {error}"),
-                place,
-                "check that its folder exists and is writable",
-            )
-        })
+    /// Whether standard output belongs to the lines of JSON.
+    pub(super) fn takes_stdout(&self) -> bool {
+        self.jsonl.as_ref().is_some_and(|path| path.as_os_str() == "-")
     }
+}
+
+/// Creates the file that grows second by second.
+fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + use<>, Error> {
+    flame::may_replace(path, begins, &format!("{option} {}", path.display()))?;
+    File::create(path).map_err(|error| {
+        let place = format!("{option} {}", path.display());
+        Error::failure(
+            format!("the file cannot be created: {error}"),
+            place,
+            "check that its folder exists and is writable",
+        )
+    })
 }

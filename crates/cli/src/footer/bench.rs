@@ -7,7 +7,6 @@
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parquet::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
@@ -15,6 +14,7 @@ use sawmill_footer::{Footer, FooterBytes, Method, Options};
 use sawmill_inspect::OpenFile;
 use serde::Serialize;
 
+use crate::interrupt;
 use crate::screen::phases::{bytes, seconds, table, thousands};
 
 /// The time for all decoders together, and the fewest and most runs of each.
@@ -49,7 +49,7 @@ type Way<'a> = (&'static str, Box<dyn Fn() -> bool + 'a>);
 /// The decoder that all are compared with.
 const PEER: &str = "parquet crate, all statistics skipped";
 
-pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
+pub(crate) fn bench(file: &OpenFile) -> Bench {
     let footer = file.footer();
     let bytes = Arc::new(footer.bytes().to_vec());
     let shared = FooterBytes::from(Arc::clone(&bytes));
@@ -92,17 +92,17 @@ pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
         ("sawmill, 10 columns with statistics", with_statistics),
         ("sawmill, first row group", ours(Options::new().row_groups(0..1))),
     ];
-    measure(ways, footer.footer_len(), footer.num_columns() * footer.num_row_groups(), cancel)
+    measure(ways, footer.footer_len(), footer.num_columns() * footer.num_row_groups())
 }
 
-fn measure(ways: Vec<Way<'_>>, footer_bytes: usize, column_chunks: usize, cancel: &AtomicBool) -> Bench {
+fn measure(ways: Vec<Way<'_>>, footer_bytes: usize, column_chunks: usize) -> Bench {
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
     let mut works = vec![true; ways.len()];
     let started = Instant::now();
     let mut runs = 0;
     // The first round warms up caches and the allocator; it is not counted.
     for round in 0..=MAX {
-        if cancel.load(Relaxed) || (round > MIN && started.elapsed() > BUDGET) {
+        if interrupt::asked() || (round > MIN && started.elapsed() > BUDGET) {
             break;
         }
         for ((_, way), (times, works)) in ways.iter().zip(times.iter_mut().zip(&mut works)) {
@@ -132,8 +132,8 @@ fn measure(ways: Vec<Way<'_>>, footer_bytes: usize, column_chunks: usize, cancel
 }
 
 /// The figures for people.
-pub(crate) fn text(file: &OpenFile, cancel: &AtomicBool, out: &mut dyn Write) -> io::Result<()> {
-    let Bench { footer_bytes, column_chunks, runs, ways } = bench(file, cancel);
+pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
+    let Bench { footer_bytes, column_chunks, runs, ways } = bench(file);
     writeln!(
         out,
         "a footer of {} with {} column chunks, in memory; medians of {} runs, including dropping the result",

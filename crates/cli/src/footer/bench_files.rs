@@ -7,15 +7,14 @@
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use sawmill_generator::{Dataset, Existing, Layout, Output, WrittenFile};
+use sawmill_generator::{Dataset, Existing, Job, Layout, Output, WrittenFile};
 use sawmill_profile::Profile;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::r#gen::{GenJob, generate};
+use crate::r#gen::generate;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -85,7 +84,7 @@ struct Made {
     files: Vec<WrittenFile>,
 }
 
-pub(crate) fn run(args: &BenchFilesArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(args: &BenchFilesArgs, console: Console) -> Result<(), Error> {
     let profile = Profile::new();
     let rows = u64::from(args.row_groups) * u64::from(args.row_group_rows);
     let layout = Layout::new(rows, 1)?.with_row_group_rows(args.row_group_rows.into())?;
@@ -102,15 +101,14 @@ pub(crate) fn run(args: &BenchFilesArgs, console: Console, cancel: &AtomicBool) 
         for &columns in &args.columns {
             let dataset = Dataset::from_toml(&spec(kind, columns))?;
             let output = Output::from_path(&args.dir.join(format!("{kind}-{columns}.parquet")));
-            let job = GenJob {
+            let generated = generate(&dataset, &layout, &output, &profile, console, |job| Job {
                 seed: args.seed,
                 // One row group at a time bounds memory.
-                threads: Some(NonZeroUsize::MIN),
+                threads: NonZeroUsize::MIN,
                 existing: Existing::Replace,
-                ..GenJob::new(&dataset, &layout, &output)
-            };
-            let (files, _) = generate(&job, &profile, console, cancel)?;
-            made.files.extend(files);
+                ..job
+            });
+            made.files.extend(generated?.0);
         }
     }
     console.result(&made, || {

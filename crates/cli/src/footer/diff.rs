@@ -2,11 +2,8 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use sawmill_footer::{ColumnSelector, Options};
 use sawmill_inspect::{ComparedParts, FooterDifference, OpenFile};
 
 use crate::arguments::paths;
@@ -57,15 +54,10 @@ enum Part {
     Statistics,
 }
 
-pub(crate) fn run(args: &DiffArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let selectors: Vec<ColumnSelector> =
-        args.column.iter().map(|column| selection::selector(column)).collect();
-    let options = match selectors.is_empty() {
-        true => Options::new(),
-        false => Options::new().select(selectors),
-    };
-    let objects = paths::stores_of([&args.a, &args.b], &args.stores, cancel)?;
-    let place = |argument: &Path| Place::new(argument, cancel);
+pub(crate) fn run(args: &DiffArgs, console: Console) -> Result<(), Error> {
+    let options = selection::part(&args.column, None);
+    let objects = paths::stores_of([&args.a, &args.b], &args.stores)?;
+    let place = |argument: &Path| Place::new(argument);
     let open = |place: &Place| -> Result<OpenFile, Error> {
         if let Place::Path(path) = place {
             let (_, footer) = decode(path, &options)?;
@@ -94,8 +86,8 @@ pub(crate) fn run(args: &DiffArgs, console: Console, cancel: &Arc<AtomicBool>) -
     if console.json {
         console.result(&difference, String::new)?;
     } else {
-        let mut out = console.output(cancel);
-        difference.text(&mut out).and_then(|()| out.flush()).map_err(|error| unwritten(&error, cancel))?;
+        let mut out = console.output();
+        difference.text(&mut out).and_then(|()| out.flush()).map_err(unwritten)?;
     }
     match difference.len() {
         0 => Ok(()),

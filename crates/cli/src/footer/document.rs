@@ -1,7 +1,6 @@
 //! `--json`: one document with everything that was asked for, written while files are read.
 
 use std::cell::RefCell;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_inspect::{FooterSummary, OpenFile};
 use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
@@ -31,11 +30,10 @@ impl Serialize for FileList<'_, '_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut run = self.0.borrow_mut();
         let mut files = serializer.serialize_seq(None)?;
-        let (views, cancel) = (run.views.clone(), run.cancel);
+        let views = run.views.clone();
         let mut failure = None;
         let done = run.each(|summary, file| {
-            let file =
-                FileDoc { summary: &summary, views: file.map(|file| Views { file, views: &views, cancel }) };
+            let file = FileDoc { summary: &summary, views: file.map(|file| Views { file, views: &views }) };
             files.serialize_element(&file).map_err(|error| {
                 failure = Some(error);
                 crate::error::Error::failure("", "", "")
@@ -64,7 +62,6 @@ struct FileDoc<'a> {
 struct Views<'a> {
     file: &'a OpenFile,
     views: &'a [Shown],
-    cancel: &'a AtomicBool,
 }
 
 impl Serialize for Views<'_> {
@@ -74,7 +71,7 @@ impl Serialize for Views<'_> {
         for view in self.views {
             match view {
                 Shown::View(view) => views.serialize_field(view.key(), &view.json(file)),
-                Shown::Bench => views.serialize_field("bench", &bench::bench(file, self.cancel)),
+                Shown::Bench => views.serialize_field("bench", &bench::bench(file)),
             }?;
         }
         views.end()

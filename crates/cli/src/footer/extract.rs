@@ -1,8 +1,6 @@
 //! `sawmill footer extract`: a file's footer as a file without data.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_footer::Options;
@@ -55,9 +53,9 @@ struct Report {
     is_scrubbed: bool,
 }
 
-pub(super) fn run(args: &ExtractArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let objects = paths::stores_of([&args.input], &args.stores, cancel)?;
-    let place = Place::new(&args.input, cancel)?;
+pub(super) fn run(args: &ExtractArgs, console: Console) -> Result<(), Error> {
+    let objects = paths::stores_of([&args.input], &args.stores)?;
+    let place = Place::new(&args.input)?;
     let out = args.out.canonicalize().ok();
     if out.is_some() && out == args.input.canonicalize().ok() {
         let advice = "give another name: the file would lose its data";

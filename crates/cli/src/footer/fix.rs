@@ -2,8 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::Args;
 use sawmill_footer::RangeReader;
@@ -15,8 +13,8 @@ use crate::arguments::{paths, size_arg};
 use crate::error::Error;
 use crate::footer::output_file::OutputFile;
 use crate::footer::place::Place;
-use crate::footer::run::interrupted;
 use crate::footer::{escaped_path, escaped_place, style};
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// How many bytes to copy at a time.
@@ -72,20 +70,19 @@ struct Left<'a> {
     path: &'a str,
 }
 
-pub(super) fn run(args: &FixArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let objects = paths::stores_of([&args.input], &args.stores, cancel)?;
-    let place = Place::new(&args.input, cancel)?;
+pub(super) fn run(args: &FixArgs, console: Console) -> Result<(), Error> {
+    let objects = paths::stores_of([&args.input], &args.stores)?;
+    let place = Place::new(&args.input)?;
     let opened = place.open(&objects)?;
     let name = escaped_place(&place);
     let out = OutputFile::create(&args.out, args.overwrite)?;
     let found =
         repaired(&opened.bytes, &name, args.max_footer).map_err(|error| opened.because(error.into()))?;
     let copied = |out: &mut dyn io::Write| {
-        copy(&opened.bytes, found.start, out, cancel)?;
+        copy(&opened.bytes, found.start, out)?;
         write_file(&found.footer, false, out)
     };
-    out.finish(copied)
-        .map_err(|error| if cancel.load(Relaxed) { interrupted() } else { opened.because(error) })?;
+    out.finish(copied).map_err(|error| interrupt::check().err().unwrap_or_else(|| opened.because(error)))?;
     let Repaired { repairs, left, .. } = &found;
     let report = Report {
         file: place.to_string(),
@@ -112,11 +109,11 @@ pub(super) fn run(args: &FixArgs, console: Console, cancel: &Arc<AtomicBool>) ->
 }
 
 /// Copies the first `len` bytes.
-fn copy(from: &dyn RangeReader, len: u64, out: &mut dyn io::Write, cancel: &AtomicBool) -> io::Result<()> {
+fn copy(from: &dyn RangeReader, len: u64, out: &mut dyn io::Write) -> io::Result<()> {
     let mut buffer = vec![0; usize::try_from(len.min(COPIED)).unwrap_or_default()];
     let mut at = 0;
     while at < len {
-        if cancel.load(Relaxed) {
+        if interrupt::asked() {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let count = usize::try_from((len - at).min(COPIED)).unwrap_or_default();

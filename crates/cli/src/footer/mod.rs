@@ -23,8 +23,6 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
 use sawmill_footer::{Footer, Options};
@@ -37,7 +35,6 @@ use crate::error::Error;
 use crate::footer::place::{Place, Places};
 pub(crate) use crate::footer::run::Opening;
 use crate::footer::run::{OutputFormat, Run};
-use crate::footer::values::{bloom_args, dictionary_args, head_args};
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
 
@@ -63,10 +60,10 @@ pub(crate) struct FooterCommand {
 enum Command {
     BenchFiles(bench_files::BenchFilesArgs),
     Diff(diff::DiffArgs),
-    Head(head_args::FirstRowsArgs),
-    Cat(head_args::AllRowsArgs),
-    Bloom(bloom_args::BloomArgs),
-    Dictionary(dictionary_args::DictionaryArgs),
+    Head(values::args::FirstRowsArgs),
+    Cat(values::args::AllRowsArgs),
+    Bloom(values::args::BloomArgs),
+    Dictionary(values::args::DictionaryArgs),
     Fix(fix::FixArgs),
     Extract(extract::ExtractArgs),
 }
@@ -197,7 +194,7 @@ pub(crate) struct FooterArgs {
     verify: selection::Level,
     /// Map footers into memory instead of reading them: for footers of hundreds of megabytes in the page
     /// cache. The files must not be changed or truncated meanwhile.
-    #[cfg(all(unix, target_pointer_width = "64"))]
+    #[cfg(target_pointer_width = "64")]
     #[arg(long, help_heading = "Opening")]
     mapped: bool,
     #[command(flatten)]
@@ -244,16 +241,16 @@ impl Shown {
 
 impl FooterArgs {
     /// The files and what to decode of them, for a benchmark, which shows nothing.
-    pub(crate) fn without_views(&self, cancel: &Arc<AtomicBool>) -> Result<(Places, Opening), Error> {
+    pub(crate) fn without_views(&self) -> Result<(Places, Opening), Error> {
         if !self.views().is_empty() || self.ndjson || self.csv || self.plan_merge.is_some() {
             return Err(Error::usage("a benchmark shows nothing of the files", "a view", "leave out views"));
         }
-        Ok((self.located(cancel)?, self.opening()))
+        Ok((self.located()?, self.opening()))
     }
 
     /// The files that are named, or this part of them: neighbours, and as many in each part.
-    fn located(&self, cancel: &Arc<AtomicBool>) -> Result<Places, Error> {
-        let mut located = Places::of(&self.files, &self.stores, cancel)?;
+    fn located(&self) -> Result<Places, Error> {
+        let mut located = Places::of(&self.files, &self.stores)?;
         if let Some(PartArg(part)) = self.part {
             let bound = |parts: u32| located.places.len() * parts as usize / part.of() as usize;
             let (from, to) = (bound(part.number() - 1), bound(part.number()));
@@ -265,7 +262,7 @@ impl FooterArgs {
 
     /// Checks that what is asked for can be had of these places.
     fn suit(&self, places: &[Place]) -> Result<(), Error> {
-        #[cfg(all(unix, target_pointer_width = "64"))]
+        #[cfg(target_pointer_width = "64")]
         if let Some(other) = places.iter().find(|place| self.mapped && !matches!(place, Place::Path(_))) {
             let what = match other {
                 Place::StandardInput(_) => "standard input cannot be mapped into memory",
@@ -285,7 +282,7 @@ impl FooterArgs {
             options: selection::options(self),
             is_checked: self.verify == selection::Level::Consistency,
             row_groups: self.row_group.clone(),
-            #[cfg(all(unix, target_pointer_width = "64"))]
+            #[cfg(target_pointer_width = "64")]
             mapped: self.mapped,
             tail: self.tail_hint,
             max_footer: self.max_footer,
@@ -339,28 +336,28 @@ pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
     decode(file, &Options::new()).map(|(summary, _)| summary).map_err(Error::from)
 }
 
-pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(command: &FooterCommand, console: Console) -> Result<(), Error> {
     let FooterCommand { other, args } = command;
     match other {
-        Some(Command::BenchFiles(args)) => return bench_files::run(args, console, cancel),
-        Some(Command::Diff(args)) => return diff::run(args, console, cancel),
-        Some(Command::Head(args)) => return head_args::first(args, console, cancel),
-        Some(Command::Cat(args)) => return head_args::all(args, console, cancel),
-        Some(Command::Bloom(args)) => return bloom_args::look_up(args, console, cancel),
-        Some(Command::Dictionary(args)) => return dictionary_args::show(args, console, cancel),
-        Some(Command::Fix(args)) => return fix::run(args, console, cancel),
-        Some(Command::Extract(args)) => return extract::run(args, console, cancel),
+        Some(Command::BenchFiles(args)) => return bench_files::run(args, console),
+        Some(Command::Diff(args)) => return diff::run(args, console),
+        Some(Command::Head(args)) => return values::head(&args.args, args.rows, console),
+        Some(Command::Cat(args)) => return values::head(&args.args, u64::MAX, console),
+        Some(Command::Bloom(args)) => return values::bloom(args, console),
+        Some(Command::Dictionary(args)) => return values::dictionary(args, console),
+        Some(Command::Fix(args)) => return fix::run(args, console),
+        Some(Command::Extract(args)) => return extract::run(args, console),
         None => {}
     }
     if console.json && (args.ndjson || args.csv) {
         let advice = "give one of --json, --ndjson and --csv";
         return Err(Error::usage("several formats for one output", "", advice));
     }
-    let Places { places, objects } = args.located(cancel)?;
+    let Places { places, objects } = args.located()?;
     args.suit(&places)?;
     let opening = args.opening();
     if let Some(target) = args.plan_merge {
-        return Run::new((&places, &objects), opening, Vec::new(), OutputFormat::MergePlan, console, cancel)
+        return Run::new((&places, &objects), opening, Vec::new(), OutputFormat::MergePlan, console)
             .plan_merge(target);
     }
     let format = match (console.json, args.ndjson, args.csv) {
@@ -369,5 +366,5 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         (_, _, true) => OutputFormat::Csv,
         _ => OutputFormat::Text,
     };
-    Run::new((&places, &objects), opening, args.views(), format, console, cancel).run()
+    Run::new((&places, &objects), opening, args.views(), format, console).run()
 }

@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_source::FileBytes;
 use sawmill_store::{Location, ObjectUrl};
@@ -36,23 +35,19 @@ impl Places {
     /// # Errors
     ///
     /// There are none; standard input is named beside others, or cannot be read.
-    pub(crate) fn of(
-        arguments: &[PathBuf],
-        stores: &StoreArgs,
-        cancel: &Arc<AtomicBool>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn of(arguments: &[PathBuf], stores: &StoreArgs) -> Result<Self, Error> {
         let is_standard_input = |path: &PathBuf| path == Path::new("-");
         match arguments {
             [only] if is_standard_input(only) => {
-                let objects = Objects::of(stores, None, cancel)?;
-                Ok(Places { places: vec![Place::standard_input(cancel)?], objects })
+                let objects = Objects::of(stores, None)?;
+                Ok(Places { places: vec![Place::standard_input()?], objects })
             }
             _ if arguments.iter().any(is_standard_input) => {
                 let what = "expected - for standard input alone, found other files beside it";
                 Err(Error::usage(what, "-", "give - alone, or write the stream to a file and name that"))
             }
             _ => {
-                let Located { places, objects } = paths::located(arguments, Wanted::Parquet, stores, cancel)?;
+                let Located { places, objects } = paths::located(arguments, Wanted::Parquet, stores)?;
                 Ok(Places { places: places.into_iter().map(Place::from).collect(), objects })
             }
         }
@@ -65,17 +60,17 @@ impl Place {
     /// # Errors
     ///
     /// The URL is none of a store; standard input cannot be read.
-    pub(crate) fn new(argument: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
+    pub(crate) fn new(argument: &Path) -> Result<Self, Error> {
         match argument == Path::new("-") {
-            true => Self::standard_input(cancel),
+            true => Self::standard_input(),
             false => Ok(Location::of(argument)?.into()),
         }
     }
 
-    fn standard_input(cancel: &AtomicBool) -> Result<Self, Error> {
+    fn standard_input() -> Result<Self, Error> {
         let file = match redirected() {
             Some(file) => file,
-            None => spool(cancel)?.into_file(),
+            None => spool()?.into_file(),
         };
         let bytes = FileBytes::of_file(file).map_err(|error| {
             Error::failure(format!("reading failed: {error}"), STANDARD_INPUT, "name the file instead")
@@ -125,17 +120,8 @@ impl fmt::Display for Place {
 }
 
 /// Standard input if it is a file of which nothing was read yet (`< file`), so that it need not be copied.
-#[cfg(unix)]
 fn redirected() -> Option<File> {
-    use std::io::Seek;
-    use std::os::fd::AsFd;
-
     let mut file = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
     let is_whole = file.metadata().ok()?.is_file() && file.stream_position().ok()? == 0;
     is_whole.then_some(file)
-}
-
-#[cfg(not(unix))]
-fn redirected() -> Option<File> {
-    None
 }

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_footer::{Footer, Options, RangeReader};
 use sawmill_inspect::{
@@ -16,13 +15,14 @@ use sawmill_source::ObjectBytes;
 use serde::Serialize;
 
 use crate::arguments::stores::Objects;
-use crate::error::{Error, Exit};
+use crate::error::Error;
 use crate::footer::Shown;
 use crate::footer::bench;
 use crate::footer::document::Document;
 use crate::footer::place::Place;
 use crate::footer::selection;
 use crate::footer::{decode, escaped_place, style};
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// The format of the output.
@@ -46,7 +46,6 @@ pub(crate) struct Run<'r> {
     pub views: Vec<Shown>,
     format: OutputFormat,
     console: Console,
-    pub cancel: &'r AtomicBool,
     pub dataset: Dataset,
     /// Errors of files that could not be read, or not completely.
     pub failed: Vec<Error>,
@@ -64,7 +63,7 @@ pub(crate) struct Opening {
     /// The row groups that the options select by number.
     pub row_groups: Option<Range<usize>>,
     /// Whether to map footers into memory instead of reading them.
-    #[cfg(all(unix, target_pointer_width = "64"))]
+    #[cfg(target_pointer_width = "64")]
     pub mapped: bool,
     /// How many last bytes of an object to read first.
     pub tail: u64,
@@ -96,7 +95,7 @@ impl Opening {
             options,
             is_checked: false,
             row_groups: None,
-            #[cfg(all(unix, target_pointer_width = "64"))]
+            #[cfg(target_pointer_width = "64")]
             mapped: false,
             tail: 64 << 10,
             max_footer: 1 << 30,
@@ -151,7 +150,7 @@ impl Opening {
     }
 
     fn open_file(&self, file: &Path) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
-        #[cfg(all(unix, target_pointer_width = "64"))]
+        #[cfg(target_pointer_width = "64")]
         if self.mapped {
             // SAFETY: the user who gives `--mapped` vouches for the files, as its help says.
             return FooterSummary::new(file, || unsafe { Footer::open_mapped(file, &self.options) });
@@ -167,7 +166,6 @@ impl<'r> Run<'r> {
         views: Vec<Shown>,
         format: OutputFormat,
         console: Console,
-        cancel: &'r AtomicBool,
     ) -> Self {
         Run {
             files,
@@ -176,7 +174,6 @@ impl<'r> Run<'r> {
             views,
             format,
             console,
-            cancel,
             dataset: Dataset::default(),
             failed: Vec::new(),
             broken: Vec::new(),
@@ -257,10 +254,10 @@ impl<'r> Run<'r> {
         mut take: impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (footers, dataset, several) = (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
-        let (files, objects, cancel, style) = (self.files, self.objects, self.cancel, style(self.console));
+        let (files, objects, style) = (self.files, self.objects, style(self.console));
         let opening = self.opening.clone();
         let decode = |index: usize| -> Result<Option<Decoded>, Error> {
-            if cancel.load(Relaxed) {
+            if interrupt::asked() {
                 return Ok(None);
             }
             let (summary, footer, reader) = opening.open(&files[index], objects)?;
@@ -289,10 +286,7 @@ impl<'r> Run<'r> {
                 bar.inc(1);
             }
             self.take(index, decoded, style, &mut take)?;
-            match cancel.load(Relaxed) {
-                true => Err(interrupted()),
-                false => Ok(()),
-            }
+            interrupt::check()
         });
         if let Some(bar) = bar {
             bar.finish_and_clear();
@@ -366,8 +360,7 @@ impl<'r> Run<'r> {
             return self.check(*pages);
         }
         let titles = views.len() > 1 || self.files.len() > 1;
-        let mut out = self.console.output(self.cancel);
-        let cancel = self.cancel;
+        let mut out = self.console.output();
         let mut first = true;
         self.each(|_, file| {
             let Some(file) = file else { return Ok(()) };
@@ -381,17 +374,17 @@ impl<'r> Run<'r> {
                     }
                     match view {
                         Shown::View(view) => view.text(file, &mut out),
-                        Shown::Bench => bench::text(file, cancel, &mut out),
+                        Shown::Bench => bench::text(file, &mut out),
                     }
                 };
-                separated().map_err(|error| unwritten(&error, cancel))?;
+                separated().map_err(unwritten)?;
             }
             Ok(())
         })?;
         if views.contains(&Shown::View(View::Dump)) {
-            self.dump_broken(&mut out).map_err(|error| unwritten(&error, cancel))?;
+            self.dump_broken(&mut out).map_err(unwritten)?;
         }
-        out.flush().map_err(|error| unwritten(&error, cancel))
+        out.flush().map_err(unwritten)
     }
 
     /// What can be dumped of the footers that could not be decoded.
@@ -419,24 +412,22 @@ impl<'r> Run<'r> {
 
     /// The findings in several files, and a total.
     fn check(&mut self, pages: bool) -> Result<(), Error> {
-        let mut out = self.console.output(self.cancel);
-        let cancel = self.cancel;
+        let mut out = self.console.output();
         let mut total = CheckTotal::default();
         self.each(|_, file| {
             let Some(file) = file else { return Ok(()) };
-            total.add(file, pages, &mut out).map_err(|error| unwritten(&error, cancel))
+            total.add(file, pages, &mut out).map_err(unwritten)
         })?;
         let unreadable = self.broken.len() as u64;
         total
             .write(pages, unreadable, &style(self.console), &mut out)
             .and_then(|()| out.flush())
-            .map_err(|error| unwritten(&error, cancel))
+            .map_err(unwritten)
     }
 
     /// One document.
     fn json(&mut self) -> Result<(), Error> {
-        let mut out = self.console.output(self.cancel);
-        let cancel = self.cancel;
+        let mut out = self.console.output();
         let done = {
             let mut serializer = serde_json::Serializer::pretty(JsonSafe(&mut out));
             Document(RefCell::new(&mut *self)).serialize(&mut serializer)
@@ -447,7 +438,7 @@ impl<'r> Run<'r> {
         done.map_err(io::Error::from)
             .and_then(|()| writeln!(out))
             .and_then(|()| out.flush())
-            .map_err(|error| unwritten(&error, cancel))
+            .map_err(unwritten)
     }
 
     /// The column chunks of all files, one on each line.
@@ -456,33 +447,24 @@ impl<'r> Run<'r> {
         head: Option<&str>,
         write: impl Fn(&OpenFile, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Error> {
-        let mut out = self.console.output(self.cancel);
-        let cancel = self.cancel;
+        let mut out = self.console.output();
         if let Some(head) = head {
-            writeln!(out, "{head}").map_err(|error| unwritten(&error, cancel))?;
+            writeln!(out, "{head}").map_err(unwritten)?;
         }
         self.each(|_, file| {
             let Some(file) = file else { return Ok(()) };
-            write(file, &mut out).map_err(|error| unwritten(&error, cancel))
+            write(file, &mut out).map_err(unwritten)
         })?;
-        out.flush().map_err(|error| unwritten(&error, cancel))
+        out.flush().map_err(unwritten)
     }
 
     fn write(&self, text: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
-        let mut out = self.console.output(self.cancel);
-        text(&mut out).and_then(|()| out.flush()).map_err(|error| unwritten(&error, self.cancel))
+        let mut out = self.console.output();
+        text(&mut out).and_then(|()| out.flush()).map_err(unwritten)
     }
 }
 
 /// The error of an output that ended early: interrupted, or not writable.
-pub(crate) fn unwritten(error: &io::Error, cancel: &AtomicBool) -> Error {
-    match cancel.load(Relaxed) {
-        true => interrupted(),
-        false => Error::output(error),
-    }
-}
-
-/// The user interrupted the command.
-pub(crate) fn interrupted() -> Error {
-    Error::new(Exit::Interrupted, "interrupted", "", "")
+pub(crate) fn unwritten(error: io::Error) -> Error {
+    interrupt::check().err().unwrap_or_else(|| Error::output(&error))
 }

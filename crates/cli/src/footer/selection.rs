@@ -2,23 +2,24 @@
 
 use std::ops::Range;
 
-use clap::ValueEnum;
 use sawmill_footer::{ColumnSelector, Options, Verify};
 use sawmill_profile::parse_bytes;
 
+use crate::arguments::words::words;
 use crate::footer::FooterArgs;
 use crate::screen::phases;
 
-/// How much of a footer to verify.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Level {
-    /// What is decoded.
-    Decoded,
-    /// All values, including statistics.
-    Values,
-    /// All values, and whether they are consistent with each other and with the file.
-    Consistency,
-}
+words!(
+    /// How much of a footer to verify.
+    Level => Verify {
+        /// What is decoded.
+        Decoded,
+        /// All values, including statistics.
+        Values,
+        /// All values, and whether they are consistent with each other and with the file.
+        Consistency as Values,
+    }
+);
 
 /// Parses a range of row groups: `3`, `2..5`, `2..`, `..5`.
 pub(crate) fn row_groups(text: &str) -> Result<Range<usize>, String> {
@@ -80,10 +81,7 @@ pub(crate) fn options(args: &FooterArgs) -> Options {
     let mut options = Options::new()
         .tail_hint(usize::try_from(args.tail_hint).unwrap_or(usize::MAX))
         .max_footer(args.max_footer)
-        .verify(match args.verify {
-            Level::Decoded => Verify::Decoded,
-            Level::Values | Level::Consistency => Verify::Values,
-        });
+        .verify(args.verify.into());
     let columns = columns(args);
     if !columns.is_empty() {
         options = options.select(columns);
@@ -105,6 +103,18 @@ pub(crate) fn selector(column: &str) -> ColumnSelector {
     match column.contains(['*', '?']) {
         true => ColumnSelector::Glob(column.to_owned()),
         false => ColumnSelector::Path(column.to_owned()),
+    }
+}
+
+/// What to decode of the columns that these values of `--column` name, in these row groups; without any, everything.
+pub(crate) fn part(columns: &[String], row_groups: Option<&Range<usize>>) -> Options {
+    let options = match columns {
+        [] => Options::new(),
+        columns => Options::new().select(columns.iter().map(|column| selector(column))),
+    };
+    match row_groups {
+        Some(range) => options.row_groups(range.clone()),
+        None => options,
     }
 }
 

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_store::{Location, WholeFile, name_of_partial};
@@ -58,10 +56,10 @@ pub(crate) struct UnfinishedFile {
     pub begun: Option<String>,
 }
 
-pub(super) fn run(args: &CleanArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(super) fn run(args: &CleanArgs, console: Console) -> Result<(), Error> {
     let mut cleaned = match location(&args.out)? {
         Location::Path(path) => local(&path, args.dry_run)?,
-        Location::Object(url) => store::clean(&url, args, cancel)?,
+        Location::Object(url) => store::clean(&url, args)?,
     };
     cleaned.removed = !args.dry_run;
     console.result(&cleaned, || text(&cleaned, &args.out))

@@ -3,21 +3,19 @@
 //! Without folders, the rows are generated again. With folders, the column in their names is the last one and takes
 //! its type from its text, so the files are read as a load reads them.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{Checksum, Dataset, Layout, WrittenFile};
 use sawmill_loader::LoadOptions;
 use sawmill_postgres::content;
 use sawmill_profile::Profile;
-use sawmill_source::{Control, GeneratedRows, Source};
+use sawmill_source::{GeneratedRows, Source};
 
 use crate::arguments::inputs::{self, ColumnArgs};
 use crate::arguments::text::TextArgs;
 use crate::error::Error;
 use crate::r#gen::GenArgs;
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// The content sum of the rows to write, if asked for. It generates the rows again from the dataset; whether
@@ -27,7 +25,6 @@ pub(super) fn of(
     (dataset, layout): (&Dataset, &Layout),
     profile: &Profile,
     console: Console,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<Option<Checksum>, Error> {
     if !args.content_sum {
         return Ok(None);
@@ -37,7 +34,7 @@ pub(super) fn of(
         return Ok(None);
     }
     let place = || args.out.display().to_string();
-    let again = args.dataset.dataset(console, &args.uploads.stores, cancel)?;
+    let again = args.dataset.dataset(console, &args.uploads.stores)?;
     if again.spec_hash() != dataset.spec_hash() {
         let what = "the dataset's spec has changed since the command began";
         return Err(Error::failure(what, place(), "run the command again"));
@@ -49,7 +46,7 @@ pub(super) fn of(
     };
     console.step("computing the content sum of the rows");
     let source = GeneratedRows::new(again, layout.rows, args.seed).within(rows);
-    compute(args, &source, profile, cancel).map(Some)
+    compute(args, &source, profile).map(Some)
 }
 
 /// The content sum of the rows in partitioned files, if asked for. It includes files that were kept.
@@ -58,7 +55,6 @@ pub(super) fn of_folders(
     files: &[WrittenFile],
     profile: &Profile,
     console: Console,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<Option<Checksum>, Error> {
     if !args.content_sum || args.layout.partition_by.is_none() || files.is_empty() {
         return Ok(None);
@@ -67,20 +63,14 @@ pub(super) fn of_folders(
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
     let (columns, text) = (ColumnArgs::default(), TextArgs::default());
     let objects = args.uploads.to_read_back();
-    let inputs = inputs::open(&paths, &columns, &text, &objects, console, cancel)?;
-    compute(args, inputs.source(), profile, cancel).map(Some)
+    let inputs = inputs::open(&paths, &columns, &text, &objects, console)?;
+    compute(args, inputs.source(), profile).map(Some)
 }
 
-fn compute(
-    args: &GenArgs,
-    source: &dyn Source,
-    profile: &Profile,
-    cancel: &AtomicBool,
-) -> Result<Checksum, Error> {
-    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
-    let options = LoadOptions { degree: threads.map_or(1, NonZeroUsize::get), ..LoadOptions::default() };
+fn compute(args: &GenArgs, source: &dyn Source, profile: &Profile) -> Result<Checksum, Error> {
+    let options = LoadOptions { degree: args.threads().get(), ..LoadOptions::default() };
     let phase = profile.phase("content sum");
-    let tally = content(source, &options, &Control::new(cancel, &phase))?;
+    let tally = content(source, &options, &interrupt::control(&phase))?;
     phase.finish();
     let sum = tally.content_sum.to_string().parse();
     sum.map_err(|what: String| {

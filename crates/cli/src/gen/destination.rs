@@ -7,8 +7,6 @@ pub(super) mod store;
 pub(super) use crate::demo_build::store_output as store;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_generator::Output;
@@ -44,7 +42,7 @@ impl UploadArgs {
 }
 
 /// The output of a command.
-pub(super) fn output(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<Output, Error> {
+pub(super) fn output(args: &GenArgs) -> Result<Output, Error> {
     match location(&args.out)? {
         Location::Path(path) => {
             store::refuse_options(&args.uploads.stores)?;
@@ -59,24 +57,24 @@ pub(super) fn output(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<Output,
             Ok(output)
         }
         Location::Object(url) => {
-            let replaces = args.layout.replaces();
+            let replaces = args.layout.overwrite;
             let file = single_object(&url);
-            store::output(&url, file, &args.uploads, replaces, cancel).map(Output::Store)
+            store::output(&url, file, &args.uploads, replaces).map(Output::Store)
         }
     }
 }
 
 /// The same output for one run of a benchmark: a path as it is, but a folder or object called `run` in a store.
-pub(super) fn output_of_run(args: &GenArgs, run: &str, cancel: &Arc<AtomicBool>) -> Result<Output, Error> {
+pub(super) fn output_of_run(args: &GenArgs, run: &str) -> Result<Output, Error> {
     match location(&args.out)? {
-        Location::Path(_) => output(args, cancel),
+        Location::Path(_) => output(args),
         Location::Object(url) => {
             let single = single_object(&url);
             let folder = single.as_ref().map_or(&url, |(folder, _)| folder);
             let key = format!("{}/{run}", folder.key().trim_end_matches('/'));
             let of_run = folder.sibling(key.trim_start_matches('/'));
             let file = single.map(|(_, name)| (of_run.clone(), name));
-            store::output(&of_run, file, &args.uploads, false, cancel).map(Output::Store)
+            store::output(&of_run, file, &args.uploads, false).map(Output::Store)
         }
     }
 }

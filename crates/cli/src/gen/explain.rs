@@ -1,8 +1,5 @@
 //! `sawmill gen explain`: describes a dataset before it is generated.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use clap::Args;
 use sawmill_generator::Explanation;
 use sawmill_profile::{Align, Table, format_bytes, format_count};
@@ -46,8 +43,8 @@ struct Explained {
     dataset: Explanation,
 }
 
-pub(crate) fn run(args: &ExplainArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let dataset = args.dataset.dataset(console, &args.stores, cancel)?;
+pub(crate) fn run(args: &ExplainArgs, console: Console) -> Result<(), Error> {
+    let dataset = args.dataset.dataset(console, &args.stores)?;
     let options = args.files.options(&dataset, args.layout.partition_by.as_deref())?;
     let layout = args.layout.layout(&dataset, &options, 42)?;
     let explanation = dataset.explain();

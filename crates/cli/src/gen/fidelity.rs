@@ -3,8 +3,6 @@
 mod page;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{
     ColumnFidelity, Dataset, Fidelity, InferredSpec, InferredTables, MeasureFidelity, RelationFidelity,
@@ -30,15 +28,15 @@ const PARTS: u64 = 100;
 /// The rows of a batch.
 const BATCH_ROWS: usize = 8192;
 
-pub(crate) fn run(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(args: &FidelityArgs, console: Console) -> Result<(), Error> {
     let like = args.like();
     if let Some(path) = &args.html {
         flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
     }
     if !args.others.is_empty() {
-        return several(args, console, cancel);
+        return several(args, console);
     }
-    let of = |path: &Path| sampled(&Source::open(path, &args.stores, cancel)?, &like);
+    let of = |path: &Path| sampled(&Source::open(path, &args.stores)?, &like);
     let fidelity = of(&args.source)?.compare(&of(&args.generated)?);
     has_common_columns(&fidelity, &args.generated)?;
     if let Some(path) = &args.html {
@@ -74,7 +72,7 @@ struct TableFidelity {
 }
 
 /// Compares several tables and the references between them.
-fn several(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+fn several(args: &FidelityArgs, console: Console) -> Result<(), Error> {
     let paths: Vec<&PathBuf> = [&args.source, &args.generated].into_iter().chain(&args.others).collect();
     let (pairs, rest) = paths.as_chunks::<2>();
     if let [source] = rest {
@@ -83,7 +81,7 @@ fn several(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
     }
     let mut notices = Vec::new();
     let mut of = |places: Vec<&PathBuf>| {
-        let open = |path: &PathBuf| Source::open(path, &args.stores, cancel);
+        let open = |path: &PathBuf| Source::open(path, &args.stores);
         let sources = places.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         with_keys(&sources, &args.like(), &mut notices)
     };
@@ -215,28 +213,29 @@ fn lost(fidelity: &Fidelity, most: usize) -> String {
     out
 }
 
+/// What a line about a column has.
+const COLUMN_HEADS: [&str; 7] =
+    ["column", "measure", "distance", "nulls %", "distinct", "top value %", "mean length"];
+
+/// The line about a column; `none` stands for the mean length of values that have no length.
+fn column_cells(column: &ColumnFidelity, none: &str) -> [String; 7] {
+    let percent = |[a, b]: [f64; 2]| format!("{:.2} / {:.2}", 100.0 * a, 100.0 * b);
+    [
+        column.column.clone(),
+        column.measure.to_owned(),
+        // Adding 0 turns -0 into 0.
+        format!("{:.4}", column.distance + 0.0),
+        percent(column.nulls),
+        column.distinct.map_or_else(|| "-".to_owned(), |[a, b]| format!("{a} / {b}")),
+        column.top.map_or_else(|| "-".to_owned(), percent),
+        column.mean_length.map_or_else(|| none.to_owned(), |[a, b]| format!("{a:.2} / {b:.2}")),
+    ]
+}
+
 fn columns<'a>(columns: impl Iterator<Item = &'a ColumnFidelity>) -> String {
-    let mut table = Table::new([
-        ("column", Align::Left),
-        ("measure", Align::Left),
-        ("distance", Align::Right),
-        ("nulls %", Align::Right),
-        ("distinct", Align::Right),
-        ("top value %", Align::Right),
-        ("mean length", Align::Right),
-    ]);
-    let percent = |pair: [f64; 2]| format!("{:.2} / {:.2}", 100.0 * pair[0], 100.0 * pair[1]);
-    for column in columns {
-        table.row([
-            column.column.clone(),
-            column.measure.to_owned(),
-            format!("{:.4}", column.distance + 0.0),
-            percent(column.nulls),
-            column.distinct.map_or_else(|| "-".to_owned(), |[a, b]| format!("{a} / {b}")),
-            column.top.map_or_else(|| "-".to_owned(), percent),
-            column.mean_length.map_or_else(String::new, |[a, b]| format!("{a:.2} / {b:.2}")),
-        ]);
-    }
+    let align = |at| if at < 2 { Align::Left } else { Align::Right };
+    let mut table = Table::new(COLUMN_HEADS.into_iter().enumerate().map(|(at, name)| (name, align(at))));
+    columns.for_each(|column| table.row(column_cells(column, "")));
     table.to_string()
 }
 

@@ -21,13 +21,11 @@ mod whole_schema;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use clap::{Args, Subcommand};
 use sawmill_generator::{
-    Checksum, Dataset, Existing, FileOptions, Job, Layout, Notices, Output, Part, StoreOutput, WrittenFile,
-    write,
+    Checksum, Dataset, Existing, FileOptions, Job, Layout, Notices, Output, StoreOutput, WrittenFile, write,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
@@ -40,6 +38,7 @@ use crate::r#gen::format::Format;
 use crate::r#gen::options::dataset_args::DatasetArgs;
 use crate::r#gen::options::file_args::FileArgs;
 use crate::r#gen::options::layout_args::LayoutArgs;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -113,7 +112,7 @@ pub(crate) struct GenArgs {
     /// like /dev/null, or - for standard output. s3://BUCKET/PREFIX, gs:// and az:// name folders in
     /// stores, or single objects if they end in .parquet; they need the full build.
     #[arg(long, short, default_value = ".")]
-    out: PathBuf,
+    pub out: PathBuf,
     /// The seed of all random values. Tables of TPC-H and TPC-DS always have the same rows.
     #[arg(long, default_value_t = DEFAULT_SEED)]
     seed: u64,
@@ -122,7 +121,7 @@ pub(crate) struct GenArgs {
     threads: Option<NonZeroUsize>,
     /// Print the dataset's spec instead of generating it.
     #[arg(long)]
-    print: bool,
+    pub print: bool,
     /// The format of the files. Options about how files are written apply to parquet only.
     #[arg(long = "as", alias = "format", value_enum, default_value = "parquet")]
     pub(crate) format: Format,
@@ -130,7 +129,7 @@ pub(crate) struct GenArgs {
     /// writes to its own folder, so that earlier versions stay. The same command again changes nothing. With
     /// --overwrite, the new version has only these files. Needs the full build.
     #[arg(long = "table-format", alias = "table", value_enum, value_name = "FORMAT")]
-    table: Option<TableFormat>,
+    pub table: Option<TableFormat>,
     /// The text for null in CSV [default: empty]. A string that equals it is quoted, so that the two differ.
     #[arg(long, value_name = "TEXT", value_parser = csv_null)]
     csv_null: Option<String>,
@@ -192,6 +191,20 @@ struct GenResult {
     phase: PhaseReport,
 }
 
+impl GenResult {
+    /// Of files that are no version of a table.
+    fn new(
+        dataset: &Dataset,
+        seed: u64,
+        files: Vec<WrittenFile>,
+        (file_checksum, content_sum): (Option<Checksum>, Option<Checksum>),
+        phase: PhaseReport,
+    ) -> Self {
+        let (dataset, rows) = (dataset.name().to_owned(), files.iter().map(|file| file.rows).sum());
+        Self { dataset, rows, seed, file_checksum, content_sum, files, table: None, phase }
+    }
+}
+
 /// A version of a table.
 #[derive(Debug, Serialize)]
 struct TableVersion {
@@ -224,8 +237,8 @@ type Plan = (Dataset, Layout, FileOptions);
 
 impl GenArgs {
     /// The dataset, its layout, and how to write files.
-    pub(crate) fn plan(&self, console: Console, cancel: &Arc<AtomicBool>) -> Result<Plan, Error> {
-        let dataset = self.dataset.dataset(console, &self.uploads.stores, cancel)?;
+    pub(crate) fn plan(&self, console: Console) -> Result<Plan, Error> {
+        let dataset = self.dataset.dataset(console, &self.uploads.stores)?;
         if let Some(benchmark) = dataset.benchmark().filter(|_| self.seed != DEFAULT_SEED) {
             let what = format!("--seed for a table of {benchmark}, whose rows are the same for every seed");
             return Err(Error::usage(what, dataset.name(), "leave it out"));
@@ -235,43 +248,46 @@ impl GenArgs {
         Ok((dataset, layout, options))
     }
 
-    /// The output as the user wrote it.
-    pub(crate) fn out(&self) -> &Path {
-        &self.out
-    }
-
     /// An output of this kind for one run: in a folder of a store, one below it with this name.
-    pub(crate) fn output_of_run(&self, run: &str, cancel: &Arc<AtomicBool>) -> Result<Output, Error> {
-        destination::output_of_run(self, run, cancel)
+    pub(crate) fn output_of_run(&self, run: &str) -> Result<Output, Error> {
+        destination::output_of_run(self, run)
     }
 
-    /// Whether the files become a version of a table.
-    pub(crate) fn makes_table(&self) -> bool {
-        self.table.is_some()
+    /// The files that the dataset was read from.
+    fn sources(&self, dataset: &Dataset) -> Vec<PathBuf> {
+        [self.dataset.sources(), dataset.files().to_vec()].concat()
     }
 
-    /// Whether to print the spec only.
-    pub(crate) fn prints(&self) -> bool {
-        self.print
+    /// The threads that generate rows.
+    fn threads(&self) -> NonZeroUsize {
+        self.threads.unwrap_or_else(cores)
     }
 
-    /// The job for what [`GenArgs::plan`] returned.
-    pub(crate) fn job<'a>(&self, (dataset, layout, options): &'a Plan, output: &'a Output) -> GenJob<'a> {
-        GenJob {
-            seed: self.seed,
-            threads: self.threads,
+    /// Generates what [`GenArgs::plan`] returned. The manifest gets the content sum of the rows, if known.
+    pub(crate) fn generate(
+        &self,
+        (dataset, layout, options): &Plan,
+        output: &Output,
+        content_sum: Option<Checksum>,
+        profile: &Profile,
+        console: Console,
+    ) -> Generated {
+        generate(dataset, layout, output, profile, console, |job| Job {
             options: options.clone(),
+            seed: self.seed,
+            threads: self.threads(),
             writers: self.layout.writers,
             part: self.layout.part,
             partition_by: self.layout.partition_by.clone(),
             existing: self.layout.existing(),
-            sources: [self.dataset.sources(), dataset.files().to_vec()].concat(),
-            ..GenJob::new(dataset, layout, output)
-        }
+            sources: self.sources(dataset),
+            content_sum,
+            ..job
+        })
     }
 }
 
-pub(crate) fn run(command: &GenCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(command: &GenCommand, console: Console) -> Result<(), Error> {
     match &command.about {
         Some(AboutDataset::Finish(args)) => {
             if args.table.is_some() {
@@ -279,24 +295,24 @@ pub(crate) fn run(command: &GenCommand, console: Console, cancel: &Arc<AtomicBoo
                 return Err(Error::usage("--table with gen finish", "--table", advice));
             }
             let layout = args.layout.clone().finished()?;
-            run_generate(&GenArgs { layout, ..GenArgs::clone(args) }, console, cancel)
+            run_generate(&GenArgs { layout, ..GenArgs::clone(args) }, console)
         }
-        Some(AboutDataset::Spec(args)) => spec::run(args, console, cancel),
-        Some(AboutDataset::Explain(args)) => explain::run(args, console, cancel),
-        Some(AboutDataset::Fidelity(args)) => fidelity::run(args, console, cancel),
+        Some(AboutDataset::Spec(args)) => spec::run(args, console),
+        Some(AboutDataset::Explain(args)) => explain::run(args, console),
+        Some(AboutDataset::Fidelity(args)) => fidelity::run(args, console),
         Some(AboutDataset::Schema(_)) => schema::run(console),
-        Some(AboutDataset::Clean(args)) => clean::run(args, console, cancel),
-        None => run_generate(&command.generate, console, cancel),
+        Some(AboutDataset::Clean(args)) => clean::run(args, console),
+        None => run_generate(&command.generate, console),
     }
 }
 
-fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+fn run_generate(args: &GenArgs, console: Console) -> Result<(), Error> {
     if args.print {
-        let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;
+        let spec = args.dataset.spec(console, &args.uploads.stores)?;
         return console.document(&spec, || spec.clone());
     }
     if args.dataset.learns_tables() {
-        let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;
+        let spec = args.dataset.spec(console, &args.uploads.stores)?;
         let failed = |error: std::io::Error| {
             let place = std::env::temp_dir().display().to_string();
             Error::failure(format!("the spec cannot be kept: {error}"), place, "set TMPDIR to another folder")
@@ -305,25 +321,25 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
         let file = folder.path().join("like.toml");
         std::fs::write(&file, spec).map_err(failed)?;
         let dataset = args.dataset.learned(&file);
-        return run_generate(&GenArgs { dataset, ..args.clone() }, console, cancel);
+        return run_generate(&GenArgs { dataset, ..args.clone() }, console);
     }
     if let Some(tables) = whole_schema::tables(args)? {
-        let tables = whole_schema::make_all(args, &tables, console, cancel)?;
+        let tables = whole_schema::make_all(args, &tables, console)?;
         let lines: Vec<&str> = tables.iter().map(|made| made.summary.as_str()).collect();
         let results: Vec<&GenResult> = tables.iter().map(|made| &made.result).collect();
         return console.result(&AllTables { tables: results }, || lines.join("\n") + "\n");
     }
-    make(args, console, cancel)?.print(&args.out, console)
+    make(args, console)?.print(&args.out, console)
 }
 
 /// Makes the files of one dataset.
-fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Made, Error> {
+fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
     if args.table.is_some() {
-        return table::make(args, console, cancel);
+        return table::make(args, console);
     }
-    let output = output(args, cancel)?;
+    let output = output(args)?;
     if output == Output::Stdout && args.format.is_binary() && std::io::stdout().is_terminal() {
-        let what = format!("{} is binary, and standard output is a terminal", args.format.name());
+        let what = format!("{} is binary, and standard output is a terminal", args.format.extension());
         let advice = "redirect it (--out - > FILE), name a file with --out, or use --as ndjson";
         return Err(Error::usage(what, args.out.display().to_string(), advice));
     }
@@ -333,11 +349,11 @@ fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Ma
     }
     if args.format != Format::Parquet {
         if destination::is_url(&args.out)? {
-            let what = format!("--as {} cannot be written to a URL", args.format.name());
+            let what = format!("--as {} cannot be written to a URL", args.format.extension());
             let advice = "write parquet, or give a path and copy the files from there";
             return Err(Error::usage(what, args.out.display().to_string(), advice));
         }
-        return formats::run(args, console, cancel);
+        return formats::run(args, console);
     }
     if output.is_single() && matches!(args.layout.existing(), Existing::Resume | Existing::Finish) {
         let advice = "give a directory, or replace a single file with --overwrite";
@@ -347,29 +363,19 @@ fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Ma
             advice,
         ));
     }
-    let plan = args.plan(console, cancel)?;
+    let plan = args.plan(console)?;
     let profile = Profile::new();
-    let content_sum = content_sum::of(args, (&plan.0, &plan.1), &profile, console, cancel)?;
-    let job = GenJob { content_sum, ..args.job(&plan, &output) };
-    let generated = generate(&job, &profile, console, cancel);
+    let content_sum = content_sum::of(args, (&plan.0, &plan.1), &profile, console)?;
+    let generated = args.generate(&plan, &output, content_sum, &profile, console);
     let (files, phase) = generated.map_err(|error| resumable(error, &output))?;
-    let of_folders = content_sum::of_folders(args, &files, &profile, console, cancel)?;
+    let of_folders = content_sum::of_folders(args, &files, &profile, console)?;
     let content_sum = content_sum.or(of_folders);
     let file_checksum = file_checksum(&files, &output);
-    let summary = match job.existing {
+    let summary = match args.layout.existing() {
         Existing::Finish => finished(&files, file_checksum, &phase, &args.out),
         _ => summary(&files, (file_checksum, content_sum), &phase, &args.out),
     };
-    let result = GenResult {
-        dataset: plan.0.name().to_owned(),
-        rows: files.iter().map(|file| file.rows).sum(),
-        seed: args.seed,
-        file_checksum,
-        content_sum,
-        files,
-        table: None,
-        phase,
-    };
+    let result = GenResult::new(&plan.0, args.seed, files, (file_checksum, content_sum), phase);
     Ok(Made { result, summary })
 }
 
@@ -387,88 +393,48 @@ fn resumable(error: sawmill_generator::Error, output: &Output) -> Error {
     }
 }
 
-/// What to generate, and where to. [`GenJob::new`] fills in the rest.
-pub(crate) struct GenJob<'a> {
-    pub dataset: &'a Dataset,
-    pub layout: &'a Layout,
-    pub output: &'a Output,
-    pub options: FileOptions,
-    pub seed: u64,
-    pub threads: Option<NonZeroUsize>,
-    pub writers: Option<NonZeroUsize>,
-    pub part: Part,
-    pub partition_by: Option<String>,
-    pub existing: Existing,
-    /// Files that the dataset was read from.
-    pub sources: Vec<PathBuf>,
-    /// The content sum of the rows, if known.
-    pub content_sum: Option<Checksum>,
+/// The files, and the time that they took.
+type Generated = Result<(Vec<WrittenFile>, PhaseReport), sawmill_generator::Error>;
+
+fn cores() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-impl<'a> GenJob<'a> {
-    /// All files of `layout`, with default options.
-    pub(crate) fn new(dataset: &'a Dataset, layout: &'a Layout, output: &'a Output) -> Self {
-        GenJob {
-            dataset,
-            layout,
-            output,
-            options: FileOptions::default(),
-            seed: 42,
-            threads: None,
-            writers: None,
-            part: Part::WHOLE,
-            partition_by: None,
-            existing: Existing::default(),
-            sources: Vec::new(),
-            content_sum: None,
-        }
-    }
-}
-
-/// Generates under a progress bar.
+/// Generates all files of a layout on all cores, with default options but for those that `with` changes. Shows a
+/// progress bar.
 pub(crate) fn generate(
-    job: &GenJob<'_>,
+    dataset: &Dataset,
+    layout: &Layout,
+    output: &Output,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
-) -> Result<(Vec<WrittenFile>, PhaseReport), sawmill_generator::Error> {
-    let threads =
-        job.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
-    console.detail(|| {
-        let (files, rows) = (job.layout.files, job.layout.row_group_rows);
-        let [threads, files, rows] =
-            [(threads.get() as u64, "thread"), (files.into(), "file"), (rows, "row")]
-                .map(|(n, of)| sawmill_profile::format_counted(n, of));
-        format!("{threads}, {files}, row groups of {rows}")
-    });
-    say_idle_threads(job, threads.get() as u64, console);
+    with: impl for<'j> FnOnce(Job<'j>) -> Job<'j>,
+) -> Generated {
     let phase = profile.phase("generate");
     let kept_rows = AtomicU64::new(0);
     let say = |text: &str| console.notice(text);
-    let files = console.with_bar("generate", job.layout.part_rows(job.part), &kept_rows, &phase, || {
-        write(
-            job.dataset,
-            &Job {
-                options: job.options.clone(),
-                seed: job.seed,
-                threads,
-                writers: job.writers,
-                part: job.part,
-                partition_by: job.partition_by.clone(),
-                existing: job.existing,
-                sources: job.sources.clone(),
-                content_sum: job.content_sum,
-                kept_rows: Some(&kept_rows),
-                notices: Notices(Some(&say)),
-                ..Job::new(job.layout, job.output, &phase, cancel)
-            },
-        )
-    })?;
+    let job = with(Job {
+        threads: cores(),
+        kept_rows: Some(&kept_rows),
+        notices: Notices(Some(&say)),
+        ..Job::new(layout, output, &phase, interrupt::flag())
+    });
+    let threads = job.threads.get() as u64;
+    console.detail(|| {
+        let (files, rows) = (layout.files, layout.row_group_rows);
+        let [threads, files, rows] = [(threads, "thread"), (files.into(), "file"), (rows, "row")]
+            .map(|(n, of)| sawmill_profile::format_counted(n, of));
+        format!("{threads}, {files}, row groups of {rows}")
+    });
+    say_idle_threads(&job, console);
+    let rows = layout.part_rows(job.part);
+    let files = console.with_named_bar("generate", rows, &kept_rows, &phase, |_| write(dataset, &job))?;
     Ok((files, phase.finish()))
 }
 
 /// Says if there are fewer row groups than threads, as in one file of long row groups.
-fn say_idle_threads(job: &GenJob<'_>, threads: u64, console: Console) {
+fn say_idle_threads(job: &Job<'_>, console: Console) {
+    let threads = job.threads.get() as u64;
     let groups: u64 = job.part.files(job.layout.files).map(|file| job.layout.row_groups(file)).sum();
     if groups < threads && job.layout.part_rows(job.part) >= MANY_ROWS {
         console.notice(&format!(

@@ -1,8 +1,5 @@
 //! `sawmill gen spec`: prints the spec of a dataset, to read or edit.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use clap::Args;
 
 use crate::arguments::stores::StoreArgs;
@@ -25,7 +22,7 @@ pub(crate) struct SpecArgs {
     stores: StoreArgs,
 }
 
-pub(crate) fn run(args: &SpecArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let spec = args.dataset.spec(console, &args.stores, cancel)?;
+pub(crate) fn run(args: &SpecArgs, console: Console) -> Result<(), Error> {
+    let spec = args.dataset.spec(console, &args.stores)?;
     console.document(&spec, || spec.clone())
 }

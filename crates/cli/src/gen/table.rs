@@ -8,8 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_delta::{Change, Commit, Committed, NewFile, TableFolder};
 use sawmill_generator::{Dataset, Existing, Output, Part, PieceSum, WrittenFile};
@@ -26,12 +24,12 @@ use crate::screen::console::Console;
 const NULL_FOLDER: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Makes the files, and commits them.
-pub(super) fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Made, Error> {
+pub(super) fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
     let place = || args.out.display().to_string();
-    check(args, cancel)?;
-    let plan = args.plan(console, cancel)?;
+    check(args)?;
+    let plan = args.plan(console)?;
     let run = format!("run-{}", name_of(args, &plan));
-    let (table, _objects) = delta::folder(&args.out, &args.uploads.stores, cancel)?;
+    let (table, _objects) = delta::folder(&args.out, &args.uploads.stores)?;
     let replaces = args.layout.existing() == Existing::Replace;
     let change = if replaces { Change::Overwrite } else { Change::Append };
     let schema = plan.0.arrow_schema();
@@ -46,12 +44,12 @@ pub(super) fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -
     let mut of_run = args.clone();
     of_run.table = None;
     of_run.out.push(&run);
-    of_run.layout.set_resume();
+    (of_run.layout.resume, of_run.layout.overwrite) = (true, false);
     // The run's own folder is resumed always, and --overwrite would empty the table's next version.
     let again = |error: Error| {
         error.advise_instead_of(&["--resume", "--overwrite"], "run the same command again to go on")
     };
-    let mut made = make_files(&of_run, console, cancel).map_err(again)?;
+    let mut made = make_files(&of_run, console).map_err(again)?;
     let files = made.result.files.iter().map(|file| new_file(file, &run)).collect::<Result<_, _>>()?;
     let committed = commit.with_files(files).make(table.as_ref())?;
     made.summary = format!("{}\n{}", made.summary, said(table.as_ref(), committed));
@@ -60,7 +58,7 @@ pub(super) fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -
 }
 
 /// Rejects options that do not fit a table.
-fn check(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+fn check(args: &GenArgs) -> Result<(), Error> {
     let refused = |what: &str, advice: &str| Err(Error::usage(what, args.out.display().to_string(), advice));
     if args.format != Format::Parquet {
         return refused("the files of a Delta table are Parquet", "leave out --as");
@@ -69,7 +67,7 @@ fn check(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
         let advice = "generate all parts without --table into one folder, or the table on one machine";
         return refused("--part with --table: a version holds the whole dataset", advice);
     }
-    if !matches!(output(args, cancel)?, Output::Directory(_) | Output::Store(_))
+    if !matches!(output(args)?, Output::Directory(_) | Output::Store(_))
         || args.out.extension().is_some_and(|extension| extension == "parquet")
     {
         return refused("a table is a folder", "name a directory or a URL that does not end in .parquet");
@@ -122,22 +120,14 @@ fn version_of(committed: Committed) -> TableVersion {
 
 /// The result of a command whose files an earlier run committed.
 fn nothing_to_do(args: &GenArgs, dataset: &Dataset, done: Committed) -> Made {
-    let profile = Profile::new();
     let out = args.out.display();
     let summary = format!(
         "nothing to do: an earlier run of this command committed its files to the Delta table {out}, whose newest \
          version is {}; give another --seed for other rows",
         done.version
     );
-    let result = GenResult {
-        dataset: dataset.name().to_owned(),
-        rows: 0,
-        seed: args.seed,
-        file_checksum: None,
-        content_sum: None,
-        files: Vec::new(),
-        table: Some(version_of(done)),
-        phase: profile.phase("generate").finish(),
-    };
+    let phase = Profile::new().phase("generate").finish();
+    let mut result = GenResult::new(dataset, args.seed, Vec::new(), (None, None), phase);
+    result.table = Some(version_of(done));
     Made { result, summary }
 }

@@ -1,8 +1,6 @@
 //! Datasets of several tables, made by one command, each in a folder of its name: TPC-H, TPC-DS, and specs.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::DatasetName;
 
@@ -12,21 +10,16 @@ use crate::screen::console::Console;
 
 /// The tables that the command makes; `None` if it makes a single dataset.
 pub(super) fn tables(args: &GenArgs) -> Result<Option<Vec<String>>, Error> {
-    let Some(name) = args.dataset.name() else { return Ok(None) };
+    let Some(name) = &args.dataset.dataset else { return Ok(None) };
     Ok(Some(DatasetName::new(name).tables()?).filter(|tables| !tables.is_empty()))
 }
 
 /// Makes all `tables`, each in a folder of its name.
-pub(super) fn make_all(
-    args: &GenArgs,
-    tables: &[String],
-    console: Console,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Vec<Made>, Error> {
+pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> Result<Vec<Made>, Error> {
     let out = args.out.display().to_string();
     let first = tables.first().map_or("", String::as_str);
-    let file = args.dataset.name().unwrap_or_default();
-    let (name, one) = match args.dataset.learned_from() {
+    let file = args.dataset.dataset.as_deref().unwrap_or_default();
+    let (name, one) = match args.dataset.learned_from.as_slice() {
         [] => (file, format!("generate a table alone: {file}/{first}")),
         _ => {
             let one = format!("save the spec (gen spec), and generate a table alone: SPEC.toml/{first}");
@@ -40,14 +33,14 @@ pub(super) fn make_all(
     if args.layout.partition_by.is_some() {
         return Err(Error::usage(format!("--partition-by with all tables of {name}"), out, one));
     }
-    if args.layout.sets_rows() {
+    if args.layout.rows.is_some() {
         let advice = format!("multiply the rows of all tables by --scale, or {one}");
         return Err(Error::usage(format!("--rows cannot be used for all tables of {name}"), out, advice));
     }
     let to_device = args.out.starts_with("/dev");
     let named = |table: &String| {
         let mut args = args.clone();
-        args.dataset.set_name(format!("{file}/{table}"));
+        args.dataset.dataset = Some(format!("{file}/{table}"));
         if !to_device {
             args.out.push(table);
         }
@@ -56,7 +49,7 @@ pub(super) fn make_all(
     let all: Vec<GenArgs> = tables.iter().map(named).collect();
     // Check all tables before writing the first one.
     for args in &all {
-        args.plan(console, cancel)?;
+        args.plan(console)?;
     }
-    all.iter().map(|args| make(args, console, cancel)).collect()
+    all.iter().map(|args| make(args, console)).collect()
 }

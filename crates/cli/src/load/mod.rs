@@ -8,13 +8,11 @@ pub(crate) mod tables;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{LoadOptions, LoadReport, Share, Target, load};
 use sawmill_profile::{PhaseReport, Profile};
-use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
+use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
@@ -32,6 +30,7 @@ use crate::arguments::text::TextArgs;
 use crate::arguments::value_args::{RejectArgs, ValueArgs};
 use crate::error::Error;
 use crate::forms;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 use planned::PlannedLoad;
@@ -230,40 +229,34 @@ loads on record. All others are kept: an append skips the files on record.")]
     Prune(records::PruneArgs),
 }
 
-pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<(), Error> {
     match &args.command {
-        Some(LoadCommand::Forget(target)) => records::forget(target, console, cancel),
-        Some(LoadCommand::Status(status)) => records::status(status, console, cancel),
-        Some(LoadCommand::Prune(args)) => records::prune(args, console, cancel),
+        Some(LoadCommand::Forget(target)) => records::forget(target, console),
+        Some(LoadCommand::Status(status)) => records::status(status, console),
+        Some(LoadCommand::Prune(args)) => records::prune(args, console),
         Some(LoadCommand::Finish(args)) if args.part.is_some() => {
             Err(Error::usage("load finish is for all parts together", "--part", "leave the option out"))
         }
-        Some(LoadCommand::Finish(args)) => load_share(&args.table, Share::Finish, console, cancel),
+        Some(LoadCommand::Finish(args)) => load_share(&args.table, Share::Finish, console),
         None => {
             let share = args.part.map_or(Share::Whole, |PartArg(part)| Share::Part(part));
-            load_share(&args.table, share, console, cancel)
+            load_share(&args.table, share, console)
         }
     }
 }
 
 /// Loads this run's share of a load, or shows the plan.
-fn load_share(
-    args: &TableLoad,
-    share: Share,
-    console: Console,
-    cancel: &Arc<AtomicBool>,
-) -> Result<(), Error> {
+fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Error> {
     let target = args.destination(share)?;
     let options = LoadOptions { share, ..args.options(&target)? };
     let text = args.text_with_rejects(&target)?;
     let by_position = args.map == MapArg::Position;
-    let text = text.with_types_of(&target, &args.columns.rename, by_position, cancel)?;
+    let text = text.with_types_of(&target, &args.columns.rename, by_position)?;
     let unlike = args.schema.unlike_files(args.mode);
-    let inputs =
-        inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console, cancel)?;
+    let inputs = inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console)?;
     let records_left_out = inputs.records_left_out().unwrap_or_default();
     let options = LoadOptions { records_left_out, ..options };
-    let filtered = args.rows.filtered(&inputs, console, cancel)?;
+    let filtered = args.rows.filtered(&inputs, console)?;
     let mut reading = Reading::new(&inputs, filtered.as_ref());
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
@@ -271,7 +264,7 @@ fn load_share(
     let traced = args.merge.traced(source, args.lineage.columns(), &args.columns.rename)?;
     let source: &dyn Source = traced.as_ref().map_or(source, |traced| traced);
     let target = match traced.as_ref().and_then(|traced| traced.tested()) {
-        Some(tested) => target.deletes(tested),
+        Some(tested) => target.with_postgres(|postgres| postgres.deletes(tested)),
         None => target,
     };
     let order = args.order(&target, inputs.addressed().is_some())?;
@@ -285,34 +278,33 @@ fn load_share(
             OrderedRows::check(source, order)?;
             let whole = filtered.is_none() && limited.is_none() && traced.is_none();
             let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
-            if args.ddl || args.explain || args.dry_run {
+            let plans = args.ddl || args.explain || args.dry_run;
+            if plans {
                 reading.index = Some(IndexPlan::new(addressed, order, &place));
-                // The order of rows decides how they are split into partitions.
-                match order.partition_by.is_some() && !args.ddl {
-                    true => Some(ordered(addressed, order, &place, &profile, console, cancel)?.0),
-                    false => None,
-                }
-            } else {
-                Some(ordered(addressed, order, &place, &profile, console, cancel)?.0)
+            }
+            // For a plan, too, the order of rows decides how they are split into partitions.
+            match !plans || (order.partition_by.is_some() && !args.ddl) {
+                true => Some(ordered(addressed, order, &place, &profile, console)?.0),
+                false => None,
             }
         }
     };
     let source = index.as_ref().map_or(source, |rows| rows);
-    let target = match args.adds_files(&target, source, &options, cancel)? {
+    let target = match args.adds_files(&target, source, &options)? {
         true => target.appending(),
-        false => args.table.partitioned(target, source, console, cancel)?,
+        false => args.table.partitioned(target, source, console)?,
     };
     let tables = args.nested.tables(&target, source)?;
     let planned = PlannedLoad { target: &target, source, tables: tables.as_ref(), options: &options };
     if args.ddl {
-        return planned.ddl(console, cancel);
+        return planned.ddl(console);
     }
     if args.explain {
         reading.text = inputs.text_found();
-        return planned.explain(&reading, console, cancel);
+        return planned.explain(&reading, console);
     }
     if args.dry_run {
-        return planned.dry_run(console, cancel);
+        return planned.dry_run(console);
     }
     if let Some(folders) = reading.folders() {
         console.notice(&folders);
@@ -326,10 +318,8 @@ fn load_share(
         )
     });
     match &tables {
-        Some(tables) => tables::run(tables, &reading, &options, console, cancel),
-        None => {
-            load_table(args.target.table(), &planned, &mut reading, index.as_ref(), &profile, console, cancel)
-        }
+        Some(tables) => tables::run(tables, &reading, &options, console),
+        None => load_table(args.target.table(), &planned, &mut reading, index.as_ref(), &profile, console),
     }
 }
 
@@ -349,9 +339,9 @@ impl TableLoad {
         let target = self.values.of(target)?;
         let (_, rejected_rows) = self.files_of_rejects(&target)?;
         let target = self.rejects.of(target, rejected_rows)?;
-        target.reject_locate(self.locate)?;
+        target.refuse_for_crate_db(self.locate, "--locate")?;
         target.check_new_names(&self.columns.rename)?;
-        let target = target.by_position(by_position);
+        let target = target.with(|of| of.by_position(by_position), |of| of.by_position(by_position));
         let others = [
             (by_position, "--map position"),
             (self.nested.makes_tables(), "--nested tables"),
@@ -360,7 +350,7 @@ impl TableLoad {
         let target = self.schema.apply(target, self.mode, &others)?;
         let of_lineage = [
             (self.nested.makes_tables(), "--nested tables"),
-            (self.table.partition_by.is_some() && self.lineage.loads_at(), "--partition-by"),
+            (self.table.partition_by.is_some() && self.lineage.loaded_at_column.is_some(), "--partition-by"),
         ];
         let target = self.lineage.apply(target, self.changed == ChangedArg::Replace, &of_lineage)?;
         self.table.apply(self.nested.apply(target)?)
@@ -372,7 +362,6 @@ impl TableLoad {
         target: &Destination,
         source: &dyn Source,
         options: &LoadOptions,
-        cancel: &AtomicBool,
     ) -> Result<bool, Error> {
         let creates = self.mode != ModeArg::Auto
             || self.ddl
@@ -383,7 +372,7 @@ impl TableLoad {
             return Ok(false);
         }
         let phase = Profile::new().phase("records");
-        let control = Control::new(cancel, &phase);
+        let control = interrupt::control(&phase);
         Ok(match target {
             Destination::Postgres(postgres) => postgres.adds_files(source, options, &control)?,
             Destination::CrateDb(crate_db) => crate_db.adds_files(source, options, &control)?,
@@ -394,11 +383,12 @@ impl TableLoad {
     fn files_of_rejects(&self, target: &Destination) -> Result<(Option<&Path>, Option<&Path>), Error> {
         // CrateDB's own rejected rows are NDJSON.
         let json = matches!(target, Destination::Postgres(_));
-        self.text.files_of_rejects(&self.files, self.rejects.files().0, json)
+        self.text.files_of_rejects(&self.files, &self.rejects.rejects, json)
     }
 
     fn text_with_rejects(&self, target: &Destination) -> Result<Cow<'_, TextArgs>, Error> {
-        self.text.with_rejects(self.files_of_rejects(target)?.0, self.rejects.files().1)
+        let (lines, _) = self.files_of_rejects(target)?;
+        Ok(self.text.with_rejects(lines, self.rejects.max_rejects))
     }
 
     /// The order of the rows, if they need an index: to be sorted, or to read text partition by partition.
@@ -443,11 +433,10 @@ fn load_table(
     index: Option<&OrderedRows<'_>>,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let PlannedLoad { target, source, options, .. } = *planned;
     let sampler = report::sampled(profile)?;
-    let (report, phase) = load_files(source, target.as_target(), options, profile, console, cancel)?;
+    let (report, phase) = load_files(source, target.as_target(), options, profile, console)?;
     reading.ordered = index.map(Ordered::new);
     reading.phases.extend(profile.phases());
     report::print(table, &report, target.has_deletes(), &phase, &sampler.stop(), reading, console)
@@ -460,13 +449,11 @@ pub(crate) fn load_files(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(LoadReport, PhaseReport), Error> {
     let rows = source.rows();
     let phase = profile.phase("load");
     let say = |line: &str| console.notice(line);
-    let control = Control::new(cancel, &phase).with_notices(&say);
-    let report = console
-        .with_bar("load", rows, &AtomicU64::new(0), &phase, || load(source, target, options, &control))?;
+    let control = interrupt::control(&phase).with_notices(&say);
+    let report = console.with_bar("load", rows, &phase, || load(source, target, options, &control))?;
     Ok((report, phase.finish()))
 }

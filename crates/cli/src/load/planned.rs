@@ -1,7 +1,5 @@
 //! `--ddl`, `--explain` and `--dry-run`: what a load would do.
 
-use std::sync::atomic::AtomicBool;
-
 use sawmill_cratedb::{CrateDb, CrateExplanation};
 use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note};
 use sawmill_postgres::{Postgres, PostgresTables};
@@ -9,12 +7,14 @@ use sawmill_profile::Profile;
 use sawmill_source::{Control, Source};
 use serde::Serialize;
 
-use super::{reading::Reading, report::counted, tables};
+use super::{reading::Reading, tables};
 use crate::arguments::table_args::PartitionsPlan;
 use crate::arguments::target::Destination;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
-use crate::screen::{escape, phases};
+use crate::screen::escape;
+use crate::screen::phases::{self, counted};
 
 /// A load that is ready to start.
 #[derive(Clone, Copy)]
@@ -56,9 +56,9 @@ struct PostgresPlan<'a> {
 
 impl PlannedLoad<'_> {
     /// Prints the CREATE TABLE statements.
-    pub(super) fn ddl(&self, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    pub(super) fn ddl(&self, console: Console) -> Result<(), Error> {
         let phase = Profile::new().phase("ddl");
-        let control = Control::new(cancel, &phase);
+        let control = interrupt::control(&phase);
         let ddl = match self.tables {
             Some(tables) => tables.ddl(&control)?,
             None => self.target.ddl(self.source, &control)?,
@@ -67,14 +67,9 @@ impl PlannedLoad<'_> {
     }
 
     /// Prints what the load would do.
-    pub(super) fn explain(
-        &self,
-        reading: &Reading,
-        console: Console,
-        cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    pub(super) fn explain(&self, reading: &Reading, console: Console) -> Result<(), Error> {
         let phase = Profile::new().phase("explain");
-        let control = Control::new(cancel, &phase);
+        let control = interrupt::control(&phase);
         match self.target {
             Destination::CrateDb(crate_db) => self.explain_crate(crate_db, reading, console, &control),
             Destination::Postgres(postgres) => self.explain_postgres(postgres, reading, console, &control),
@@ -120,16 +115,16 @@ impl PlannedLoad<'_> {
     }
 
     /// Prints what the load would do, after trying it on the server.
-    pub(super) fn dry_run(&self, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    pub(super) fn dry_run(&self, console: Console) -> Result<(), Error> {
         if let Some(tables) = self.tables {
-            return tables::dry_run(tables, self.options, console, cancel);
+            return tables::dry_run(tables, self.options, console);
         }
         let Self { target, source, options, .. } = *self;
         let Destination::Postgres(postgres) = target else {
             return Err(Error::usage("not available for CrateDB", "--dry-run", "use --explain"));
         };
         let phase = Profile::new().phase("dry run");
-        let plan = postgres.rehearse(source, options, &Control::new(cancel, &phase))?;
+        let plan = postgres.rehearse(source, options, &interrupt::control(&phase))?;
         console.result(&plan, || {
             let state = match plan.state {
                 LoadState::New => "a new load".to_owned(),

@@ -1,7 +1,6 @@
 //! `sawmill load status`, `forget` and `prune`: the records that a server keeps of loads.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,12 +8,12 @@ use sawmill_cratedb::{CrateServer, crate_prune, crate_status};
 use sawmill_loader::{Kept, LoadOptions, LoadStatus, Pruned, TableName};
 use sawmill_pgwire::Server;
 use sawmill_profile::Profile;
-use sawmill_source::Control;
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::target::{EffortArgs, TargetArgs};
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -92,10 +91,10 @@ impl RecordsOf {
 }
 
 /// Lists loads, then the files of each.
-pub(super) fn status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(super) fn status(args: &StatusArgs, console: Console) -> Result<(), Error> {
     let StatusArgs { of, history } = args;
     let phase = Profile::new().phase("status");
-    let control = Control::new(cancel, &phase);
+    let control = interrupt::control(&phase);
     let table = of.table()?;
     let loads = match of.is_crate() {
         true => crate_status(&of.crate_server()?, of.records.crate_schema(), table.as_ref(), &control)?,
@@ -172,10 +171,10 @@ fn history_of(load: &LoadStatus) -> String {
 }
 
 /// Removes the records that no later load needs.
-pub(super) fn prune(args: &PruneArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(super) fn prune(args: &PruneArgs, console: Console) -> Result<(), Error> {
     let PruneArgs { of, older_than, dry_run } = args;
     let phase = Profile::new().phase("prune");
-    let control = Control::new(cancel, &phase);
+    let control = interrupt::control(&phase);
     let (table, how) = (of.table()?, (*older_than, *dry_run));
     let pruned = match of.is_crate() {
         true => crate_prune(&of.crate_server()?, of.records.crate_schema(), table.as_ref(), how, &control)?,
@@ -189,7 +188,7 @@ pub(super) fn prune(args: &PruneArgs, console: Console, cancel: &AtomicBool) -> 
 
 /// Lists the removed loads, and counts the kept ones by table and reason.
 fn pruned_lines(pruned: &Pruned) -> String {
-    let loads = |count: usize| if count == 1 { "1 load".to_owned() } else { format!("{count} loads") };
+    let loads = |count: usize| phases::counted(count as u64, "load");
     let done = if pruned.dry_run { "would remove" } else { "removed" };
     let mut text = format!("{done} the records of {}\n", loads(pruned.removed.len()));
     for load in &pruned.removed {
@@ -205,15 +204,14 @@ fn pruned_lines(pruned: &Pruned) -> String {
     text
 }
 
-pub(super) fn forget(args: &ForgetArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    let profile = Profile::new();
-    let phase = profile.phase("forget");
+pub(super) fn forget(args: &ForgetArgs, console: Console) -> Result<(), Error> {
+    let phase = Profile::new().phase("forget");
     let target = args.target.destination(&CrateArgs::default(), &EffortArgs::default())?;
     let target = args.records.of(target);
-    let forgotten = target.forget(&Control::new(cancel, &phase))?;
+    let forgotten = target.forget(&interrupt::control(&phase))?;
     console.result(&forgotten, || {
         let staging = if forgotten.staging_dropped { "; dropped an unfinished table" } else { "" };
-        let loads = if forgotten.loads == 1 { "load" } else { "loads" };
-        format!("{}: forgot {} {loads}{staging}\n", args.target.table(), forgotten.loads)
+        let loads = phases::counted(forgotten.loads, "load");
+        format!("{}: forgot {loads}{staging}\n", args.target.table())
     })
 }

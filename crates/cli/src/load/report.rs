@@ -1,6 +1,6 @@
 //! The report of a load.
 
-use sawmill_loader::{LoadReport, LoadState, PartReport};
+use sawmill_loader::{LoadReport, LoadState, Note, PartReport, ServerWaits};
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
     format_bytes, format_rate,
@@ -11,7 +11,7 @@ use super::reading::Reading;
 use crate::error::Error;
 use crate::screen::console::Console;
 use crate::screen::limit;
-use crate::screen::phases;
+use crate::screen::phases::{self, counted};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -118,19 +118,9 @@ fn summary(table: &str, report: &LoadReport, deletes: bool, phase: &PhaseReport,
     if report.rows_loaded > 0 {
         out += &at_most(maxima);
     }
-    if let Some(waits) = limit::enough(report.server_waits.as_ref()) {
-        out += &format!("{waits}\n");
-    }
     let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
-    if let Some(bottleneck) = bottleneck.filter(|_| report.rows_loaded > 0) {
-        out += &format!("{bottleneck}\n");
-    }
-    if report.retries > 0 {
-        out += &format!("reconnected after {}\n", counted(report.retries, "lost connection"));
-    }
-    for note in &report.notes {
-        out += &format!("{note}\n");
-    }
+    let bottleneck = bottleneck.filter(|_| report.rows_loaded > 0);
+    out += &found(report.server_waits.as_ref(), bottleneck.as_ref(), report.retries, &report.notes);
     let whose = if report.part.is_some() { "content sum of the part" } else { "content sum" };
     out += &format!("{whose} {}", report.content.content_sum);
     if report.verified.is_some() {
@@ -162,9 +152,18 @@ fn of_part(table: &str, report: &LoadReport, part: &PartReport) -> String {
     )
 }
 
-/// A number and a noun.
-pub(super) fn counted(number: u64, name: &str) -> String {
-    sawmill_profile::format_counted(number, name)
+/// What the server waited for, what was the limit, lost connections, and notes.
+pub(super) fn found<'n>(
+    waits: Option<&ServerWaits>,
+    bottleneck: Option<&Bottleneck>,
+    retries: u64,
+    notes: impl IntoIterator<Item = &'n Note>,
+) -> String {
+    let lost = (retries > 0).then(|| format!("reconnected after {}", counted(retries, "lost connection")));
+    let waits = limit::enough(waits).map(ToString::to_string);
+    let limit = bottleneck.map(ToString::to_string);
+    let notes = notes.into_iter().map(ToString::to_string);
+    [waits, limit, lost].into_iter().flatten().chain(notes).map(|line| line + "\n").collect()
 }
 
 /// The most that a load used, in one line.

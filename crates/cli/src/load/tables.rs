@@ -1,16 +1,16 @@
 //! `--nested tables` of `sawmill load` and `sawmill verify`: one line for each table.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use sawmill_loader::{LoadOptions, LoadReport, LoadState, ServerWaits, TableName};
 use sawmill_postgres::{OfTable, PostgresTables};
 use sawmill_profile::{PhaseReport, Profile, format_byte_rate};
-use sawmill_source::Control;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::interrupt;
 use crate::load::reading::Reading;
-use crate::load::report::{Measured, at_most, counted, sampled};
+use crate::load::report::{Measured, at_most, found, sampled};
 use crate::screen::console::Console;
 use crate::screen::limit;
 use crate::screen::phases::{self, thousands};
@@ -32,11 +32,10 @@ pub(crate) fn run(
     reading: &Reading,
     options: &LoadOptions,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let profile = Profile::new();
     let sampler = sampled(&profile)?;
-    let (reports, phase) = load(tables, options, &profile, console, cancel)?;
+    let (reports, phase) = load(tables, options, &profile, console)?;
     let over_time = &sampler.stop();
     let server_waits =
         ServerWaits::together(reports.iter().filter_map(|report| report.result.server_waits.as_ref()));
@@ -57,7 +56,6 @@ pub(crate) fn load(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(Vec<OfTable<LoadReport>>, PhaseReport), Error> {
     let phase = profile.phase("load");
     // Each table is made from all records.
@@ -65,7 +63,7 @@ pub(crate) fn load(
     let reports = console.with_named_bar("load", records, &AtomicU64::new(0), &phase, |name| {
         let mut next = |table: &TableName| name(table.name().to_owned());
         let say = |line: &str| console.notice(line);
-        tables.load(options, &Control::new(cancel, &phase).with_notices(&say), &mut next)
+        tables.load(options, &interrupt::control(&phase).with_notices(&say), &mut next)
     })?;
     let mut phase = phase.finish();
     // The bar counted records.
@@ -102,14 +100,8 @@ fn summary(result: &TablesResult<'_>) -> String {
         out += &at_most(maxima);
     }
     let retries: u64 = tables.iter().map(|report| report.result.retries).sum();
-    let lost = (retries > 0).then(|| format!("reconnected after {}", counted(retries, "lost connection")));
-    let (waits, limit) = (
-        limit::enough(server_waits.as_ref()).map(ToString::to_string),
-        bottleneck.as_ref().map(ToString::to_string),
-    );
-    let notes = tables.iter().flat_map(|report| report.result.notes.iter().map(ToString::to_string));
-    [waits, limit, lost].into_iter().flatten().chain(notes).for_each(|line| out += &format!("{line}\n"));
-    out
+    let notes = tables.iter().flat_map(|report| &report.result.notes);
+    out + &found(server_waits.as_ref(), bottleneck.as_ref(), retries, notes)
 }
 
 /// Prints what a load of all tables would do, after trying it on the server.
@@ -117,10 +109,9 @@ pub(crate) fn dry_run(
     tables: &PostgresTables<'_>,
     options: &LoadOptions,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let phase = Profile::new().phase("dry run");
-    let plans = tables.rehearse(options, &Control::new(cancel, &phase))?;
+    let plans = tables.rehearse(options, &interrupt::control(&phase))?;
     console.result(&plans, || {
         let lines = plans.iter().map(|OfTable { table, result: plan }| {
             let state = match plan.state {
@@ -145,10 +136,9 @@ pub(crate) fn verify(
     tables: &PostgresTables<'_>,
     options: &LoadOptions,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let phase = Profile::new().phase("verify");
-    let verified = tables.verify(options, &Control::new(cancel, &phase))?;
+    let verified = tables.verify(options, &interrupt::control(&phase))?;
     console.result(&verified, || {
         let lines = verified
             .iter()

@@ -14,6 +14,7 @@ use sawmill_profile::{Phase, beside, format_decimal_bytes, format_rate};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::connections::ConnectionLines;
 use crate::screen::escape;
 
@@ -38,14 +39,13 @@ static SCREEN: Mutex<Option<MultiProgress>> = Mutex::new(None);
 const OUTPUT_BUFFER: usize = 64 * 1024;
 
 /// Standard output that fails when the command is asked to stop.
-pub(crate) struct Output<'a> {
+pub(crate) struct Output {
     stdout: StdoutLock<'static>,
-    cancel: &'a AtomicBool,
 }
 
-impl Write for Output<'_> {
+impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.cancel.load(Relaxed) {
+        if interrupt::asked() {
             // Not `ErrorKind::Interrupted`, after which `write_all` would try again.
             return Err(io::Error::other("interrupted"));
         }
@@ -90,8 +90,8 @@ impl Console {
     }
 
     /// Buffered standard output for results that are written piece by piece. Flush it at the end.
-    pub(crate) fn output(self, cancel: &AtomicBool) -> BufWriter<Output<'_>> {
-        BufWriter::with_capacity(OUTPUT_BUFFER, Output { stdout: io::stdout().lock(), cancel })
+    pub(crate) fn output(self) -> BufWriter<Output> {
+        BufWriter::with_capacity(OUTPUT_BUFFER, Output { stdout: io::stdout().lock() })
     }
 
     /// A bar that counts files, if bars are shown.
@@ -102,11 +102,7 @@ impl Console {
         let bar = ProgressBar::new(files);
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos}/{human_len} files, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
-            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                // A closed terminal cannot show an error.
-                let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
-            };
-            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
+            bar.set_style(style.progress_chars("=> "));
         }
         Some(bar.with_prefix("read"))
     }
@@ -160,19 +156,12 @@ impl Console {
     }
 
     /// Runs `work` under a bar that shows how many of `rows` rows `phase` has counted, with a line for each
-    /// connection that sends. `kept` counts rows that turn out to need no work.
-    pub(crate) fn with_bar<T>(
-        self,
-        title: &str,
-        rows: u64,
-        kept: &AtomicU64,
-        phase: &Phase,
-        work: impl FnOnce() -> T,
-    ) -> T {
-        self.with_named_bar(title, rows, kept, phase, |_| work())
+    /// connection that sends.
+    pub(crate) fn with_bar<T>(self, title: &str, rows: u64, phase: &Phase, work: impl FnOnce() -> T) -> T {
+        self.with_named_bar(title, rows, &AtomicU64::new(0), phase, |_| work())
     }
 
-    /// The same for work that renames the bar while it runs.
+    /// The same for work that renames the bar while it runs. `kept` counts rows that turn out to need no work.
     pub(crate) fn with_named_bar<T>(
         self,
         title: &str,

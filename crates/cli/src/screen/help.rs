@@ -52,15 +52,13 @@ fn unbroken(text: &str) -> String {
 /// Prints clap's message, such as help or an error, and ends the process.
 pub(crate) fn exit(message: &clap::Error) -> ! {
     match message.kind() {
-        ErrorKind::DisplayHelp => {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let help = message.render().ansi().to_string().replace(UNBROKEN_BLANK, " ");
             // The stream drops colours unless it is a terminal. A reader that went away has read enough.
-            let _ = anstream::stdout().write_all(help.as_bytes());
-            std::process::exit(message.exit_code())
-        }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let help = message.render().ansi().to_string().replace(UNBROKEN_BLANK, " ");
-            let _ = anstream::stderr().write_all(help.as_bytes());
+            let _ = match message.use_stderr() {
+                true => anstream::stderr().write_all(help.as_bytes()),
+                false => anstream::stdout().write_all(help.as_bytes()),
+            };
             std::process::exit(message.exit_code())
         }
         _ => {

@@ -1,30 +1,14 @@
 //! Phases, figures and tables for people.
 
-use std::time::Duration;
-
-use sawmill_profile::{
-    Align, PhaseReport, Table, format_byte_rate, format_bytes, format_counted, format_decimal_bytes,
-    format_duration, format_grouped, format_rate, parse_count,
+use sawmill_profile::{Align, PhaseReport, Table, format_byte_rate, format_bytes, format_rate, parse_count};
+pub(crate) use sawmill_profile::{
+    format_counted as counted, format_decimal_bytes as bytes, format_duration as seconds,
+    format_grouped as thousands,
 };
 
 /// Parses a count of rows: `1000`, `10k`, `1M`, `1.5B`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     parse_count(text).map_err(|error| error.to_string())
-}
-
-/// A size of files or network traffic.
-pub(crate) fn bytes(bytes: u64) -> String {
-    format_decimal_bytes(bytes)
-}
-
-/// A count with its digits in groups of three.
-pub(crate) fn thousands(count: u64) -> String {
-    format_grouped(count)
-}
-
-/// A duration.
-pub(crate) fn seconds(time: Duration) -> String {
-    format_duration(time)
 }
 
 /// A phase in one line.
@@ -33,7 +17,7 @@ pub(crate) fn summary(phase: &PhaseReport) -> String {
         phase.peak_memory.map_or_else(String::new, |peak| format!(", peak memory {}", format_bytes(peak)));
     format!(
         "{}, {} in {} ({}, {}), CPU {}{memory}",
-        format_counted(phase.rows, "row"),
+        counted(phase.rows, "row"),
         bytes(phase.bytes),
         seconds(phase.wall),
         format_rate(phase.rows_per_second(), "rows"),
@@ -50,7 +34,7 @@ pub(crate) fn table_of(phases: &[PhaseReport]) -> String {
         // A phase without rows or bytes has no rate.
         let per_second = |n: u64, rate: f64, unit: f64| match n {
             0 => "-".to_owned(),
-            _ => format_grouped((rate / unit).round() as u64),
+            _ => thousands((rate / unit).round() as u64),
         };
         rows.push([
             phase.name.clone(),

@@ -1,8 +1,6 @@
 //! Opens Delta tables in directories and stores.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arrow_schema::Schema;
 use sawmill_delta::{LocalTable, Snapshot, TableFolder};
@@ -26,12 +24,8 @@ pub(crate) struct DeltaTable {
 /// # Errors
 ///
 /// The table or the version does not exist, or Sawmill cannot read it.
-pub(crate) fn open(
-    named: &NamedTable,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<DeltaTable, Error> {
-    let (table, objects) = folder(&named.root, stores, cancel)?;
+pub(crate) fn open(named: &NamedTable, stores: &StoreArgs) -> Result<DeltaTable, Error> {
+    let (table, objects) = folder(&named.root, stores)?;
     let snapshot = Snapshot::open(table.as_ref(), named.version)?;
     let snapshot = snapshot.ok_or_else(|| {
         let place = table.location("").map_or_else(|_| String::new(), |place| place.to_string());
@@ -56,16 +50,12 @@ pub(crate) fn open(
 }
 
 /// The folder of a table, and the stores that its files need.
-pub(crate) fn folder(
-    root: &Path,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<(Box<dyn TableFolder>, Objects), Error> {
+pub(crate) fn folder(root: &Path, stores: &StoreArgs) -> Result<(Box<dyn TableFolder>, Objects), Error> {
     match Location::of(root)? {
         // All files of a local table are local.
-        Location::Path(path) => Ok((Box::new(LocalTable::new(path)), Objects::of(stores, None, cancel)?)),
+        Location::Path(path) => Ok((Box::new(LocalTable::new(path)), Objects::of(stores, None)?)),
         Location::Object(url) => {
-            let objects = Objects::of(stores, Some(&url), cancel)?;
+            let objects = Objects::of(stores, Some(&url))?;
             let folder = objects.table(&url)?;
             Ok((folder, objects))
         }

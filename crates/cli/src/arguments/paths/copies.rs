@@ -3,14 +3,14 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_profile::Pool;
 use sawmill_store::ObjectUrl;
 use tempfile::TempDir;
 
 use crate::arguments::stores::Objects;
-use crate::error::{Error, Exit};
+use crate::error::Error;
+use crate::interrupt;
 
 /// How many objects are copied at the same time.
 const OBJECTS: usize = 8;
@@ -21,11 +21,7 @@ const OBJECTS: usize = 8;
 /// # Errors
 ///
 /// An object cannot be read, its name cannot be a file's name, or the disk is full.
-pub(crate) fn of(
-    urls: &[ObjectUrl],
-    objects: &Objects,
-    cancel: &AtomicBool,
-) -> Result<(Vec<PathBuf>, TempDir), Error> {
+pub(crate) fn of(urls: &[ObjectUrl], objects: &Objects) -> Result<(Vec<PathBuf>, TempDir), Error> {
     let failed = |error: &io::Error, place: String| {
         let what = format!("storing a copy of the object failed: {error}");
         Error::failure(what, place, "free some space, or set TMPDIR")
@@ -33,14 +29,12 @@ pub(crate) fn of(
     let directory = TempDir::with_prefix("sawmill-")
         .map_err(|error| failed(&error, std::env::temp_dir().display().to_string()))?;
     let copy = |(at, url): (usize, &ObjectUrl)| -> Result<PathBuf, Error> {
-        if cancel.load(Relaxed) {
-            return Err(Error::new(Exit::Interrupted, "interrupted", "", ""));
-        }
+        interrupt::check()?;
         let mut path = directory.path().join(format!("{at:06}"));
         path.extend(url.key().split('/').filter(|part| !matches!(*part, "" | "." | "..")));
         let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&path));
         let mut file = made.map_err(|error| failed(&error, url.to_string()))?;
-        objects.copy(url, &mut file)?;
+        objects.stores()?.copy(url, &mut file)?;
         file.flush().map_err(|error| failed(&error, url.to_string()))?;
         Ok(path)
     };

@@ -8,8 +8,6 @@ pub(crate) mod standard_input;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_store::found_files::{self, Found, FoundKeys};
 use sawmill_store::{Location, ObjectUrl};
@@ -64,18 +62,13 @@ pub(crate) struct Located {
 /// lines, and a version of a Delta table the files that it lists.
 ///
 /// Directories and patterns skip names that start with `_` or `.`.
-pub(crate) fn located(
-    paths: &[PathBuf],
-    wanted: Wanted,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Located, Error> {
+pub(crate) fn located(paths: &[PathBuf], wanted: Wanted, stores: &StoreArgs) -> Result<Located, Error> {
     if let Some(table) = delta::only(paths)? {
-        let DeltaTable { files, objects, .. } = delta::open(&table, stores, cancel)?;
+        let DeltaTable { files, objects, .. } = delta::open(&table, stores)?;
         return Ok(Located { places: files.into_iter().map(|file| file.place).collect(), objects });
     }
     let named = locations(paths)?;
-    let objects = Objects::of(stores, named.iter().find_map(url), cancel)?;
+    let objects = Objects::of(stores, named.iter().find_map(url))?;
     let mut places = Vec::with_capacity(named.len());
     for place in named {
         match place {
@@ -97,10 +90,9 @@ pub(crate) fn located(
 pub(crate) fn stores_of<'a>(
     paths: impl IntoIterator<Item = &'a PathBuf>,
     stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<Objects, Error> {
     let named = paths.into_iter().map(|path| Location::of(path)).collect::<Result<Vec<_>, _>>()?;
-    Objects::of(stores, named.iter().find_map(url), cancel)
+    Objects::of(stores, named.iter().find_map(url))
 }
 
 /// The Parquet files below a directory of this machine.

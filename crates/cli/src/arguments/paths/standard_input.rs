@@ -1,17 +1,17 @@
 //! A file on standard input.
 
 use std::io::{Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tempfile::NamedTempFile;
 
-use crate::error::{Error, Exit};
+use crate::error::Error;
+use crate::interrupt;
 
 /// The name of standard input in messages, in place of a file's name.
 pub(crate) const STANDARD_INPUT: &str = "standard input";
 
 /// Writes standard input to a temporary file: reading a Parquet file starts at its end.
-pub(crate) fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
+pub(crate) fn spool() -> Result<NamedTempFile, Error> {
     let failed = |error: std::io::Error| {
         let what = format!("storing the stream failed: {error}");
         Error::failure(what, std::env::temp_dir().display().to_string(), "free some space, or set TMPDIR")
@@ -20,9 +20,7 @@ pub(crate) fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
     let mut input = std::io::stdin().lock();
     let mut buffer = vec![0; 1 << 20];
     loop {
-        if cancel.load(Relaxed) {
-            return Err(Error::new(Exit::Interrupted, "interrupted", "", ""));
-        }
+        interrupt::check()?;
         let read = match input.read(&mut buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             read => read.map_err(|error| {

@@ -3,16 +3,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_store::found_files::{self, FoundKeys};
-use sawmill_store::{
-    Kind, ObjectFolder, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, Stores, UploadLimits,
-};
+use sawmill_store::{Kind, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, Stores, UploadLimits};
 
 use super::StoreArgs;
 use crate::arguments::paths::{ICEBERG, Wanted, nothing_in, refuse_table};
 use crate::error::Error;
+use crate::interrupt;
 
 /// The stores that a command line names; none are prepared if it names paths alone.
 #[derive(Debug, Default)]
@@ -20,15 +18,11 @@ pub(crate) struct Objects(Option<Stores>);
 
 impl Objects {
     /// Prepares for stores if there is a URL.
-    pub(crate) fn of(
-        args: &StoreArgs,
-        url: Option<&ObjectUrl>,
-        cancel: &Arc<AtomicBool>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn of(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self, Error> {
         let options = StoreOptions::parse(&args.store)?;
         match url {
             None => Ok(Self(None)),
-            Some(_) => Ok(Self(Some(Stores::new(options, Arc::clone(cancel))?))),
+            Some(_) => Ok(Self(Some(Stores::new(options, Arc::clone(interrupt::flag()))?))),
         }
     }
 
@@ -94,34 +88,9 @@ impl Objects {
         Ok(Box::new(sawmill_delta::StoreTable(folder)))
     }
 
-    /// The keys of all objects below a folder.
-    pub(crate) fn below(&self, folder: &ObjectUrl) -> Result<Vec<String>, sawmill_store::Error> {
-        let listed = self.stores()?.list(folder)?;
-        Ok(listed.iter().map(|object| object.url().key().to_owned()).collect())
-    }
-
-    /// A folder to write objects to, which replace others only if `replaces` is set.
-    pub(crate) fn folder(
-        &self,
-        url: &ObjectUrl,
-        replaces: bool,
-    ) -> Result<ObjectFolder, sawmill_store::Error> {
-        self.stores()?.folder(url, UploadLimits::default(), replaces)
-    }
-
     /// Opens an object and reads its last bytes.
     pub(crate) fn open(&self, url: &ObjectUrl, tail: u64) -> Result<ObjectReader, sawmill_store::Error> {
         self.stores()?.open(url, tail)
-    }
-
-    /// Whether there is such an object.
-    pub(crate) fn exists(&self, url: &ObjectUrl) -> Result<bool, sawmill_store::Error> {
-        self.stores()?.exists(url)
-    }
-
-    /// Writes all bytes of an object to `to`.
-    pub(crate) fn copy(&self, url: &ObjectUrl, to: &mut dyn Write) -> Result<(), sawmill_store::Error> {
-        self.stores()?.copy(url, to)
     }
 
     /// Begins an object, which replaces another one only if `replaces` is set. The first bytes may say about
@@ -135,7 +104,8 @@ impl Objects {
         Ok(ObjectOutput { writer: self.stores()?.create(url, replaces)?, about })
     }
 
-    fn stores(&self) -> Result<&Stores, sawmill_store::Error> {
+    /// The stores.
+    pub(crate) fn stores(&self) -> Result<&Stores, sawmill_store::Error> {
         // They are, whenever a URL was named.
         let unprepared = || sawmill_store::Error::new(Kind::Usage, "the stores are not prepared");
         self.0.as_ref().ok_or_else(unprepared)

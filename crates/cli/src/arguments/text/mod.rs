@@ -12,16 +12,15 @@ pub(crate) use with_csv::open;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use sawmill_profile::Profile;
-use sawmill_source::Control;
 use sawmill_store::Location;
 
 use crate::arguments::size_arg;
 use crate::arguments::target::Destination;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::phases;
 
 /// The format of the input files.
@@ -137,13 +136,9 @@ pub(crate) struct TextArgs {
     /// none surprises the load [default: 16384].
     #[arg(long, value_name = "RECORDS|all", value_parser = sample, help_heading = HEADING)]
     pub sample: Option<u64>,
-    /// Leave out records that cannot be read, and write them to this file with their places and the reasons: CSV,
-    /// or NDJSON if the name ends in .ndjson or .jsonl: an older name of --rejects.
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub rejected_lines: Option<PathBuf>,
-    /// Fail if more records than this cannot be read [default: 100000].
-    #[arg(long, value_name = "N", value_parser = phases::count, requires = "rejected_lines", hide = true)]
-    pub max_rejected_lines: Option<u64>,
+    /// The file for records that cannot be read, which are then left out, and how many may be.
+    #[arg(skip)]
+    pub rejects: Option<(PathBuf, Option<u64>)>,
     /// The longest record: each connection holds a whole one [default: 64MiB].
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         help_heading = HEADING)]
@@ -191,34 +186,29 @@ fn special_or_none(text: &str) -> Result<Special, String> {
 impl TextArgs {
     /// An option that has a meaning for text alone; with JSON, one that has none for JSON.
     fn given(&self, for_json: bool) -> Option<&'static str> {
-        let Self { format: _, delimiter, quote, escape, no_header, names, .. } = self;
-        let Self { null, null_quoted, comment, skip_lines, types, max_record, text_encoding, ragged, .. } =
-            self;
-        let Self { decimal_comma, thousands, true_words, false_words, time_format, sample, .. } = self;
-        let Self { rejected_lines, .. } = self;
         let of_all_text = [
-            ("--skip-lines", skip_lines.is_some()),
-            ("--types", !types.is_empty()),
-            ("--text-encoding", text_encoding.is_some()),
-            ("--true", !true_words.is_empty()),
-            ("--false", !false_words.is_empty()),
-            ("--time-format", !time_format.is_empty()),
-            ("--sample", sample.is_some()),
-            ("--rejected-lines", rejected_lines.is_some()),
-            ("--max-record", max_record.is_some()),
+            ("--skip-lines", self.skip_lines.is_some()),
+            ("--types", !self.types.is_empty()),
+            ("--text-encoding", self.text_encoding.is_some()),
+            ("--true", !self.true_words.is_empty()),
+            ("--false", !self.false_words.is_empty()),
+            ("--time-format", !self.time_format.is_empty()),
+            ("--sample", self.sample.is_some()),
+            ("--rejects FILE.csv", self.rejects.is_some()),
+            ("--max-record", self.max_record.is_some()),
         ];
         let given = [
-            ("--delimiter", delimiter.is_some()),
-            ("--quote", quote.is_some()),
-            ("--escape", escape.is_some()),
-            ("--no-header", *no_header),
-            ("--names", !names.is_empty()),
-            ("--null", !null.is_empty()),
-            ("--null-quoted", *null_quoted),
-            ("--comment", comment.is_some()),
-            ("--ragged", ragged.is_some()),
-            ("--decimal-comma", *decimal_comma),
-            ("--thousands", thousands.is_some()),
+            ("--delimiter", self.delimiter.is_some()),
+            ("--quote", self.quote.is_some()),
+            ("--escape", self.escape.is_some()),
+            ("--no-header", self.no_header),
+            ("--names", !self.names.is_empty()),
+            ("--null", !self.null.is_empty()),
+            ("--null-quoted", self.null_quoted),
+            ("--comment", self.comment.is_some()),
+            ("--ragged", self.ragged.is_some()),
+            ("--decimal-comma", self.decimal_comma),
+            ("--thousands", self.thousands.is_some()),
         ];
         let of_all_text = of_all_text.into_iter().filter(|_| !for_json);
         given.into_iter().chain(of_all_text).find(|(_, given)| *given).map(|(option, _)| option)
@@ -233,7 +223,6 @@ impl TextArgs {
         target: &Destination,
         rename: &[(String, String)],
         by_position: bool,
-        cancel: &AtomicBool,
     ) -> Result<Cow<'_, Self>, Error> {
         if !self.types.iter().any(|list| list == TABLE) {
             return Ok(Cow::Borrowed(self));
@@ -249,7 +238,7 @@ impl TextArgs {
             return refused("the table's columns are matched by position, not by name");
         }
         let phase = Profile::new().phase("types");
-        let mut columns = postgres.columns_of_table(&Control::new(cancel, &phase))?;
+        let mut columns = postgres.columns_of_table(&interrupt::control(&phase))?;
         for (name, _) in &mut columns {
             if let Some((in_files, _)) = rename.iter().find(|(_, in_table)| in_table == name) {
                 name.clone_from(in_files);
@@ -313,23 +302,10 @@ impl TextArgs {
             || self.sample.is_some()
     }
 
-    /// These options, with `rejects` as the file of records that cannot be read.
-    pub(crate) fn with_rejects(
-        &self,
-        rejects: Option<&Path>,
-        most: Option<u64>,
-    ) -> Result<Cow<'_, Self>, Error> {
-        let Some(rejects) = rejects else { return Ok(Cow::Borrowed(self)) };
-        if self.rejected_lines.is_some() {
-            let place = format!("--rejects {}", rejects.display());
-            return Err(Error::usage(
-                "two files for records that cannot be read",
-                place,
-                "leave out --rejected-lines",
-            ));
-        }
-        let (rejected_lines, max_rejected_lines) = (Some(rejects.to_owned()), most);
-        Ok(Cow::Owned(Self { rejected_lines, max_rejected_lines, ..self.clone() }))
+    /// These options, with `rejects` as the file of records that cannot be read, up to `most`.
+    pub(crate) fn with_rejects(&self, rejects: Option<&Path>, most: Option<u64>) -> Cow<'_, Self> {
+        let Some(rejects) = rejects else { return Cow::Borrowed(self) };
+        Cow::Owned(Self { rejects: Some((rejects.to_owned(), most)), ..self.clone() })
     }
 
     /// What kind of text the inputs are; `None` for Parquet. Rejects inputs of several kinds, and options that

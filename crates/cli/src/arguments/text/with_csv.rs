@@ -1,19 +1,19 @@
 //! Opens delimited text.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{
-    ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Pattern, Ragged,
-    RecordForm, UnlikeFiles,
+    ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Pattern, Ragged, RecordForm,
+    UnlikeFiles,
 };
 use sawmill_store::Location;
 
 use super::{InputFormat, RaggedArg, Special, TextArgs, TextKind};
 use crate::arguments::stores::Objects;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
@@ -28,7 +28,6 @@ pub(crate) fn open(
     objects: &Objects,
     (hive, unlike): (Hive, UnlikeFiles),
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(DelimitedFiles, PhaseReport), Error> {
     let mut dialect = dialect(args)?;
     if kind == TextKind::Json {
@@ -44,7 +43,7 @@ pub(crate) fn open(
         ));
     }
     let known_types = known_types(&args.table_types, !args.time_format.is_empty());
-    let most_rejected = args.rejected_lines.as_ref().map(|_| args.max_rejected_lines.unwrap_or(MAX_REJECTED));
+    let most_rejected = args.rejects.as_ref().map(|(_, most)| most.unwrap_or(MAX_REJECTED));
     let sample = args.sample;
     let as_written = args.as_written;
     let options =
@@ -57,7 +56,7 @@ pub(crate) fn open(
         places,
         &|url| objects.open(url, 0),
         &options,
-        &Control::new(cancel, &phase),
+        &interrupt::control(&phase),
     );
     spinner.finish_and_clear();
     console.detail(|| {

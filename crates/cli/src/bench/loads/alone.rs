@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_cratedb::{CrateDb, CrateServer};
 use sawmill_loader::{LoadOptions, TableName};
@@ -11,11 +10,12 @@ use sawmill_postgres::{Postgres, PostgresTables};
 use sawmill_profile::{Profile, Target};
 use sawmill_source::Source;
 
-use super::{LoadBench, numbered, quietly};
+use super::{LoadBench, numbered};
 use crate::arguments::target::{self, Destination, ModeArg};
-use crate::bench::case::{Done, Measured, Measurement, Surroundings};
+use crate::bench::case::{Beside, Done, Measured, Measurement};
 use crate::demo;
 use crate::error::Error;
+use crate::interrupt;
 use crate::load::load_files;
 use crate::load::tables as load_tables;
 use crate::screen::console::Console;
@@ -50,22 +50,6 @@ fn reject_other_options(args: &LoadBench) -> Result<(), Error> {
     Err(Error::usage(what, option, "leave the option out"))
 }
 
-/// The server and the folders of the runs.
-struct Beside {
-    server: Option<(&'static str, Target)>,
-    folders: Vec<PathBuf>,
-}
-
-impl Surroundings for Beside {
-    fn watched(&self) -> Vec<(&'static str, Target)> {
-        self.server.clone().into_iter().collect()
-    }
-
-    fn folders(&self) -> Vec<PathBuf> {
-        self.folders.clone()
-    }
-}
-
 /// Measures loads, each into new tables that are dropped afterwards.
 pub(super) fn measure(
     args: &LoadBench,
@@ -90,8 +74,8 @@ pub(super) fn measure(
         let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&destination)? };
         let tables = args.nested.tables(&destination, source)?;
         let loaded = match &tables {
-            Some(tables) => into_tables(tables, &options, profile, quiet, measurement.cancel),
-            None => into_table(source, &destination, &options, profile, quiet, measurement.cancel),
+            Some(tables) => into_tables(tables, &options, profile, quiet),
+            None => into_table(source, &destination, &options, profile, quiet),
         };
         let made = match &loaded {
             Ok(_) => Some(true),
@@ -111,8 +95,12 @@ pub(super) fn measure(
     })?;
     if measurement.once.is_none() {
         let version = match destination(args, url, &name.to_string())? {
-            Destination::CrateDb(crate_db) => quietly(|control| Ok(crate_db.server_version(control)?))?,
-            Destination::Postgres(postgres) => quietly(|control| Ok(postgres.server_version(control)?))?,
+            Destination::CrateDb(crate_db) => {
+                interrupt::despite(|control| Ok(crate_db.server_version(control)?))?
+            }
+            Destination::Postgres(postgres) => {
+                interrupt::despite(|control| Ok(postgres.server_version(control)?))?
+            }
         };
         measured.versions.insert(product.to_owned(), version);
     }
@@ -134,9 +122,8 @@ fn into_table(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<Done, Error> {
-    let (report, phase) = load_files(source, destination.as_target(), options, profile, console, cancel)?;
+    let (report, phase) = load_files(source, destination.as_target(), options, profile, console)?;
     Ok(Done {
         bytes: phase.bytes,
         stored: None,
@@ -152,9 +139,8 @@ fn into_tables(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<Done, Error> {
-    let (reports, phase) = load_tables::load(tables, options, profile, console, cancel)?;
+    let (reports, phase) = load_tables::load(tables, options, profile, console)?;
     let sums = reports.iter().map(|report| report.result.content.content_sum.to_string());
     Ok(Done {
         bytes: phase.bytes,
@@ -174,7 +160,7 @@ fn remove(
 ) -> Result<(), Error> {
     match (destination, tables) {
         (Destination::CrateDb(crate_db), _) => {
-            quietly(|control| Ok(crate_db.forget(made, control)?))?;
+            interrupt::despite(|control| Ok(crate_db.forget(made, control)?))?;
             Ok(())
         }
         (Destination::Postgres(postgres), None) => demo::remove(postgres, made),

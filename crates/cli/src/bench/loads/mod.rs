@@ -4,14 +4,13 @@ mod alone;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use sawmill_loader::{LoadOptions, Mode, TableName};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Nested, Postgres, Strategy, TableKind, verify};
 use sawmill_profile::{PhaseReport, Profile, Run, Target};
-use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
+use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
 use sawmill_store::Location;
 
 use crate::arguments::crate_options::CrateArgs;
@@ -27,6 +26,7 @@ use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
 use crate::demo;
 use crate::error::Error;
+use crate::interrupt;
 use crate::load::load_files;
 use crate::screen::console::Console;
 
@@ -177,10 +177,6 @@ impl LoadBench {
         let by = self.partition_by.as_ref().filter(|_| self.order.sort_by.is_some());
         self.order.order(by.and_then(|by| by.parse().ok()))
     }
-
-    fn options(&self) -> Result<LoadOptions, Error> {
-        Ok(LoadOptions { verify: self.verify, ..self.effort.options()? })
-    }
 }
 
 /// A server for one benchmark.
@@ -211,9 +207,9 @@ pub(crate) fn measure(
     server: Option<&Server>,
     measurement: &Measurement<'_>,
 ) -> Result<Measured, Error> {
-    let Measurement { console, cancel, .. } = *measurement;
+    let console = measurement.console;
     let columns = ColumnArgs::default();
-    let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console, cancel)?;
+    let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console)?;
     let source = inputs.source();
     let is_here = |path: &&PathBuf| matches!(Location::of(path), Ok(Location::Path(_)));
     let folder = inputs.files().and_then(|_| args.files.first()).filter(is_here);
@@ -249,13 +245,12 @@ pub(crate) fn measure(
         args,
         source,
         order: order.as_ref().map(|order| (order, addressed)),
-        options: args.options()?,
+        options: LoadOptions { verify: args.verify, ..args.effort.options()? },
         kind: args.kind(source)?,
         // Sums of composite values include the OIDs of their types, and each run's table has types of its
         // own.
         sums: layout != Nested::Native,
-        console: measurement.console,
-        cancel: measurement.cancel,
+        console,
     };
     let number = Cell::new(0);
     let name = args.name()?;
@@ -272,7 +267,6 @@ pub(crate) fn measure(
         options: &runs.options,
         kind: runs.kind.clone().unwrap_or_default(),
         appends: runs.append(),
-        cancel: measurement.cancel,
         made: None,
         compared: Vec::new(),
         folder: folder.as_deref(),
@@ -284,7 +278,7 @@ pub(crate) fn measure(
         None => runs.load(next()?, false, profile),
     })?;
     if server.is_none() && measurement.once.is_none() {
-        let version = quietly(|control| Ok(next()?.server_version(control)?))?;
+        let version = interrupt::despite(|control| Ok(next()?.server_version(control)?))?;
         measured.versions.insert("PostgreSQL".to_owned(), version);
     }
     Ok(measured)
@@ -302,18 +296,12 @@ struct Runs<'a> {
     /// Whether content sums of two tables can be compared.
     sums: bool,
     console: Console,
-    cancel: &'a AtomicBool,
 }
 
 impl Runs<'_> {
-    /// Whether each run creates its table itself.
-    fn create(&self) -> bool {
-        self.args.partition_by.is_some()
-    }
-
     /// Whether each run appends to a table that was created empty.
     fn append(&self) -> bool {
-        self.kind.is_some() && !self.create()
+        self.kind.is_some() && self.args.partition_by.is_none()
     }
 
     /// The table at the end has the figures of each run.
@@ -327,17 +315,17 @@ impl Runs<'_> {
             None => None,
             Some((order, addressed)) => {
                 let place = self.args.order.place(&std::env::temp_dir());
-                Some(ordered(addressed, order, &place, profile, self.quiet(), self.cancel)?)
+                Some(ordered(addressed, order, &place, profile, self.quiet())?)
             }
         };
         let source = indexed.as_ref().map_or(self.source, |(rows, _)| rows);
         let index = indexed.as_ref().map(|(_, report)| report);
         let (target, survey) = self.prepared(target, source, given, profile)?;
-        match load_files(source, &target, &self.options, profile, self.quiet(), self.cancel) {
+        match load_files(source, &target, &self.options, profile, self.quiet()) {
             Ok((report, mut phase)) => {
                 let mut stored = None;
                 if !given {
-                    stored = quietly(|control| Ok(target.stored_bytes(control)?))?;
+                    stored = interrupt::despite(|control| Ok(target.stored_bytes(control)?))?;
                     demo::remove(&target, true)?;
                 }
                 for survey in index.into_iter().chain(&survey) {
@@ -379,12 +367,12 @@ impl Runs<'_> {
             let strategy: Strategy = self.args.strategy.map(Into::into).unwrap_or_default();
             target = target.kind(self.kind.clone().unwrap_or_default()).strategy(strategy);
             let surveying = profile.phase("partitions");
-            target = partitioned(target, by, source, self.quiet(), self.cancel)?;
+            target = partitioned(target, by, source, self.quiet())?;
             return Ok((target, Some(surveying.finish())));
         }
         if let Some(kind) = &self.kind {
             if !given {
-                make_empty(&target, self.source, kind, self.cancel)?;
+                make_empty(&target, self.source, kind)?;
             }
             let mode = if self.args.mode == ModeArg::Create { Mode::Append } else { self.args.mode.into() };
             target = target.mode(mode);
@@ -393,22 +381,9 @@ impl Runs<'_> {
     }
 }
 
-/// Does `work` outside the measurement.
-fn quietly<T>(work: impl FnOnce(&Control<'_>) -> Result<T, Error>) -> Result<T, Error> {
-    let (profile, proceed) = (Profile::new(), AtomicBool::new(false));
-    let phase = profile.phase("around");
-    work(&Control::new(&proceed, &phase))
-}
-
-fn make_empty(
-    target: &Postgres,
-    source: &dyn Source,
-    kind: &TableKind,
-    cancel: &AtomicBool,
-) -> Result<(), Error> {
-    let profile = Profile::new();
-    let phase = profile.phase("create");
-    Ok(target.create_empty(source, kind, &Control::new(cancel, &phase))?)
+fn make_empty(target: &Postgres, source: &dyn Source, kind: &TableKind) -> Result<(), Error> {
+    let phase = Profile::new().phase("create");
+    Ok(target.create_empty(source, kind, &interrupt::control(&phase))?)
 }
 
 /// A table on the server for each run of another program.
@@ -421,7 +396,6 @@ struct TablesOfOthers<'a> {
     kind: TableKind,
     /// Whether our runs append to a table that was created empty.
     appends: bool,
-    cancel: &'a AtomicBool,
     made: Option<Postgres>,
     /// Sides whose content has been compared.
     compared: Vec<String>,
@@ -433,7 +407,7 @@ struct TablesOfOthers<'a> {
 impl Surroundings for TablesOfOthers<'_> {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         let target = (self.next)()?;
-        make_empty(&target, self.source, &self.kind, self.cancel)?;
+        make_empty(&target, self.source, &self.kind)?;
         let mut environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
         self.made = Some(target);
         if let Some(server) = self.server {
@@ -453,7 +427,7 @@ impl Surroundings for TablesOfOthers<'_> {
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         let target = (self.next)()?;
         if self.appends {
-            make_empty(&target, self.source, &self.kind, self.cancel)?;
+            make_empty(&target, self.source, &self.kind)?;
         }
         let environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
         self.made = Some(target);
@@ -462,7 +436,7 @@ impl Surroundings for TablesOfOthers<'_> {
 
     fn after_ours(&mut self, run: &mut Run) -> Result<(), Error> {
         let Some(target) = self.made.take() else { return Ok(()) };
-        let stored = quietly(|control| Ok(target.stored_bytes(control)?));
+        let stored = interrupt::despite(|control| Ok(target.stored_bytes(control)?));
         demo::remove(&target, true)?;
         run.stored = stored?;
         Ok(())
@@ -495,16 +469,17 @@ impl TablesOfOthers<'_> {
         run: &mut Run,
         work: &ReportedWork,
     ) -> Result<(), Error> {
-        let rows = quietly(|control| Ok(target.count_rows(control)?))?;
+        let rows = interrupt::despite(|control| Ok(target.count_rows(control)?))?;
         if rows.unwrap_or(0) == 0 && work.rows.is_some() {
             // It loaded elsewhere, and reports its rows.
             return Ok(());
         }
         run.rows = Some(rows.unwrap_or(0));
-        run.stored = quietly(|control| Ok(target.stored_bytes(control)?))?;
+        run.stored = interrupt::despite(|control| Ok(target.stored_bytes(control)?))?;
         let planned = self.source.rows();
         if self.sums && run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
-            let verification = quietly(|control| Ok(verify(self.source, target, self.options, control)?))?;
+            let verification =
+                interrupt::despite(|control| Ok(verify(self.source, target, self.options, control)?))?;
             run.checksum = Some(verification.target.content_sum.to_string());
             self.compared.push(side.to_owned());
         }

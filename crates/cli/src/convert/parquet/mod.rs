@@ -14,17 +14,11 @@ use parquet::file::properties::WriterProperties;
 use sawmill_profile::{Phase, SpanSink};
 
 use super::ConvertArgs;
-use super::out::Out;
 use super::writer::{cast, of_parquet, with_types, without_views};
-use crate::r#gen::formats::batch_writer::Counted;
 use crate::r#gen::formats::text_form::NoText;
 use dictionaries::without_useless;
 use encoded_file::EncodedFile;
 pub(super) use options::properties;
-
-/// The file or object of a Parquet file, with the number of its bytes. Unlike other outputs it can move between
-/// threads, which its writer asks for.
-pub(super) type ParquetFile<'w> = Counted<'w, Out>;
 
 /// A Parquet file that is being written. Its first rows decide which columns have a dictionary.
 pub(super) struct ParquetOut<'a, W: Write + Send> {

@@ -8,10 +8,11 @@ use parquet::file::properties::{
 use parquet::schema::types::ColumnPath;
 use sawmill_generator::{ColumnCompression, Compression, Encoding, FileOptions};
 
+use crate::arguments::words::YesNo;
 use crate::convert::parquet::columns::Columns;
 use crate::convert::{ConvertArgs, ParquetArgs};
 use crate::r#gen::formats::text_form::NoText;
-use crate::r#gen::options::file_args::{DataPageVersion, Statistics, YesNo};
+use crate::r#gen::options::file_args::{DataPageVersion, Statistics};
 
 /// With more columns none has a dictionary unless it is asked for: an empty one takes 64 KiB, twice.
 const MAX_DICTIONARIES: usize = 2048;

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arrow_array::types::{Date32Type, Decimal128Type, Time64NanosecondType, TimestampNanosecondType};
 use arrow_cast::parse::{Parser, parse_decimal};
@@ -11,7 +9,7 @@ use bytes::Bytes;
 use parquet::bloom_filter::{BITSET_MAX_LENGTH, Sbbf};
 use parquet::errors::{ParquetError, Result as Parquet};
 use parquet::file::reader::{ChunkReader, Length};
-use sawmill_footer::{ColumnChunk, ConvertedType, Element, LogicalType, Options, PhysicalType, TimeUnit};
+use sawmill_footer::{ColumnChunk, ConvertedType, Element, LogicalType, PhysicalType, TimeUnit};
 use sawmill_inspect::escaped;
 use sawmill_source::FileBytes;
 use serde::Serialize;
@@ -19,10 +17,11 @@ use serde::Serialize;
 use crate::arguments::stores::Objects;
 use crate::error::Error;
 use crate::footer::place::{Place, Places};
-use crate::footer::run::{interrupted, unwritten};
-use crate::footer::values::bloom_args::BloomArgs;
+use crate::footer::run::unwritten;
+use crate::footer::values::args::BloomArgs;
 use crate::footer::values::chunk_alone::{chunk_alone, footer_with_data};
-use crate::footer::{escaped_path, escaped_place, selection};
+use crate::footer::{escaped_path, escaped_place};
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// What the filters of a file say about a value.
@@ -39,29 +38,24 @@ struct Lookup {
     no_filter: Vec<usize>,
 }
 
-pub(crate) fn run(args: &BloomArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(args: &BloomArgs, console: Console) -> Result<(), Error> {
     let mut lookups = Vec::new();
-    let Places { places, objects } = Places::of(&args.files, &args.stores, cancel)?;
+    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
     for place in &places {
-        lookups.extend(look_up((place, &objects), args, cancel)?);
+        lookups.extend(look_up((place, &objects), args)?);
     }
     if console.json {
         return console.result(&lookups, String::new);
     }
-    let mut out = console.output(cancel);
+    let mut out = console.output();
     let written = lookups.iter().try_for_each(|lookup| writeln!(out, "{}", lookup.text()));
-    written.and_then(|()| out.flush()).map_err(|error| unwritten(&error, cancel))
+    written.and_then(|()| out.flush()).map_err(unwritten)
 }
 
-fn look_up(
-    (file, objects): (&Place, &Objects),
-    args: &BloomArgs,
-    cancel: &AtomicBool,
-) -> Result<Vec<Lookup>, Error> {
-    let options = Options::new().select([selection::selector(&args.column)]);
+fn look_up((file, objects): (&Place, &Objects), args: &BloomArgs) -> Result<Vec<Lookup>, Error> {
     let opened = file.open(objects)?;
     let place = || escaped_place(file);
-    let footer = footer_with_data(&opened, &options, &place())?;
+    let footer = footer_with_data(&opened, std::slice::from_ref(&args.column), None, &place())?;
     let leaves: Vec<usize> = (0..footer.num_columns()).filter_map(|at| footer.leaf_of(at)).collect();
     let [leaf] = leaves[..] else {
         let what = format!("expected --column to name one column, found {}", leaves.len());
@@ -95,9 +89,7 @@ fn look_up(
     };
     let mut lookups: Vec<Lookup> = args.value.iter().map(lookup).collect();
     for group in footer.row_groups() {
-        if cancel.load(Relaxed) {
-            return Err(interrupted());
-        }
+        interrupt::check()?;
         let filter = match group.column(0) {
             Some(chunk) => {
                 filter_of(&chunk, &opened.bytes)?.map_err(|error| failed(&chunk, &error.to_string()))?
@@ -209,22 +201,12 @@ fn ranges(numbers: &[usize]) -> String {
 fn plain_bytes(element: Element<'_>, text: &str) -> Result<Vec<u8>, &'static str> {
     let logical = element.logical_type();
     match element.physical_type() {
-        Some(PhysicalType::Int32) => integer(element, text).and_then(|value| match is_unsigned(element) {
-            true => u32::try_from(value)
-                .map(|value| value.to_le_bytes().to_vec())
-                .map_err(|_| "an unsigned 32-bit integer"),
-            false => {
-                i32::try_from(value).map(|value| value.to_le_bytes().to_vec()).map_err(|_| "a 32-bit integer")
-            }
-        }),
-        Some(PhysicalType::Int64) => integer(element, text).and_then(|value| match is_unsigned(element) {
-            true => u64::try_from(value)
-                .map(|value| value.to_le_bytes().to_vec())
-                .map_err(|_| "an unsigned 64-bit integer"),
-            false => {
-                i64::try_from(value).map(|value| value.to_le_bytes().to_vec()).map_err(|_| "a 64-bit integer")
-            }
-        }),
+        Some(PhysicalType::Int32) => {
+            whole::<4>(element, text, ["a 32-bit integer", "an unsigned 32-bit integer"])
+        }
+        Some(PhysicalType::Int64) => {
+            whole::<8>(element, text, ["a 64-bit integer", "an unsigned 64-bit integer"])
+        }
         Some(PhysicalType::Float) => {
             text.parse().map(|value: f32| value.to_le_bytes().to_vec()).map_err(|_| "a number")
         }
@@ -240,6 +222,23 @@ fn plain_bytes(element: Element<'_>, text: &str) -> Result<Vec<u8>, &'static str
         },
         Some(PhysicalType::FixedLenByteArray) => fixed(element, text),
         _ => Err("a column of a type that filters support"),
+    }
+}
+
+/// A number in so many bytes; `names` are those of the signed and the unsigned type.
+fn whole<const BYTES: usize>(
+    element: Element<'_>,
+    text: &str,
+    names: [&'static str; 2],
+) -> Result<Vec<u8>, &'static str> {
+    let (value, half) = (integer(element, text)?, 1_i128 << (8 * BYTES - 1));
+    let (range, expected) = match is_unsigned(element) {
+        true => (0..2 * half, names[1]),
+        false => (-half..half, names[0]),
+    };
+    match range.contains(&value) {
+        true => Ok(value.to_le_bytes()[..BYTES].to_vec()),
+        false => Err(expected),
     }
 }
 

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as Physical, ZstdLevel};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
-use sawmill_footer::{Codec, ColumnChunk, Footer, Options, PhysicalType};
+use sawmill_footer::{Codec, ColumnChunk, Footer, PhysicalType};
 use sawmill_inspect::has_no_data;
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
+use crate::footer::selection;
 
 /// The chunk's places, sizes and codec.
 ///
@@ -46,18 +47,26 @@ pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>) -> Result<ColumnChunkMetaData
         .map_err(theirs)
 }
 
-/// Reads the footer of a file, called `file`, whose values are asked for.
+/// Reads the footer of a file, called `file`, whose values are asked for: those of some columns and row groups, or all.
 ///
 /// # Errors
 ///
-/// It cannot be read; or `sawmill footer extract` made the file, which has no data.
-pub(crate) fn footer_with_data(opened: &PlaceBytes, options: &Options, file: &str) -> Result<Footer, Error> {
-    let footer = opened.footer(options)?;
+/// It cannot be read, or has none of the row groups; or `sawmill footer extract` made the file, which has no data.
+pub(crate) fn footer_with_data(
+    opened: &PlaceBytes,
+    columns: &[String],
+    row_groups: Option<&Range<usize>>,
+    file: &str,
+) -> Result<Footer, Error> {
+    let footer = opened.footer(&selection::part(columns, row_groups))?;
     if has_no_data(&footer) {
         let what = "expected values, found a footer alone: the file has no data";
         return Err(Error::failure(what, file, "name the file that the footer was extracted from"));
     }
-    Ok(footer)
+    match row_groups.and_then(|wanted| selection::none_of(wanted, footer.num_row_groups_in_file())) {
+        Some(what) => Err(Error::failure(what, file, "leave --row-group out for all")),
+        None => Ok(footer),
+    }
 }
 
 /// A readable chunk has a type and a codec of the format.

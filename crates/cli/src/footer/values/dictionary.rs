@@ -8,20 +8,20 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use parquet::column::page::{Page, PageReader};
 use parquet::file::serialized_reader::SerializedPageReader;
-use sawmill_footer::{ColumnChunk, Encoding, Footer, Options, PageType};
+use sawmill_footer::{ColumnChunk, Encoding, Footer, PageType};
 use sawmill_inspect::{DictionaryValues, JsonSafe};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
 use crate::footer::place::{Place, Places};
-use crate::footer::run::{interrupted, unwritten};
+use crate::footer::run::unwritten;
+use crate::footer::values::args::DictionaryArgs;
 use crate::footer::values::chunk_alone::{chunk_alone, footer_with_data};
-use crate::footer::values::dictionary_args::DictionaryArgs;
-use crate::footer::{escaped_place, selection, style};
+use crate::footer::{escaped_place, style};
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// The longest dictionary to read and to decompress. Writers stop at some megabytes; a damaged header may claim 2 GiB.
@@ -41,45 +41,26 @@ struct Shown<'a, W> {
     count: u64,
 }
 
-pub(crate) fn run(args: &DictionaryArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let Places { places, objects } = Places::of(&args.files, &args.stores, cancel)?;
-    let mut out = console.output(cancel);
+pub(crate) fn run(args: &DictionaryArgs, console: Console) -> Result<(), Error> {
+    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
+    let mut out = console.output();
     let limit = args.values.unwrap_or(u64::MAX);
     let mut shown = Shown { out: &mut out, console, limit, count: 0 };
     for place in &places {
         let opened = place.open(&objects)?;
-        let footer = footer_with_data(&opened, &options(args), &escaped_place(place))?;
-        let groups = footer.num_row_groups_in_file();
-        if let Some(what) = args.row_group.as_ref().and_then(|wanted| selection::none_of(wanted, groups)) {
-            return Err(Error::failure(what, escaped_place(place), "leave --row-group out for all"));
-        }
-        of_file((place, &opened), &footer, &mut shown, cancel)?;
+        let footer = footer_with_data(&opened, &args.column, args.row_group.as_ref(), &escaped_place(place))?;
+        of_file((place, &opened), &footer, &mut shown)?;
     }
-    shown.end().and_then(|()| out.flush()).map_err(|error| unwritten(&error, cancel))
-}
-
-/// What to decode of a footer.
-fn options(args: &DictionaryArgs) -> Options {
-    let options = match args.column.is_empty() {
-        true => Options::new(),
-        false => Options::new().select(args.column.iter().map(|column| selection::selector(column))),
-    };
-    match &args.row_group {
-        Some(range) => options.row_groups(range.clone()),
-        None => options,
-    }
+    shown.end().and_then(|()| out.flush()).map_err(unwritten)
 }
 
 fn of_file<W: Write>(
     (place, opened): (&Place, &PlaceBytes),
     footer: &Footer,
     shown: &mut Shown<'_, W>,
-    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-        if cancel.load(Relaxed) {
-            return Err(interrupted());
-        }
+        interrupt::check()?;
         let failed = |what: String| {
             let group = chunk.row_group().index();
             let path = sawmill_inspect::escaped(&chunk.path()).into_owned();
@@ -90,7 +71,7 @@ fn of_file<W: Write>(
         let Some(dictionary) = read(opened, &chunk, &failed)? else { continue };
         let (bytes, count) = (dictionary.page.buffer(), dictionary.page.num_values() as usize);
         let values = DictionaryValues::new(chunk.element(), bytes, count).map_err(&failed)?;
-        shown.write(&place.to_string(), &chunk, &dictionary, &values).map_err(|e| unwritten(&e, cancel))?;
+        shown.write(&place.to_string(), &chunk, &dictionary, &values).map_err(unwritten)?;
     }
     Ok(())
 }

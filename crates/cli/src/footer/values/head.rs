@@ -4,26 +4,26 @@
 use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arrow_schema::{DataType, FieldRef, Fields, Schema};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::ParquetMetaData;
-use sawmill_footer::{ColumnSelector, Footer, Options, annotated_59};
+use sawmill_footer::{Footer, annotated_59};
 use sawmill_inspect::JsonSafe;
 use sawmill_source::{FileBytes, fault_of_page, guarded, intervals_as_bytes, undecodable};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
+use crate::footer::escaped_place;
 use crate::footer::place::{Place, Places};
-use crate::footer::run::{interrupted, unwritten};
+use crate::footer::run::unwritten;
+use crate::footer::values::args::HeadArgs;
 use crate::footer::values::chunk_alone::footer_with_data;
-use crate::footer::values::head_args::HeadArgs;
-use crate::footer::{escaped_place, selection};
 use crate::r#gen::formats::ndjson::Encoders;
 use crate::r#gen::formats::text_form::{NoText, text_batch};
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// Columns that an error names.
@@ -33,52 +33,26 @@ const MAX_NAMED: usize = 8;
 const BATCH_ROWS: u64 = 256;
 
 /// Writes up to `rows` rows of all files together, after the first `skip`.
-pub(crate) fn run(
-    args: &HeadArgs,
-    rows: u64,
-    console: Console,
-    cancel: &Arc<AtomicBool>,
-) -> Result<(), Error> {
-    let mut out = console.output(cancel);
+pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console) -> Result<(), Error> {
+    let mut out = console.output();
     let (mut left, mut skip) = (rows, args.skip);
-    let Places { places, objects } = Places::of(&args.files, &args.stores, cancel)?;
+    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
     for place in &places {
         if left == 0 {
             break;
         }
         let opened = place.open(&objects)?;
-        let footer = footer_with_data(&opened, &options(args), &escaped_place(place))?;
-        if let Some(what) = args
-            .row_group
-            .as_ref()
-            .and_then(|wanted| selection::none_of(wanted, footer.num_row_groups_in_file()))
-        {
-            return Err(Error::failure(what, escaped_place(place), "leave --row-group out for all"));
-        }
+        let footer = footer_with_data(&opened, &args.column, args.row_group.as_ref(), &escaped_place(place))?;
         let there = footer.row_groups().map(|group| group.num_rows().max(0) as u64).sum::<u64>();
         let skipped = skip.min(there);
         skip -= skipped;
         let wanted = left.min(there - skipped);
         left -= wanted;
         if wanted > 0 {
-            write_rows((place, &opened), &footer, (skipped, wanted), args.max_page, &mut out, cancel)?;
+            write_rows((place, &opened), &footer, (skipped, wanted), args.max_page, &mut out)?;
         }
     }
-    out.flush().map_err(|error| unwritten(&error, cancel))
-}
-
-/// What to decode of a footer.
-fn options(args: &HeadArgs) -> Options {
-    let selectors: Vec<ColumnSelector> =
-        args.column.iter().map(|column| selection::selector(column)).collect();
-    let options = match selectors.is_empty() {
-        true => Options::new(),
-        false => Options::new().select(selectors),
-    };
-    match &args.row_group {
-        Some(range) => options.row_groups(range.clone()),
-        None => options,
-    }
+    out.flush().map_err(unwritten)
 }
 
 fn write_rows(
@@ -87,7 +61,6 @@ fn write_rows(
     (skip, rows): (u64, u64),
     max_page: u64,
     out: &mut impl Write,
-    cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let failed_at = |error: String, place: String| {
         let advice = "sawmill footer FILE --check looks for faults; --column reads fewer columns";
@@ -143,10 +116,8 @@ fn write_rows(
         let mut writer = builder.build::<_, arrow_json::writer::LineDelimited>(&mut encoded);
         let written = writer.write(&batch).and_then(|()| writer.finish());
         written.map_err(|error| failed(error.to_string()))?;
-        JsonSafe(&mut *out).write_all(&encoded).map_err(|error| unwritten(&error, cancel))?;
-        if cancel.load(Relaxed) {
-            return Err(interrupted());
-        }
+        JsonSafe(&mut *out).write_all(&encoded).map_err(unwritten)?;
+        interrupt::check()?;
     }
     Ok(())
 }

@@ -1,13 +1,16 @@
 //! What is in the pages rather than in the footer: rows, dictionaries, Bloom filters.
 
+pub(crate) mod args;
 #[cfg(feature = "full")]
 mod bloom;
-pub(crate) mod bloom_args;
 #[cfg(feature = "full")]
 mod chunk_alone;
 #[cfg(feature = "full")]
 mod dictionary;
-pub(crate) mod dictionary_args;
 #[cfg(feature = "full")]
 mod head;
-pub(crate) mod head_args;
+
+#[cfg(not(feature = "full"))]
+pub(crate) use crate::demo_build::values::{bloom, dictionary, head};
+#[cfg(feature = "full")]
+pub(crate) use {bloom::run as bloom, dictionary::run as dictionary, head::run as head};

@@ -1,7 +1,6 @@
 //! Folders of stores as the place of generated files.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{Folder, StoreFolder, StoreOutput, UnfinishedRun};
 use sawmill_store::{ObjectUrl, StoreOptions, Stores, Unfinished, UploadLimits};
@@ -10,6 +9,7 @@ use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::clean::{CleanArgs, Cleaned, UnfinishedFile};
 use crate::r#gen::destination::{UploadArgs, single_object};
+use crate::interrupt;
 
 /// The output at a URL: a folder, or the single object `file`.
 pub(super) fn output(
@@ -17,7 +17,6 @@ pub(super) fn output(
     file: Option<(ObjectUrl, String)>,
     args: &UploadArgs,
     replaces: bool,
-    cancel: &Arc<AtomicBool>,
 ) -> Result<StoreOutput, Error> {
     let limits = UploadLimits {
         part: usize::try_from(args.upload_part).unwrap_or(usize::MAX),
@@ -29,7 +28,7 @@ pub(super) fn output(
     };
     // The files of an earlier run are removed first, so that only a single file replaces another.
     let replaces = replaces && file.is_some();
-    let folder = StoreFolder::open(&stores(&args.stores, cancel)?, &url, limits, replaces)?;
+    let folder = StoreFolder::open(&stores(&args.stores)?, &url, limits, replaces)?;
     Ok(StoreOutput { folder: Arc::new(folder), file })
 }
 
@@ -38,23 +37,18 @@ pub(super) fn refuse_options(args: &StoreArgs) -> Result<(), Error> {
     Ok(StoreOptions::parse(&args.store).map(|_| ())?)
 }
 
-fn stores(args: &StoreArgs, cancel: &Arc<AtomicBool>) -> Result<Arc<Stores>, Error> {
-    Ok(Arc::new(Stores::new(StoreOptions::parse(&args.store)?, Arc::clone(cancel))?))
+fn stores(args: &StoreArgs) -> Result<Arc<Stores>, Error> {
+    Ok(Arc::new(Stores::new(StoreOptions::parse(&args.store)?, Arc::clone(interrupt::flag()))?))
 }
 
 /// Aborts the uploads that killed runs left in a folder, or of a single object.
-pub(in crate::r#gen) fn clean(
-    url: &ObjectUrl,
-    args: &CleanArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Cleaned, Error> {
+pub(in crate::r#gen) fn clean(url: &ObjectUrl, args: &CleanArgs) -> Result<Cleaned, Error> {
     let single = single_object(url);
     let (folder_url, file) = match &single {
         Some((folder, name)) => (folder, Some(name.as_str())),
         None => (url, None),
     };
-    let folder =
-        StoreFolder::open(&stores(&args.stores, cancel)?, folder_url, UploadLimits::default(), false)?;
+    let folder = StoreFolder::open(&stores(&args.stores)?, folder_url, UploadLimits::default(), false)?;
     let runs = if file.is_some() { Vec::new() } else { UnfinishedRun::find(&folder)? };
     if let Some(run) = runs.iter().find(|run| run.is_alive.unwrap_or(!args.force)) {
         let (what, advice) = match run.is_alive {

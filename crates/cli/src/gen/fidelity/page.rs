@@ -6,7 +6,7 @@ use sawmill_generator::{Fidelity, MeasureFidelity, RelationFidelity};
 use sawmill_profile::{Page, Section, escape_html, write_whole};
 
 use crate::error::Error;
-use crate::r#gen::fidelity::{headline, told_apart};
+use crate::r#gen::fidelity::{COLUMN_HEADS, column_cells, headline, told_apart};
 
 /// Writes a section for each table, and one for the references between them.
 pub(super) fn write(
@@ -44,21 +44,7 @@ fn section(title: &str, content: String) -> Section {
 }
 
 fn columns_of(fidelity: &Fidelity) -> String {
-    let percent = |[a, b]: [f64; 2]| format!("{:.2} / {:.2}", 100.0 * a, 100.0 * b);
-    let none = || "-".to_owned();
-    let rows = fidelity.columns.iter().map(|column| {
-        vec![
-            column.column.clone(),
-            column.measure.to_owned(),
-            format!("{:.4}", column.distance),
-            percent(column.nulls),
-            column.distinct.map_or_else(none, |[a, b]| format!("{a} / {b}")),
-            column.top.map_or_else(none, percent),
-            column.mean_length.map_or_else(none, |[a, b]| format!("{a:.2} / {b:.2}")),
-        ]
-    });
-    let heads = ["column", "measure", "distance", "nulls %", "distinct", "top value %", "mean length"];
-    table(&heads, rows)
+    table(&COLUMN_HEADS, fidelity.columns.iter().map(|column| column_cells(column, "-").to_vec()))
 }
 
 /// How well a tree tells the rows apart, and each pair and order with its worst measure.

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_sources};
 use sawmill_inspect::TerminalSafe;
@@ -12,6 +11,7 @@ use sawmill_store::{WholeFile, directories, is_stream};
 use crate::arguments::stores::{Objects, objects::ObjectOutput};
 use crate::error::Error;
 use crate::r#gen::formats::{FormatJob, failed};
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// Files to write, locked as long as this exists.
@@ -28,66 +28,65 @@ pub(crate) struct Planned {
 }
 
 /// Decides which files to write and where, locks them, and removes or rejects files in their place.
-pub(crate) fn plan(
-    job: &FormatJob<'_>,
-    console: Console,
-    cancel: &AtomicBool,
-) -> Result<PlannedFiles, Error> {
-    let out = job.out;
+pub(crate) fn plan(job: &FormatJob<'_>, console: Console) -> Result<PlannedFiles, Error> {
+    let (args, out) = (job.args, job.args.out.as_path());
+    let (part, existing, sources) = (args.layout.part, args.layout.existing(), args.sources(job.dataset));
     if out == Path::new("-") {
         return Ok(PlannedFiles { files: vec![single(job, None)?], _lock: None });
     }
     let there = fs::metadata(out).ok();
-    let is_file_name = out.extension().is_some_and(|e| e == job.format.extension());
+    let is_file_name = out.extension().is_some_and(|e| e == args.format.extension());
     if is_stream(out) {
         return Ok(PlannedFiles { files: vec![single(job, Some(out))?], _lock: None });
     }
     let notice = |text: &str| console.notice(text);
-    let patience = Patience { waits: job.existing != Existing::Refuse, notice: &notice, cancel };
+    let patience =
+        Patience { waits: existing != Existing::Refuse, notice: &notice, cancel: interrupt::flag() };
     if there.as_ref().is_some_and(fs::Metadata::is_file) || (there.is_none() && is_file_name) {
         let files = vec![single(job, Some(out))?];
         let lock = OutputLock::of_file(out, &patience)?;
-        make_room_for(out, job)?;
+        make_room_for(out, existing, &sources)?;
         return Ok(PlannedFiles { files, _lock: Some(lock) });
     }
     directories::make(out).map_err(|error| failed("creating the directory", out, &error))?;
     let files = DatasetFiles {
         directory: out,
         name: job.dataset.name(),
-        extension: job.format.extension(),
-        part: job.part,
-        files: job.part.files(job.layout.files),
+        extension: args.format.extension(),
+        part,
+        files: part.files(job.layout.files),
     };
     // Files of several formats may be written side by side.
     let name = format!("{}.{}", files.name, files.extension);
-    let lock = OutputLock::of_directory(out, &name, job.part, &patience)?;
-    files.make_room(job.existing, job.sources)?;
+    let lock = OutputLock::of_directory(out, &name, part, &patience)?;
+    files.make_room(existing, &sources)?;
     let planned = |file| Planned { file, path: Some(files.path(file)) };
     Ok(PlannedFiles { files: files.files.clone().map(planned).collect(), _lock: Some(lock) })
 }
 
 /// The only file of the job.
 fn single(job: &FormatJob<'_>, path: Option<&Path>) -> Result<Planned, Error> {
-    let files = job.part.files(job.layout.files);
+    let part = job.args.layout.part;
+    let files = part.files(job.layout.files);
     match files.len() {
         1 => Ok(Planned { file: files.start, path: path.map(Path::to_owned) }),
         n => {
             let what = match n {
-                0 => format!("a single file is made as a whole: part {} has none", job.part),
+                0 => format!("a single file is made as a whole: part {part} has none"),
                 n => format!("{n} files do not fit into one"),
             };
-            let place = job.out.display().to_string();
+            let place = job.args.out.display().to_string();
             Err(Error::usage(what, place, "give a directory, or ask for one file"))
         }
     }
 }
 
 /// Rejects a single file at `path`, unless it may be replaced.
-fn make_room_for(path: &Path, job: &FormatJob<'_>) -> Result<(), Error> {
+fn make_room_for(path: &Path, existing: Existing, sources: &[PathBuf]) -> Result<(), Error> {
     WholeFile::remove_abandoned(path).map_err(|error| failed("reading the directory", path, &error))?;
-    protect_sources(job.sources, path)?;
+    protect_sources(sources, path)?;
     // A symbolic link counts, too, wherever it leads.
-    if job.existing == Existing::Replace || fs::symlink_metadata(path).is_err() {
+    if existing == Existing::Replace || fs::symlink_metadata(path).is_err() {
         return Ok(());
     }
     let what = "the file exists already";
@@ -95,9 +94,11 @@ fn make_room_for(path: &Path, job: &FormatJob<'_>) -> Result<(), Error> {
 }
 
 /// A file or stream that is being written.
+///
+/// Dropped before it is finished, it leaves nothing.
 pub(crate) enum OpenFile {
     Whole(WholeFile),
-    Stream(Box<dyn Write>),
+    Stream(Box<dyn Write + Send>),
     /// An object, and its stores, which have to live as long.
     Object(Box<ObjectOutput>, Objects),
 }
@@ -115,7 +116,7 @@ impl Planned {
 impl OpenFile {
     /// Standard output. A terminal does not act on what rows contain.
     pub(crate) fn stdout() -> Self {
-        let out = io::stdout().lock();
+        let out = io::stdout();
         match out.is_terminal() {
             true => OpenFile::Stream(Box::new(TerminalSafe::new(out))),
             false => OpenFile::Stream(Box::new(out)),

@@ -11,20 +11,19 @@ pub(crate) mod ndjson;
 pub(crate) mod text_form;
 
 use std::io::{self, BufWriter};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::ArrowError;
 use batch_writer::{BatchWriter, Counted, Out};
-use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile};
+use sawmill_generator::{Dataset, Existing, Layout, WrittenFile};
 use sawmill_profile::{Phase, PhaseReport, Pool, Profile};
 
 use crate::error::Error;
 use crate::r#gen::format::Format;
 use crate::r#gen::{GenArgs, GenResult, Made, content_sum, summary};
+use crate::interrupt;
 use crate::screen::console::Console;
 use files::{Planned, plan};
 use text_form::NoText;
@@ -33,9 +32,9 @@ use text_form::NoText;
 const BATCH_ROWS: usize = 8192;
 
 /// Generates another format than Parquet.
-pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Made, Error> {
+pub(super) fn run(args: &GenArgs, console: Console) -> Result<Made, Error> {
     let reject = |what: &str, advice: &str| {
-        let what = format!("{what} with --as {}", args.format.name());
+        let what = format!("{what} with --as {}", args.format.extension());
         Err(Error::usage(what, args.out.display().to_string(), advice))
     };
     if args.layout.partition_by.is_some() {
@@ -50,52 +49,28 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) ->
     if let Some(option) = args.files.given() {
         return reject(option, "leave it out: it is available for Parquet files only");
     }
-    let (dataset, layout, _) = args.plan(console, cancel)?;
-    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
-    let job = FormatJob {
-        dataset: &dataset,
-        layout: &layout,
-        format: args.format,
-        out: &args.out,
-        seed: args.seed,
-        threads: threads.map_or(1, NonZeroUsize::get),
-        part: args.layout.part,
-        existing: args.layout.existing(),
-        csv_null: args.csv_null.as_deref().unwrap_or_default(),
-        sources: &[args.dataset.sources(), dataset.files().to_vec()].concat(),
-    };
+    let (dataset, layout, _) = args.plan(console)?;
+    let job = FormatJob { args, dataset: &dataset, layout: &layout };
     let profile = Profile::new();
-    let content_sum = content_sum::of(args, (&dataset, &layout), &profile, console, cancel)?;
-    let (files, phase) = generate(&job, &profile, console, cancel)?;
+    let content_sum = content_sum::of(args, (&dataset, &layout), &profile, console)?;
+    let (files, phase) = generate(&job, &profile, console)?;
     let summary = summary(&files, (None, content_sum), &phase, &args.out);
-    let rows = files.iter().map(|file| file.rows).sum();
-    let result = GenResult {
-        table: None,
-        dataset: dataset.name().to_owned(),
-        rows,
-        seed: args.seed,
-        file_checksum: None,
-        content_sum,
-        files,
-        phase,
-    };
+    let result = GenResult::new(&dataset, args.seed, files, (None, content_sum), phase);
     Ok(Made { result, summary })
 }
 
 /// What to write in a format other than Parquet.
 pub(crate) struct FormatJob<'a> {
+    pub args: &'a GenArgs,
     pub dataset: &'a Dataset,
     pub layout: &'a Layout,
-    pub format: Format,
-    pub out: &'a Path,
-    pub seed: u64,
-    pub threads: usize,
-    pub part: Part,
-    pub existing: Existing,
+}
+
+impl FormatJob<'_> {
     /// How CSV writes null.
-    pub csv_null: &'a str,
-    /// Files that the dataset was read from.
-    pub sources: &'a [PathBuf],
+    fn csv_null(&self) -> &str {
+        self.args.csv_null.as_deref().unwrap_or_default()
+    }
 }
 
 /// Generates under a progress bar.
@@ -103,26 +78,25 @@ pub(crate) fn generate(
     job: &FormatJob<'_>,
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
 ) -> Result<(Vec<WrittenFile>, PhaseReport), Error> {
-    if job.format == Format::Csv {
+    if job.args.format == Format::Csv {
         reject_what_csv_cannot_hold(job)?;
     }
-    let planned = plan(job, console, cancel)?;
+    let planned = plan(job, console)?;
     let files = &planned.files;
     let phase = profile.phase("generate");
     let stop = AtomicBool::new(false);
-    let stopped = || cancel.load(Relaxed) || stop.load(Relaxed);
+    let stopped = || interrupt::asked() || stop.load(Relaxed);
     let written = Mutex::new(Vec::with_capacity(files.len()));
     let write = |(): &mut (), file| {
         let made = make(job, file, &phase, &stopped)?;
         written.lock().unwrap_or_else(PoisonError::into_inner).push(made);
         Ok::<_, Error>(())
     };
-    let rows = job.layout.part_rows(job.part);
-    let pool = Pool::new("generate", job.threads.min(files.len()), Some(&phase.sink()));
+    let rows = job.layout.part_rows(job.args.layout.part);
+    let pool = Pool::new("generate", job.args.threads().get().min(files.len()), Some(&phase.sink()));
     let made = || pool.for_each(files, &stop, || Ok(()), write);
-    console.with_bar("generate", rows, &AtomicU64::new(0), &phase, made)?;
+    console.with_bar("generate", rows, &phase, made)?;
     let mut written: Vec<WrittenFile> = written.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.sort_by_key(|file| file.file);
     Ok((written, phase.finish()))
@@ -138,7 +112,7 @@ fn reject_what_csv_cannot_hold(job: &FormatJob<'_>) -> Result<(), Error> {
         let what = format!("the column {} is nested, which CSV cannot represent", field.name());
         return reject(what, "use --as ndjson");
     }
-    if let (true, [only]) = (job.csv_null.is_empty(), &fields[..])
+    if let (true, [only]) = (job.csv_null().is_empty(), &fields[..])
         && only.is_nullable()
     {
         let what =
@@ -197,13 +171,13 @@ fn write_rows(
         ),
     };
     let schema = job.dataset.arrow_schema();
-    let form = (job.format, planned.path.is_none(), job.csv_null);
+    let form = (job.args.format, planned.path.is_none(), job.csv_null());
     let mut writer = BatchWriter::new(form, &schema, out).map_err(arrow)?;
     let rows = job.layout.file_rows(planned.file);
     let mut first = rows.start;
     // As many rows as in a page of Parquet, which has fewer if rows are large.
     let batch_rows = BATCH_ROWS.min(usize::try_from(job.layout.page_rows).unwrap_or(BATCH_ROWS));
-    for batch in job.dataset.batches(rows, job.seed, batch_rows) {
+    for batch in job.dataset.batches(rows, job.args.seed, batch_rows) {
         if stopped() {
             return Err(Error::from(sawmill_generator::Error::cancelled()));
         }

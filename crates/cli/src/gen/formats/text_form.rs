@@ -8,10 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::temporal_conversions::{
-    date32_to_datetime, date64_to_datetime, timestamp_ms_to_datetime, timestamp_ns_to_datetime,
-    timestamp_s_to_datetime, timestamp_us_to_datetime,
-};
+use arrow_array::temporal_conversions::as_datetime;
 use arrow_array::types::{
     Date32Type, Date64Type, DurationMillisecondType, DurationSecondType, Time32MillisecondType,
     Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
@@ -118,26 +115,18 @@ fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
         return Ok(Arc::new(texts.collect::<StringArray>()));
     }
     match field.data_type() {
-        DataType::Date32 => all_shown::<Date32Type>(array, |days| date32_to_datetime(days).is_some()),
-        DataType::Date64 => all_shown::<Date64Type>(array, |millis| date64_to_datetime(millis).is_some()),
+        DataType::Date32 => dates::<Date32Type>(array),
+        DataType::Date64 => dates::<Date64Type>(array),
         DataType::Time32(TimeUnit::Second) => times::<Time32SecondType>(array, 86_400),
         DataType::Time32(_) => times::<Time32MillisecondType>(array, 86_400_000),
         DataType::Time64(TimeUnit::Microsecond) => times::<Time64MicrosecondType>(array, 86_400_000_000),
         DataType::Time64(_) => times::<Time64NanosecondType>(array, 86_400_000_000_000),
         DataType::Timestamp(unit, _) => {
             let shown = match unit {
-                TimeUnit::Second => {
-                    all_shown::<TimestampSecondType>(array, |n| timestamp_s_to_datetime(n).is_some())
-                }
-                TimeUnit::Millisecond => {
-                    all_shown::<TimestampMillisecondType>(array, |n| timestamp_ms_to_datetime(n).is_some())
-                }
-                TimeUnit::Microsecond => {
-                    all_shown::<TimestampMicrosecondType>(array, |n| timestamp_us_to_datetime(n).is_some())
-                }
-                TimeUnit::Nanosecond => {
-                    all_shown::<TimestampNanosecondType>(array, |n| timestamp_ns_to_datetime(n).is_some())
-                }
+                TimeUnit::Second => dates::<TimestampSecondType>(array),
+                TimeUnit::Millisecond => dates::<TimestampMillisecondType>(array),
+                TimeUnit::Microsecond => dates::<TimestampMicrosecondType>(array),
+                TimeUnit::Nanosecond => dates::<TimestampNanosecondType>(array),
             }?;
             let kind = text_field(field).data_type().clone();
             if *shown.data_type() == kind {
@@ -211,6 +200,14 @@ fn within(error: NoText, name: &str, slot: impl Fn(usize) -> usize) -> NoText {
 /// The list that contains the element `slot`.
 fn slot_around(offsets: &[i32], slot: usize) -> usize {
     offsets.partition_point(|offset| *offset as usize <= slot).saturating_sub(1)
+}
+
+/// The array itself, if all of its dates or instants are in the range of `arrow`'s calendar; else an error.
+fn dates<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<ArrayRef, NoText>
+where
+    T::Native: Ord + Copy + std::fmt::Display + Into<i64>,
+{
+    all_shown::<T>(array, |value| as_datetime::<T>(value.into()).is_some())
 }
 
 /// The array itself, if `is_shown` holds for every value; else an error.

@@ -6,8 +6,6 @@ pub(in crate::r#gen) mod source;
 mod text;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{Dataset, InferredSpec, InferredTables, KeyColumn};
 
@@ -19,24 +17,14 @@ use crate::screen::phases;
 use source::Source;
 
 /// The spec for the columns of the files that `named` stands for.
-pub(crate) fn of_schema(
-    named: &Path,
-    like: &LikeArgs,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Inferred, Error> {
-    let source = Source::open(named, stores, cancel)?;
+pub(crate) fn of_schema(named: &Path, like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred, Error> {
+    let source = Source::open(named, stores)?;
     finished(&source, &mut started(&source, like)?)
 }
 
 /// The spec for data like the files that `named` stands for.
-pub(crate) fn of_sample(
-    named: &Path,
-    like: &LikeArgs,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Inferred, Error> {
-    let source = Source::open(named, stores, cancel)?;
+pub(crate) fn of_sample(named: &Path, like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred, Error> {
+    let source = Source::open(named, stores)?;
     let mut sample = sampled(&source, like)?;
     let mut inferred = finished(&source, &mut sample)?;
     inferred.notices.push(fidelity::summary(&sample, &inferred.spec)?);
@@ -44,13 +32,8 @@ pub(crate) fn of_sample(
 }
 
 /// The spec for tables like the files, which may refer to one another.
-pub(crate) fn of_tables(
-    named: &[PathBuf],
-    like: &LikeArgs,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Inferred, Error> {
-    let open = |path: &PathBuf| Source::open(path, stores, cancel);
+pub(crate) fn of_tables(named: &[PathBuf], like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred, Error> {
+    let open = |path: &PathBuf| Source::open(path, stores);
     let sources = named.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let mut notices = Vec::new();
     let mut tables = with_keys(&sources, like, &mut notices)?;

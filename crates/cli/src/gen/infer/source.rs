@@ -5,7 +5,6 @@ use std::io::{BufReader, Seek};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
@@ -75,7 +74,7 @@ pub(crate) struct Footer {
 impl Source {
     /// Opens the files that `named` stands for: a file, the Parquet files below a directory, or those that
     /// match a pattern; or objects likewise.
-    pub(crate) fn open(named: &Path, stores: &StoreArgs, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
+    pub(crate) fn open(named: &Path, stores: &StoreArgs) -> Result<Self, Error> {
         let place = Location::of(named)?;
         let key = match &place {
             Location::Path(path) => path.clone(),
@@ -85,8 +84,8 @@ impl Source {
         let single = |open: fn(&Path, PathBuf, Option<TempDir>) -> Result<Self, Error>| match &place {
             Location::Path(path) => open(named, path.clone(), None),
             Location::Object(url) => {
-                let objects = Objects::of(stores, Some(url), cancel)?;
-                let (copies, directory) = copies::of(std::slice::from_ref(url), &objects, cancel)?;
+                let objects = Objects::of(stores, Some(url))?;
+                let (copies, directory) = copies::of(std::slice::from_ref(url), &objects)?;
                 let copy = copies.into_iter().next().unwrap_or_default();
                 open(named, copy, Some(directory))
             }
@@ -95,21 +94,21 @@ impl Source {
             "arrow" | "ipc" | "feather" | "arrows" if !named.is_dir() => single(Self::arrow),
             "json" | "ndjson" | "jsonl" if !named.is_dir() => single(Self::json),
             _ if !named.is_dir() && text_kind(&key).is_some() => {
-                let (rows, directory) = text::as_parquet(named, stores, cancel)?;
-                let rows = Self::parquet(&rows, stores, cancel)?;
+                let (rows, directory) = text::as_parquet(named, stores)?;
+                let rows = Self::parquet(&rows, stores)?;
                 Ok(Source { named: named.to_owned(), _copy: Some(directory), ..rows })
             }
-            _ => Self::parquet(named, stores, cancel),
+            _ => Self::parquet(named, stores),
         }
     }
 
-    fn parquet(named: &Path, stores: &StoreArgs, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
+    fn parquet(named: &Path, stores: &StoreArgs) -> Result<Self, Error> {
         if delta::named(named).is_some() {
             let what = "a Delta table, whose log has some of its columns, cannot be imitated";
             let advice = "convert it to Parquet first, or name a file of it";
             return Err(Error::usage(what, named.display().to_string(), advice));
         }
-        let Located { places, objects } = located(&[named.to_owned()], Wanted::Parquet, stores, cancel)?;
+        let Located { places, objects } = located(&[named.to_owned()], Wanted::Parquet, stores)?;
         let mut files: Vec<(Location, ArrowReaderMetadata)> = Vec::new();
         let mut rows = 0;
         let threads =

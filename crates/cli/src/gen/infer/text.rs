@@ -3,8 +3,6 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -12,10 +10,12 @@ use parquet::file::properties::WriterProperties;
 use sawmill_source::Unit;
 use tempfile::TempDir;
 
-use crate::arguments::inputs::{self, ColumnArgs, HiveArg, ObjectArgs};
+use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::stores::StoreArgs;
 use crate::arguments::text::TextArgs;
-use crate::error::{Error, Exit};
+use crate::arguments::words::YesNo;
+use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 
 /// Rows of a unit and of a batch.
@@ -26,16 +26,11 @@ const BATCH_ROWS: usize = 8192;
 const READ_AHEAD: u64 = 64 << 20;
 
 /// The rows of the text files that `named` stands for, and the directory that holds them.
-pub(super) fn as_parquet(
-    named: &Path,
-    stores: &StoreArgs,
-    cancel: &Arc<AtomicBool>,
-) -> Result<(PathBuf, TempDir), Error> {
-    let columns = ColumnArgs { hive: HiveArg::No, ..ColumnArgs::default() };
+pub(super) fn as_parquet(named: &Path, stores: &StoreArgs) -> Result<(PathBuf, TempDir), Error> {
+    let columns = ColumnArgs { hive: YesNo::No, ..ColumnArgs::default() };
     let objects = ObjectArgs { stores: stores.clone(), read_ahead: READ_AHEAD };
     let console = Console { json: false, quiet: true, verbose: 0 };
-    let inputs =
-        inputs::open(&[named.to_owned()], &columns, &TextArgs::default(), &objects, console, cancel)?;
+    let inputs = inputs::open(&[named.to_owned()], &columns, &TextArgs::default(), &objects, console)?;
     let source = inputs.source();
     let failed = |error: &dyn std::fmt::Display| {
         let advice = "free space in the directory of temporary files, or name another one by TMPDIR";
@@ -54,9 +49,7 @@ pub(super) fn as_parquet(
         reader.start(unit)?;
         while let Some(batch) = reader.next_batch()? {
             writer.write(&batch).map_err(|error| failed(&error))?;
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::new(Exit::Interrupted, "interrupted", "", ""));
-            }
+            interrupt::check()?;
         }
     }
     writer.close().map_err(|error| failed(&error))?;

@@ -1,8 +1,6 @@
 //! Which dataset to use: a built-in one, a spec, or one inferred from existing data.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_generator::{Dataset, DatasetName};
@@ -20,7 +18,7 @@ pub(crate) struct DatasetArgs {
     /// TPC-H or TPC-DS (tpch/lineitem, tpcds/store_sales and so on; tpch and tpcds make all) or a dataset spec (a
     /// TOML file; if it has several tables, all of them, or one as SPEC/TABLE).
     #[arg(required_unless_present_any = ["schema", "like"])]
-    dataset: Option<String>,
+    pub dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow, JSON or CSV file, or of the Parquet files in a directory or that
     /// match a pattern, with plain values for their types. Also reads URLs of objects.
     #[arg(long = "schema-of", alias = "schema", value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
@@ -38,24 +36,19 @@ pub(crate) struct DatasetArgs {
     scale: Option<f64>,
     #[command(flatten)]
     inferred: LikeArgs,
-    /// The files that the spec in `dataset` was inferred from.
+    /// The files that the spec in `dataset` was inferred from, if there are several.
     #[arg(skip)]
-    learned_from: Vec<PathBuf>,
+    pub learned_from: Vec<PathBuf>,
 }
 
 impl DatasetArgs {
     /// The dataset's spec.
-    pub(crate) fn spec(
-        &self,
-        console: Console,
-        stores: &StoreArgs,
-        cancel: &Arc<AtomicBool>,
-    ) -> Result<String, Error> {
+    pub(crate) fn spec(&self, console: Console, stores: &StoreArgs) -> Result<String, Error> {
         let inferred = match (&self.schema, self.like.as_slice()) {
-            (Some(file), _) => Some(infer::of_schema(file, &self.inferred, stores, cancel)?),
-            (_, [file]) => Some(infer::of_sample(file, &self.inferred, stores, cancel)?),
+            (Some(file), _) => Some(infer::of_schema(file, &self.inferred, stores)?),
+            (_, [file]) => Some(infer::of_sample(file, &self.inferred, stores)?),
             (_, []) => None,
-            (_, files) => Some(infer::of_tables(files, &self.inferred, stores, cancel)?),
+            (_, files) => Some(infer::of_tables(files, &self.inferred, stores)?),
         };
         if let Some(inferred) = inferred {
             inferred.notices.iter().for_each(|notice| console.notice(notice));
@@ -65,23 +58,9 @@ impl DatasetArgs {
         Ok(DatasetName::new(name).spec()?)
     }
 
-    /// The name of the dataset, if one is given.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.dataset.as_deref()
-    }
-
-    pub(crate) fn set_name(&mut self, name: String) {
-        self.dataset = Some(name);
-    }
-
     /// Whether several files become the tables of one dataset.
     pub(crate) fn learns_tables(&self) -> bool {
         self.like.len() > 1
-    }
-
-    /// The files that the dataset was inferred from, if there are several.
-    pub(crate) fn learned_from(&self) -> &[PathBuf] {
-        &self.learned_from
     }
 
     /// The same with the spec that was inferred, in a file.
@@ -101,12 +80,7 @@ impl DatasetArgs {
     }
 
     /// The dataset.
-    pub(crate) fn dataset(
-        &self,
-        console: Console,
-        stores: &StoreArgs,
-        cancel: &Arc<AtomicBool>,
-    ) -> Result<Dataset, Error> {
+    pub(crate) fn dataset(&self, console: Console, stores: &StoreArgs) -> Result<Dataset, Error> {
         match &self.dataset {
             Some(name) => Ok(Dataset::named(name, self.scale)?),
             None if self.learns_tables() => {
@@ -119,7 +93,7 @@ impl DatasetArgs {
                 let what = "a scale for a dataset that has a single table";
                 Err(Error::usage(what, "--like and --schema-of", "give its number of rows instead"))
             }
-            None => Ok(Dataset::from_toml(&self.spec(console, stores, cancel)?)?),
+            None => Ok(Dataset::from_toml(&self.spec(console, stores)?)?),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The options of `sawmill gen` about how to write files.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_generator::{
     BloomColumn, ColumnCompression, Dataset, Encoding, FileOptions, PageVersion, StatisticsLevel,
 };
 use sawmill_source::embedded_arrow_schema;
 
 use crate::arguments::size_arg::bytes;
+use crate::arguments::words::{YesNo, words};
 use crate::error::Error;
 
 #[derive(Args, Clone, Debug)]
@@ -49,29 +50,20 @@ pub(crate) struct FileArgs {
     key_value: Vec<(String, String)>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum DataPageVersion {
+words!(DataPageVersion => PageVersion {
     #[value(name = "1")]
-    One,
+    One as V1,
     #[value(name = "2")]
-    Two,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Statistics {
+    Two as V2,
+});
+words!(Statistics => StatisticsLevel {
     /// No statistics.
     None,
     /// Bounds, null counts and sizes of column chunks.
     Chunk,
     /// Also for pages: in the column index or, without page indexes, in page headers.
     Page,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-pub(crate) enum YesNo {
-    Yes,
-    No,
-}
+});
 
 impl FileArgs {
     /// An option that differs from its default.
@@ -108,18 +100,11 @@ impl FileArgs {
                 None => options.encoding = Some(*encoding),
             }
         }
-        options.page_version = match self.data_page_version {
-            DataPageVersion::One => PageVersion::V1,
-            DataPageVersion::Two => PageVersion::V2,
-        };
+        options.page_version = self.data_page_version.into();
         if let Some(bytes) = self.page_size {
             options.page_bytes = bytes;
         }
-        options.statistics = match self.statistics {
-            Statistics::None => StatisticsLevel::None,
-            Statistics::Chunk => StatisticsLevel::Chunk,
-            Statistics::Page => StatisticsLevel::Page,
-        };
+        options.statistics = self.statistics.into();
         options.page_index = self.page_index == YesNo::Yes;
         options.page_checksums = self.page_checksums;
         options.bloom.clone_from(&self.bloom);

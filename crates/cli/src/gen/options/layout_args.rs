@@ -18,7 +18,7 @@ use crate::screen::phases;
 pub(crate) struct LayoutArgs {
     /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else 1M].
     #[arg(long, value_parser = phases::count)]
-    rows: Option<u64>,
+    pub rows: Option<u64>,
     /// Number of files, with an equal share of the rows each [default: 1].
     #[arg(long, conflicts_with_all = ["rows_per_file", "file_size"])]
     files: Option<u32>,
@@ -54,11 +54,11 @@ pub(crate) struct LayoutArgs {
     pub writers: Option<NonZeroUsize>,
     /// Keep the complete files of an earlier run, also of one with --part, and generate the others.
     #[arg(long, conflicts_with = "overwrite")]
-    resume: bool,
+    pub resume: bool,
     /// Replace the files of an earlier run, or an existing single file. A file that --like, --schema-of or the
     /// spec reads is never replaced.
     #[arg(long)]
-    overwrite: bool,
+    pub overwrite: bool,
     /// Generate nothing: all files must exist.
     #[arg(skip)]
     finish: bool,
@@ -128,21 +128,6 @@ impl LayoutArgs {
         let most = (0..layout.files).map(|file| layout.file_rows(file)).map(|rows| rows.end - rows.start);
         size.check_row_groups(group.min(most.max().unwrap_or(0)))?;
         Ok(layout.with_page_rows(self.page_rows.unwrap_or_else(|| size.page_rows()))?)
-    }
-
-    /// Whether --rows is given.
-    pub(crate) fn sets_rows(&self) -> bool {
-        self.rows.is_some()
-    }
-
-    /// Whether files of an earlier run may be replaced.
-    pub(crate) fn replaces(&self) -> bool {
-        self.overwrite
-    }
-
-    /// Keeps the complete files of an earlier run.
-    pub(crate) fn set_resume(&mut self) {
-        (self.resume, self.overwrite) = (true, false);
     }
 
     /// Requires all of these files to exist.
