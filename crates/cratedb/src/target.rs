@@ -233,9 +233,8 @@ impl CrateDb {
     /// # Errors
     /// No connection, or no permission.
     pub fn server_version(&self, control: &Control<'_>) -> Result<String> {
-        let cluster = Cluster::new(&self.server, std::time::Duration::ZERO)?;
-        let mut client = Client::new(&cluster, false);
-        let asked = client.sql("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], 0, control)?;
+        let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO, 0)?);
+        let asked = client.on(control).run("SELECT version['number'] FROM sys.nodes LIMIT 1", &[])?;
         Ok(asked.all::<(String,)>()?.pop().map(|(version,)| version).unwrap_or_default())
     }
 

@@ -12,9 +12,10 @@ use super::CrateSession;
 use super::planned::{encode_plan, existing_plan, new_plan, unnest_of};
 use super::transport::{choose_transport, which_tells_rows};
 use crate::connect::client::{Client, Cluster};
+use crate::connect::sql::Sql;
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::EncodePlan;
-use crate::records::checkpoint::{Checkpoints, LoadRow, UnitRecord};
+use crate::records::checkpoint::{Checkpoints, LoadRow, Records, UnitRecord};
 use crate::records::history::sharing_files;
 use crate::records::lease::{Lease, lease_name};
 use crate::records::shape::Shape;
@@ -44,7 +45,16 @@ impl<'a> CrateSession<'a> {
                 .at(format!("table {}", crate_db.table()?))
                 .advise("leave --part out: one process loads the files, over --connections connections"));
         }
-        let mut opening = Opening::new(crate_db, source, options, control)?;
+        let table = crate_db.table()?;
+        check_mode(crate_db.mode)?;
+        // Reject unsupported sources before connecting.
+        let new_plan = match crate_db.mode {
+            Mode::Append => None,
+            _ => Some(new_plan(crate_db, source, &table)?),
+        };
+        let cluster = Cluster::new(&crate_db.server, options.patience, options.retries)?;
+        let mut client = Client::new(&cluster);
+        let mut opening = Opening::new((crate_db, source, options), table, new_plan, client.on(control))?;
         let lease = opening.take_lease()?;
         let chosen = opening.transport()?;
         let decided = opening.decide()?;
@@ -56,14 +66,14 @@ impl<'a> CrateSession<'a> {
         };
         let encode = opening.encode(&decided.written, &chosen);
         let writers = opening.writers((lease, tags), (&decided, &chosen), earlier.rejected, &encode)?;
-        let Opening { cluster, mut client, table, primary, .. } = opening;
+        let Opening { mut sql, table, primary, .. } = opening;
         let Decided { record, state, counted, written, .. } = decided;
         let session = Self {
             crate_db,
             source,
             options,
             bodies: Bodies::new(encode.bytes),
-            cluster,
+            cluster: Arc::clone(sql.cluster()),
             table,
             written,
             primary,
@@ -83,16 +93,16 @@ impl<'a> CrateSession<'a> {
             sealed: AtomicBool::new(false),
         };
         session.cluster.table_is_known();
-        session.count_recorded(&mut client, control)?;
+        session.count_recorded(&mut sql)?;
         Ok(session)
     }
 
     /// Makes sure that the table has the rows that earlier runs inserted. With tags, the audit has done that.
-    fn count_recorded(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+    fn count_recorded(&self, sql: &mut Sql<'_>) -> Result<()> {
         if self.state == LoadState::Resumed && self.writers.tags.is_none() {
             let recorded = self.done.values().map(|tally| tally.rows).sum();
             let at_end = false;
-            self.count(client, recorded, ("are recorded as loaded", at_end), control)?;
+            self.count(recorded, ("are recorded as loaded", at_end), sql)?;
         }
         Ok(())
     }
@@ -103,9 +113,7 @@ struct Opening<'a, 'o> {
     crate_db: &'a CrateDb,
     source: &'a dyn Source,
     options: &'a LoadOptions,
-    control: &'o Control<'o>,
-    cluster: Arc<Cluster>,
-    client: Client,
+    sql: Sql<'o>,
     checkpoints: Checkpoints,
     table: CrateTable,
     plan: Plan,
@@ -130,56 +138,30 @@ struct Decided {
 }
 
 impl<'a, 'o> Opening<'a, 'o> {
-    /// Connects; rejects sources, tables and servers with which the load cannot be.
+    /// Rejects tables and servers with which the load cannot be. `new_plan` is the plan of a table that the load makes.
     fn new(
-        crate_db: &'a CrateDb,
-        source: &'a dyn Source,
-        options: &'a LoadOptions,
-        control: &'o Control<'_>,
+        (crate_db, source, options): (&'a CrateDb, &'a dyn Source, &'a LoadOptions),
+        table: CrateTable,
+        new_plan: Option<(Plan, Vec<String>)>,
+        mut sql: Sql<'o>,
     ) -> Result<Self> {
-        let table = crate_db.table()?;
-        check_mode(crate_db.mode)?;
-        // Reject unsupported sources before connecting.
-        let new_plan = match crate_db.mode {
-            Mode::Append => None,
-            _ => Some(new_plan(crate_db, source, &table)?),
-        };
-        let cluster = Cluster::new(&crate_db.server, options.patience)?;
-        let mut client = Client::new(&cluster, false);
-        let retries = options.retries;
         let (plan, primary, changes) = match new_plan {
             Some((plan, primary)) => {
                 let names = filled(&plan);
                 (plan, primary, ColumnChanges::absent(names.iter(), source))
             }
-            None if crate_db.evolves() => crate_db.follow(source, &mut client, &table, options, control)?,
+            None if crate_db.evolves() => crate_db.follow(source, &table, options, &mut sql)?,
             None => {
-                let write = Purpose::Write;
-                let (plan, primary) =
-                    existing_plan(crate_db, source, &mut client, &table, retries, control, write)?;
+                let (plan, primary) = existing_plan(crate_db, source, &table, Purpose::Write, &mut sql)?;
                 (plan, primary, ColumnChanges::default())
             }
         };
         if matches!(plan.key, Key::Tags(_)) {
-            version::check_version(&mut client, retries, control)?;
+            version::check_version(&mut sql)?;
         }
-        let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, retries);
+        let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema);
         let (id, mapping) = (crate_db.id_of(source, &table, &plan.key), crate_db.mapping_of_files(source));
-        Ok(Self {
-            crate_db,
-            source,
-            options,
-            control,
-            cluster,
-            client,
-            checkpoints,
-            table,
-            plan,
-            changes,
-            primary,
-            id,
-            mapping,
-        })
+        Ok(Self { crate_db, source, options, sql, checkpoints, table, plan, changes, primary, id, mapping })
     }
 
     /// Whether rows gather in a separate table.
@@ -187,22 +169,26 @@ impl<'a, 'o> Opening<'a, 'o> {
         self.crate_db.mode != Mode::Append
     }
 
+    fn records(&mut self) -> Records<'_> {
+        self.checkpoints.on(&mut self.sql)
+    }
+
     /// Makes the tables of records, and keeps other runs out.
     fn take_lease(&mut self) -> Result<Lease> {
-        self.checkpoints.on(&mut self.client, self.control).create()?;
+        self.records().create()?;
         let name = lease_name(&self.table.to_string(), self.crate_db.mode.name(), &self.id);
-        let lease = Lease::take(&self.checkpoints, &self.cluster, &name, self.control)?;
+        let lease = Lease::take(&self.checkpoints, &name, &mut self.sql)?;
         // A command that forgets the last load may have removed the tables before the lease was taken.
-        self.checkpoints.on(&mut self.client, self.control).create()?;
+        self.records().create()?;
         Ok(lease)
     }
 
     /// The transport. One that is not available is an error before anything is created, unless the load is
     /// complete.
     fn transport(&mut self) -> Result<Result<Chosen>> {
-        let chosen = choose_transport(self.crate_db, &self.cluster, &self.plan.key, self.control);
+        let chosen = choose_transport(self.crate_db, &self.plan.key, &self.sql);
         if let Err(error) = &chosen {
-            let row = self.checkpoints.on(&mut self.client, self.control).find(&self.id)?;
+            let row = self.checkpoints.on(&mut self.sql).find(&self.id)?;
             if row.is_none_or(|row| !row.load.complete) {
                 return Err(error.clone());
             }
@@ -225,8 +211,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             crate_db: self.crate_db,
             source: self.source,
             options: self.options,
-            control: self.control,
-            client: &mut self.client,
+            sql: self.sql.again(),
             checkpoints: &self.checkpoints,
             table: &self.table,
             plan: &self.plan,
@@ -254,12 +239,12 @@ impl<'a, 'o> Opening<'a, 'o> {
         let Decided { record, state, written, placed, .. } = decided;
         let mut units = match state {
             LoadState::New => HashMap::new(),
-            _ => self.checkpoints.on(&mut self.client, self.control).units(&self.id)?,
+            _ => self.checkpoints.on(&mut self.sql).units(&self.id)?,
         };
         let tags = match &self.plan.key {
             Key::Tags(column) if !placed => {
                 let begun = Begun { checkpoints: &self.checkpoints, row: record, state: *state, written };
-                begun.tags(column, &mut units, &mut self.client, self.options.retries, self.control)?
+                begun.tags(column, &mut units, &mut self.sql)?
             }
             _ => None,
         };
@@ -271,7 +256,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         match (&self.plan.key, state) {
             (Key::Row(_), LoadState::Resumed | LoadState::Complete) => {
                 let target = self.table.to_string();
-                let loads = self.checkpoints.on(&mut self.client, self.control).of_table(&target)?;
+                let loads = self.records().of_table(&target)?;
                 Ok(is_shared(&loads, self.source, &self.mapping, record))
             }
             _ => Ok(false),
@@ -296,7 +281,6 @@ impl<'a, 'o> Opening<'a, 'o> {
         let (plan, options) = (&self.plan, &self.crate_db.options);
         let rejects = options.rejects.as_deref().filter(|_| *state != LoadState::Complete);
         let resumed = *state == LoadState::Resumed;
-        let recorded = (self.options.retries, self.checkpoints.clone());
         Ok(WriterPlan {
             load_id: self.id.clone(),
             lease: Some(lease),
@@ -312,7 +296,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             unit_rows: record.load.unit_rows,
             files: self.source.files().to_vec(),
             rejected: AtomicU64::new(rejected),
-            ..WriterPlan::of_table(&self.cluster, written, (plan, encode), recorded)
+            ..WriterPlan::of_table(self.sql.cluster(), written, (plan, encode), self.checkpoints.clone())
         })
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 use sawmill_loader::LoadOptions;
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_source::{Error, Kind, Result, Source};
 use tokio_postgres::types::Type;
 
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::encode::encoder::{EncodePlan, longest_row};
 use crate::encode::unnest;
 use crate::options::LongText;
@@ -37,19 +37,17 @@ pub(super) fn new_plan(
 pub(crate) fn existing_plan(
     crate_db: &CrateDb,
     source: &dyn Source,
-    client: &mut Client,
     table: &CrateTable,
-    retries: u32,
-    control: &Control<'_>,
     purpose: Purpose<'_>,
+    sql: &mut Sql<'_>,
 ) -> Result<(Plan, Vec<String>)> {
-    let existing = catalogue::columns(client, table, retries, control)?;
+    let existing = catalogue::columns(sql, table)?;
     if existing.is_empty() {
         return Err(Error::new(Kind::Schema, "the table does not exist")
-            .at(format!("table {table}, {}", client.place()))
+            .at(format!("table {table}, {}", sql.place()))
             .advise("load in mode create, which creates it"));
     }
-    let primary = catalogue::primary_key(client, table, retries, control)?;
+    let primary = catalogue::primary_key(sql, table)?;
     let row_key = crate_db.options.row_key.as_deref();
     let schema = match crate_db.options.by_position {
         false => Arc::clone(source.schema()),

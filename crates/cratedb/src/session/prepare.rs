@@ -4,17 +4,16 @@ mod append;
 mod gather;
 
 use sawmill_loader::{ColumnChanges, LoadFacts, LoadOptions, LoadRecord, RecordedFiles, Tally};
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_source::{Error, Kind, Result, Source};
 
 use crate::CrateDb;
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::records::checkpoint::{Checkpoints, LoadRow, Records};
 use crate::records::shape::Shape;
 use crate::session::insertion::statement_run;
 use crate::table::catalogue;
 use crate::table::columns::Plan;
 use crate::table::names::{CrateTable, quote};
-use crate::verify::read_back::ReadBack;
 
 pub(crate) use append::{loaded_with_other_options, not_summed_up};
 
@@ -23,8 +22,7 @@ pub(crate) struct Preparing<'p> {
     pub crate_db: &'p CrateDb,
     pub source: &'p dyn Source,
     pub options: &'p LoadOptions,
-    pub control: &'p Control<'p>,
-    pub client: &'p mut Client,
+    pub sql: Sql<'p>,
     pub checkpoints: &'p Checkpoints,
     pub table: &'p CrateTable,
     pub plan: &'p Plan,
@@ -60,9 +58,8 @@ impl Preparing<'_> {
         ))
     }
 
-    fn is_empty(&self, table: &CrateTable) -> Result<bool> {
-        let mut client = Client::new(&self.client.cluster, false);
-        Ok(self.read_back(table).count(&mut client, self.control)? == 0)
+    fn is_empty(&mut self, table: &CrateTable) -> Result<bool> {
+        Ok(self.sql.count(table)? == 0)
     }
 
     fn refuse_other_options(&self, row: &LoadRow) -> Result<()> {
@@ -90,13 +87,8 @@ impl Preparing<'_> {
         Error::new(Kind::Exists, what).at(self.place()).advise(advice)
     }
 
-    fn read_back<'a>(&'a self, table: &'a CrateTable) -> ReadBack<'a> {
-        ReadBack::new(&self.client.cluster, table, (self.plan, self.primary), self.options.retries)
-    }
-
     fn count(&mut self, table: &CrateTable) -> Result<u64> {
-        let mut client = Client::new(&self.client.cluster, false);
-        let rows = self.read_back(table).count(&mut client, self.control)?;
+        let rows = self.sql.count(table)?;
         self.counted = Some(rows);
         Ok(rows)
     }
@@ -122,17 +114,17 @@ impl Preparing<'_> {
     }
 
     fn records(&mut self) -> Records<'_> {
-        self.checkpoints.on(self.client, self.control)
+        self.checkpoints.on(&mut self.sql)
     }
 
     /// The record of this load.
     fn recorded(&mut self) -> Result<Option<LoadRow>> {
-        self.checkpoints.on(self.client, self.control).find(self.id)
+        self.checkpoints.on(&mut self.sql).find(self.id)
     }
 
     /// All loads into the table.
     fn loads(&mut self) -> Result<Vec<LoadRow>> {
-        self.checkpoints.on(self.client, self.control).of_table(&self.table.to_string())
+        self.checkpoints.on(&mut self.sql).of_table(&self.table.to_string())
     }
 
     fn refuse_changed(&self, row: &LoadRow) -> Result<()> {
@@ -146,23 +138,16 @@ impl Preparing<'_> {
     }
 
     fn place(&self) -> String {
-        format!("table {}, {}", self.table, self.client.place())
+        format!("table {}, {}", self.table, self.sql.place())
     }
 }
 
 /// Renames a table. If the answer gets lost, the catalogue shows whether it was done.
-pub(crate) fn rename(
-    client: &mut Client,
-    from: &CrateTable,
-    to: &CrateTable,
-    retries: u32,
-    control: &Control<'_>,
-) -> Result<()> {
+pub(crate) fn rename(from: &CrateTable, to: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
     let statement = format!("ALTER TABLE {} RENAME TO {}", from.quoted(), quote(&to.name));
-    let renamed = client.sql(&statement, &[], retries, control);
-    match renamed {
+    match sql.run(&statement, &[]) {
         Ok(_) => Ok(()),
-        Err(error) => match catalogue::which_exist(client, [from, to], retries, control)? {
+        Err(error) => match catalogue::which_exist(sql, [from, to])? {
             [false, true] => Ok(()),
             _ => Err(error),
         },

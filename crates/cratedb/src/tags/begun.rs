@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use sawmill_loader::LoadState;
-use sawmill_source::{Control, Result, UnitKey};
+use sawmill_source::{Result, UnitKey};
 
 use super::audit::Audit;
 use super::{Recorded, Tags, jobs};
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::records::checkpoint::{Checkpoints, LoadRow, UnitRecord};
 use crate::table::catalogue;
 use crate::table::names::CrateTable;
@@ -28,28 +28,25 @@ impl Begun<'_> {
         &self,
         column: &str,
         units: &mut HashMap<UnitKey, UnitRecord>,
-        client: &mut Client,
-        retries: u32,
-        control: &Control<'_>,
+        sql: &mut Sql<'_>,
     ) -> Result<Option<Tags>> {
         let Self { checkpoints, row, state, written } = *self;
         if state == LoadState::New {
             return Ok(Some(Tags::of_first_run(column, row.runs)));
         }
-        if !catalogue::has_column(client, written, column, retries, control)? {
+        if !catalogue::has_column(sql, written, column)? {
             return Ok(None);
         }
         let run = row.runs + 1;
-        checkpoints.on(client, control).set_runs(&row.load.id, run)?;
+        checkpoints.on(sql).set_runs(&row.load.id, run)?;
         let insert = format!("INSERT INTO {} ", written.quoted());
-        jobs::end(client, &|statement| statement.starts_with(&insert), true, retries, control)?;
+        jobs::end(sql, &|statement| statement.starts_with(&insert), true)?;
         let mut recorded = Recorded::default();
         units.iter().for_each(|(key, unit)| recorded.insert(*key, unit.tags.clone()));
-        let audit = Audit { table: written, column, retries };
-        let audited = audit.run(&mut recorded, client, control)?;
+        let audited = Audit { table: written, column }.run(&mut recorded, sql)?;
         for unit in audited.lacking {
             units.remove(&unit);
-            checkpoints.on(client, control).delete_unit(&row.load.id, unit)?;
+            checkpoints.on(sql).delete_unit(&row.load.id, unit)?;
         }
         Ok(Some(Tags::new(column, run, recorded)))
     }

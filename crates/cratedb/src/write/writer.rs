@@ -33,6 +33,7 @@ use tokio_postgres::types::Type;
 
 use crate::connect::client::{Client, Cluster};
 use crate::connect::pg::PgInsert;
+use crate::connect::sql::Sql;
 use crate::encode::encoder::EncodePlan;
 use crate::records::checkpoint::Checkpoints;
 use crate::records::lease::Lease;
@@ -85,7 +86,6 @@ pub(crate) struct WriterPlan {
     pub equal: Mutex<HashSet<Place>>,
     pub rejects: Option<Rejects>,
     pub max_rejects: u64,
-    pub retries: u32,
     pub gzip: bool,
     /// Rows and bytes of a request.
     pub batch_rows: usize,
@@ -114,9 +114,9 @@ impl WriterPlan {
     ///
     /// # Errors
     /// Another run has taken over; no connection.
-    pub(crate) fn check_lease(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+    pub(crate) fn check_lease(&self, sql: &mut Sql<'_>) -> Result<()> {
         match &self.lease {
-            Some(lease) if lease.is_late() => lease.confirm(client, control),
+            Some(lease) if lease.is_late() => lease.confirm(sql),
             Some(lease) => lease.check(),
             None => Ok(()),
         }
@@ -126,8 +126,8 @@ impl WriterPlan {
     ///
     /// # Errors
     /// Another run has taken over; no connection.
-    pub(crate) fn confirm_lease(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        self.lease.as_ref().map_or(Ok(()), |lease| lease.confirm(client, control))
+    pub(crate) fn confirm_lease(&self, sql: &mut Sql<'_>) -> Result<()> {
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.confirm(sql))
     }
 
     /// The plan of a first run whose rows go over HTTP straight into a table, and which records nothing.
@@ -135,7 +135,7 @@ impl WriterPlan {
         cluster: &Arc<Cluster>,
         table: &CrateTable,
         (plan, encode): (&Plan, &EncodePlan),
-        (retries, checkpoints): (u32, Checkpoints),
+        checkpoints: Checkpoints,
     ) -> Self {
         Self {
             cluster: Arc::clone(cluster),
@@ -156,7 +156,6 @@ impl WriterPlan {
             equal: Mutex::default(),
             rejects: None,
             max_rejects: 0,
-            retries,
             gzip: false,
             batch_rows: encode.rows,
             batch_bytes: encode.bytes,
@@ -231,7 +230,7 @@ struct Account {
 
 impl CrateWriter {
     pub(crate) fn new(plan: Arc<WriterPlan>) -> Self {
-        let client = Client::new(&plan.cluster, plan.gzip);
+        let client = Client::of_rows(&plan.cluster, plan.gzip);
         let first_node = plan.writers.fetch_add(1, Relaxed) as usize;
         Self {
             client,
@@ -288,7 +287,7 @@ impl CrateWriter {
 impl UnitWriter for CrateWriter {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         let plan = Arc::clone(&self.plan);
-        let unit = plan.checkpoints.on(&mut self.client, control).unit(&plan.load_id, key)?;
+        let unit = plan.checkpoints.on(&mut self.client.on(control)).unit(&plan.load_id, key)?;
         Ok(unit.map(|record| {
             if let Some(tags) = &plan.tags {
                 tags.recorded().insert(record.unit, record.tags);

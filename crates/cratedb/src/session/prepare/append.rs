@@ -41,7 +41,7 @@ impl Preparing<'_> {
         // If two loads start at once with the same file, each sees the other by now.
         if let Err(error) = self.refuse_twice(Kind::Busy) {
             let id = self.id;
-            self.records().delete("load_id", id)?;
+            self.records().delete(id)?;
             return Err(error);
         }
         Ok((record, LoadState::New))
@@ -57,8 +57,8 @@ impl Preparing<'_> {
             Key::Row(column) => Some(OfFiles::new(column, self.source.files().iter().map(file_hash))),
             Key::Own(_) | Key::Tags(_) | Key::None => None,
         };
-        let read = ReadBack { of_files, ..self.read_back(self.table) };
-        read.run(self.control).map(Some)
+        let read = ReadBack { of_files, ..ReadBack::new(self.table, self.plan, self.primary) };
+        read.run(&mut self.sql).map(Some)
     }
 
     /// Refuses to append a file without a key if another load into the table has inserted it, because its rows

@@ -15,17 +15,15 @@ impl Preparing<'_> {
     /// A table that gathers out of sight, and takes its name (or another's place) in the end.
     pub(crate) fn gather(&mut self) -> Result<(LoadRow, LoadState)> {
         let (staging, sealed) = (self.table.staging(), self.table.sealed());
-        let retries = self.options.retries;
         let record = self.recorded()?;
         if record.as_ref().is_some_and(|record| record.state != State::Complete) {
             self.wait_for_names(&staging, &sealed)?;
         }
         let tables = [self.table, &staging, &sealed];
-        let [table, mut gathered, is_sealed] =
-            catalogue::which_exist(self.client, tables, retries, self.control)?;
+        let [table, mut gathered, is_sealed] = catalogue::which_exist(&mut self.sql, tables)?;
         if is_sealed && !gathered {
             // A run was killed between the last audit and the table's final name.
-            rename(self.client, &sealed, &staging, retries, self.control)?;
+            rename(&sealed, &staging, &mut self.sql)?;
             gathered = true;
         }
         // It was put in its place and the word of it was lost.
@@ -58,7 +56,7 @@ impl Preparing<'_> {
             format!("ALTER CLUSTER SWAP TABLE {staging} TO "),
         ];
         let is_meant = |statement: &str| beginnings.iter().any(|beginning| statement.starts_with(beginning));
-        jobs::wait_for(self.client, &is_meant, self.options.retries, self.control)
+        jobs::wait_for(&mut self.sql, &is_meant)
     }
 
     fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRow, LoadState)> {
@@ -70,7 +68,7 @@ impl Preparing<'_> {
         let create = ddl::create_table(staging, &self.plan.columns, &self.plan.key, &self.crate_db.options)?;
         // Run twice after a lost answer, it says that the table exists: that is well then.
         let create = create.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
-        self.client.sql(&create, &[], self.options.retries, self.control)?;
+        self.sql.run(&create, &[])?;
         Ok((record, LoadState::New))
     }
 
@@ -84,19 +82,12 @@ impl Preparing<'_> {
         if is_over {
             // Requests of a killed one may still run.
             let insert = format!("INSERT INTO {} ", staging.quoted());
-            jobs::end(
-                self.client,
-                &|statement| statement.starts_with(&insert),
-                true,
-                self.options.retries,
-                self.control,
-            )?;
+            jobs::end(&mut self.sql, &|statement| statement.starts_with(&insert), true)?;
         }
         if is_over || self.is_empty(staging)? {
-            let drop = format!("DROP TABLE IF EXISTS {}", staging.quoted());
-            self.client.sql(&drop, &[], self.options.retries, self.control)?;
+            self.sql.drop_table(staging)?;
             if let Some(begun) = begun {
-                self.records().delete("load_id", &begun.load.id)?;
+                self.records().delete(&begun.load.id)?;
             }
             return Ok(());
         }

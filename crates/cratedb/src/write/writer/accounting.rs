@@ -75,8 +75,8 @@ impl CrateWriter {
             _ => {
                 let sent: Vec<Sent<'_>> =
                     present.iter().map(|row| batch.sent_row(&plan.plan, *row)).collect();
-                let comparison = Comparison { table: &plan.table, plan: &plan.plan, retries: plan.retries };
-                comparison.run(&mut self.client, &sent, control)?
+                let comparison = Comparison { table: &plan.table, plan: &plan.plan };
+                comparison.run(&sent, &mut self.client.on(control))?
             }
         };
         if gathers_own {

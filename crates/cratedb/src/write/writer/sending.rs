@@ -20,7 +20,7 @@ impl CrateWriter {
     /// Sends a batch, by column if the PostgreSQL wire is used.
     pub(super) fn send_batch(&mut self, batch: &Batch, control: &Control<'_>) -> Result<()> {
         let plan = Arc::clone(&self.plan);
-        plan.check_lease(&mut self.client, control)?;
+        plan.check_lease(&mut self.client.on(control))?;
         let marks = &batch.marks;
         if marks.rows.is_empty() {
             return Ok(());
@@ -87,7 +87,7 @@ impl CrateWriter {
             return Ok(());
         }
         let body = batch.range(rows.clone());
-        let mut waiting = Waiting::new(self.plan.retries);
+        let mut waiting = Waiting::new(self.plan.cluster.retries);
         loop {
             let plan = Arc::clone(&self.plan);
             let head = if repeat || plan.plan.key != Key::None { &plan.repeat } else { &plan.first };
@@ -216,7 +216,7 @@ impl CrateWriter {
     ) -> Result<()> {
         let body = batch.row(row);
         let repeat = repeat || !matches!(self.plan.plan.key, Key::None);
-        let mut waiting = Waiting::new(self.plan.retries);
+        let mut waiting = Waiting::new(self.plan.cluster.retries);
         loop {
             let error = self.passing(refusal.0, refusal.1);
             waiting.pause(error, &Arc::clone(&self.plan.cluster), control)?;
