@@ -48,14 +48,9 @@ struct Health {
 impl Cluster {
     /// Reads certificates; connects to nothing yet.
     pub(crate) fn new(server: &CrateServer, patience: Duration, retries: u32) -> Result<Arc<Self>> {
-        let authorization = server.password.as_ref().map(|password| {
-            let credentials = format!("{}:{password}", server.user);
+        let authorization = (server.password.is_some() || server.user != "crate").then(|| {
+            let credentials = format!("{}:{}", server.user, server.password.as_deref().unwrap_or_default());
             format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(credentials))
-        });
-        let authorization = authorization.or_else(|| {
-            let name = format!("{}:", server.user);
-            (server.user != "crate")
-                .then(|| format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(name)))
         });
         Ok(Arc::new(Self {
             tls: server.tls.as_ref().map(tls::configure).transpose()?,

@@ -9,8 +9,6 @@ mod stored;
 mod tables;
 mod units;
 
-use std::ops::Deref;
-
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result};
 use serde_json::{Value, json};
@@ -31,16 +29,8 @@ pub(crate) struct Checkpoints {
 
 /// The records, as one client reads and writes them.
 pub(crate) struct Records<'c> {
-    checkpoints: &'c Checkpoints,
+    schema: &'c str,
     sql: Sql<'c>,
-}
-
-impl Deref for Records<'_> {
-    type Target = Checkpoints;
-
-    fn deref(&self) -> &Checkpoints {
-        self.checkpoints
-    }
 }
 
 /// The progress of a load.
@@ -113,17 +103,18 @@ impl Checkpoints {
         Self { schema: schema.to_owned() }
     }
 
-    pub(crate) fn table(&self, name: &str) -> String {
-        format!("{}.{}", quote(&self.schema), quote(name))
-    }
-
     /// The records, for a client.
     pub(crate) fn on<'c>(&'c self, sql: &'c mut Sql<'_>) -> Records<'c> {
-        Records { checkpoints: self, sql: sql.again() }
+        Records { schema: &self.schema, sql: sql.again() }
     }
 }
 
 impl Records<'_> {
+    /// The quoted name of a table of records.
+    pub(super) fn table(&self, name: &str) -> String {
+        format!("{}.{}", quote(self.schema), quote(name))
+    }
+
     /// Runs a statement.
     pub(super) fn run(&mut self, statement: &str, arguments: &[Value]) -> Result<Answer> {
         self.sql.run(statement, arguments)

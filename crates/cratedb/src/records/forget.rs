@@ -9,11 +9,9 @@ use sawmill_source::{Control, Result};
 use crate::connect::client::{Client, Cluster};
 use crate::records::checkpoint::{Checkpoints, LoadRow};
 use crate::records::lease::Lease;
+use crate::records::status::RETRIES;
 use crate::table::catalogue::exists;
 use crate::target::CrateDb;
-
-/// Tries of a lost connection.
-const RETRIES: u32 = 3;
 
 /// Removes the records of all loads into a table and the leftovers of unfinished loads, recorded or not. With
 /// `drop_table`, drops the table as well. Appended rows stay.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{FileStatus, LoadFacts, LoadStatus, TableName};
+use sawmill_loader::{FileStatus, LoadStatus, TableName};
 use sawmill_source::{Control, Result};
 
 use crate::connect::address::CrateServer;
@@ -109,17 +109,8 @@ pub(super) fn read(
             loads.push(LoadStatus {
                 table: target,
                 mode: "not recorded".to_owned(),
-                files: Vec::new(),
-                begun: String::new(),
-                completed: None,
-                units: 0,
-                audited_batches: None,
-                rows: 0,
-                rejected: 0,
                 table_exists: true,
-                facts: LoadFacts::default(),
-                running: false,
-                load_id: String::new(),
+                ..LoadStatus::default()
             });
         }
     }

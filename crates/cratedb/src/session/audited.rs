@@ -60,8 +60,7 @@ impl CrateSession<'_> {
     fn seal(&self, tags: &Tags, sealed: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
         rename(&self.written, sealed, sql)?;
         self.sealed.store(true, Relaxed);
-        let insert = format!("INSERT INTO {} ", self.written.quoted());
-        jobs::end(sql, &|statement| statement.starts_with(&insert), tags.is_in_doubt())
+        jobs::end_inserts(sql, &self.written, tags.is_in_doubt())
     }
 
     /// The table that has the rows now.

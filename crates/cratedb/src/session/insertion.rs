@@ -35,7 +35,6 @@ use crate::table::columns::{Key, Purpose};
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
 use crate::write::durable;
-use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 use crate::write::writer::{CrateWriter, WriterPlan};
 
 /// The prefix of the name under which a statement's rows are recorded while they gather.
@@ -155,9 +154,7 @@ impl CrateDb {
         let planned = existing_plan(self, rows, &table, Purpose::Write, sql);
         let (plan, _) = planned.map_err(in_statement)?;
         cluster.table_is_known();
-        let repeat = head(&table, &plan, REPEAT);
-        let length = repeat.before.len() + repeat.after.len() + MAX_TAG_LENGTH;
-        let encode = Arc::new(encode_plan(self, rows, &options, &plan, (false, length)));
+        let encode = Arc::new(encode_plan(self, rows, &options, &plan, (&table, false)));
         let checkpoints = Checkpoints::new(&self.checkpoint_schema);
         let writers = WriterPlan::of_table(&cluster, &table, (&plan, &encode), checkpoints);
         let writers = WriterPlan { of_statement: true, ..writers };
@@ -343,7 +340,7 @@ impl InsertedPartition {
     fn begin(&mut self) -> Unit {
         let key = UnitKey { file: self.number, row_group: 0, first_row: self.rows };
         let unit = Unit { key, rows: 0, bytes: 0 };
-        self.writer.begin_pushed(&unit);
+        self.writer.begin(&unit);
         self.encoder.begin_unit(&unit);
         self.unit = Some(unit);
         unit
@@ -353,7 +350,7 @@ impl InsertedPartition {
         let Some(unit) = self.unit.take() else { return Ok(()) };
         let Self { encoder, writer, insertion, .. } = self;
         let tally = encoder.end_unit(&mut |block| writer.push(&unit, block, control))?;
-        writer.end_pushed(unit, tally.clone(), control)?;
+        writer.record(vec![(unit, tally.clone())], control)?;
         insertion.total.lock().unwrap_or_else(PoisonError::into_inner).add(&tally);
         Ok(())
     }

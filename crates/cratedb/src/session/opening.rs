@@ -19,16 +19,16 @@ use crate::records::checkpoint::{Checkpoints, LoadRow, Records, UnitRecord};
 use crate::records::history::sharing_files;
 use crate::records::lease::{Lease, lease_name};
 use crate::records::shape::Shape;
-use crate::session::prepare::{Preparing, filled};
+use crate::session::prepare::filled;
+use crate::table::catalogue;
 use crate::table::columns::{Key, Plan, Purpose};
 use crate::table::ddl;
 use crate::table::names::CrateTable;
-use crate::tags::begun::Begun;
-use crate::tags::{Tags, version};
+use crate::tags::audit::Audit;
+use crate::tags::{Recorded, Tags, jobs, version};
 use crate::target::CrateDb;
 use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::Chosen;
-use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 use crate::write::rejects::Rejects;
 use crate::write::writer::WriterPlan;
 
@@ -64,7 +64,8 @@ impl<'a> CrateSession<'a> {
             LoadState::Complete => Chosen::Http("no row was sent".to_owned()),
             _ => which_tells_rows(chosen?, &decided.record, &opening.plan.key),
         };
-        let encode = opening.encode(&decided.written, &chosen);
+        let to = (&decided.written, chosen == Chosen::Pg);
+        let encode = encode_plan(crate_db, source, options, &opening.plan, to);
         let writers = opening.writers((lease, tags), (&decided, &chosen), earlier.rejected, &encode)?;
         let Opening { mut sql, table, primary, .. } = opening;
         let Decided { record, state, counted, written, .. } = decided;
@@ -109,21 +110,27 @@ impl<'a> CrateSession<'a> {
 }
 
 /// A load that is being opened.
-struct Opening<'a, 'o> {
-    crate_db: &'a CrateDb,
-    source: &'a dyn Source,
-    options: &'a LoadOptions,
-    sql: Sql<'o>,
-    checkpoints: Checkpoints,
-    table: CrateTable,
-    plan: Plan,
+pub(super) struct Opening<'a, 'o> {
+    pub crate_db: &'a CrateDb,
+    pub source: &'a dyn Source,
+    pub options: &'a LoadOptions,
+    pub sql: Sql<'o>,
+    pub checkpoints: Checkpoints,
+    pub table: CrateTable,
+    pub plan: Plan,
     /// Changes to the table for columns that differ.
-    changes: ColumnChanges,
+    pub changes: ColumnChanges,
     /// The columns of the table's primary key.
-    primary: Vec<String>,
+    pub primary: Vec<String>,
     /// The load's ID, and a hash of the mapping from the source's columns to the table's.
-    id: String,
-    mapping: String,
+    pub id: String,
+    pub mapping: String,
+    /// How this load stores its rows and creates its table.
+    pub shape: Shape,
+    /// Rows of the table, once they are counted.
+    pub counted: Option<u64>,
+    /// The table that gathered the rows of an unfinished load is in its place already.
+    pub placed: bool,
 }
 
 /// Whether the load is new, resumed or complete, and where its rows go.
@@ -159,9 +166,29 @@ impl<'a, 'o> Opening<'a, 'o> {
         if matches!(plan.key, Key::Tags(_)) {
             version::check_version(&mut sql)?;
         }
-        let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema);
-        let (id, mapping) = (crate_db.id_of(source, &table, &plan.key), crate_db.mapping_of_files(source));
-        Ok(Self { crate_db, source, options, sql, checkpoints, table, plan, changes, primary, id, mapping })
+        let create = match crate_db.mode {
+            Mode::Append => None,
+            _ => {
+                let key = plan.key.clone().of_finished_table();
+                Some(ddl::create_table(&table, &plan.columns, &key, &crate_db.options)?)
+            }
+        };
+        Ok(Self {
+            checkpoints: Checkpoints::new(&crate_db.checkpoint_schema),
+            id: crate_db.id_of(source, &table, &plan.key),
+            mapping: crate_db.mapping_of_files(source),
+            shape: Shape::new(&crate_db.options, &plan, create.as_deref()),
+            counted: None,
+            placed: false,
+            crate_db,
+            source,
+            options,
+            sql,
+            table,
+            plan,
+            changes,
+            primary,
+        })
     }
 
     /// Whether rows gather in a separate table.
@@ -169,7 +196,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         self.crate_db.mode != Mode::Append
     }
 
-    fn records(&mut self) -> Records<'_> {
+    pub(super) fn records(&mut self) -> Records<'_> {
         self.checkpoints.on(&mut self.sql)
     }
 
@@ -198,35 +225,10 @@ impl<'a, 'o> Opening<'a, 'o> {
 
     fn decide(&mut self) -> Result<Decided> {
         let gathers = self.gathers();
-        let create = match gathers {
-            true => {
-                let key = self.plan.key.clone().of_finished_table();
-                let columns = &self.plan.columns;
-                Some(ddl::create_table(&self.table, columns, &key, &self.crate_db.options)?)
-            }
-            false => None,
-        };
-        let shape = Shape::new(&self.crate_db.options, &self.plan, create.as_deref());
-        let mut preparing = Preparing {
-            crate_db: self.crate_db,
-            source: self.source,
-            options: self.options,
-            sql: self.sql.again(),
-            checkpoints: &self.checkpoints,
-            table: &self.table,
-            plan: &self.plan,
-            changes: &self.changes,
-            primary: &self.primary,
-            id: &self.id,
-            mapping: &self.mapping,
-            shape: &shape,
-            counted: None,
-            placed: false,
-        };
-        let (record, state) = if gathers { preparing.gather()? } else { preparing.append()? };
-        let placed = preparing.placed || state == LoadState::Complete;
+        let (record, state) = if gathers { self.gather()? } else { self.append()? };
+        let placed = self.placed || state == LoadState::Complete;
         Ok(Decided {
-            counted: preparing.counted.filter(|_| state == LoadState::Complete),
+            counted: self.counted.filter(|_| state == LoadState::Complete),
             written: if gathers && !placed { self.table.staging() } else { self.table.clone() },
             record,
             state,
@@ -236,19 +238,43 @@ impl<'a, 'o> Opening<'a, 'o> {
 
     /// The tags of this run, and the units of earlier runs.
     fn earlier(&mut self, decided: &Decided) -> Result<(Option<Tags>, EarlierUnits)> {
-        let Decided { record, state, written, placed, .. } = decided;
-        let mut units = match state {
+        let mut units = match decided.state {
             LoadState::New => HashMap::new(),
             _ => self.checkpoints.on(&mut self.sql).units(&self.id)?,
         };
-        let tags = match &self.plan.key {
-            Key::Tags(column) if !placed => {
-                let begun = Begun { checkpoints: &self.checkpoints, row: record, state: *state, written };
-                begun.tags(column, &mut units, &mut self.sql)?
-            }
+        let tags = match self.plan.key.clone() {
+            Key::Tags(column) if !decided.placed => self.tags(&column, decided, &mut units)?,
             _ => None,
         };
         Ok((tags, EarlierUnits::new(units, self.plan.columns.len())))
+    }
+
+    /// The tags of this run. Ends requests of earlier runs, removes rows that no record accounts for, and takes
+    /// units that the table does not have whole off `units`. Returns `None` if the table has its final form
+    /// already.
+    fn tags(
+        &mut self,
+        column: &str,
+        Decided { record, state, written, .. }: &Decided,
+        units: &mut HashMap<UnitKey, UnitRecord>,
+    ) -> Result<Option<Tags>> {
+        if *state == LoadState::New {
+            return Ok(Some(Tags::of_first_run(column, record.runs)));
+        }
+        if !catalogue::has_column(&mut self.sql, written, column)? {
+            return Ok(None);
+        }
+        let (id, run) = (&record.load.id, record.runs + 1);
+        self.records().set_runs(id, run)?;
+        jobs::end_inserts(&mut self.sql, written, true)?;
+        let mut recorded = Recorded::default();
+        units.iter().for_each(|(key, unit)| recorded.insert(*key, unit.tags.clone()));
+        let audited = Audit { table: written, column }.run(&mut recorded, &mut self.sql)?;
+        for unit in audited.lacking {
+            units.remove(&unit);
+            self.records().delete_unit(id, unit)?;
+        }
+        Ok(Some(Tags::new(column, run, recorded)))
     }
 
     /// Whether another load has inserted other rows of the same files.
@@ -261,13 +287,6 @@ impl<'a, 'o> Opening<'a, 'o> {
             }
             _ => Ok(false),
         }
-    }
-
-    fn encode(&self, written: &CrateTable, chosen: &Chosen) -> EncodePlan {
-        let repeat = head(written, &self.plan, REPEAT);
-        let length = repeat.before.len() + repeat.after.len() + MAX_TAG_LENGTH;
-        let by_column = *chosen == Chosen::Pg;
-        encode_plan(self.crate_db, self.source, self.options, &self.plan, (by_column, length))
     }
 
     /// The state that all writers share.

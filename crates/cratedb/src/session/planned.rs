@@ -17,7 +17,7 @@ use crate::table::existing::Existing;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, columns, ddl};
 use crate::target::CrateDb;
-use crate::write::head::REPEAT;
+use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 
 /// The plan for a table that the load creates, and the columns of its primary key.
 pub(super) fn new_plan(
@@ -105,17 +105,17 @@ pub(crate) fn choose_key(
     }
 }
 
-/// How rows are encoded: by row, or by column for the PostgreSQL wire. `head` are the bytes of a request
-/// before its rows.
+/// How rows are encoded for the table `written`: by row, or by column for the PostgreSQL wire.
 pub(super) fn encode_plan(
     crate_db: &CrateDb,
     source: &dyn Source,
     options: &LoadOptions,
     plan: &Plan,
-    (by_column, head): (bool, usize),
+    (written, by_column): (&CrateTable, bool),
 ) -> EncodePlan {
+    let head = head(written, plan, REPEAT);
     EncodePlan {
-        longest_row: longest_row(head),
+        longest_row: longest_row(head.before.len() + head.after.len() + MAX_TAG_LENGTH),
         columns: by_column,
         leave_out: crate_db.options.rejects.is_some(),
         ..EncodePlan::new(&crate_db.options, source, options.batch_bytes, plan.clone())

@@ -3,53 +3,29 @@
 mod append;
 mod gather;
 
-use sawmill_loader::{ColumnChanges, LoadFacts, LoadOptions, LoadRecord, RecordedFiles, Tally};
-use sawmill_source::{Error, Kind, Result, Source};
+use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::CrateDb;
 use crate::connect::sql::Sql;
-use crate::records::checkpoint::{Checkpoints, LoadRow, Records};
-use crate::records::shape::Shape;
+use crate::records::checkpoint::LoadRow;
 use crate::session::insertion::statement_run;
+use crate::session::opening::Opening;
 use crate::table::catalogue;
 use crate::table::columns::Plan;
 use crate::table::names::{CrateTable, quote};
 
 pub(crate) use append::{loaded_with_other_options, not_summed_up};
 
-/// The decision between new, resumed and complete.
-pub(crate) struct Preparing<'p> {
-    pub crate_db: &'p CrateDb,
-    pub source: &'p dyn Source,
-    pub options: &'p LoadOptions,
-    pub sql: Sql<'p>,
-    pub checkpoints: &'p Checkpoints,
-    pub table: &'p CrateTable,
-    pub plan: &'p Plan,
-    /// Changes to the table for columns that differ.
-    pub changes: &'p ColumnChanges,
-    pub primary: &'p [String],
-    pub id: &'p str,
-    /// Hash of the mapping from the source's columns to the table's.
-    pub mapping: &'p str,
-    /// How this load stores its rows and creates its table.
-    pub shape: &'p Shape,
-    /// Rows of the table, once they are counted.
-    pub counted: Option<u64>,
-    /// The table that gathered the rows of an unfinished load is in its place already.
-    pub placed: bool,
-}
-
 /// The names of a plan's columns.
 pub(crate) fn filled(plan: &Plan) -> Vec<String> {
     plan.columns.iter().map(|column| column.name.clone()).collect()
 }
 
-impl Preparing<'_> {
+impl Opening<'_, '_> {
     /// Refuses to go on with other columns than those that the load began with.
     fn refuse_other_columns(&self, row: &LoadRow) -> Result<()> {
         let began = row.filled();
-        if began.is_empty() || began == filled(self.plan) {
+        if began.is_empty() || began == filled(&self.plan) {
             return Ok(());
         }
         let what = format!("the load began with the columns {}", began.join(", "));
@@ -80,29 +56,30 @@ impl Preparing<'_> {
             ),
             (None, None) => format!("{} is there, and no record says what it holds", self.table.staging()),
         };
-        let forget = self.crate_db.forget_command(self.table);
+        let forget = self.crate_db.forget_command(&self.table);
         let advice = format!(
             "run the command with the earlier options to finish that load, or drop its rows with: {forget}"
         );
         Error::new(Kind::Exists, what).at(self.place()).advise(advice)
     }
 
-    fn count(&mut self, table: &CrateTable) -> Result<u64> {
-        let rows = self.sql.count(table)?;
+    /// Counts the rows of the table.
+    fn count(&mut self) -> Result<u64> {
+        let rows = self.sql.count(&self.table)?;
         self.counted = Some(rows);
         Ok(rows)
     }
 
     fn record(&self, before: Option<Tally>) -> LoadRow {
         let load = LoadRecord {
-            id: self.id.to_owned(),
+            id: self.id.clone(),
             mode: self.crate_db.mode.name().to_owned(),
             unit_rows: self.options.unit_rows.max(1),
             files: RecordedFiles::new(self.source.files()),
             before,
-            mapping: self.mapping.to_owned(),
+            mapping: self.mapping.clone(),
             facts: LoadFacts {
-                filled: filled(self.plan),
+                filled: filled(&self.plan),
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
                     .leaving_out(self.options, self.source.files())
             },
@@ -113,13 +90,9 @@ impl Preparing<'_> {
         if self.crate_db.of_statement { LoadRow { runs: statement_run(), ..row } } else { row }
     }
 
-    fn records(&mut self) -> Records<'_> {
-        self.checkpoints.on(&mut self.sql)
-    }
-
     /// The record of this load.
     fn recorded(&mut self) -> Result<Option<LoadRow>> {
-        self.checkpoints.on(&mut self.sql).find(self.id)
+        self.checkpoints.on(&mut self.sql).find(&self.id)
     }
 
     /// All loads into the table.

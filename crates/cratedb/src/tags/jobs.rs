@@ -7,9 +7,16 @@
 use sawmill_source::{Error, Kind, Result};
 
 use crate::connect::sql::Sql;
+use crate::table::names::CrateTable;
 
 /// The query for running statements.
 const JOBS: &str = "SELECT id, stmt FROM sys.jobs";
+
+/// As [`end`], of all inserts into a table.
+pub(crate) fn end_inserts(sql: &mut Sql<'_>, table: &CrateTable, in_doubt: bool) -> Result<()> {
+    let insert = format!("INSERT INTO {} ", table.quoted());
+    end(sql, &|statement| statement.starts_with(&insert), in_doubt)
+}
 
 /// Kills the statements that `is_meant` selects, and returns when all of them have ended. If `KILL` ends nothing,
 /// it waits for the statement. If a request may still run (`in_doubt`), the server has to show its jobs.

@@ -19,7 +19,6 @@ mod accounting;
 mod batch;
 mod columns;
 mod landing;
-mod pushed;
 mod recording;
 mod refusing;
 mod sending;
@@ -252,18 +251,12 @@ impl CrateWriter {
         self.accounts.entry(unit.key).or_default()
     }
 
-    fn begin(&mut self, unit: &Unit) {
+    /// Begins a unit.
+    pub(crate) fn begin(&mut self, unit: &Unit) {
         let first = self.plan.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(unit.key);
         let none = Tally::empty(self.plan.plan.columns.len());
         let sent_before = self.plan.resumed || !first;
-        let account = Account {
-            sent_before,
-            rejects: Vec::new(),
-            lost: none.clone(),
-            there_before: none,
-            tags: Vec::new(),
-            carried: ByTransport::default(),
-        };
+        let account = Account { sent_before, lost: none.clone(), there_before: none, ..Account::default() };
         if let Some(earlier) = self.accounts.insert(unit.key, account) {
             self.rejecting -= earlier.rejects.len() as u64;
         }
@@ -276,6 +269,15 @@ impl CrateWriter {
             self.reject(unit, row, &reason, None, None)?;
         }
         Ok(batch)
+    }
+
+    /// Sends rows of a statement's unit, and returns when each of them is in.
+    ///
+    /// # Errors
+    /// A row that the server refuses; no answer where rows cannot be repeated; no connection.
+    pub(crate) fn push(&mut self, unit: &Unit, block: Block, control: &Control<'_>) -> Result<()> {
+        let batch = self.batch_of(unit, block)?;
+        self.send_batch(&batch, control)
     }
 
     /// Whether several such units fit one request.

@@ -65,7 +65,7 @@ impl CrateWriter {
     }
 
     /// Records units whose rows are all in or refused.
-    pub(super) fn record(
+    pub(crate) fn record(
         &mut self,
         units: Vec<(Unit, Tally)>,
         control: &Control<'_>,
