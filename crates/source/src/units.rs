@@ -35,16 +35,16 @@ pub(crate) fn units_of(file: u32, row_group: u32, rows: u64, bytes: u64, unit_ro
 }
 
 /// Divides the units that workers load last, two units' worth of rows, into quarters of at least 16 Ki rows:
-/// at the end a worker then waits for the others no longer than one of these pieces takes. If all rows are fewer than
-/// four units, the pieces are a sixteenth of them, so that this wait stays a small part of the load.
+/// at the end a worker then waits for the others no longer than one of these pieces takes. If there are fewer rows than
+/// in four units, all of them are divided, into sixteenths of at least 16 Ki rows, unless they fit one quarter.
 pub(crate) fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
     const FINEST: u64 = 16 * 1024;
     let all = runs.iter().flatten().fold(0u64, |all, unit| all.saturating_add(unit.rows));
-    let mut piece_rows = (unit_rows / 4).max(FINEST);
-    if all > piece_rows {
-        piece_rows = piece_rows.min(all / 16).max(FINEST);
-    }
-    let mut left = unit_rows.saturating_mul(2);
+    let quarter = (unit_rows / 4).max(FINEST);
+    let (mut left, piece_rows) = match all > quarter && all / 4 < unit_rows {
+        true => (all, (all / 16).clamp(FINEST, quarter)),
+        false => (unit_rows.saturating_mul(2), quarter),
+    };
     // Workers load the runs with the most rows first (see `Schedule`).
     let rows_of = |run: &Vec<Unit>| run.iter().map(|unit| unit.rows).sum::<u64>();
     let mut order: Vec<(u64, Reverse<usize>)> =
@@ -338,9 +338,11 @@ mod tests {
         assert_eq!(plan(&[256 * K, 256 * K], 128 * K), [vec![128 * K; 2], vec![32 * K; 8]]);
         assert_eq!(plan(&[100 * K, 412 * K], 128 * K)[0], [32 * K, 32 * K, 32 * K, 4 * K]);
         assert_eq!(plan(&[100 * K, 412 * K], 128 * K)[1][..3], [128 * K, 128 * K, 32 * K]);
-        // Of fewer rows than four units, the pieces are smaller: two workers end with almost the same number of rows.
+        // Of fewer rows than four units, the pieces are smaller: the workers end with almost the same number of rows.
         assert_eq!(plan(&[200 * K], 256 * K), [[vec![16 * K; 12], vec![8 * K]].concat()]);
         assert_eq!(plan(&[512 * K], 256 * K), [vec![32 * K; 16]]);
+        let unit = [vec![48 * K; 5], vec![16 * K]].concat();
+        assert_eq!(plan(&[256 * K, 512 * K], 256 * K), [unit.clone(), [unit.clone(), unit].concat()]);
         assert_eq!(plan(&[64 * K], 256 * K), [[64 * K]]);
         // Few rows become few pieces, and units that are already small stay whole.
         assert_eq!(plan(&[20 * K], 16 * K), [[16 * K, 4 * K]]);
