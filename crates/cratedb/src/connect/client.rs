@@ -19,7 +19,6 @@ use serde::Deserialize;
 use crate::connect::activity;
 use crate::connect::address::{CrateServer, Node};
 use crate::connect::http::{HttpConnection, Limit, TransportError};
-use crate::connect::sql::Sql;
 use crate::connect::tls;
 use crate::connect::waiting::Outage;
 
@@ -227,11 +226,6 @@ impl Client {
     /// A client that asks what became of other clients' requests.
     pub(crate) fn asking(cluster: &Arc<Cluster>) -> Self {
         Self { asks: true, ..Self::new(cluster) }
-    }
-
-    /// Its statements, under this control.
-    pub(crate) fn on<'c>(&'c mut self, control: &'c Control<'_>) -> Sql<'c> {
-        Sql { client: self, control }
     }
 
     /// Sends one request to the next node, once. `answer` gets the body of a success.

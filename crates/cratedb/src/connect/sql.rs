@@ -14,8 +14,8 @@ use crate::table::names::CrateTable;
 
 /// A client's statements, under the control of one caller.
 pub(crate) struct Sql<'c> {
-    pub(super) client: &'c mut Client,
-    pub(super) control: &'c Control<'c>,
+    client: &'c mut Client,
+    control: &'c Control<'c>,
 }
 
 /// Why a statement failed.
@@ -24,6 +24,13 @@ pub(crate) enum Failed {
     Passing(Error),
     Lost(TransportError),
     Refused(Error),
+}
+
+impl Client {
+    /// Its statements, under this control.
+    pub(crate) fn on<'c>(&'c mut self, control: &'c Control<'_>) -> Sql<'c> {
+        Sql { client: self, control }
+    }
 }
 
 impl Sql<'_> {

@@ -18,7 +18,7 @@ use crate::encode::encoder::{EncodePlan, file_hash};
 use crate::records::checkpoint::{Checkpoints, LoadRow, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
-use crate::session::prepare::{filled, loaded_with_other_options};
+use crate::session::prepare::loaded_with_other_options;
 use crate::table::catalogue;
 use crate::table::columns::{Column, Key, Plan, Purpose};
 use crate::table::names::CrateTable;
@@ -198,7 +198,7 @@ impl History for TableHistory<'_> {
     }
 
     fn verify(&self, remembered: &mut Remembered) -> Result<()> {
-        let now = filled(self.plan);
+        let now = self.plan.filled();
         if self.loads.iter().any(|row| !row.filled().is_empty() && row.filled() != now) {
             remembered.note_other_columns();
             return Ok(());
@@ -225,9 +225,8 @@ impl History for TableHistory<'_> {
             remembered.note_other_rows();
             return Ok(());
         };
-        let names = self.plan.columns.iter().map(|column| column.name.clone()).collect();
         let found = read.run(&mut self.client.borrow_mut().on(self.control))?;
-        let all = Verification::new(names, expected, found);
+        let all = Verification::new(now, expected, found);
         remembered.verify(all, &self.place())
     }
 }

@@ -177,7 +177,7 @@ impl Session for CrateSession<'_> {
         if !alone {
             target = target.minus(&self.before_without_ours(target.rows, expected.rows)?);
         }
-        let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
+        let columns = self.encode.plan.filled();
         let mut verification = Verification::new(columns, expected.clone(), target);
         if !verification.matches() && !alone && !self.writers.before.is_counted() {
             return Err(self

@@ -19,7 +19,6 @@ use crate::records::checkpoint::{Checkpoints, LoadRow, Records, UnitRecord};
 use crate::records::history::sharing_files;
 use crate::records::lease::{Lease, lease_name};
 use crate::records::shape::Shape;
-use crate::session::prepare::filled;
 use crate::table::catalogue;
 use crate::table::columns::{Key, Plan, Purpose};
 use crate::table::ddl;
@@ -154,7 +153,7 @@ impl<'a, 'o> Opening<'a, 'o> {
     ) -> Result<Self> {
         let (plan, primary, changes) = match new_plan {
             Some((plan, primary)) => {
-                let names = filled(&plan);
+                let names = plan.filled();
                 (plan, primary, ColumnChanges::absent(names.iter(), source))
             }
             None if crate_db.evolves() => crate_db.follow(source, &table, options, &mut sql)?,

@@ -11,21 +11,15 @@ use crate::records::checkpoint::LoadRow;
 use crate::session::insertion::statement_run;
 use crate::session::opening::Opening;
 use crate::table::catalogue;
-use crate::table::columns::Plan;
 use crate::table::names::{CrateTable, quote};
 
 pub(crate) use append::{loaded_with_other_options, not_summed_up};
-
-/// The names of a plan's columns.
-pub(crate) fn filled(plan: &Plan) -> Vec<String> {
-    plan.columns.iter().map(|column| column.name.clone()).collect()
-}
 
 impl Opening<'_, '_> {
     /// Refuses to go on with other columns than those that the load began with.
     fn refuse_other_columns(&self, row: &LoadRow) -> Result<()> {
         let began = row.filled();
-        if began.is_empty() || began == filled(&self.plan) {
+        if began.is_empty() || began == self.plan.filled() {
             return Ok(());
         }
         let what = format!("the load began with the columns {}", began.join(", "));
@@ -79,7 +73,7 @@ impl Opening<'_, '_> {
             before,
             mapping: self.mapping.clone(),
             facts: LoadFacts {
-                filled: filled(&self.plan),
+                filled: self.plan.filled(),
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
                     .leaving_out(self.options, self.source.files())
             },

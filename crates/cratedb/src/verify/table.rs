@@ -47,7 +47,7 @@ pub(crate) fn verify(
         let unit_rows = options.unit_rows;
         encode_source(source, &encode, options, unit_rows, each_column, control)
     };
-    let columns = encode.plan.columns.iter().map(|column| column.name.clone()).collect();
+    let columns = encode.plan.filled();
     let mut verification =
         Verification { not_compared, ..Verification::new(columns, expected(false)?.whole, read.run(sql)?) };
     if !verification.matches() {
