@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use sawmill_cratedb::{CrateDb, Transport, unnest_blocks};
-use sawmill_loader::LoadOptions;
+use sawmill_cratedb::{CrateDb, Transport};
+use sawmill_loader::{Block, LoadOptions};
 use sawmill_source::{ParquetFiles, Source};
 
 /// The column of batch tags.
@@ -39,6 +39,31 @@ fn post(body: &[&[u8]]) -> Vec<u8> {
     [&[head.as_bytes()], body].concat().concat()
 }
 
+/// Encodes all rows like the loader, and hands out each block.
+fn each_block(
+    target: &CrateDb,
+    source: &ParquetFiles,
+    loading: &LoadOptions,
+    by_column: bool,
+    mut take: impl FnMut(Block),
+) {
+    let mut keep = |block: Block| {
+        take(block);
+        Ok(())
+    };
+    let mut encoder =
+        target.encoder(source, loading.batch_bytes, by_column).expect("every column has a type");
+    let mut reader = source.reader(loading.batch_rows);
+    for unit in source.plan(loading.unit_rows).into_iter().flatten() {
+        reader.start(&unit).expect("the file can be read");
+        encoder.begin_unit(&unit);
+        while let Some(batch) = reader.next_batch().expect("the file can be read") {
+            encoder.encode(&batch, &mut keep).expect("every value can be encoded");
+        }
+        encoder.end_unit(&mut keep).expect("the rows can be sent");
+    }
+}
+
 impl Floor {
     /// Encodes all rows like the loader.
     pub fn new(
@@ -69,7 +94,7 @@ impl Floor {
         let names = source.schema().fields().iter().map(|field| format!("\"{}\"", field.name()));
         let names: Vec<String> = names.collect();
         match transport {
-            Transport::Pg => floor.encode_columns(target, source, &names),
+            Transport::Pg => floor.encode_columns(target, source, loading, &names),
             _ => floor.encode_rows(target, source, loading, &names),
         }
         floor
@@ -90,25 +115,19 @@ impl Floor {
             );
             format!("{{\"stmt\":\"{}\",\"bulk_args\":[", statement.replace('"', "\\\""))
         };
-        let mut encoder =
-            target.encoder(source, loading.batch_bytes, false).expect("every column has a type");
-        let mut reader = source.reader(loading.batch_rows);
-        for unit in source.plan(loading.unit_rows).into_iter().flatten() {
-            let mut keep = |block: sawmill_loader::Block| {
-                let head = head(self.requests.len());
-                self.requests.push(post(&[head.as_bytes(), &block.bytes, b"]}"]));
-                Ok(())
-            };
-            reader.start(&unit).expect("the file can be read");
-            encoder.begin_unit(&unit);
-            while let Some(batch) = reader.next_batch().expect("the file can be read") {
-                encoder.encode(&batch, &mut keep).expect("every value can be encoded");
-            }
-            encoder.end_unit(&mut keep).expect("the rows can be sent");
-        }
+        each_block(target, source, loading, false, |block| {
+            let head = head(self.requests.len());
+            self.requests.push(post(&[head.as_bytes(), &block.bytes, b"]}"]));
+        });
     }
 
-    fn encode_columns(&mut self, target: &CrateDb, source: &ParquetFiles, names: &[String]) {
+    fn encode_columns(
+        &mut self,
+        target: &CrateDb,
+        source: &ParquetFiles,
+        loading: &LoadOptions,
+        names: &[String],
+    ) {
         let places =
             |mark: &str| (1..=names.len()).map(|i| format!("{mark}{i}")).collect::<Vec<_>>().join(", ");
         let statement = format!(
@@ -119,7 +138,10 @@ impl Floor {
             places("$"),
             places("c")
         );
-        let blocks = unnest_blocks(target, source).expect("every value can be encoded");
+        let mut blocks: Vec<Vec<bytes::Bytes>> = Vec::new();
+        each_block(target, source, loading, true, |block| {
+            blocks.extend(block.marks.map(|marks| marks.columns));
+        });
         // An array contains its element type (array_send in PostgreSQL's arrayfuncs.c).
         let array_type = |bytes: &[u8]| match bytes.get(8..12) {
             Some([.., 16]) => 1000u32,

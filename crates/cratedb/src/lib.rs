@@ -61,4 +61,4 @@ pub use records::prune::crate_prune;
 pub use records::status::crate_status;
 pub use session::insertion::{InsertedPartition, Insertion};
 pub use table::names::{refused_column_name, table_name};
-pub use target::{CrateDb, unnest_blocks};
+pub use target::CrateDb;

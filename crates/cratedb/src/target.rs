@@ -6,7 +6,7 @@ use sawmill_loader::{
     BatchEncoder, Forgotten, LoadOptions, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName,
     Target, Verification,
 };
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_source::{Control, Result, Source};
 
 use crate::connect::address::CrateServer;
 use crate::connect::client::{Client, Cluster};
@@ -14,35 +14,6 @@ use crate::encode::encoder::{CrateEncoder, EncodePlan, MAX_BATCH_BYTES};
 use crate::options::{CrateOptions, Timestamps};
 use crate::table::columns::{Column, Key, MAX_TEXT_LENGTH, Plan};
 use crate::table::names::CrateTable;
-
-/// The arrays that a target would send over the PostgreSQL wire for a source's rows: the parameters of each
-/// request's UNNEST, in binary. For tests and measurements.
-///
-/// # Errors
-/// As [`CrateDb::ddl`]; a source that cannot be read or whose values cannot be represented.
-pub fn unnest_blocks(crate_db: &CrateDb, source: &dyn Source) -> Result<Vec<Vec<bytes::Bytes>>> {
-    let mut encoder = crate_db.encoder(source, CrateDb::BATCH_BYTES, true)?;
-    let mut reader = source.reader(LoadOptions::default().batch_rows);
-    let mut blocks = Vec::new();
-    for unit in source.plan(u64::MAX).into_iter().flatten() {
-        let mut emit = |block: sawmill_loader::Block| {
-            blocks.extend(block.marks.map(|marks| marks.columns));
-            Ok(())
-        };
-        reader.start(&unit)?;
-        encoder.begin_unit(&unit);
-        while let Some(batch) = reader.next_batch()? {
-            encoder.encode(&batch, &mut emit).map_err(|refusal| match refusal {
-                sawmill_loader::Refusal::Stopped(error) => error,
-                sawmill_loader::Refusal::Value { column, what, .. } => {
-                    Error::new(Kind::Value, what).at(format!("column {column:?}"))
-                }
-            })?;
-        }
-        encoder.end_unit(&mut emit)?;
-    }
-    Ok(blocks)
-}
 
 /// A table of a CrateDB cluster.
 #[derive(Clone, Debug)]
@@ -233,9 +204,8 @@ impl CrateDb {
     /// # Errors
     /// No connection, or no permission.
     pub fn server_version(&self, control: &Control<'_>) -> Result<String> {
-        let cluster = Cluster::new(&self.server, std::time::Duration::ZERO)?;
-        let mut client = Client::new(&cluster, false);
-        let asked = client.sql("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], 0, control)?;
+        let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO, 0)?);
+        let asked = client.on(control).run("SELECT version['number'] FROM sys.nodes LIMIT 1", &[])?;
         Ok(asked.all::<(String,)>()?.pop().map(|(version,)| version).unwrap_or_default())
     }
 

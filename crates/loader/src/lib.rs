@@ -54,7 +54,7 @@ pub use engine::target::{
     UnitWriter,
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};
-pub use engine::worker::{received, refusal_error};
+pub use engine::worker::received;
 pub use history::append::{Encoding, History, Loads, remember};
 pub use history::lookup::{Found, adds_files, hashed_mapping, mapping_of_files};
 pub use history::opening::{OnRecord, Standing, open};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use sawmill_source::Control;
 use serde::Deserialize;
 
-use crate::connect::client::{Client, Cluster, Failed};
+use crate::connect::client::{Client, Cluster};
+use crate::connect::sql::Failed;
 
 /// The question, which is one of the jobs itself: it has just started by the clock of the server.
 const JOBS: &str = "SELECT stmt, started FROM sys.jobs";
@@ -24,7 +25,7 @@ pub(crate) fn goes_on(
         control.notice(&format!("{}: no answer for {} s; {why}", cluster.server, silence.as_secs_f64()));
         Ok(())
     };
-    let answer = match Client::asking(cluster).once(JOBS, &[], control) {
+    let answer = match Client::asking(cluster).on(control).once(JOBS, &[]) {
         Ok(answer) => answer,
         Err(Failed::Passing(error)) => {
             return waits(&format!("whether the server works on it cannot be asked now: {}", error.what()));

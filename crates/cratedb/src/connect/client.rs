@@ -1,5 +1,4 @@
-//! Statements to a cluster over HTTP: nodes in turn, a dead one left out for a while, and what the
-//! answers mean.
+//! Requests to a cluster over HTTP: nodes in turn, a dead one left out for a while, and what the answers mean.
 //!
 //! The endpoint: <https://cratedb.com/docs/crate/reference/en/latest/interfaces/http.html>.
 
@@ -16,13 +15,12 @@ use sawmill_loader::backoff;
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::connect::activity;
 use crate::connect::address::{CrateServer, Node};
 use crate::connect::http::{HttpConnection, Limit, TransportError};
 use crate::connect::tls;
-use crate::connect::waiting::{Outage, Waiting};
+use crate::connect::waiting::Outage;
 
 /// A cluster and the health of its nodes, shared by all connections of a load.
 pub(crate) struct Cluster {
@@ -33,6 +31,8 @@ pub(crate) struct Cluster {
     turn: AtomicUsize,
     /// How long to wait for a cluster that has answered before.
     pub(crate) patience: Duration,
+    /// How often a request is tried again at least.
+    pub(crate) retries: u32,
     outage: Mutex<Outage>,
 }
 
@@ -46,15 +46,10 @@ struct Health {
 
 impl Cluster {
     /// Reads certificates; connects to nothing yet.
-    pub(crate) fn new(server: &CrateServer, patience: Duration) -> Result<Arc<Self>> {
-        let authorization = server.password.as_ref().map(|password| {
-            let credentials = format!("{}:{password}", server.user);
+    pub(crate) fn new(server: &CrateServer, patience: Duration, retries: u32) -> Result<Arc<Self>> {
+        let authorization = (server.password.is_some() || server.user != "crate").then(|| {
+            let credentials = format!("{}:{}", server.user, server.password.as_deref().unwrap_or_default());
             format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(credentials))
-        });
-        let authorization = authorization.or_else(|| {
-            let name = format!("{}:", server.user);
-            (server.user != "crate")
-                .then(|| format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(name)))
         });
         Ok(Arc::new(Self {
             tls: server.tls.as_ref().map(tls::configure).transpose()?,
@@ -62,6 +57,7 @@ impl Cluster {
             health: Mutex::new(vec![Health::default(); server.nodes.len()]),
             turn: AtomicUsize::new(0),
             patience,
+            retries,
             outage: Mutex::default(),
             server: server.clone(),
         }))
@@ -102,7 +98,7 @@ impl Cluster {
     }
 
     /// Whether a failure ends the attempts: no node has ever answered, and all were tried.
-    fn never_there(&self, tries: usize) -> bool {
+    pub(super) fn never_there(&self, tries: usize) -> bool {
         tries >= self.server.nodes.len() && !self.outage().reached
     }
 
@@ -166,13 +162,15 @@ impl Cluster {
 pub(crate) struct Client {
     pub cluster: Arc<Cluster>,
     connections: Vec<Option<HttpConnection>>,
-    gzip: bool,
+    pub(super) gzip: bool,
     /// It asks about the requests of another client, and is not asked about.
     asks: bool,
+    /// How often a statement is tried again at least.
+    pub(super) retries: u32,
     compressed: Vec<u8>,
     head: Vec<u8>,
-    /// Retries so far.
-    pub retries: u64,
+    /// Statements tried again so far.
+    pub retried: u64,
 }
 
 /// An error that the server reported.
@@ -181,14 +179,6 @@ pub(crate) struct ServerError {
     pub status: u16,
     pub code: u32,
     pub message: String,
-}
-
-/// Why a statement failed.
-pub(crate) enum Failed {
-    /// The same request may succeed a little later.
-    Passing(Error),
-    Lost(TransportError),
-    Refused(Error),
 }
 
 /// The silence that is borne where no patience is given.
@@ -209,22 +199,33 @@ pub(crate) enum Attempt {
 }
 
 impl Client {
-    pub(crate) fn new(cluster: &Arc<Cluster>, gzip: bool) -> Self {
+    pub(crate) fn new(cluster: &Arc<Cluster>) -> Self {
         let connections = cluster.server.nodes.iter().map(|_| None).collect();
         Self {
             cluster: Arc::clone(cluster),
             connections,
-            gzip,
+            gzip: false,
             asks: false,
+            retries: cluster.retries,
             compressed: Vec::new(),
             head: Vec::new(),
-            retries: 0,
+            retried: 0,
         }
+    }
+
+    /// A client that compresses rows, if `gzip` says so.
+    pub(crate) fn of_rows(cluster: &Arc<Cluster>, gzip: bool) -> Self {
+        Self { gzip, ..Self::new(cluster) }
+    }
+
+    /// A client that tries nothing again.
+    pub(crate) fn at_once(cluster: &Arc<Cluster>) -> Self {
+        Self { retries: 0, ..Self::new(cluster) }
     }
 
     /// A client that asks what became of other clients' requests.
     pub(crate) fn asking(cluster: &Arc<Cluster>) -> Self {
-        Self { asks: true, ..Self::new(cluster, false) }
+        Self { asks: true, ..Self::new(cluster) }
     }
 
     /// Sends one request to the next node, once. `answer` gets the body of a success.
@@ -314,69 +315,6 @@ impl Client {
         }
     }
 
-    /// Runs a statement that may be run twice, and tries again when the connection is lost or the server
-    /// is busy.
-    pub(crate) fn sql(
-        &mut self,
-        statement: &str,
-        arguments: &[serde_json::Value],
-        retries: u32,
-        control: &Control<'_>,
-    ) -> Result<Answer> {
-        self.unless_refused(statement, arguments, retries, control)?
-    }
-
-    /// As [`sql`](Self::sql), but returns the server's refusal as the inner error, so that the caller can handle
-    /// it.
-    pub(crate) fn unless_refused(
-        &mut self,
-        statement: &str,
-        arguments: &[serde_json::Value],
-        retries: u32,
-        control: &Control<'_>,
-    ) -> Result<Result<Answer>> {
-        let (mut waiting, mut tries) = (Waiting::new(retries), 0);
-        loop {
-            let error = match self.once(statement, arguments, control) {
-                Ok(answer) => return Ok(Ok(answer)),
-                Err(Failed::Passing(error)) => error,
-                Err(Failed::Lost(broken)) => {
-                    tries += 1;
-                    if self.cluster.never_there(tries) {
-                        return Err(self.no_contact(broken)?);
-                    }
-                    self.lost(broken)?
-                }
-                Err(Failed::Refused(error)) => return Ok(Err(error)),
-            };
-            waiting.pause(error, &self.cluster, control)?;
-            self.retries += 1;
-        }
-    }
-
-    /// Runs a statement once.
-    pub(crate) fn once(
-        &mut self,
-        statement: &str,
-        arguments: &[serde_json::Value],
-        control: &Control<'_>,
-    ) -> std::result::Result<Answer, Failed> {
-        let body = serde_json::json!({ "stmt": statement, "args": arguments }).to_string();
-        let mut text = String::new();
-        let mut keep = |bytes: &[u8]| text = String::from_utf8_lossy(bytes).into_owned();
-        let gzip = std::mem::replace(&mut self.gzip, false);
-        let attempt = self.attempt(&[body.as_bytes()], &mut keep, control);
-        self.gzip = gzip;
-        match attempt {
-            Attempt::Done => Ok(Answer { text }),
-            Attempt::ServerError(refusal) if self.cluster.passes(&refusal) => {
-                Err(Failed::Passing(self.explain(&refusal)))
-            }
-            Attempt::ServerError(refusal) => Err(Failed::Refused(self.explain(&refusal))),
-            Attempt::TransportError(broken) => Err(Failed::Lost(broken)),
-        }
-    }
-
     /// The place for errors.
     pub(crate) fn place(&self) -> String {
         self.cluster.server.to_string()
@@ -409,7 +347,7 @@ impl Client {
     }
 
     /// A server that has never answered, as an error; a cancel is passed on.
-    fn no_contact(&self, broken: TransportError) -> Result<Error> {
+    pub(super) fn no_contact(&self, broken: TransportError) -> Result<Error> {
         match broken {
             TransportError::Unknown(what) => {
                 let what = format!("the server does not answer as CrateDB's HTTP endpoint does: {what}");
@@ -516,52 +454,4 @@ fn server_error(status: u16, body: &[u8]) -> ServerError {
         (_, text) => clip(text),
     };
     ServerError { status, code: 0, message }
-}
-
-/// A successful answer.
-pub(crate) struct Answer {
-    text: String,
-}
-
-#[derive(Deserialize)]
-struct Rows<'a> {
-    #[serde(borrow, default)]
-    rows: Vec<Vec<&'a RawValue>>,
-    #[serde(default)]
-    rowcount: i64,
-}
-
-impl Answer {
-    /// Length of the answer.
-    pub(crate) fn bytes(&self) -> usize {
-        self.text.len()
-    }
-
-    /// The rows' values as JSON text.
-    pub(crate) fn rows(&self) -> Result<Vec<Vec<&RawValue>>> {
-        Ok(self.parse()?.rows)
-    }
-
-    /// Rows that a statement changed.
-    pub(crate) fn count(&self) -> Result<i64> {
-        Ok(self.parse()?.rowcount)
-    }
-
-    fn parse(&self) -> Result<Rows<'_>> {
-        serde_json::from_str(&self.text).map_err(|error| {
-            Error::new(Kind::Server, format!("cannot read the answer: {error}: {}", clip(&self.text)))
-        })
-    }
-
-    /// All rows, deserialized as `T`.
-    pub(crate) fn all<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>> {
-        #[derive(Deserialize)]
-        struct Typed<T> {
-            rows: Vec<T>,
-        }
-        let typed: Typed<T> = serde_json::from_str(&self.text).map_err(|error| {
-            Error::new(Kind::Server, format!("cannot read the answer: {error}: {}", clip(&self.text)))
-        })?;
-        Ok(typed.rows)
-    }
 }

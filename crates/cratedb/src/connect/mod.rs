@@ -5,6 +5,7 @@ pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod http;
 pub(crate) mod pg;
+pub(crate) mod sql;
 pub(crate) mod statements;
 pub(crate) mod tls;
 pub(crate) mod waiting;

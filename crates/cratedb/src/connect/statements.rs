@@ -37,8 +37,8 @@ impl CrateStatements {
     /// Certificates that cannot be read.
     pub fn new(server: &CrateServer, timeout: Duration) -> Result<Self> {
         let server = CrateServer { timeout: Some(timeout), ..server.clone() };
-        let cluster: Arc<Cluster> = Cluster::new(&server, Duration::ZERO)?;
-        Ok(Self { client: Client::new(&cluster, false), phase: Profile::new().phase("statements") })
+        let cluster: Arc<Cluster> = Cluster::new(&server, Duration::ZERO, 0)?;
+        Ok(Self { client: Client::new(&cluster), phase: Profile::new().phase("statements") })
     }
 
     /// Sends a request for `/_sql`, once.

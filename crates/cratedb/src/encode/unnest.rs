@@ -184,7 +184,7 @@ impl ArrayColumn {
 
     /// The array with its header, whose elements are of this type.
     pub(crate) fn finish(mut self, data_type: &CrateType) -> Vec<u8> {
-        let oid = element_type(data_type).oid();
+        let oid = wire_types(data_type).0.oid();
         // An empty array would have no dimension, but no block is empty.
         for (at, value) in [1, i32::from(self.nulls), oid as i32, self.elements, 1].into_iter().enumerate() {
             self.bytes[at * 4..at * 4 + 4].copy_from_slice(&value.to_be_bytes());
@@ -251,36 +251,25 @@ pub(crate) fn beside_json(data_type: &CrateType) -> usize {
     }
 }
 
-/// The type of an array's elements on the wire.
-pub(crate) fn element_type(data_type: &CrateType) -> Type {
+/// The type of an array's elements on the wire, and the type of the array.
+fn wire_types(data_type: &CrateType) -> (Type, Type) {
     match data_type {
-        CrateType::Boolean => Type::BOOL,
-        CrateType::SmallInt => Type::INT2,
-        CrateType::Integer => Type::INT4,
-        CrateType::BigInt => Type::INT8,
-        CrateType::Real => Type::FLOAT4,
-        CrateType::Double => Type::FLOAT8,
-        CrateType::Numeric(..) => Type::NUMERIC,
-        CrateType::Timestamp => Type::TIMESTAMP,
-        CrateType::TimestampTz => Type::TIMESTAMPTZ,
-        CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => Type::VARCHAR,
+        CrateType::Boolean => (Type::BOOL, Type::BOOL_ARRAY),
+        CrateType::SmallInt => (Type::INT2, Type::INT2_ARRAY),
+        CrateType::Integer => (Type::INT4, Type::INT4_ARRAY),
+        CrateType::BigInt => (Type::INT8, Type::INT8_ARRAY),
+        CrateType::Real => (Type::FLOAT4, Type::FLOAT4_ARRAY),
+        CrateType::Double => (Type::FLOAT8, Type::FLOAT8_ARRAY),
+        CrateType::Numeric(..) => (Type::NUMERIC, Type::NUMERIC_ARRAY),
+        CrateType::Timestamp => (Type::TIMESTAMP, Type::TIMESTAMP_ARRAY),
+        CrateType::TimestampTz => (Type::TIMESTAMPTZ, Type::TIMESTAMPTZ_ARRAY),
+        CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => (Type::VARCHAR, Type::VARCHAR_ARRAY),
     }
 }
 
 /// The type of an array parameter.
 pub(crate) fn array_type(data_type: &CrateType) -> Type {
-    match data_type {
-        CrateType::Boolean => Type::BOOL_ARRAY,
-        CrateType::SmallInt => Type::INT2_ARRAY,
-        CrateType::Integer => Type::INT4_ARRAY,
-        CrateType::BigInt => Type::INT8_ARRAY,
-        CrateType::Real => Type::FLOAT4_ARRAY,
-        CrateType::Double => Type::FLOAT8_ARRAY,
-        CrateType::Numeric(..) => Type::NUMERIC_ARRAY,
-        CrateType::Timestamp => Type::TIMESTAMP_ARRAY,
-        CrateType::TimestampTz => Type::TIMESTAMPTZ_ARRAY,
-        CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => Type::VARCHAR_ARRAY,
-    }
+    wire_types(data_type).1
 }
 
 /// The types of a plan's parameters, the row key first, the tag last.

@@ -90,10 +90,11 @@ impl CrateDb {
                 // Report a missing key instead of refusing it.
                 let mut lenient = self.clone();
                 lenient.options.at_least_once = true;
-                let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO)?, false);
+                let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO, 0)?);
+                let sql = &mut client.on(control);
                 let purpose = if self.evolves() { Purpose::Follow } else { Purpose::Write };
-                let (plan, _) = existing_plan(&lenient, source, &mut client, &table, 0, control, purpose)?;
-                existing = catalogue::columns(&mut client, &table, 0, control)?;
+                let (plan, _) = existing_plan(&lenient, source, &table, purpose, sql)?;
+                existing = catalogue::columns(sql, &table)?;
                 if self.evolves() {
                     following = Some(Following::new(self, source, &existing, &table)?);
                 }

@@ -9,13 +9,11 @@ mod stored;
 mod tables;
 mod units;
 
-use std::ops::Deref;
-
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result};
 use serde_json::{Value, json};
 
-use crate::connect::client::{Answer, Client};
+use crate::connect::sql::{Answer, Sql};
 use crate::records::lease::lease_name;
 use crate::records::shape::Shape;
 use crate::table::names::quote;
@@ -27,22 +25,12 @@ pub(crate) use units::UnitRecord;
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
     schema: String,
-    retries: u32,
 }
 
 /// The records, as one client reads and writes them.
 pub(crate) struct Records<'c> {
-    checkpoints: &'c Checkpoints,
-    client: &'c mut Client,
-    control: &'c Control<'c>,
-}
-
-impl Deref for Records<'_> {
-    type Target = Checkpoints;
-
-    fn deref(&self) -> &Checkpoints {
-        self.checkpoints
-    }
+    schema: &'c str,
+    sql: Sql<'c>,
 }
 
 /// The progress of a load.
@@ -111,33 +99,34 @@ impl LoadRow {
 }
 
 impl Checkpoints {
-    pub(crate) fn new(schema: &str, retries: u32) -> Self {
-        Self { schema: schema.to_owned(), retries }
-    }
-
-    /// The same tables, without retries.
-    pub(crate) fn at_once(&self) -> Self {
-        Self { schema: self.schema.clone(), retries: 0 }
-    }
-
-    pub(crate) fn table(&self, name: &str) -> String {
-        format!("{}.{}", quote(&self.schema), quote(name))
+    pub(crate) fn new(schema: &str) -> Self {
+        Self { schema: schema.to_owned() }
     }
 
     /// The records, for a client.
-    pub(crate) fn on<'c>(&'c self, client: &'c mut Client, control: &'c Control<'_>) -> Records<'c> {
-        Records { checkpoints: self, client, control }
+    pub(crate) fn on<'c>(&'c self, sql: &'c mut Sql<'_>) -> Records<'c> {
+        Records { schema: &self.schema, sql: sql.again() }
     }
 }
 
 impl Records<'_> {
+    /// The quoted name of a table of records.
+    pub(super) fn table(&self, name: &str) -> String {
+        format!("{}.{}", quote(self.schema), quote(name))
+    }
+
     /// Runs a statement.
     pub(super) fn run(&mut self, statement: &str, arguments: &[Value]) -> Result<Answer> {
-        self.client.sql(statement, arguments, self.checkpoints.retries, self.control)
+        self.sql.run(statement, arguments)
+    }
+
+    /// The number that a statement returns.
+    pub(super) fn number(&mut self, statement: &str, arguments: &[Value]) -> Result<u64> {
+        self.sql.number(statement, arguments)
     }
 
     pub(super) fn control(&self) -> &Control<'_> {
-        self.control
+        self.sql.control()
     }
 
     /// Makes all rows of a table of records visible.
@@ -156,7 +145,7 @@ impl Records<'_> {
         match self.run(&statement, &values)?.count()? {
             1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
-                .at(self.client.place())
+                .at(self.sql.place())
                 .advise("another command forgot the load (sawmill load forget) while it ran: load again")),
         }
     }
@@ -164,7 +153,7 @@ impl Records<'_> {
     /// Writes a load's row and removes what an earlier load of the same name has left.
     pub(crate) fn begin(&mut self, row: &LoadRow) -> Result<()> {
         let load = &row.load;
-        self.delete("load_id", &load.id)?;
+        self.delete(&load.id)?;
         let statement = format!(
             "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\", \"facts\") \
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -222,31 +211,16 @@ impl Records<'_> {
         self.update(id, set, values)
     }
 
-    /// Removes loads with their units: one load, or all loads into a table. Returns the number of loads.
-    pub(crate) fn delete(&mut self, column: &str, value: &str) -> Result<u64> {
-        self.refresh("loads")?;
+    /// Removes a load and its units, of which an interrupted run may have left some without a load.
+    pub(crate) fn delete(&mut self, id: &str) -> Result<()> {
         self.refresh("units")?;
-        let (loads, units) = (self.table("loads"), self.table("units"));
-        let statement = format!("SELECT \"load_id\" FROM {loads} WHERE {} = ?", quote(column));
-        let found = self.run(&statement, &[json!(value)])?.all::<(String,)>()?;
-        let mut ids: Vec<String> = found.into_iter().map(|(id,)| id).collect();
-        let forgotten = ids.len() as u64;
-        if column == "load_id" && ids.is_empty() {
-            let left = format!("SELECT count(*) FROM {units} WHERE \"load_id\" = ?");
-            let left = self.run(&left, &[json!(value)])?.all::<(u64,)>()?;
-            if left.first().is_some_and(|(count,)| *count == 0) {
-                return Ok(0);
-            }
-            ids.push(value.to_owned());
-        }
-        for id in ids {
-            for table in [&units, &loads] {
-                self.run(&format!("DELETE FROM {table} WHERE \"load_id\" = ?"), &[json!(id)])?;
+        for table in ["units", "loads"] {
+            let statement = format!("DELETE FROM {} WHERE \"load_id\" = ?", self.table(table));
+            if self.run(&statement, &[json!(id)])?.count()? != 0 {
+                self.refresh(table)?;
             }
         }
-        self.refresh("units")?;
-        self.refresh("loads")?;
-        Ok(forgotten)
+        Ok(())
     }
 
     /// Removes the records of all loads into a table except one. The rows of the others are gone with the table
@@ -254,7 +228,7 @@ impl Records<'_> {
     pub(crate) fn delete_others(&mut self, target: &str, id: &str) -> Result<()> {
         for other in self.of_table(target)? {
             if other.load.id != id {
-                self.delete("load_id", &other.load.id)?;
+                self.delete(&other.load.id)?;
             }
         }
         Ok(())

@@ -9,11 +9,9 @@ use sawmill_source::{Control, Result};
 use crate::connect::client::{Client, Cluster};
 use crate::records::checkpoint::{Checkpoints, LoadRow};
 use crate::records::lease::Lease;
+use crate::records::status::RETRIES;
 use crate::table::catalogue::exists;
 use crate::target::CrateDb;
-
-/// Tries of a lost connection.
-const RETRIES: u32 = 3;
 
 /// Removes the records of all loads into a table and the leftovers of unfinished loads, recorded or not. With
 /// `drop_table`, drops the table as well. Appended rows stay.
@@ -23,36 +21,40 @@ const RETRIES: u32 = 3;
 pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
     let table = crate_db.table()?;
     let (target, staging) = (table.to_string(), table.staging());
-    let cluster = Cluster::new(&crate_db.server, Duration::ZERO)?;
-    let mut client = Client::new(&cluster, false);
-    let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, RETRIES);
+    let cluster = Cluster::new(&crate_db.server, Duration::ZERO, RETRIES)?;
+    let mut client = Client::new(&cluster);
+    let sql = &mut client.on(control);
+    let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema);
     let mut forgotten = Forgotten::default();
-    let recorded = checkpoints.on(&mut client, control).exist()?;
+    let recorded = checkpoints.on(sql).exist()?;
     // The leases keep other runs from loading into the table until the records are gone.
     let mut leases = Vec::new();
     if recorded {
-        let mut records = checkpoints.on(&mut client, control);
+        let mut records = checkpoints.on(sql);
         records.create()?;
         let loads = records.of_table(&target)?;
         let unfinished = loads.iter().filter(|row| !row.load.complete).map(LoadRow::lease_name);
         let names: BTreeSet<String> = unfinished.chain([target.clone()]).collect();
         for name in names {
-            leases.push(Lease::take(&checkpoints, &cluster, &name, control)?);
+            leases.push(Lease::take(&checkpoints, &name, sql)?);
         }
     }
     for gathered in [staging, table.sealed()] {
-        if exists(&mut client, &gathered, RETRIES, control)? {
-            client.sql(&format!("DROP TABLE IF EXISTS {}", gathered.quoted()), &[], RETRIES, control)?;
+        if exists(sql, &gathered)? {
+            sql.drop_table(&gathered)?;
             forgotten.staging_dropped = true;
         }
     }
-    if drop_table && exists(&mut client, &table, RETRIES, control)? {
-        client.sql(&format!("DROP TABLE IF EXISTS {}", table.quoted()), &[], RETRIES, control)?;
+    if drop_table && exists(sql, &table)? {
+        sql.drop_table(&table)?;
         forgotten.table_dropped = true;
     }
     if recorded {
-        let mut records = checkpoints.on(&mut client, control);
-        forgotten.loads = records.delete("target", &target)?;
+        let mut records = checkpoints.on(sql);
+        for load in records.of_table(&target)? {
+            records.delete(&load.load.id)?;
+            forgotten.loads += 1;
+        }
         drop(leases);
         records.drop_if_empty()?;
     }

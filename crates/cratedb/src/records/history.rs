@@ -18,7 +18,7 @@ use crate::encode::encoder::{EncodePlan, file_hash};
 use crate::records::checkpoint::{Checkpoints, LoadRow, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
-use crate::session::prepare::{filled, loaded_with_other_options};
+use crate::session::prepare::loaded_with_other_options;
 use crate::table::catalogue;
 use crate::table::columns::{Column, Key, Plan, Purpose};
 use crate::table::names::CrateTable;
@@ -52,11 +52,12 @@ impl CrateDb {
             return Ok(false);
         }
         let table = self.table()?;
-        let cluster = Cluster::new(&self.server, options.patience)?;
-        let mut client = Client::new(&cluster, false);
-        let [exists] = catalogue::which_exist(&mut client, [&table], options.retries, control)?;
-        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
-        let mut records = checkpoints.on(&mut client, control);
+        let cluster = Cluster::new(&self.server, options.patience, options.retries)?;
+        let mut client = Client::new(&cluster);
+        let sql = &mut client.on(control);
+        let exists = catalogue::exists(sql, &table)?;
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
+        let mut records = checkpoints.on(sql);
         if !exists || !records.exist()? {
             return Ok(false);
         }
@@ -76,16 +77,16 @@ impl CrateDb {
             return Ok(None);
         }
         let table = self.table()?;
-        let cluster = Cluster::new(&self.server, options.patience)?;
-        let mut client = Client::new(&cluster, false);
-        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
-        if !checkpoints.on(&mut client, control).exist()? {
+        let cluster = Cluster::new(&self.server, options.patience, options.retries)?;
+        let mut client = Client::new(&cluster);
+        let sql = &mut client.on(control);
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
+        if !checkpoints.on(sql).exist()? {
             return Ok(None);
         }
         let purpose = if self.evolves() { Purpose::Follow } else { Purpose::Write };
-        let (plan, primary) =
-            existing_plan(self, source, &mut client, &table, options.retries, control, purpose)?;
-        let mut records = checkpoints.on(&mut client, control);
+        let (plan, primary) = existing_plan(self, source, &table, purpose, sql)?;
+        let mut records = checkpoints.on(sql);
         records.create()?;
         let loads = records.of_table(&table.to_string())?;
         if loads.is_empty() {
@@ -162,13 +163,13 @@ impl History for TableHistory<'_> {
                 return Err(loaded_with_other_options(&differs).at(format!("{name}, {}", self.place())));
             }
         }
-        self.rows.set(self.read_back(None).count(&mut self.client.borrow_mut(), self.control)?);
+        self.rows.set(self.client.borrow_mut().on(self.control).count(self.table)?);
         self.refuse_fewer(remembered)
     }
 
     fn units(&self, load: &LoadRecord) -> Result<HashMap<UnitKey, RecordedUnit>> {
         let mut client = self.client.borrow_mut();
-        let units = self.checkpoints.on(&mut client, self.control).units(&load.id)?;
+        let units = self.checkpoints.on(&mut client.on(self.control)).units(&load.id)?;
         Ok(units.into_iter().map(|(key, unit)| (key, unit.rows)).collect())
     }
 
@@ -193,11 +194,11 @@ impl History for TableHistory<'_> {
 
     fn set_stamps(&self, load: &LoadRecord, stamped: &RecordedFiles) -> Result<()> {
         let mut client = self.client.borrow_mut();
-        self.checkpoints.on(&mut client, self.control).set_stamps(&load.id, stamped)
+        self.checkpoints.on(&mut client.on(self.control)).set_stamps(&load.id, stamped)
     }
 
     fn verify(&self, remembered: &mut Remembered) -> Result<()> {
-        let now = filled(self.plan);
+        let now = self.plan.filled();
         if self.loads.iter().any(|row| !row.filled().is_empty() && row.filled() != now) {
             remembered.note_other_columns();
             return Ok(());
@@ -224,8 +225,8 @@ impl History for TableHistory<'_> {
             remembered.note_other_rows();
             return Ok(());
         };
-        let names = self.plan.columns.iter().map(|column| column.name.clone()).collect();
-        let all = Verification::new(names, expected, read.run(self.control)?);
+        let found = read.run(&mut self.client.borrow_mut().on(self.control))?;
+        let all = Verification::new(now, expected, found);
         remembered.verify(all, &self.place())
     }
 }
@@ -282,8 +283,7 @@ impl TableHistory<'_> {
     }
 
     fn read_back(&self, of_files: Option<OfFiles>) -> ReadBack<'_> {
-        let (plan, retries) = ((self.plan, self.primary), self.options.retries);
-        ReadBack { of_files, ..ReadBack::new(self.cluster, self.table, plan, retries) }
+        ReadBack { of_files, ..ReadBack::new(self.table, self.plan, self.primary) }
     }
 }
 

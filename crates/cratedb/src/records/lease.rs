@@ -18,6 +18,7 @@ use sawmill_profile::{Profile, Spawned, spawn, turns};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::connect::client::{Client, Cluster};
+use crate::connect::sql::Sql;
 use crate::records::checkpoint::{Checkpoints, Records};
 use owner::Owner;
 pub(crate) use table::LEASES;
@@ -107,18 +108,13 @@ impl Lease {
     ///
     /// # Errors
     /// Another load that is under way.
-    pub(crate) fn take(
-        checkpoints: &Checkpoints,
-        cluster: &Arc<Cluster>,
-        name: &str,
-        control: &Control<'_>,
-    ) -> Result<Self> {
+    pub(crate) fn take(checkpoints: &Checkpoints, name: &str, sql: &mut Sql<'_>) -> Result<Self> {
         let owner = Owner::here();
-        let taken = follow(checkpoints, cluster, name, &owner, control);
+        let taken = follow(checkpoints, name, &owner, sql);
         let number = taken.inspect_err(|_| owner.leave())?;
         let holder = Arc::new(Holder {
-            checkpoints: checkpoints.at_once(),
-            cluster: Arc::clone(cluster),
+            checkpoints: checkpoints.clone(),
+            cluster: Arc::clone(sql.cluster()),
             name: name.to_owned(),
             number,
             owner,
@@ -160,8 +156,8 @@ impl Lease {
     ///
     /// # Errors
     /// Another load has the lease; no connection.
-    pub(crate) fn confirm(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        match self.holder.is_ours(client, control)? {
+    pub(crate) fn confirm(&self, sql: &mut Sql<'_>) -> Result<()> {
+        match self.holder.is_ours(sql)? {
             true => self.check(),
             false => Err(self.holder.followed()),
         }
@@ -185,19 +181,13 @@ impl Drop for Lease {
 }
 
 /// Takes the lease, and returns its number.
-fn follow(
-    checkpoints: &Checkpoints,
-    cluster: &Arc<Cluster>,
-    name: &str,
-    owner: &Owner,
-    control: &Control<'_>,
-) -> Result<i64> {
-    let mut client = Client::new(cluster, false);
-    let mut records = checkpoints.on(&mut client, control);
+fn follow(checkpoints: &Checkpoints, name: &str, owner: &Owner, sql: &mut Sql<'_>) -> Result<i64> {
+    let place = sql.place();
+    let mut records = checkpoints.on(sql);
     let busy = |held: &Held| {
         let who = held.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
         Error::new(Kind::Busy, format!("another run is loading {name}{who}"))
-            .at(cluster.server.to_string())
+            .at(&place)
             .advise("wait until it has ended; the same command then continues where it stopped")
     };
     let (mut seen, mut looks) = (None, 0);
@@ -217,13 +207,13 @@ fn follow(
                     Some(_) => looks += 1,
                     None => {
                         let who = held.owner.map(|owner| format!(" by {owner}")).unwrap_or_default();
-                        control.notice(&format!(
+                        records.control().notice(&format!(
                             "{name} is locked{who}; checking whether that run is still alive"
                         ));
                         seen = Some((held.number, held.beat));
                     }
                 }
-                control.sleep(LOOK)?;
+                records.control().sleep(LOOK)?;
                 continue;
             }
         };
@@ -244,8 +234,8 @@ impl Holder {
             .advise("this run did not reach the server for too long; wait until the other one has ended")
     }
 
-    fn is_ours(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        let mut records = self.checkpoints.on(client, control);
+    fn is_ours(&self, sql: &mut Sql<'_>) -> Result<bool> {
+        let mut records = self.checkpoints.on(sql);
         let next = records.lease_owner(&self.name, self.number + 1)?;
         let own = records.lease_owner(&self.name, self.number)?;
         let own = own.and_then(|text| serde_json::from_str::<Owner>(&text).ok());
@@ -256,7 +246,8 @@ impl Holder {
     fn beat(&self) {
         let phase = Profile::new().phase("lease");
         let control = Control::new(&self.hurry, &phase);
-        let mut client = Client::new(&self.cluster, false);
+        let mut client = Client::at_once(&self.cluster);
+        let sql = &mut client.on(&control);
         let mut beat = 0;
         loop {
             let end = turns::now() + BEAT;
@@ -265,11 +256,11 @@ impl Holder {
             }
             let began = turns::now();
             // If the server does not answer now, the next beat asks again.
-            if matches!(self.is_ours(&mut client, &control), Ok(false)) {
+            if matches!(self.is_ours(sql), Ok(false)) {
                 self.lost.store(true, Relaxed);
                 return;
             }
-            let mut records = self.checkpoints.on(&mut client, &control);
+            let mut records = self.checkpoints.on(sql);
             if self.over.load(Relaxed) {
                 // If the lease cannot be given back, another run takes it over as after a kill.
                 let _ = records.delete_lease(&self.name, self.number);

@@ -23,26 +23,27 @@ pub fn crate_prune(
     (older_than, dry_run): (Duration, bool),
     control: &Control<'_>,
 ) -> Result<Pruned> {
-    let cluster = Cluster::new(server, Duration::ZERO)?;
-    let mut client = Client::new(&cluster, false);
-    let checkpoints = Checkpoints::new(checkpoint_schema, RETRIES);
-    let loads = read(&mut client, &checkpoints, &|_| true, control)?;
+    let cluster = Cluster::new(server, Duration::ZERO, RETRIES)?;
+    let mut client = Client::new(&cluster);
+    let sql = &mut client.on(control);
+    let checkpoints = Checkpoints::new(checkpoint_schema);
+    let loads = read(sql, &checkpoints, &|_| true)?;
     let mut pruned = Pruned::decide(loads, &ago(older_than), dry_run).of_table(is_meant(server, table));
     if dry_run || pruned.removed.is_empty() {
         return Ok(pruned);
     }
-    checkpoints.on(&mut client, control).create()?;
+    checkpoints.on(sql).create()?;
     for load in pruned.removed.clone() {
         // The lease keeps others from starting the load before its record is deleted.
         let name = lease_name(&load.table, &load.mode, &load.load_id);
-        let removed = match Lease::take(&checkpoints, &cluster, &name, control) {
+        let removed = match Lease::take(&checkpoints, &name, sql) {
             Err(error) if error.kind() == Kind::Busy => false,
             Err(error) => return Err(error),
             Ok(_lease) => {
-                let now = read(&mut client, &checkpoints, &|table| table == load.table, control)?;
+                let now = read(sql, &checkpoints, &|table| table == load.table)?;
                 let is_gone = now.iter().any(|now| now.load_id == load.load_id && !now.table_exists);
                 if is_gone {
-                    checkpoints.on(&mut client, control).delete("load_id", &load.load_id)?;
+                    checkpoints.on(sql).delete(&load.load_id)?;
                 }
                 is_gone
             }
@@ -51,6 +52,6 @@ pub fn crate_prune(
             pruned.keep_changed(&load.load_id);
         }
     }
-    checkpoints.on(&mut client, control).drop_if_empty()?;
+    checkpoints.on(sql).drop_if_empty()?;
     Ok(pruned)
 }

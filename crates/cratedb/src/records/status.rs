@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{FileStatus, LoadFacts, LoadStatus, TableName};
+use sawmill_loader::{FileStatus, LoadStatus, TableName};
 use sawmill_source::{Control, Result};
 
 use crate::connect::address::CrateServer;
 use crate::connect::client::{Client, Cluster};
+use crate::connect::sql::Sql;
 use crate::records::checkpoint::{Checkpoints, LoadRow};
 use crate::records::lease;
 use crate::table::catalogue;
@@ -29,9 +30,9 @@ pub fn crate_status(
     table: Option<&TableName>,
     control: &Control<'_>,
 ) -> Result<Vec<LoadStatus>> {
-    let cluster = Cluster::new(server, std::time::Duration::ZERO)?;
-    let mut client = Client::new(&cluster, false);
-    read(&mut client, &Checkpoints::new(checkpoint_schema, RETRIES), &is_meant(server, table), control)
+    let cluster = Cluster::new(server, std::time::Duration::ZERO, RETRIES)?;
+    let mut client = Client::new(&cluster);
+    read(&mut client.on(control), &Checkpoints::new(checkpoint_schema), &is_meant(server, table))
 }
 
 /// Whether a recorded table is the requested one.
@@ -49,19 +50,18 @@ pub(super) fn is_meant<'t>(
 
 /// The loads into tables that `is_meant` selects.
 pub(super) fn read(
-    client: &mut Client,
+    sql: &mut Sql<'_>,
     checkpoints: &Checkpoints,
     is_meant: &dyn Fn(&str) -> bool,
-    control: &Control<'_>,
 ) -> Result<Vec<LoadStatus>> {
     let mut loads = Vec::new();
     let mut gathering = HashSet::new();
-    let tables = catalogue::all_tables(client, RETRIES, control)?;
+    let tables = catalogue::all_tables(sql)?;
     let exist = |target: &str| {
         let gathered = tables.iter().filter_map(CrateTable::gathers_for);
         tables.iter().cloned().chain(gathered).any(|table| table.to_string() == target)
     };
-    let mut records = checkpoints.on(client, control);
+    let mut records = checkpoints.on(sql);
     if records.exist()? {
         // The latest first.
         let recorded = records.all()?.into_iter().rev();
@@ -109,17 +109,8 @@ pub(super) fn read(
             loads.push(LoadStatus {
                 table: target,
                 mode: "not recorded".to_owned(),
-                files: Vec::new(),
-                begun: String::new(),
-                completed: None,
-                units: 0,
-                audited_batches: None,
-                rows: 0,
-                rejected: 0,
                 table_exists: true,
-                facts: LoadFacts::default(),
-                running: false,
-                load_id: String::new(),
+                ..LoadStatus::default()
             });
         }
     }

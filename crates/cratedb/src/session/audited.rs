@@ -10,6 +10,7 @@ use sawmill_source::{Control, Error, Kind, Result, UnitKey};
 
 use super::{CrateSession, FORGET};
 use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::records::checkpoint::State;
 use crate::session::prepare::rename;
 use crate::table::catalogue;
@@ -27,19 +28,20 @@ impl CrateSession<'_> {
     /// Seals the table first: a late request then finds no table of that name. In most versions renaming closes and
     /// opens the table's shards, which makes all rows visible; a `REFRESH` before would do the same work twice.
     pub(super) fn not_as_recorded(&self, tags: &Tags, control: &Control<'_>) -> Result<Vec<UnitKey>> {
-        let mut client = Client::new(&self.cluster, false);
-        self.writers.confirm_lease(&mut client, control)?;
-        let (sealed, retries) = (self.table.sealed(), self.options.retries);
+        let mut client = Client::new(&self.cluster);
+        let sql = &mut client.on(control);
+        self.writers.confirm_lease(sql)?;
+        let sealed = self.table.sealed();
         if !self.sealed.load(Relaxed) {
-            self.seal(tags, &sealed, &mut client, control)?;
+            self.seal(tags, &sealed, sql)?;
         }
         if self.crate_db.options.is_asynchronous() {
-            durable::make_durable(&mut client, &sealed, retries, control)?;
+            durable::make_durable(sql, &sealed)?;
         }
-        let audited = self.audit(tags, &sealed, &mut client, control)?;
+        let audited = self.audit(tags, &sealed, sql)?;
         if !audited.lacking.is_empty() {
-            self.forget_units(&audited.lacking, &mut client, control)?;
-            rename(&mut client, &sealed, &self.written, retries, control)?;
+            self.forget_units(&audited.lacking, sql)?;
+            rename(&sealed, &self.written, sql)?;
             self.sealed.store(false, Relaxed);
             if tags.found_lacking(audited.lacking.len()) >= FRUITLESS {
                 let what = "the table never has the rows that the server acknowledged: requests seem to arrive twice each time";
@@ -55,18 +57,10 @@ impl CrateSession<'_> {
     /// Shuts out late requests by renaming the table. Requests that the server planned earlier are killed or waited
     /// for, because not every version closes the shards with a rename (6.3.0 to 6.3.5, 6.4.0 and 6.5.0 do not).
     /// Even a load that got all of its answers checks, because a proxy may have delivered a request twice.
-    fn seal(
-        &self,
-        tags: &Tags,
-        sealed: &CrateTable,
-        client: &mut Client,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let retries = self.options.retries;
-        rename(client, &self.written, sealed, retries, control)?;
+    fn seal(&self, tags: &Tags, sealed: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
+        rename(&self.written, sealed, sql)?;
         self.sealed.store(true, Relaxed);
-        let insert = format!("INSERT INTO {} ", self.written.quoted());
-        jobs::end(client, &|statement| statement.starts_with(&insert), tags.is_in_doubt(), retries, control)
+        jobs::end_inserts(sql, &self.written, tags.is_in_doubt())
     }
 
     /// The table that has the rows now.
@@ -77,32 +71,20 @@ impl CrateSession<'_> {
         }
     }
 
-    fn audit(
-        &self,
-        tags: &Tags,
-        table: &CrateTable,
-        client: &mut Client,
-        control: &Control<'_>,
-    ) -> Result<Audited> {
-        let audit = Audit { table, column: &tags.column, retries: self.options.retries };
-        let audited = audit.run(&mut tags.recorded(), client, control)?;
+    fn audit(&self, tags: &Tags, table: &CrateTable, sql: &mut Sql<'_>) -> Result<Audited> {
+        let audited = Audit { table, column: &tags.column }.run(&mut tags.recorded(), sql)?;
         tags.audited(audited.tags);
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(audited.rows);
         Ok(audited)
     }
 
     /// Removes the records of units that are sent again.
-    pub(super) fn forget_units(
-        &self,
-        units: &BTreeSet<UnitKey>,
-        client: &mut Client,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(super) fn forget_units(&self, units: &BTreeSet<UnitKey>, sql: &mut Sql<'_>) -> Result<()> {
         if units.is_empty() {
             return Ok(());
         }
         let (writers, id) = (&self.writers, &self.writers.load_id);
-        let mut records = writers.checkpoints.on(client, control);
+        let mut records = writers.checkpoints.on(sql);
         let recorded = records.units(id)?;
         for unit in units {
             records.delete_unit(id, *unit)?;
@@ -112,27 +94,20 @@ impl CrateSession<'_> {
     }
 
     /// Drops the tags of an audited table, and gives it its name.
-    pub(super) fn finish_tagged(
-        &self,
-        tags: &Tags,
-        total: &Tally,
-        client: &mut Client,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(super) fn finish_tagged(&self, tags: &Tags, total: &Tally, sql: &mut Sql<'_>) -> Result<()> {
         let (checkpoints, id) = (&self.writers.checkpoints, &self.writers.load_id);
-        let retries = self.options.retries;
-        self.writers.confirm_lease(client, control)?;
+        self.writers.confirm_lease(sql)?;
         let from = self.gathered();
         let rows = self.counted.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
         self.compare(rows, total)?;
         self.loaded.store(total.rows, Relaxed);
         let counted = (rows, Some(tags.last_audited()));
-        checkpoints.on(client, control).set_state(id, State::Placing, counted, (total, &self.facts()))?;
-        drop_column(client, &from, &tags.column, retries, control)?;
+        checkpoints.on(sql).set_state(id, State::Placing, counted, (total, &self.facts()))?;
+        drop_column(&from, &tags.column, sql)?;
         // Nothing can arrive any more, so this count is final.
-        self.compare(self.read_back(&from).count(client, control)?, total)?;
-        self.place(&from, client, control)?;
-        let mut records = checkpoints.on(client, control);
+        self.compare(sql.count(&from)?, total)?;
+        self.place(&from, sql)?;
+        let mut records = checkpoints.on(sql);
         records.delete_others(&self.table.to_string(), id)?;
         records.set_state(id, State::Complete, counted, (total, &self.facts()))
     }
@@ -152,17 +127,11 @@ impl CrateSession<'_> {
 }
 
 /// Drops the column of the tags. If the answer gets lost, the catalogue shows whether the column is gone.
-fn drop_column(
-    client: &mut Client,
-    table: &CrateTable,
-    column: &str,
-    retries: u32,
-    control: &Control<'_>,
-) -> Result<()> {
+fn drop_column(table: &CrateTable, column: &str, sql: &mut Sql<'_>) -> Result<()> {
     let statement = format!("ALTER TABLE {} DROP COLUMN {}", table.quoted(), quote(column));
-    match client.sql(&statement, &[], retries, control) {
+    match sql.run(&statement, &[]) {
         Ok(_) => Ok(()),
-        Err(error) => match catalogue::has_column(client, table, column, retries, control) {
+        Err(error) => match catalogue::has_column(sql, table, column) {
             Ok(false) => Ok(()),
             _ => Err(Error::new(error.kind(), error.what()).at(error.place()).advise(
                 "CrateDB drops columns since version 5.5: with an earlier one give rows a key (--row-key or --primary-key)",

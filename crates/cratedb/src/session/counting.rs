@@ -8,7 +8,7 @@ use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::{CrateSession, FORGET};
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::table::columns::Key;
 use crate::write::durable;
 
@@ -17,23 +17,22 @@ impl CrateSession<'_> {
     /// says how they are known.
     pub(super) fn count(
         &self,
-        client: &mut Client,
         acknowledged: u64,
         (how, at_end): (&str, bool),
-        control: &Control<'_>,
+        sql: &mut Sql<'_>,
     ) -> Result<u64> {
-        let rows = self.read_back(&self.written).count(client, control)?;
+        let written = &self.written;
+        let rows = sql.count(written)?;
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
-        let least = self.least(rows, acknowledged, at_end, control)?;
-        let (written, retries) = (&self.written, self.options.retries);
+        let least = self.least(rows, acknowledged, at_end, sql.control())?;
         let (mut may_lose_rows, mut of_load) = (None, None);
         if rows >= least {
             // Rows of others must not hide those that a crash took.
             let Some(of_files) = self.own_rows() else { return Ok(rows) };
-            if !*may_lose_rows.insert(durable::may_lose_rows(client, written, retries, control)?) {
+            if !*may_lose_rows.insert(durable::may_lose_rows(sql, written)?) {
                 return Ok(rows);
             }
-            let own = self.read_back(written).count_of_files(&of_files, client, control)?;
+            let own = of_files.count(written, sql)?;
             if own >= acknowledged {
                 return Ok(rows);
             }
@@ -41,7 +40,7 @@ impl CrateSession<'_> {
         }
         let may_lose_rows = match may_lose_rows {
             Some(known) => known,
-            None => durable::may_lose_rows(client, written, retries, control)?,
+            None => durable::may_lose_rows(sql, written)?,
         };
         Err(self.rows_missing((acknowledged, how), (rows, of_load), may_lose_rows))
     }
@@ -106,13 +105,12 @@ impl CrateSession<'_> {
 
     /// The same at the end, when nothing that was counted can be lost any more. A table that gathered has no
     /// other rows.
-    pub(super) fn count_all(&self, client: &mut Client, total: &Tally, control: &Control<'_>) -> Result<u64> {
-        let (written, retries) = (&self.written, self.options.retries);
-        if durable::may_lose_rows(client, written, retries, control)? {
-            durable::make_durable(client, written, retries, control)?;
+    pub(super) fn count_all(&self, total: &Tally, sql: &mut Sql<'_>) -> Result<u64> {
+        if durable::may_lose_rows(sql, &self.written)? {
+            durable::make_durable(sql, &self.written)?;
         }
         let at_end = true;
-        let rows = self.count(client, total.rows, ("were acknowledged", at_end), control)?;
+        let rows = self.count(total.rows, ("were acknowledged", at_end), sql)?;
         if !self.writers.gathers {
             self.since.store(
                 self.came_since(rows, self.record.rows_before(), total.rows).min(self.writers.before.rows()),

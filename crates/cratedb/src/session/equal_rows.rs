@@ -28,8 +28,9 @@ impl CrateSession<'_> {
         if !(gathers && by_own_key && writers.taken_as_sent.load(Relaxed)) {
             return Ok(Vec::new());
         }
-        let mut client = Client::new(&self.cluster, false);
-        let rows = self.read_back(&self.written).count(&mut client, control)?;
+        let mut client = Client::new(&self.cluster);
+        let sql = &mut client.on(control);
+        let rows = sql.count(&self.written)?;
         if rows >= total.rows {
             return Ok(Vec::new());
         }
@@ -55,7 +56,7 @@ impl CrateSession<'_> {
                 Some((place, kept, key)) => Err(self.equal_row(place, kept, &key, total.rows - rows)),
             };
         }
-        self.forget_units(&units, &mut client, control)?;
+        self.forget_units(&units, sql)?;
         Ok(units.into_iter().collect())
     }
 

@@ -9,9 +9,9 @@ use sawmill_loader::{
     AddedColumn, ColumnChanges, LoadOptions, Mode, NewColumns, NullColumn, Widen, first_file_with,
     refused_changes, with_ways_out,
 };
-use sawmill_source::{Control, Error, Kind, Result, Source, columns_of_files};
+use sawmill_source::{Error, Kind, Result, Source, columns_of_files};
 
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::encode::form;
 use crate::options::LongText;
 use crate::records::checkpoint::Checkpoints;
@@ -40,33 +40,32 @@ impl CrateDb {
     pub(super) fn follow(
         &self,
         source: &dyn Source,
-        client: &mut Client,
         table: &CrateTable,
         options: &LoadOptions,
-        control: &Control<'_>,
+        sql: &mut Sql<'_>,
     ) -> Result<(Plan, Vec<String>, ColumnChanges)> {
-        let retries = options.retries;
-        let (found, primary) = existing_plan(self, source, client, table, retries, control, Purpose::Follow)?;
-        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
-        checkpoints.on(client, control).create()?;
+        let (found, primary) = existing_plan(self, source, table, Purpose::Follow, sql)?;
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
+        let mut records = checkpoints.on(sql);
+        records.create()?;
         let id = self.id_of(source, table, &found.key);
-        let record = checkpoints.on(client, control).find(&id)?.map(|row| row.load);
+        let record = records.find(&id)?.map(|row| row.load);
         if let Some(record) = record.filter(|record| !record.facts.filled.is_empty()) {
             let goes_on = match record.complete {
                 true => !options.again && record.files.changed(source.files()).is_empty(),
-                false => !checkpoints.on(client, control).units(&id)?.is_empty(),
+                false => !records.units(&id)?.is_empty(),
             };
             if goes_on {
                 let purpose = Purpose::GoOn(&record.facts.filled);
-                let (plan, primary) = existing_plan(self, source, client, table, retries, control, purpose)?;
+                let (plan, primary) = existing_plan(self, source, table, purpose, sql)?;
                 return Ok((plan, primary, record.facts.columns));
             }
         }
-        let changes = self.add_columns(source, client, table, retries, control)?;
+        let changes = self.add_columns(source, table, sql)?;
         if changes.added.is_empty() {
             return Ok((found, primary, changes));
         }
-        let (plan, primary) = existing_plan(self, source, client, table, retries, control, Purpose::Follow)?;
+        let (plan, primary) = existing_plan(self, source, table, Purpose::Follow, sql)?;
         Ok((plan, primary, changes))
     }
 
@@ -74,20 +73,18 @@ impl CrateDb {
     fn add_columns(
         &self,
         source: &dyn Source,
-        client: &mut Client,
         table: &CrateTable,
-        retries: u32,
-        control: &Control<'_>,
+        sql: &mut Sql<'_>,
     ) -> Result<ColumnChanges> {
         loop {
-            let existing = catalogue::columns(client, table, retries, control)?;
+            let existing = catalogue::columns(sql, table)?;
             let following = Following::new(self, source, &existing, table)?;
             let Some(statement) = &following.statement else { return Ok(following.changes) };
-            let Err(error) = client.sql(statement, &[], retries, control) else {
+            let Err(error) = sql.run(statement, &[]) else {
                 return Ok(following.changes);
             };
             // Another load may have added some of the columns, or the answer got lost.
-            let now = catalogue::columns(client, table, retries, control)?;
+            let now = catalogue::columns(sql, table)?;
             if now.len() == existing.len() {
                 return Err(error);
             }

@@ -25,6 +25,7 @@ use sawmill_source::{
 use super::CrateSession;
 use super::planned::{encode_plan, existing_plan};
 use crate::connect::client::{Client, Cluster};
+use crate::connect::sql::Sql;
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::options::Transport;
@@ -34,7 +35,6 @@ use crate::table::columns::{Key, Purpose};
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
 use crate::write::durable;
-use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 use crate::write::writer::{CrateWriter, WriterPlan};
 
 /// The prefix of the name under which a statement's rows are recorded while they gather.
@@ -104,8 +104,8 @@ impl CrateDb {
     /// No connection, or no such table.
     pub fn columns_of_table(&self, control: &Control<'_>) -> Result<Vec<(String, String)>> {
         let table = self.table()?;
-        let mut client = Client::new(&Cluster::new(&self.server, Duration::ZERO)?, false);
-        let columns = catalogue::columns(&mut client, &table, 0, control)?;
+        let mut client = Client::new(&Cluster::new(&self.server, Duration::ZERO, 0)?);
+        let columns = catalogue::columns(&mut client.on(control), &table)?;
         if columns.is_empty() {
             return Err(no_table(&table, client.place()));
         }
@@ -129,8 +129,8 @@ impl CrateDb {
 
     fn check_name_is_free(&self, control: &Control<'_>) -> Result<()> {
         let table = self.table()?;
-        let mut client = Client::new(&Cluster::new(&self.server, Duration::ZERO)?, false);
-        match catalogue::exists(&mut client, &table, 0, control)? {
+        let mut client = Client::new(&Cluster::new(&self.server, Duration::ZERO, 0)?);
+        match catalogue::exists(&mut client.on(control), &table)? {
             false => Ok(()),
             true => Err(Error::new(Kind::Exists, "there is a table or view of this name")
                 .at(format!("table {table}, {}", client.place()))
@@ -145,63 +145,46 @@ impl CrateDb {
         work: impl FnOnce(&Arc<Insertion>) -> Result<()>,
     ) -> Result<u64> {
         let (table, options) = (self.table()?, statement_options());
-        let cluster = Cluster::new(&self.server, options.patience)?;
-        let mut client = Client::new(&cluster, false);
-        if !catalogue::exists(&mut client, &table, options.retries, control)? {
-            return Err(no_table(&table, client.place()));
+        let cluster = Cluster::new(&self.server, options.patience, options.retries)?;
+        let mut client = Client::new(&cluster);
+        let sql = &mut client.on(control);
+        if !catalogue::exists(sql, &table)? {
+            return Err(no_table(&table, sql.place()));
         }
-        let planned =
-            existing_plan(self, rows, &mut client, &table, options.retries, control, Purpose::Write);
+        let planned = existing_plan(self, rows, &table, Purpose::Write, sql);
         let (plan, _) = planned.map_err(in_statement)?;
         cluster.table_is_known();
-        let repeat = head(&table, &plan, REPEAT);
-        let length = repeat.before.len() + repeat.after.len() + MAX_TAG_LENGTH;
-        let encode = Arc::new(encode_plan(self, rows, &options, &plan, (false, length)));
-        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
-        let writers =
-            WriterPlan::of_table(&cluster, &table, (&plan, &encode), (options.retries, checkpoints));
+        let encode = Arc::new(encode_plan(self, rows, &options, &plan, (&table, false)));
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
+        let writers = WriterPlan::of_table(&cluster, &table, (&plan, &encode), checkpoints);
         let writers = WriterPlan { of_statement: true, ..writers };
         let insertion = Insertion::new(&encode, &Arc::new(writers));
-        let added = Added { insertion: &insertion, table: &table, options: &options };
-        let before = added.count(&mut client, control)?;
-        let done = work(&insertion).and_then(|()| added.complete(before, &mut client, control));
-        done.map_err(|error| added.left(&in_statement(error)))
+        let before = sql.count(&table)?;
+        let done = work(&insertion).and_then(|()| insertion.complete(&table, before, sql));
+        done.map_err(|error| insertion.left(&in_statement(error)))
     }
 }
 
-/// An insertion into an existing table, at its end.
-struct Added<'a> {
-    insertion: &'a Insertion,
-    table: &'a CrateTable,
-    options: &'a LoadOptions,
-}
-
-impl Added<'_> {
-    fn count(&self, client: &mut Client, control: &Control<'_>) -> Result<u64> {
-        let (table, retries) = (self.table.quoted(), self.options.retries);
-        client.sql(&format!("REFRESH TABLE {table}"), &[], retries, control)?;
-        let answer = client.sql(&format!("SELECT count(*) FROM {table}"), &[], retries, control)?;
-        Ok(answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count))
-    }
-
+/// The end of an insertion into an existing table.
+impl Insertion {
     /// Makes the rows durable and visible, and returns how many of them are new.
-    fn complete(&self, before: u64, client: &mut Client, control: &Control<'_>) -> Result<u64> {
-        let (writers, retries) = (&self.insertion.writers, self.options.retries);
-        if durable::may_lose_rows(client, self.table, retries, control)? {
-            durable::make_durable(client, self.table, retries, control)?;
+    fn complete(&self, table: &CrateTable, before: u64, sql: &mut Sql<'_>) -> Result<u64> {
+        let writers = &self.writers;
+        if durable::may_lose_rows(sql, table)? {
+            durable::make_durable(sql, table)?;
         }
-        let now = self.count(client, control)?;
+        let now = sql.count(table)?;
         let inserted = writers.inserted.load(Relaxed);
         Ok(match writers.before.is_counted() && writers.before.rows() == 0 {
             true => inserted,
             // Some keys existed, but this statement may have inserted them itself: a request may arrive twice.
-            false => now.saturating_sub(before).min(self.insertion.total().rows).max(inserted),
+            false => now.saturating_sub(before).min(self.total().rows).max(inserted),
         })
     }
 
     /// Adds to the error what the statement leaves behind, and how to repeat it.
     fn left(&self, error: &Error) -> Error {
-        let writers = &self.insertion.writers;
+        let writers = &self.writers;
         let (inserted, unanswered) = (writers.inserted.load(Relaxed), writers.unanswered.load(Relaxed));
         let more = match unanswered {
             0 => String::new(),
@@ -244,8 +227,8 @@ impl CrateSession<'_> {
             return Err(self.error(Kind::Mismatch, what).advise("run the statement again"));
         }
         self.finish(total, control)?;
-        let (writers, mut client) = (&self.writers, Client::new(&self.cluster, false));
-        writers.checkpoints.on(&mut client, control).delete("load_id", &writers.load_id)?;
+        let (writers, mut client) = (&self.writers, Client::new(&self.cluster));
+        writers.checkpoints.on(&mut client.on(control)).delete(&writers.load_id)?;
         Ok(self.counted().unwrap_or(total.rows))
     }
 
@@ -270,19 +253,18 @@ impl CrateSession<'_> {
 
     /// Drops the tables in which rows gathered, and the record of the load. Whether the table has its name already.
     fn take_back(&self, control: &Control<'_>) -> Result<bool> {
-        let mut client = Client::new(&Cluster::new(&self.crate_db.server, Duration::ZERO)?, false);
-        self.writers.confirm_lease(&mut client, control)?;
+        let mut client = Client::new(&Cluster::new(&self.crate_db.server, Duration::ZERO, 0)?);
+        let sql = &mut client.on(control);
+        self.writers.confirm_lease(sql)?;
         let gathered = [self.table.staging(), self.table.sealed()];
         let [staging, sealed] = &gathered;
         // If another program has created a table of this name since, that table lacks these rows.
-        let [table, staging, sealed] =
-            catalogue::which_exist(&mut client, [&self.table, staging, sealed], 0, control)?;
+        let [table, staging, sealed] = catalogue::which_exist(sql, [&self.table, staging, sealed])?;
         let is_placed = table && !staging && !sealed;
         for gathered in gathered {
-            client.sql(&format!("DROP TABLE IF EXISTS {}", gathered.quoted()), &[], 0, control)?;
+            sql.drop_table(&gathered)?;
         }
-        let checkpoints = self.writers.checkpoints.at_once();
-        checkpoints.on(&mut client, control).delete("load_id", &self.writers.load_id)?;
+        self.writers.checkpoints.on(sql).delete(&self.writers.load_id)?;
         Ok(is_placed)
     }
 }
@@ -358,7 +340,7 @@ impl InsertedPartition {
     fn begin(&mut self) -> Unit {
         let key = UnitKey { file: self.number, row_group: 0, first_row: self.rows };
         let unit = Unit { key, rows: 0, bytes: 0 };
-        self.writer.begin_pushed(&unit);
+        self.writer.begin(&unit);
         self.encoder.begin_unit(&unit);
         self.unit = Some(unit);
         unit
@@ -368,7 +350,7 @@ impl InsertedPartition {
         let Some(unit) = self.unit.take() else { return Ok(()) };
         let Self { encoder, writer, insertion, .. } = self;
         let tally = encoder.end_unit(&mut |block| writer.push(&unit, block, control))?;
-        writer.end_pushed(unit, tally.clone(), control)?;
+        writer.record(vec![(unit, tally.clone())], control)?;
         insertion.total.lock().unwrap_or_else(PoisonError::into_inner).add(&tally);
         Ok(())
     }

@@ -78,8 +78,7 @@ pub(crate) struct CrateSession<'a> {
 
 impl CrateSession<'_> {
     fn read_back<'s>(&'s self, table: &'s CrateTable) -> ReadBack<'s> {
-        let (plan, retries) = ((&self.encode.plan, self.primary.as_slice()), self.options.retries);
-        ReadBack { of_files: self.own_rows(), ..ReadBack::new(&self.cluster, table, plan, retries) }
+        ReadBack { of_files: self.own_rows(), ..ReadBack::new(table, &self.encode.plan, &self.primary) }
     }
 
     /// How this load's rows are distinguished from others in the table: by the row key of an append.
@@ -128,8 +127,8 @@ impl Session for CrateSession<'_> {
     }
 
     fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()> {
-        let mut client = Client::new(&self.cluster, false);
-        self.writers.checkpoints.on(&mut client, control).set_stamps(&self.writers.load_id, files)
+        let mut client = Client::new(&self.cluster);
+        self.writers.checkpoints.on(&mut client.on(control)).set_stamps(&self.writers.load_id, files)
     }
 
     fn starts_anew(&self) -> bool {
@@ -170,14 +169,15 @@ impl Session for CrateSession<'_> {
     }
 
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
-        let table = self.gathered();
-        let mut target = self.read_back(&table).run(control)?;
+        let (table, mut client) = (self.gathered(), Client::new(&self.cluster));
+        let sql = &mut client.on(control);
+        let mut target = self.read_back(&table).run(sql)?;
         let row_key = matches!(self.encode.plan.key, Key::Row(_));
         let alone = self.crate_db.mode != Mode::Append || row_key && self.record.load.before.is_none();
         if !alone {
             target = target.minus(&self.before_without_ours(target.rows, expected.rows)?);
         }
-        let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
+        let columns = self.encode.plan.filled();
         let mut verification = Verification::new(columns, expected.clone(), target);
         if !verification.matches() && !alone && !self.writers.before.is_counted() {
             return Err(self
@@ -192,7 +192,7 @@ impl Session for CrateSession<'_> {
         if !verification.matches() && alone && self.rejected() == 0 {
             let unit_rows = self.record.load.unit_rows;
             let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;
-            let target = self.read_back(&table).sums(true, control)?;
+            let target = self.read_back(&table).sums(true, sql)?;
             let names = self.encode.plan.columns.iter().map(|column| &column.name);
             verification.differing = source.differing(&target, names);
         }
@@ -200,20 +200,21 @@ impl Session for CrateSession<'_> {
     }
 
     fn finish(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
-        let mut client = Client::new(&self.cluster, false);
+        let mut client = Client::new(&self.cluster);
+        let sql = &mut client.on(control);
         let (checkpoints, id) = (&self.writers.checkpoints, &self.writers.load_id);
         if let Some(tags) = &self.writers.tags {
-            return self.finish_tagged(tags, total, &mut client, control);
+            return self.finish_tagged(tags, total, sql);
         }
-        self.writers.confirm_lease(&mut client, control)?;
-        let rows = self.count_all(&mut client, total, control)?;
+        self.writers.confirm_lease(sql)?;
+        let rows = self.count_all(total, sql)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
             let (placing, run) = (State::Placing, (total, &self.facts()));
-            checkpoints.on(&mut client, control).set_state(id, placing, (rows, None), run)?;
-            self.place(&self.written, &mut client, control)?;
+            checkpoints.on(sql).set_state(id, placing, (rows, None), run)?;
+            self.place(&self.written, sql)?;
         }
-        let mut records = checkpoints.on(&mut client, control);
+        let mut records = checkpoints.on(sql);
         if self.writers.gathers {
             records.delete_others(&self.table.to_string(), id)?;
         }

@@ -12,22 +12,22 @@ use super::CrateSession;
 use super::planned::{encode_plan, existing_plan, new_plan, unnest_of};
 use super::transport::{choose_transport, which_tells_rows};
 use crate::connect::client::{Client, Cluster};
+use crate::connect::sql::Sql;
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::EncodePlan;
-use crate::records::checkpoint::{Checkpoints, LoadRow, UnitRecord};
+use crate::records::checkpoint::{Checkpoints, LoadRow, Records, UnitRecord};
 use crate::records::history::sharing_files;
 use crate::records::lease::{Lease, lease_name};
 use crate::records::shape::Shape;
-use crate::session::prepare::{Preparing, filled};
+use crate::table::catalogue;
 use crate::table::columns::{Key, Plan, Purpose};
 use crate::table::ddl;
 use crate::table::names::CrateTable;
-use crate::tags::begun::Begun;
-use crate::tags::{Tags, version};
+use crate::tags::audit::Audit;
+use crate::tags::{Recorded, Tags, jobs, version};
 use crate::target::CrateDb;
 use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::Chosen;
-use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 use crate::write::rejects::Rejects;
 use crate::write::writer::WriterPlan;
 
@@ -44,7 +44,16 @@ impl<'a> CrateSession<'a> {
                 .at(format!("table {}", crate_db.table()?))
                 .advise("leave --part out: one process loads the files, over --connections connections"));
         }
-        let mut opening = Opening::new(crate_db, source, options, control)?;
+        let table = crate_db.table()?;
+        check_mode(crate_db.mode)?;
+        // Reject unsupported sources before connecting.
+        let new_plan = match crate_db.mode {
+            Mode::Append => None,
+            _ => Some(new_plan(crate_db, source, &table)?),
+        };
+        let cluster = Cluster::new(&crate_db.server, options.patience, options.retries)?;
+        let mut client = Client::new(&cluster);
+        let mut opening = Opening::new((crate_db, source, options), table, new_plan, client.on(control))?;
         let lease = opening.take_lease()?;
         let chosen = opening.transport()?;
         let decided = opening.decide()?;
@@ -54,16 +63,17 @@ impl<'a> CrateSession<'a> {
             LoadState::Complete => Chosen::Http("no row was sent".to_owned()),
             _ => which_tells_rows(chosen?, &decided.record, &opening.plan.key),
         };
-        let encode = opening.encode(&decided.written, &chosen);
+        let to = (&decided.written, chosen == Chosen::Pg);
+        let encode = encode_plan(crate_db, source, options, &opening.plan, to);
         let writers = opening.writers((lease, tags), (&decided, &chosen), earlier.rejected, &encode)?;
-        let Opening { cluster, mut client, table, primary, .. } = opening;
+        let Opening { mut sql, table, primary, .. } = opening;
         let Decided { record, state, counted, written, .. } = decided;
         let session = Self {
             crate_db,
             source,
             options,
             bodies: Bodies::new(encode.bytes),
-            cluster,
+            cluster: Arc::clone(sql.cluster()),
             table,
             written,
             primary,
@@ -83,39 +93,43 @@ impl<'a> CrateSession<'a> {
             sealed: AtomicBool::new(false),
         };
         session.cluster.table_is_known();
-        session.count_recorded(&mut client, control)?;
+        session.count_recorded(&mut sql)?;
         Ok(session)
     }
 
     /// Makes sure that the table has the rows that earlier runs inserted. With tags, the audit has done that.
-    fn count_recorded(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+    fn count_recorded(&self, sql: &mut Sql<'_>) -> Result<()> {
         if self.state == LoadState::Resumed && self.writers.tags.is_none() {
             let recorded = self.done.values().map(|tally| tally.rows).sum();
             let at_end = false;
-            self.count(client, recorded, ("are recorded as loaded", at_end), control)?;
+            self.count(recorded, ("are recorded as loaded", at_end), sql)?;
         }
         Ok(())
     }
 }
 
 /// A load that is being opened.
-struct Opening<'a, 'o> {
-    crate_db: &'a CrateDb,
-    source: &'a dyn Source,
-    options: &'a LoadOptions,
-    control: &'o Control<'o>,
-    cluster: Arc<Cluster>,
-    client: Client,
-    checkpoints: Checkpoints,
-    table: CrateTable,
-    plan: Plan,
+pub(super) struct Opening<'a, 'o> {
+    pub crate_db: &'a CrateDb,
+    pub source: &'a dyn Source,
+    pub options: &'a LoadOptions,
+    pub sql: Sql<'o>,
+    pub checkpoints: Checkpoints,
+    pub table: CrateTable,
+    pub plan: Plan,
     /// Changes to the table for columns that differ.
-    changes: ColumnChanges,
+    pub changes: ColumnChanges,
     /// The columns of the table's primary key.
-    primary: Vec<String>,
+    pub primary: Vec<String>,
     /// The load's ID, and a hash of the mapping from the source's columns to the table's.
-    id: String,
-    mapping: String,
+    pub id: String,
+    pub mapping: String,
+    /// How this load stores its rows and creates its table.
+    pub shape: Shape,
+    /// Rows of the table, once they are counted.
+    pub counted: Option<u64>,
+    /// The table that gathered the rows of an unfinished load is in its place already.
+    pub placed: bool,
 }
 
 /// Whether the load is new, resumed or complete, and where its rows go.
@@ -130,55 +144,49 @@ struct Decided {
 }
 
 impl<'a, 'o> Opening<'a, 'o> {
-    /// Connects; rejects sources, tables and servers with which the load cannot be.
+    /// Rejects tables and servers with which the load cannot be. `new_plan` is the plan of a table that the load makes.
     fn new(
-        crate_db: &'a CrateDb,
-        source: &'a dyn Source,
-        options: &'a LoadOptions,
-        control: &'o Control<'_>,
+        (crate_db, source, options): (&'a CrateDb, &'a dyn Source, &'a LoadOptions),
+        table: CrateTable,
+        new_plan: Option<(Plan, Vec<String>)>,
+        mut sql: Sql<'o>,
     ) -> Result<Self> {
-        let table = crate_db.table()?;
-        check_mode(crate_db.mode)?;
-        // Reject unsupported sources before connecting.
-        let new_plan = match crate_db.mode {
-            Mode::Append => None,
-            _ => Some(new_plan(crate_db, source, &table)?),
-        };
-        let cluster = Cluster::new(&crate_db.server, options.patience)?;
-        let mut client = Client::new(&cluster, false);
-        let retries = options.retries;
         let (plan, primary, changes) = match new_plan {
             Some((plan, primary)) => {
-                let names = filled(&plan);
+                let names = plan.filled();
                 (plan, primary, ColumnChanges::absent(names.iter(), source))
             }
-            None if crate_db.evolves() => crate_db.follow(source, &mut client, &table, options, control)?,
+            None if crate_db.evolves() => crate_db.follow(source, &table, options, &mut sql)?,
             None => {
-                let write = Purpose::Write;
-                let (plan, primary) =
-                    existing_plan(crate_db, source, &mut client, &table, retries, control, write)?;
+                let (plan, primary) = existing_plan(crate_db, source, &table, Purpose::Write, &mut sql)?;
                 (plan, primary, ColumnChanges::default())
             }
         };
         if matches!(plan.key, Key::Tags(_)) {
-            version::check_version(&mut client, retries, control)?;
+            version::check_version(&mut sql)?;
         }
-        let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, retries);
-        let (id, mapping) = (crate_db.id_of(source, &table, &plan.key), crate_db.mapping_of_files(source));
+        let create = match crate_db.mode {
+            Mode::Append => None,
+            _ => {
+                let key = plan.key.clone().of_finished_table();
+                Some(ddl::create_table(&table, &plan.columns, &key, &crate_db.options)?)
+            }
+        };
         Ok(Self {
+            checkpoints: Checkpoints::new(&crate_db.checkpoint_schema),
+            id: crate_db.id_of(source, &table, &plan.key),
+            mapping: crate_db.mapping_of_files(source),
+            shape: Shape::new(&crate_db.options, &plan, create.as_deref()),
+            counted: None,
+            placed: false,
             crate_db,
             source,
             options,
-            control,
-            cluster,
-            client,
-            checkpoints,
+            sql,
             table,
             plan,
             changes,
             primary,
-            id,
-            mapping,
         })
     }
 
@@ -187,22 +195,26 @@ impl<'a, 'o> Opening<'a, 'o> {
         self.crate_db.mode != Mode::Append
     }
 
+    pub(super) fn records(&mut self) -> Records<'_> {
+        self.checkpoints.on(&mut self.sql)
+    }
+
     /// Makes the tables of records, and keeps other runs out.
     fn take_lease(&mut self) -> Result<Lease> {
-        self.checkpoints.on(&mut self.client, self.control).create()?;
+        self.records().create()?;
         let name = lease_name(&self.table.to_string(), self.crate_db.mode.name(), &self.id);
-        let lease = Lease::take(&self.checkpoints, &self.cluster, &name, self.control)?;
+        let lease = Lease::take(&self.checkpoints, &name, &mut self.sql)?;
         // A command that forgets the last load may have removed the tables before the lease was taken.
-        self.checkpoints.on(&mut self.client, self.control).create()?;
+        self.records().create()?;
         Ok(lease)
     }
 
     /// The transport. One that is not available is an error before anything is created, unless the load is
     /// complete.
     fn transport(&mut self) -> Result<Result<Chosen>> {
-        let chosen = choose_transport(self.crate_db, &self.cluster, &self.plan.key, self.control);
+        let chosen = choose_transport(self.crate_db, &self.plan.key, &self.sql);
         if let Err(error) = &chosen {
-            let row = self.checkpoints.on(&mut self.client, self.control).find(&self.id)?;
+            let row = self.checkpoints.on(&mut self.sql).find(&self.id)?;
             if row.is_none_or(|row| !row.load.complete) {
                 return Err(error.clone());
             }
@@ -212,36 +224,10 @@ impl<'a, 'o> Opening<'a, 'o> {
 
     fn decide(&mut self) -> Result<Decided> {
         let gathers = self.gathers();
-        let create = match gathers {
-            true => {
-                let key = self.plan.key.clone().of_finished_table();
-                let columns = &self.plan.columns;
-                Some(ddl::create_table(&self.table, columns, &key, &self.crate_db.options)?)
-            }
-            false => None,
-        };
-        let shape = Shape::new(&self.crate_db.options, &self.plan, create.as_deref());
-        let mut preparing = Preparing {
-            crate_db: self.crate_db,
-            source: self.source,
-            options: self.options,
-            control: self.control,
-            client: &mut self.client,
-            checkpoints: &self.checkpoints,
-            table: &self.table,
-            plan: &self.plan,
-            changes: &self.changes,
-            primary: &self.primary,
-            id: &self.id,
-            mapping: &self.mapping,
-            shape: &shape,
-            counted: None,
-            placed: false,
-        };
-        let (record, state) = if gathers { preparing.gather()? } else { preparing.append()? };
-        let placed = preparing.placed || state == LoadState::Complete;
+        let (record, state) = if gathers { self.gather()? } else { self.append()? };
+        let placed = self.placed || state == LoadState::Complete;
         Ok(Decided {
-            counted: preparing.counted.filter(|_| state == LoadState::Complete),
+            counted: self.counted.filter(|_| state == LoadState::Complete),
             written: if gathers && !placed { self.table.staging() } else { self.table.clone() },
             record,
             state,
@@ -251,19 +237,43 @@ impl<'a, 'o> Opening<'a, 'o> {
 
     /// The tags of this run, and the units of earlier runs.
     fn earlier(&mut self, decided: &Decided) -> Result<(Option<Tags>, EarlierUnits)> {
-        let Decided { record, state, written, placed, .. } = decided;
-        let mut units = match state {
+        let mut units = match decided.state {
             LoadState::New => HashMap::new(),
-            _ => self.checkpoints.on(&mut self.client, self.control).units(&self.id)?,
+            _ => self.checkpoints.on(&mut self.sql).units(&self.id)?,
         };
-        let tags = match &self.plan.key {
-            Key::Tags(column) if !placed => {
-                let begun = Begun { checkpoints: &self.checkpoints, row: record, state: *state, written };
-                begun.tags(column, &mut units, &mut self.client, self.options.retries, self.control)?
-            }
+        let tags = match self.plan.key.clone() {
+            Key::Tags(column) if !decided.placed => self.tags(&column, decided, &mut units)?,
             _ => None,
         };
         Ok((tags, EarlierUnits::new(units, self.plan.columns.len())))
+    }
+
+    /// The tags of this run. Ends requests of earlier runs, removes rows that no record accounts for, and takes
+    /// units that the table does not have whole off `units`. Returns `None` if the table has its final form
+    /// already.
+    fn tags(
+        &mut self,
+        column: &str,
+        Decided { record, state, written, .. }: &Decided,
+        units: &mut HashMap<UnitKey, UnitRecord>,
+    ) -> Result<Option<Tags>> {
+        if *state == LoadState::New {
+            return Ok(Some(Tags::of_first_run(column, record.runs)));
+        }
+        if !catalogue::has_column(&mut self.sql, written, column)? {
+            return Ok(None);
+        }
+        let (id, run) = (&record.load.id, record.runs + 1);
+        self.records().set_runs(id, run)?;
+        jobs::end_inserts(&mut self.sql, written, true)?;
+        let mut recorded = Recorded::default();
+        units.iter().for_each(|(key, unit)| recorded.insert(*key, unit.tags.clone()));
+        let audited = Audit { table: written, column }.run(&mut recorded, &mut self.sql)?;
+        for unit in audited.lacking {
+            units.remove(&unit);
+            self.records().delete_unit(id, unit)?;
+        }
+        Ok(Some(Tags::new(column, run, recorded)))
     }
 
     /// Whether another load has inserted other rows of the same files.
@@ -271,18 +281,11 @@ impl<'a, 'o> Opening<'a, 'o> {
         match (&self.plan.key, state) {
             (Key::Row(_), LoadState::Resumed | LoadState::Complete) => {
                 let target = self.table.to_string();
-                let loads = self.checkpoints.on(&mut self.client, self.control).of_table(&target)?;
+                let loads = self.records().of_table(&target)?;
                 Ok(is_shared(&loads, self.source, &self.mapping, record))
             }
             _ => Ok(false),
         }
-    }
-
-    fn encode(&self, written: &CrateTable, chosen: &Chosen) -> EncodePlan {
-        let repeat = head(written, &self.plan, REPEAT);
-        let length = repeat.before.len() + repeat.after.len() + MAX_TAG_LENGTH;
-        let by_column = *chosen == Chosen::Pg;
-        encode_plan(self.crate_db, self.source, self.options, &self.plan, (by_column, length))
     }
 
     /// The state that all writers share.
@@ -296,7 +299,6 @@ impl<'a, 'o> Opening<'a, 'o> {
         let (plan, options) = (&self.plan, &self.crate_db.options);
         let rejects = options.rejects.as_deref().filter(|_| *state != LoadState::Complete);
         let resumed = *state == LoadState::Resumed;
-        let recorded = (self.options.retries, self.checkpoints.clone());
         Ok(WriterPlan {
             load_id: self.id.clone(),
             lease: Some(lease),
@@ -312,7 +314,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             unit_rows: record.load.unit_rows,
             files: self.source.files().to_vec(),
             rejected: AtomicU64::new(rejected),
-            ..WriterPlan::of_table(&self.cluster, written, (plan, encode), recorded)
+            ..WriterPlan::of_table(self.sql.cluster(), written, (plan, encode), self.checkpoints.clone())
         })
     }
 }

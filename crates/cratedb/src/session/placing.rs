@@ -1,28 +1,26 @@
 //! Gives the staging table its final name.
 
 use sawmill_loader::Mode;
-use sawmill_source::{Control, Kind, Result};
+use sawmill_source::{Kind, Result};
 
 use super::{CrateSession, FORGET};
-use crate::connect::client::{Client, Failed};
-use crate::connect::waiting::Waiting;
+use crate::connect::sql::{Failed, Sql};
 use crate::table::catalogue;
 use crate::table::names::{CrateTable, quote};
 
 impl CrateSession<'_> {
     /// Gives the table its name. If the answer gets lost, the catalogue shows whether it was done.
-    pub(super) fn place(&self, from: &CrateTable, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        let retries = self.options.retries;
-        let (mut waiting, mut refused) = (Waiting::new(retries), 0);
+    pub(super) fn place(&self, from: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
+        let (mut waiting, mut refused) = (sql.waiting(), 0);
         loop {
             let tables = [from, &self.table];
-            let statement = match catalogue::which_exist(client, tables, retries, control)? {
+            let statement = match catalogue::which_exist(sql, tables)? {
                 [false, true] => return Ok(()),
                 // A server that has not recovered knows no tables.
                 [false, false] => {
                     let what = "neither the table nor the one that gathered its rows is there";
                     let error = self.error(Kind::Server, what).advise(FORGET);
-                    waiting.pause(error, &self.cluster, control)?;
+                    sql.pause(&mut waiting, error)?;
                     continue;
                 }
                 [true, true] if self.crate_db.mode == Mode::Create => {
@@ -42,18 +40,18 @@ impl CrateSession<'_> {
                     format!("ALTER TABLE {} RENAME TO {}", from.quoted(), quote(&self.table.name))
                 }
             };
-            let error = match client.once(&statement, &[], control) {
+            let error = match sql.once(&statement, &[]) {
                 Ok(_) => return Ok(()),
-                Err(Failed::Refused(error)) if refused >= retries => return Err(error),
+                Err(Failed::Refused(error)) if refused >= self.options.retries => return Err(error),
                 Err(Failed::Refused(_)) => {
                     refused += 1;
-                    control.sleep(sawmill_loader::backoff(refused))?;
+                    sql.control().sleep(sawmill_loader::backoff(refused))?;
                     continue;
                 }
                 Err(Failed::Passing(error)) => error,
-                Err(Failed::Lost(broken)) => client.lost(broken)?,
+                Err(Failed::Lost(broken)) => sql.client().lost(broken)?,
             };
-            waiting.pause(error, &self.cluster, control)?;
+            sql.pause(&mut waiting, error)?;
         }
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 use sawmill_loader::LoadOptions;
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_source::{Error, Kind, Result, Source};
 use tokio_postgres::types::Type;
 
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::encode::encoder::{EncodePlan, longest_row};
 use crate::encode::unnest;
 use crate::options::LongText;
@@ -17,7 +17,7 @@ use crate::table::existing::Existing;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, columns, ddl};
 use crate::target::CrateDb;
-use crate::write::head::REPEAT;
+use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 
 /// The plan for a table that the load creates, and the columns of its primary key.
 pub(super) fn new_plan(
@@ -37,19 +37,17 @@ pub(super) fn new_plan(
 pub(crate) fn existing_plan(
     crate_db: &CrateDb,
     source: &dyn Source,
-    client: &mut Client,
     table: &CrateTable,
-    retries: u32,
-    control: &Control<'_>,
     purpose: Purpose<'_>,
+    sql: &mut Sql<'_>,
 ) -> Result<(Plan, Vec<String>)> {
-    let existing = catalogue::columns(client, table, retries, control)?;
+    let existing = catalogue::columns(sql, table)?;
     if existing.is_empty() {
         return Err(Error::new(Kind::Schema, "the table does not exist")
-            .at(format!("table {table}, {}", client.place()))
+            .at(format!("table {table}, {}", sql.place()))
             .advise("load in mode create, which creates it"));
     }
-    let primary = catalogue::primary_key(client, table, retries, control)?;
+    let primary = catalogue::primary_key(sql, table)?;
     let row_key = crate_db.options.row_key.as_deref();
     let schema = match crate_db.options.by_position {
         false => Arc::clone(source.schema()),
@@ -107,17 +105,17 @@ pub(crate) fn choose_key(
     }
 }
 
-/// How rows are encoded: by row, or by column for the PostgreSQL wire. `head` are the bytes of a request
-/// before its rows.
+/// How rows are encoded for the table `written`: by row, or by column for the PostgreSQL wire.
 pub(super) fn encode_plan(
     crate_db: &CrateDb,
     source: &dyn Source,
     options: &LoadOptions,
     plan: &Plan,
-    (by_column, head): (bool, usize),
+    (written, by_column): (&CrateTable, bool),
 ) -> EncodePlan {
+    let head = head(written, plan, REPEAT);
     EncodePlan {
-        longest_row: longest_row(head),
+        longest_row: longest_row(head.before.len() + head.after.len() + MAX_TAG_LENGTH),
         columns: by_column,
         leave_out: crate_db.options.rejects.is_some(),
         ..EncodePlan::new(&crate_db.options, source, options.batch_bytes, plan.clone())

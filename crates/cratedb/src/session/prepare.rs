@@ -3,55 +3,23 @@
 mod append;
 mod gather;
 
-use sawmill_loader::{ColumnChanges, LoadFacts, LoadOptions, LoadRecord, RecordedFiles, Tally};
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::CrateDb;
-use crate::connect::client::Client;
-use crate::records::checkpoint::{Checkpoints, LoadRow, Records};
-use crate::records::shape::Shape;
+use crate::connect::sql::Sql;
+use crate::records::checkpoint::LoadRow;
 use crate::session::insertion::statement_run;
+use crate::session::opening::Opening;
 use crate::table::catalogue;
-use crate::table::columns::Plan;
 use crate::table::names::{CrateTable, quote};
-use crate::verify::read_back::ReadBack;
 
 pub(crate) use append::{loaded_with_other_options, not_summed_up};
 
-/// The decision between new, resumed and complete.
-pub(crate) struct Preparing<'p> {
-    pub crate_db: &'p CrateDb,
-    pub source: &'p dyn Source,
-    pub options: &'p LoadOptions,
-    pub control: &'p Control<'p>,
-    pub client: &'p mut Client,
-    pub checkpoints: &'p Checkpoints,
-    pub table: &'p CrateTable,
-    pub plan: &'p Plan,
-    /// Changes to the table for columns that differ.
-    pub changes: &'p ColumnChanges,
-    pub primary: &'p [String],
-    pub id: &'p str,
-    /// Hash of the mapping from the source's columns to the table's.
-    pub mapping: &'p str,
-    /// How this load stores its rows and creates its table.
-    pub shape: &'p Shape,
-    /// Rows of the table, once they are counted.
-    pub counted: Option<u64>,
-    /// The table that gathered the rows of an unfinished load is in its place already.
-    pub placed: bool,
-}
-
-/// The names of a plan's columns.
-pub(crate) fn filled(plan: &Plan) -> Vec<String> {
-    plan.columns.iter().map(|column| column.name.clone()).collect()
-}
-
-impl Preparing<'_> {
+impl Opening<'_, '_> {
     /// Refuses to go on with other columns than those that the load began with.
     fn refuse_other_columns(&self, row: &LoadRow) -> Result<()> {
         let began = row.filled();
-        if began.is_empty() || began == filled(self.plan) {
+        if began.is_empty() || began == self.plan.filled() {
             return Ok(());
         }
         let what = format!("the load began with the columns {}", began.join(", "));
@@ -60,9 +28,8 @@ impl Preparing<'_> {
         ))
     }
 
-    fn is_empty(&self, table: &CrateTable) -> Result<bool> {
-        let mut client = Client::new(&self.client.cluster, false);
-        Ok(self.read_back(table).count(&mut client, self.control)? == 0)
+    fn is_empty(&mut self, table: &CrateTable) -> Result<bool> {
+        Ok(self.sql.count(table)? == 0)
     }
 
     fn refuse_other_options(&self, row: &LoadRow) -> Result<()> {
@@ -83,34 +50,30 @@ impl Preparing<'_> {
             ),
             (None, None) => format!("{} is there, and no record says what it holds", self.table.staging()),
         };
-        let forget = self.crate_db.forget_command(self.table);
+        let forget = self.crate_db.forget_command(&self.table);
         let advice = format!(
             "run the command with the earlier options to finish that load, or drop its rows with: {forget}"
         );
         Error::new(Kind::Exists, what).at(self.place()).advise(advice)
     }
 
-    fn read_back<'a>(&'a self, table: &'a CrateTable) -> ReadBack<'a> {
-        ReadBack::new(&self.client.cluster, table, (self.plan, self.primary), self.options.retries)
-    }
-
-    fn count(&mut self, table: &CrateTable) -> Result<u64> {
-        let mut client = Client::new(&self.client.cluster, false);
-        let rows = self.read_back(table).count(&mut client, self.control)?;
+    /// Counts the rows of the table.
+    fn count(&mut self) -> Result<u64> {
+        let rows = self.sql.count(&self.table)?;
         self.counted = Some(rows);
         Ok(rows)
     }
 
     fn record(&self, before: Option<Tally>) -> LoadRow {
         let load = LoadRecord {
-            id: self.id.to_owned(),
+            id: self.id.clone(),
             mode: self.crate_db.mode.name().to_owned(),
             unit_rows: self.options.unit_rows.max(1),
             files: RecordedFiles::new(self.source.files()),
             before,
-            mapping: self.mapping.to_owned(),
+            mapping: self.mapping.clone(),
             facts: LoadFacts {
-                filled: filled(self.plan),
+                filled: self.plan.filled(),
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
                     .leaving_out(self.options, self.source.files())
             },
@@ -121,18 +84,14 @@ impl Preparing<'_> {
         if self.crate_db.of_statement { LoadRow { runs: statement_run(), ..row } } else { row }
     }
 
-    fn records(&mut self) -> Records<'_> {
-        self.checkpoints.on(self.client, self.control)
-    }
-
     /// The record of this load.
     fn recorded(&mut self) -> Result<Option<LoadRow>> {
-        self.checkpoints.on(self.client, self.control).find(self.id)
+        self.checkpoints.on(&mut self.sql).find(&self.id)
     }
 
     /// All loads into the table.
     fn loads(&mut self) -> Result<Vec<LoadRow>> {
-        self.checkpoints.on(self.client, self.control).of_table(&self.table.to_string())
+        self.checkpoints.on(&mut self.sql).of_table(&self.table.to_string())
     }
 
     fn refuse_changed(&self, row: &LoadRow) -> Result<()> {
@@ -146,23 +105,16 @@ impl Preparing<'_> {
     }
 
     fn place(&self) -> String {
-        format!("table {}, {}", self.table, self.client.place())
+        format!("table {}, {}", self.table, self.sql.place())
     }
 }
 
 /// Renames a table. If the answer gets lost, the catalogue shows whether it was done.
-pub(crate) fn rename(
-    client: &mut Client,
-    from: &CrateTable,
-    to: &CrateTable,
-    retries: u32,
-    control: &Control<'_>,
-) -> Result<()> {
+pub(crate) fn rename(from: &CrateTable, to: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
     let statement = format!("ALTER TABLE {} RENAME TO {}", from.quoted(), quote(&to.name));
-    let renamed = client.sql(&statement, &[], retries, control);
-    match renamed {
+    match sql.run(&statement, &[]) {
         Ok(_) => Ok(()),
-        Err(error) => match catalogue::which_exist(client, [from, to], retries, control)? {
+        Err(error) => match catalogue::which_exist(sql, [from, to])? {
             [false, true] => Ok(()),
             _ => Err(error),
         },

@@ -1,9 +1,9 @@
 //! By which transport rows go.
 
-use sawmill_source::{Control, Kind, Result};
+use sawmill_source::{Kind, Result};
 
-use crate::connect::client::Cluster;
 use crate::connect::pg;
+use crate::connect::sql::Sql;
 use crate::options::Transport;
 use crate::records::checkpoint::LoadRow;
 use crate::table::columns::Key;
@@ -11,12 +11,7 @@ use crate::target::CrateDb;
 use crate::write::carried::Chosen;
 
 /// The transport of the blocks. An explicitly requested transport that is not available is an error.
-pub(super) fn choose_transport(
-    crate_db: &CrateDb,
-    cluster: &Cluster,
-    key: &Key,
-    control: &Control<'_>,
-) -> Result<Chosen> {
+pub(super) fn choose_transport(crate_db: &CrateDb, key: &Key, sql: &Sql<'_>) -> Result<Chosen> {
     let wanted = crate_db.options.transport;
     if wanted == Transport::Http {
         return Ok(Chosen::Http("--transport http".to_owned()));
@@ -26,7 +21,7 @@ pub(super) fn choose_transport(
             "without a key only HTTP tells which rows of a batch were refused".to_owned(),
         ));
     }
-    match pg::open(&pg::server(cluster, 0), control) {
+    match pg::open(&pg::server(sql.cluster(), 0), sql.control()) {
         Ok(_) => Ok(Chosen::Pg),
         Err(error) if error.kind() == Kind::Cancelled || wanted == Transport::Pg => Err(error),
         Err(error) => {

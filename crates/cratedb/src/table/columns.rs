@@ -222,6 +222,11 @@ pub(crate) fn by_position(
 }
 
 impl Plan {
+    /// The names of the columns.
+    pub(crate) fn filled(&self) -> Vec<String> {
+        self.columns.iter().map(|column| column.name.clone()).collect()
+    }
+
     /// The columns' names for SQL, the row key first, the tag last.
     pub(crate) fn inserted(&self) -> Vec<String> {
         let (first, last) = match &self.key {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sawmill_source::{Control, Error, Kind, Result, UnitKey};
+use sawmill_source::{Error, Kind, Result, UnitKey};
 use serde_json::{Value, json};
 
 use super::Recorded;
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::table::names::{CrateTable, quote};
 
 /// Tags that one answer has at most.
@@ -20,7 +20,6 @@ const ROUNDS: usize = 20;
 pub(crate) struct Audit<'a> {
     pub table: &'a CrateTable,
     pub column: &'a str,
-    pub retries: u32,
 }
 
 /// The result of an audit: the table now has exactly the recorded rows.
@@ -35,12 +34,11 @@ pub(crate) struct Audited {
 
 impl Audit<'_> {
     /// The rows of a tag, after a refresh.
-    pub(crate) fn rows_of(&self, tag: i64, client: &mut Client, control: &Control<'_>) -> Result<u64> {
-        self.refresh(client, control)?;
+    pub(crate) fn rows_of(&self, tag: i64, sql: &mut Sql<'_>) -> Result<u64> {
+        sql.refresh(self.table)?;
         let statement =
             format!("SELECT count(*) FROM {} WHERE {} = ?", self.table.quoted(), quote(self.column));
-        let answer = client.sql(&statement, &[json!(tag)], self.retries, control)?;
-        Ok(answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count))
+        sql.number(&statement, &[json!(tag)])
     }
 
     /// Compares the table with the records. Drops records of units that the table does not have exactly, and
@@ -48,15 +46,10 @@ impl Audit<'_> {
     ///
     /// # Errors
     /// No connection; rows that keep arriving.
-    pub(crate) fn run(
-        &self,
-        recorded: &mut Recorded,
-        client: &mut Client,
-        control: &Control<'_>,
-    ) -> Result<Audited> {
+    pub(crate) fn run(&self, recorded: &mut Recorded, sql: &mut Sql<'_>) -> Result<Audited> {
         let mut lacking = BTreeSet::new();
         for _ in 0..ROUNDS {
-            let counted = self.counted(client, control)?;
+            let counted = self.counted(sql)?;
             lacking.extend(recorded.take_lacking(&counted));
             let unrecorded = recorded.unrecorded(&counted);
             if unrecorded.is_empty() {
@@ -64,22 +57,17 @@ impl Audit<'_> {
                 return Ok(Audited { lacking, tags, rows });
             }
             for tags in unrecorded.chunks(REMOVED_AT_ONCE) {
-                self.remove(tags, client, control)?;
+                self.remove(tags, sql)?;
             }
         }
         Err(Error::new(Kind::Server, "rows that no request of this run brings keep arriving")
-            .at(format!("table {}, {}", self.table, client.place()))
+            .at(format!("table {}, {}", self.table, sql.place()))
             .advise("find out who writes to the table; then run the same command again to go on"))
     }
 
-    fn refresh(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
-        Ok(())
-    }
-
     /// The rows of each tag, after a refresh. Rows without a tag are not of this load.
-    fn counted(&self, client: &mut Client, control: &Control<'_>) -> Result<BTreeMap<Option<i64>, u64>> {
-        self.refresh(client, control)?;
+    fn counted(&self, sql: &mut Sql<'_>) -> Result<BTreeMap<Option<i64>, u64>> {
+        sql.refresh(self.table)?;
         let (table, column) = (self.table.quoted(), quote(self.column));
         let mut counted = BTreeMap::new();
         let mut after = None;
@@ -89,7 +77,7 @@ impl Audit<'_> {
                 "SELECT {column}, count(*) FROM {table}{condition} GROUP BY {column} ORDER BY {column} LIMIT {PAGE}"
             );
             let arguments: Vec<Value> = after.into_iter().map(Value::from).collect();
-            let answer = client.sql(&statement, &arguments, self.retries, control)?;
+            let answer = sql.run(&statement, &arguments)?;
             let page = answer.all::<(Option<i64>, u64)>()?;
             let is_last = page.len() < PAGE;
             after = page.iter().filter_map(|(tag, _)| *tag).max();
@@ -100,17 +88,17 @@ impl Audit<'_> {
         }
     }
 
-    fn remove(&self, tags: &[Option<i64>], client: &mut Client, control: &Control<'_>) -> Result<()> {
+    fn remove(&self, tags: &[Option<i64>], sql: &mut Sql<'_>) -> Result<()> {
         let (table, column) = (self.table.quoted(), quote(self.column));
         let known: Vec<Value> = tags.iter().flatten().map(|tag| json!(tag)).collect();
         if !known.is_empty() {
             let marks = vec!["?"; known.len()].join(", ");
             let statement = format!("DELETE FROM {table} WHERE {column} IN ({marks})");
-            client.sql(&statement, &known, self.retries, control)?;
+            sql.run(&statement, &known)?;
         }
         if known.len() < tags.len() {
             let statement = format!("DELETE FROM {table} WHERE {column} IS NULL");
-            client.sql(&statement, &[], self.retries, control)?;
+            sql.run(&statement, &[])?;
         }
         Ok(())
     }

@@ -4,29 +4,29 @@
 //! `sys.jobs` has the statements that any node runs, with their text, unless `stats.enabled` is off
 //! (<https://cratedb.com/docs/crate/reference/en/latest/admin/system-information.html#jobs-operations-and-logs>).
 
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::connect::client::Client;
-use crate::connect::waiting::Waiting;
+use crate::connect::sql::Sql;
+use crate::table::names::CrateTable;
 
 /// The query for running statements.
 const JOBS: &str = "SELECT id, stmt FROM sys.jobs";
+
+/// As [`end`], of all inserts into a table.
+pub(crate) fn end_inserts(sql: &mut Sql<'_>, table: &CrateTable, in_doubt: bool) -> Result<()> {
+    let insert = format!("INSERT INTO {} ", table.quoted());
+    end(sql, &|statement| statement.starts_with(&insert), in_doubt)
+}
 
 /// Kills the statements that `is_meant` selects, and returns when all of them have ended. If `KILL` ends nothing,
 /// it waits for the statement. If a request may still run (`in_doubt`), the server has to show its jobs.
 ///
 /// # Errors
 /// The server keeps no list of jobs, or this user may not read it; a statement that does not end.
-pub(crate) fn end(
-    client: &mut Client,
-    is_meant: &dyn Fn(&str) -> bool,
-    in_doubt: bool,
-    retries: u32,
-    control: &Control<'_>,
-) -> Result<()> {
-    let mut waiting = Waiting::new(retries);
+pub(crate) fn end(sql: &mut Sql<'_>, is_meant: &dyn Fn(&str) -> bool, in_doubt: bool) -> Result<()> {
+    let mut waiting = sql.waiting();
     loop {
-        let asked = client.unless_refused(JOBS, &[], retries, control)?;
+        let asked = sql.unless_refused(JOBS, &[])?;
         if asked.is_err() && !in_doubt {
             return Ok(());
         }
@@ -47,7 +47,7 @@ pub(crate) fn end(
                 Kind::Server,
                 "the server does not list its jobs, so that it is unknown whether a request still runs",
             )
-            .at(client.place())
+            .at(sql.place())
             .advise("run SET GLOBAL stats.enabled = true, then the same command again to go on"));
         }
         let meant: Vec<String> =
@@ -57,13 +57,13 @@ pub(crate) fn end(
         }
         let count = meant.len();
         for id in meant.iter().filter(|id| id.chars().all(|c| c.is_ascii_hexdigit() || c == '-')) {
-            client.sql(&format!("KILL '{id}'"), &[], retries, control)?;
+            sql.run(&format!("KILL '{id}'"), &[])?;
         }
         let what = format!("{count} statements of this load still run at the server and do not end");
         let error = Error::new(Kind::Server, what)
-            .at(client.place())
+            .at(sql.place())
             .advise("see sys.jobs; when they have ended, run the same command again to go on");
-        waiting.pause(error, &std::sync::Arc::clone(&client.cluster), control)?;
+        sql.pause(&mut waiting, error)?;
     }
 }
 
@@ -72,23 +72,18 @@ pub(crate) fn end(
 ///
 /// # Errors
 /// A statement that runs for longer than the cluster's patience; a raised cancel flag.
-pub(crate) fn wait_for(
-    client: &mut Client,
-    is_meant: &dyn Fn(&str) -> bool,
-    retries: u32,
-    control: &Control<'_>,
-) -> Result<()> {
-    let mut waiting = Waiting::new(retries);
+pub(crate) fn wait_for(sql: &mut Sql<'_>, is_meant: &dyn Fn(&str) -> bool) -> Result<()> {
+    let mut waiting = sql.waiting();
     loop {
-        let Ok(answer) = client.unless_refused(JOBS, &[], retries, control)? else { return Ok(()) };
+        let Ok(answer) = sql.unless_refused(JOBS, &[])? else { return Ok(()) };
         let jobs = answer.all::<(String, String)>()?;
         let Some((id, statement)) = jobs.into_iter().find(|(_, statement)| is_meant(statement)) else {
             return Ok(());
         };
         let what = format!("a statement of an earlier run still runs at the server (job {id}): {statement}");
         let error = Error::new(Kind::Busy, what)
-            .at(client.place())
+            .at(sql.place())
             .advise("run the same command again once the job has left sys.jobs");
-        waiting.pause(error, &std::sync::Arc::clone(&client.cluster), control)?;
+        sql.pause(&mut waiting, error)?;
     }
 }

@@ -11,7 +11,6 @@
 //! was sent in its place: its rows carry a tag that no record has.
 
 pub(crate) mod audit;
-pub(crate) mod begun;
 pub(crate) mod jobs;
 pub(crate) mod version;
 

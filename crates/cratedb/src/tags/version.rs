@@ -1,8 +1,8 @@
 //! Whether the server can drop the column of the tags, asked before anything is created.
 
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 
 /// The first version whose tables can drop a column
 /// (<https://cratedb.com/docs/crate/reference/en/latest/sql/statements/alter-table.html>).
@@ -16,10 +16,10 @@ const QUESTIONS: [&str; 2] = ["SELECT version['number'] FROM sys.nodes", "SELECT
 ///
 /// # Errors
 /// A node of an earlier version; no connection.
-pub(crate) fn check_version(client: &mut Client, retries: u32, control: &Control<'_>) -> Result<()> {
+pub(crate) fn check_version(sql: &mut Sql<'_>) -> Result<()> {
     let mut versions = Vec::new();
     for question in QUESTIONS {
-        if let Ok(answer) = client.unless_refused(question, &[], retries, control)? {
+        if let Ok(answer) = sql.unless_refused(question, &[])? {
             versions = answer.all::<(String,)>()?;
             break;
         }
@@ -35,7 +35,7 @@ pub(crate) fn check_version(client: &mut Client, retries: u32, control: &Control
                  arrive exactly once, need it"
             ),
         )
-        .at(client.place())
+        .at(sql.place())
         .advise(
             "give rows a key with --row-key or --primary-key; or accept with --at-least-once that rows of an interrupted \
              batch may be there twice",

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::connect::client::Client;
+use crate::connect::sql::Sql;
 use crate::encode::canonical;
 use crate::encode::form::Form;
 use crate::table::columns::{Key, Plan};
@@ -20,7 +20,6 @@ const AT_ONCE_BY_SEVERAL: usize = 200;
 pub(crate) struct Comparison<'a> {
     pub table: &'a CrateTable,
     pub plan: &'a Plan,
-    pub retries: u32,
 }
 
 /// A sent row whose key the table has.
@@ -42,14 +41,9 @@ pub(crate) struct Compared {
 
 impl Comparison<'_> {
     /// Looks at the stored rows with the keys of these. A row whose key is not found counts as different.
-    pub(crate) fn run(
-        &self,
-        client: &mut Client,
-        rows: &[Sent<'_>],
-        control: &Control<'_>,
-    ) -> Result<Compared> {
+    pub(crate) fn run(&self, rows: &[Sent<'_>], sql: &mut Sql<'_>) -> Result<Compared> {
         let Some(keyed) = Keyed::new(self.plan) else { return Ok(Compared::default()) };
-        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
+        sql.refresh(self.table)?;
         let mut compared = Compared::default();
         let at_once = if keyed.names.len() == 1 { AT_ONCE } else { AT_ONCE_BY_SEVERAL };
         for chunk in rows.chunks(at_once) {
@@ -60,7 +54,7 @@ impl Comparison<'_> {
                 self.table.quoted(),
                 keyed.condition(ours.len())
             );
-            let answer = client.sql(&statement, &arguments, self.retries, control)?;
+            let answer = sql.run(&statement, &arguments)?;
             for stored in answer.rows()? {
                 keyed.compare(&stored, &mut ours, &mut compared).map_err(|what| self.unreadable(what))?;
             }

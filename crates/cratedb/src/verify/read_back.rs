@@ -5,14 +5,13 @@
 //! width of rows. (`_id` is compared through `concat`, because its index holds another encoding than its text.)
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use sawmill_loader::{Sums, Tally};
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::connect::client::{Client, Cluster};
+use crate::connect::sql::Sql;
 use crate::encode::canonical::add_stored;
 use crate::encode::form::Form;
 use crate::table::columns::{Column, Key, Plan};
@@ -30,14 +29,12 @@ const FILES_AT_ONCE: usize = 100;
 
 /// A table to read.
 pub(crate) struct ReadBack<'a> {
-    pub cluster: &'a Arc<Cluster>,
     pub table: &'a CrateTable,
     pub columns: &'a [Column],
     /// The columns that order the pages.
     pub key: Vec<String>,
     /// If set, only rows with the row keys of certain files are read.
     pub of_files: Option<OfFiles>,
-    pub retries: u32,
 }
 
 /// Rows by the files that their row keys name.
@@ -68,6 +65,19 @@ impl OfFiles {
             (format!("({column} > ? AND {column} < ?)"), range.map(Value::from).to_vec())
         })
     }
+
+    /// Counts the rows of certain files of a table that was refreshed.
+    pub(crate) fn count(&self, table: &CrateTable, sql: &mut Sql<'_>) -> Result<u64> {
+        let conditions: Vec<(String, Vec<Value>)> = self.conditions().collect();
+        let mut rows = 0;
+        for some in conditions.chunks(FILES_AT_ONCE) {
+            let text: Vec<&str> = some.iter().map(|(condition, _)| condition.as_str()).collect();
+            let values: Vec<Value> = some.iter().flat_map(|(_, values)| values.clone()).collect();
+            let statement = format!("SELECT count(*) FROM {} WHERE {}", table.quoted(), text.join(" OR "));
+            rows += sql.number(&statement, &values)?;
+        }
+        Ok(rows)
+    }
 }
 
 /// The columns that order the pages: a unique key of the table.
@@ -90,53 +100,19 @@ fn without_floats<'k>(key: &'k [String], columns: &[Column]) -> &'k [String] {
 
 impl<'a> ReadBack<'a> {
     /// All rows of a table with this primary key, by the columns of a plan.
-    pub(crate) fn new(
-        cluster: &'a Arc<Cluster>,
-        table: &'a CrateTable,
-        (plan, primary): (&'a Plan, &[String]),
-        retries: u32,
-    ) -> Self {
+    pub(crate) fn new(table: &'a CrateTable, plan: &'a Plan, primary: &[String]) -> Self {
         let (columns, key) = (plan.columns.as_slice(), paging_key(&plan.key, primary));
-        Self { cluster, table, columns, key, of_files: None, retries }
-    }
-
-    /// Makes all rows visible that were acknowledged, and counts them.
-    pub(crate) fn count(&self, client: &mut Client, control: &Control<'_>) -> Result<u64> {
-        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
-        let statement = format!("SELECT count(*) FROM {}", self.table.quoted());
-        let answer = client.sql(&statement, &[], self.retries, control)?;
-        Ok(answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count))
-    }
-
-    /// Counts the rows of certain files that [`count`](Self::count) has made visible.
-    pub(crate) fn count_of_files(
-        &self,
-        of_files: &OfFiles,
-        client: &mut Client,
-        control: &Control<'_>,
-    ) -> Result<u64> {
-        let conditions: Vec<(String, Vec<Value>)> = of_files.conditions().collect();
-        let mut rows = 0;
-        for some in conditions.chunks(FILES_AT_ONCE) {
-            let text: Vec<&str> = some.iter().map(|(condition, _)| condition.as_str()).collect();
-            let values: Vec<Value> = some.iter().flat_map(|(_, values)| values.clone()).collect();
-            let statement =
-                format!("SELECT count(*) FROM {} WHERE {}", self.table.quoted(), text.join(" OR "));
-            let answer = client.sql(&statement, &values, self.retries, control)?;
-            rows += answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count);
-        }
-        Ok(rows)
+        Self { table, columns, key, of_files: None }
     }
 
     /// Reads the table and sums it up.
-    pub(crate) fn run(&self, control: &Control<'_>) -> Result<Tally> {
-        Ok(self.sums(false, control)?.whole)
+    pub(crate) fn run(&self, sql: &mut Sql<'_>) -> Result<Tally> {
+        Ok(self.sums(false, sql)?.whole)
     }
 
     /// As [`run`](Self::run), with a sum for each column on request.
-    pub(crate) fn sums(&self, each_column: bool, control: &Control<'_>) -> Result<Sums> {
-        let mut client = Client::new(self.cluster, false);
-        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
+    pub(crate) fn sums(&self, each_column: bool, sql: &mut Sql<'_>) -> Result<Sums> {
+        sql.refresh(self.table)?;
         let forms: Vec<&Form> = self.columns.iter().map(|column| &column.form).collect();
         let names: Vec<String> = self.columns.iter().map(|column| quote(&column.name)).collect();
         let paging = without_floats(&self.key, self.columns);
@@ -161,7 +137,7 @@ impl<'a> ReadBack<'a> {
             let mut after: Vec<Value> = Vec::new();
             let mut page = FIRST_PAGE;
             loop {
-                control.check()?;
+                sql.control().check()?;
                 let (mut conditions, mut values) = match &range {
                     Some((condition, values)) => (vec![condition.clone()], values.clone()),
                     None => (Vec::new(), Vec::new()),
@@ -175,7 +151,7 @@ impl<'a> ReadBack<'a> {
                     conditions => format!(" WHERE {}", conditions.join(" AND ")),
                 };
                 let statement = format!("{select}{condition} ORDER BY {order} LIMIT {page}");
-                let answer = client.sql(&statement, &values, self.retries, control)?;
+                let answer = sql.run(&statement, &values)?;
                 let rows = answer.rows()?;
                 for values in &rows {
                     let (_, values) = values.split_at(key.len().min(values.len()));

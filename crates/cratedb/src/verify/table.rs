@@ -29,32 +29,30 @@ pub(crate) fn verify(
     control: &Control<'_>,
 ) -> Result<Verification> {
     let table = crate_db.table()?;
-    let cluster = Cluster::new(&crate_db.server, options.patience)?;
-    let mut client = Client::new(&cluster, false);
+    let cluster = Cluster::new(&crate_db.server, options.patience, options.retries)?;
+    let mut client = Client::new(&cluster);
+    let sql = &mut client.on(control);
     // Verification writes nothing, so it needs no key.
     let mut reading = crate_db.clone();
     reading.options.row_key = None;
     reading.options.at_least_once = true;
-    let (plan, primary) =
-        existing_plan(&reading, source, &mut client, &table, options.retries, control, Purpose::Compare)?;
-    let existing = catalogue::columns(&mut client, &table, options.retries, control)?;
+    let (plan, primary) = existing_plan(&reading, source, &table, Purpose::Compare, sql)?;
+    let existing = catalogue::columns(sql, &table)?;
     let compared = |name: &String| plan.columns.iter().any(|column| column.name == *name);
     let not_compared =
         existing.into_iter().map(|column| column.name).filter(|name| !compared(name)).collect();
     let encode = Arc::new(EncodePlan::new(&crate_db.options, source, options.batch_bytes, plan));
-    let read = ReadBack::new(&cluster, &table, (&encode.plan, &primary), options.retries);
+    let read = ReadBack::new(&table, &encode.plan, &primary);
     let expected = |each_column| {
         let unit_rows = options.unit_rows;
         encode_source(source, &encode, options, unit_rows, each_column, control)
     };
-    let columns = encode.plan.columns.iter().map(|column| column.name.clone()).collect();
-    let mut verification = Verification {
-        not_compared,
-        ..Verification::new(columns, expected(false)?.whole, read.run(control)?)
-    };
+    let columns = encode.plan.filled();
+    let mut verification =
+        Verification { not_compared, ..Verification::new(columns, expected(false)?.whole, read.run(sql)?) };
     if !verification.matches() {
         let names = encode.plan.columns.iter().map(|column| &column.name);
-        verification.differing = expected(true)?.differing(&read.sums(true, control)?, names);
+        verification.differing = expected(true)?.differing(&read.sums(true, sql)?, names);
     }
     Ok(verification)
 }

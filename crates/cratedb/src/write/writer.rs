@@ -19,7 +19,6 @@ mod accounting;
 mod batch;
 mod columns;
 mod landing;
-mod pushed;
 mod recording;
 mod refusing;
 mod sending;
@@ -33,6 +32,7 @@ use tokio_postgres::types::Type;
 
 use crate::connect::client::{Client, Cluster};
 use crate::connect::pg::PgInsert;
+use crate::connect::sql::Sql;
 use crate::encode::encoder::EncodePlan;
 use crate::records::checkpoint::Checkpoints;
 use crate::records::lease::Lease;
@@ -85,7 +85,6 @@ pub(crate) struct WriterPlan {
     pub equal: Mutex<HashSet<Place>>,
     pub rejects: Option<Rejects>,
     pub max_rejects: u64,
-    pub retries: u32,
     pub gzip: bool,
     /// Rows and bytes of a request.
     pub batch_rows: usize,
@@ -114,9 +113,9 @@ impl WriterPlan {
     ///
     /// # Errors
     /// Another run has taken over; no connection.
-    pub(crate) fn check_lease(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+    pub(crate) fn check_lease(&self, sql: &mut Sql<'_>) -> Result<()> {
         match &self.lease {
-            Some(lease) if lease.is_late() => lease.confirm(client, control),
+            Some(lease) if lease.is_late() => lease.confirm(sql),
             Some(lease) => lease.check(),
             None => Ok(()),
         }
@@ -126,8 +125,8 @@ impl WriterPlan {
     ///
     /// # Errors
     /// Another run has taken over; no connection.
-    pub(crate) fn confirm_lease(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        self.lease.as_ref().map_or(Ok(()), |lease| lease.confirm(client, control))
+    pub(crate) fn confirm_lease(&self, sql: &mut Sql<'_>) -> Result<()> {
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.confirm(sql))
     }
 
     /// The plan of a first run whose rows go over HTTP straight into a table, and which records nothing.
@@ -135,7 +134,7 @@ impl WriterPlan {
         cluster: &Arc<Cluster>,
         table: &CrateTable,
         (plan, encode): (&Plan, &EncodePlan),
-        (retries, checkpoints): (u32, Checkpoints),
+        checkpoints: Checkpoints,
     ) -> Self {
         Self {
             cluster: Arc::clone(cluster),
@@ -156,7 +155,6 @@ impl WriterPlan {
             equal: Mutex::default(),
             rejects: None,
             max_rejects: 0,
-            retries,
             gzip: false,
             batch_rows: encode.rows,
             batch_bytes: encode.bytes,
@@ -231,7 +229,7 @@ struct Account {
 
 impl CrateWriter {
     pub(crate) fn new(plan: Arc<WriterPlan>) -> Self {
-        let client = Client::new(&plan.cluster, plan.gzip);
+        let client = Client::of_rows(&plan.cluster, plan.gzip);
         let first_node = plan.writers.fetch_add(1, Relaxed) as usize;
         Self {
             client,
@@ -253,18 +251,12 @@ impl CrateWriter {
         self.accounts.entry(unit.key).or_default()
     }
 
-    fn begin(&mut self, unit: &Unit) {
+    /// Begins a unit.
+    pub(crate) fn begin(&mut self, unit: &Unit) {
         let first = self.plan.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(unit.key);
         let none = Tally::empty(self.plan.plan.columns.len());
         let sent_before = self.plan.resumed || !first;
-        let account = Account {
-            sent_before,
-            rejects: Vec::new(),
-            lost: none.clone(),
-            there_before: none,
-            tags: Vec::new(),
-            carried: ByTransport::default(),
-        };
+        let account = Account { sent_before, lost: none.clone(), there_before: none, ..Account::default() };
         if let Some(earlier) = self.accounts.insert(unit.key, account) {
             self.rejecting -= earlier.rejects.len() as u64;
         }
@@ -279,6 +271,15 @@ impl CrateWriter {
         Ok(batch)
     }
 
+    /// Sends rows of a statement's unit, and returns when each of them is in.
+    ///
+    /// # Errors
+    /// A row that the server refuses; no answer where rows cannot be repeated; no connection.
+    pub(crate) fn push(&mut self, unit: &Unit, block: Block, control: &Control<'_>) -> Result<()> {
+        let batch = self.batch_of(unit, block)?;
+        self.send_batch(&batch, control)
+    }
+
     /// Whether several such units fit one request.
     fn is_small(&self, batch: &Batch) -> bool {
         batch.rows() * 2 <= self.plan.batch_rows && batch.size() * 2 <= self.plan.batch_bytes
@@ -288,7 +289,7 @@ impl CrateWriter {
 impl UnitWriter for CrateWriter {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         let plan = Arc::clone(&self.plan);
-        let unit = plan.checkpoints.on(&mut self.client, control).unit(&plan.load_id, key)?;
+        let unit = plan.checkpoints.on(&mut self.client.on(control)).unit(&plan.load_id, key)?;
         Ok(unit.map(|record| {
             if let Some(tags) = &plan.tags {
                 tags.recorded().insert(record.unit, record.tags);

@@ -7,7 +7,8 @@ use arrow_array::*;
 use bytes::BytesMut;
 use postgres::types::{Format, IsNull, ToSql, Type};
 use postgres::{Client, NoTls};
-use sawmill_cratedb::{CrateDb, CrateOptions, Transport, unnest_blocks};
+use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
+use sawmill_loader::Block;
 use sawmill_source::Source;
 
 use crate::cluster::source_of;
@@ -68,7 +69,20 @@ fn postgresql_reads_every_array_as_it_was_meant() {
     let (_kept, source) = source_of(columns, 10);
     let options = CrateOptions { transport: Transport::Pg, at_least_once: true, ..CrateOptions::default() };
     let target = CrateDb::new("crate://localhost".parse().unwrap(), "t".parse().unwrap()).options(options);
-    let blocks = unnest_blocks(&target, &source).unwrap();
+    let mut encoder = target.encoder(&source, CrateDb::BATCH_BYTES, true).unwrap();
+    let (mut blocks, mut reader) = (Vec::new(), source.reader(10));
+    let mut keep = |block: Block| {
+        blocks.extend(block.marks.map(|marks| marks.columns));
+        Ok(())
+    };
+    for unit in source.plan(u64::MAX).iter().flatten() {
+        reader.start(unit).unwrap();
+        encoder.begin_unit(unit);
+        while let Some(batch) = reader.next_batch().unwrap() {
+            encoder.encode(&batch, &mut keep).unwrap();
+        }
+        encoder.end_unit(&mut keep).unwrap();
+    }
     let [block] = blocks.as_slice() else { panic!("one block of four rows") };
     let count = source.schema().fields().len();
     assert_eq!(block.len(), count);

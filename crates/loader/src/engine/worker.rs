@@ -226,7 +226,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
 
 /// Turns a refusal into an error that locates the value in the source's files. `row` is the batch's first
 /// row, counted as units count.
-pub fn refusal_error(
+pub(crate) fn refusal_error(
     refusal: Refusal,
     source: &dyn Source,
     reader: &dyn UnitReader,

@@ -63,7 +63,7 @@ impl LoadFacts {
 }
 
 /// A load according to the target's records.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LoadStatus {
     /// The table, with its schema.
     pub table: String,

@@ -22,8 +22,7 @@ impl Records<'_> {
             tables.join("', '")
         );
         let schema = json!(self.schema);
-        let answer = self.run(&statement, &[schema])?;
-        Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == tables.len()))
+        Ok(self.number(&statement, &[schema])? == tables.len() as u64)
     }
 
     /// Creates the tables where they are missing.
@@ -57,8 +56,7 @@ impl Records<'_> {
     pub(crate) fn drop_if_empty(&mut self) -> Result<()> {
         let (loads, units) = (self.table("loads"), self.table("units"));
         self.refresh("loads")?;
-        let counted = self.run(&format!("SELECT count(*) FROM {loads}"), &[])?.all::<(i64,)>()?;
-        if counted.first().is_some_and(|(count,)| *count == 0) && !self.any_leases()? {
+        if self.number(&format!("SELECT count(*) FROM {loads}"), &[])? == 0 && !self.any_leases()? {
             for table in [units, loads, self.table(LEASES)] {
                 self.run(&format!("DROP TABLE IF EXISTS {table}"), &[])?;
             }

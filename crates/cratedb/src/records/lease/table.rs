@@ -27,8 +27,7 @@ impl Records<'_> {
         }
         self.refresh(LEASES)?;
         let count = format!("SELECT count(*) FROM {}", self.table(LEASES));
-        let answer = self.run(&count, &[])?;
-        Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
+        Ok(self.number(&count, &[])? > 0)
     }
 
     /// All rows of a lease, the latest number last.

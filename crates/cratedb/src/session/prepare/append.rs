@@ -5,18 +5,18 @@ use std::collections::HashSet;
 use sawmill_loader::{LoadState, Mode, OnRecord, Standing, Tally, open};
 use sawmill_source::{Error, Kind, Result, SourceFile};
 
-use super::Preparing;
 use crate::encode::encoder::file_hash;
 use crate::records::checkpoint::LoadRow;
 use crate::records::history::sharing_files;
+use crate::session::opening::Opening;
 use crate::table::columns::Key;
 use crate::verify::read_back::{OfFiles, ReadBack};
 
-impl Preparing<'_> {
+impl Opening<'_, '_> {
     pub(crate) fn append(&mut self) -> Result<(LoadRow, LoadState)> {
         let record = self.recorded()?;
         let again = self.options.again;
-        let mut found = Appended { record, preparing: self };
+        let mut found = Appended { record, opening: self };
         let state = open(Mode::Append, again, &mut found)?;
         match found.record {
             Some(record) if state != LoadState::New => Ok((record, state)),
@@ -30,18 +30,17 @@ impl Preparing<'_> {
             true => self.sum_up_before()?,
             false => None,
         };
-        let rows = self.count(self.table)?;
+        let rows = self.count()?;
         if rows == 0 && self.options.again {
             // The rows are gone, and so their records must go.
-            let (target, id) = (self.table.to_string(), self.id);
-            self.records().delete_others(&target, id)?;
+            let target = self.table.to_string();
+            self.checkpoints.on(&mut self.sql).delete_others(&target, &self.id)?;
         }
         let record = LoadRow { rows, ..self.record(before) };
         self.records().begin(&record)?;
         // If two loads start at once with the same file, each sees the other by now.
         if let Err(error) = self.refuse_twice(Kind::Busy) {
-            let id = self.id;
-            self.records().delete("load_id", id)?;
+            self.checkpoints.on(&mut self.sql).delete(&self.id)?;
             return Err(error);
         }
         Ok((record, LoadState::New))
@@ -51,14 +50,14 @@ impl Preparing<'_> {
     /// other files.
     fn sum_up_before(&mut self) -> Result<Option<Tally>> {
         let loads = self.loads()?;
-        let shares = sharing_files(&loads, self.source, self.mapping, self.id).next().is_some();
+        let shares = sharing_files(&loads, self.source, &self.mapping, &self.id).next().is_some();
         let of_files = match &self.plan.key {
             Key::Row(_) if !shares => return Ok(None),
             Key::Row(column) => Some(OfFiles::new(column, self.source.files().iter().map(file_hash))),
             Key::Own(_) | Key::Tags(_) | Key::None => None,
         };
-        let read = ReadBack { of_files, ..self.read_back(self.table) };
-        read.run(self.control).map(Some)
+        let read = ReadBack { of_files, ..ReadBack::new(&self.table, &self.plan, &self.primary) };
+        read.run(&mut self.sql).map(Some)
     }
 
     /// Refuses to append a file without a key if another load into the table has inserted it, because its rows
@@ -91,7 +90,7 @@ impl Preparing<'_> {
 
     /// Refuses to call a load complete whose table has fewer rows than when it was.
     fn refuse_fewer(&mut self, record: &LoadRow) -> Result<()> {
-        let rows = self.count(self.table)?;
+        let rows = self.count()?;
         if rows >= record.rows {
             return Ok(());
         }
@@ -116,10 +115,9 @@ impl Preparing<'_> {
         if self.plan.key != Key::None {
             return Ok(());
         }
-        let id = self.id;
-        let units = self.records().units(id)?;
+        let units = self.checkpoints.on(&mut self.sql).units(&self.id)?;
         let recorded = before.rows + units.values().map(|unit| unit.rows.tally.rows).sum::<u64>();
-        let rows = self.count(self.table)?;
+        let rows = self.count()?;
         if rows == recorded {
             return Ok(());
         }
@@ -134,16 +132,16 @@ impl Preparing<'_> {
 }
 
 /// What an append finds.
-struct Appended<'f, 'p> {
+struct Appended<'f, 'a, 'o> {
     record: Option<LoadRow>,
-    preparing: &'f mut Preparing<'p>,
+    opening: &'f mut Opening<'a, 'o>,
 }
 
-impl Standing for Appended<'_, '_> {
+impl Standing for Appended<'_, '_, '_> {
     /// Another content under the same name, after the first was loaded, is another load.
     fn on_record(&self) -> Option<OnRecord> {
         let load = &self.record.as_ref()?.load;
-        let changed = !load.files.changed(self.preparing.source.files()).is_empty();
+        let changed = !load.files.changed(self.opening.source.files()).is_empty();
         Some(match load.complete {
             true => OnRecord::Complete { changed },
             // Rows may be in the table that no record has.
@@ -157,15 +155,15 @@ impl Standing for Appended<'_, '_> {
 
     fn lost(&mut self) -> Result<Option<Error>> {
         let Some(record) = &self.record else { return Ok(None) };
-        if let Some(differs) = self.preparing.shape.differs_from(&record.shape) {
-            return Err(loaded_with_other_options(&differs).at(self.preparing.place()));
+        if let Some(differs) = self.opening.shape.differs_from(&record.shape) {
+            return Err(loaded_with_other_options(&differs).at(self.opening.place()));
         }
-        self.preparing.refuse_fewer(record).map(|()| None)
+        self.opening.refuse_fewer(record).map(|()| None)
     }
 
     fn other_content(&self) -> Error {
         Error::new(Kind::Exists, "the files have other content than when they were loaded")
-            .at(self.preparing.place())
+            .at(self.opening.place())
     }
 
     fn holds_nothing(&mut self) -> Result<bool> {
@@ -174,10 +172,10 @@ impl Standing for Appended<'_, '_> {
 
     fn check_resumed(&mut self) -> Result<()> {
         let Some(record) = &self.record else { return Ok(()) };
-        self.preparing.refuse_changed(record)?;
-        self.preparing.refuse_other_options(record)?;
-        self.preparing.refuse_other_columns(record)?;
-        self.preparing.refuse_unverifiable(record)
+        self.opening.refuse_changed(record)?;
+        self.opening.refuse_other_options(record)?;
+        self.opening.refuse_other_columns(record)?;
+        self.opening.refuse_unverifiable(record)
     }
 }
 

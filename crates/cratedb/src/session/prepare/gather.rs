@@ -4,28 +4,27 @@
 use sawmill_loader::{LoadState, Mode, OnRecord, Standing, open};
 use sawmill_source::{Error, Result};
 
-use super::{Preparing, rename};
+use super::rename;
 use crate::records::checkpoint::{LoadRow, State};
 use crate::session::insertion::is_statement;
+use crate::session::opening::Opening;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, ddl};
 use crate::tags::jobs;
 
-impl Preparing<'_> {
+impl Opening<'_, '_> {
     /// A table that gathers out of sight, and takes its name (or another's place) in the end.
     pub(crate) fn gather(&mut self) -> Result<(LoadRow, LoadState)> {
         let (staging, sealed) = (self.table.staging(), self.table.sealed());
-        let retries = self.options.retries;
         let record = self.recorded()?;
         if record.as_ref().is_some_and(|record| record.state != State::Complete) {
             self.wait_for_names(&staging, &sealed)?;
         }
-        let tables = [self.table, &staging, &sealed];
-        let [table, mut gathered, is_sealed] =
-            catalogue::which_exist(self.client, tables, retries, self.control)?;
+        let tables = [&self.table, &staging, &sealed];
+        let [table, mut gathered, is_sealed] = catalogue::which_exist(&mut self.sql, tables)?;
         if is_sealed && !gathered {
             // A run was killed between the last audit and the table's final name.
-            rename(self.client, &sealed, &staging, retries, self.control)?;
+            rename(&sealed, &staging, &mut self.sql)?;
             gathered = true;
         }
         // It was put in its place and the word of it was lost.
@@ -40,7 +39,7 @@ impl Preparing<'_> {
             return Ok((record.clone(), LoadState::Resumed));
         }
         let (mode, again) = (self.crate_db.mode, self.options.again);
-        let mut found = Gathered { record, table, gathered, staging: &staging, preparing: self };
+        let mut found = Gathered { record, table, gathered, staging: &staging, opening: self };
         let state = open(mode, again, &mut found)?;
         match found.record {
             Some(record) if state != LoadState::New => Ok((record, state)),
@@ -58,7 +57,7 @@ impl Preparing<'_> {
             format!("ALTER CLUSTER SWAP TABLE {staging} TO "),
         ];
         let is_meant = |statement: &str| beginnings.iter().any(|beginning| statement.starts_with(beginning));
-        jobs::wait_for(self.client, &is_meant, self.options.retries, self.control)
+        jobs::wait_for(&mut self.sql, &is_meant)
     }
 
     fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRow, LoadState)> {
@@ -70,7 +69,7 @@ impl Preparing<'_> {
         let create = ddl::create_table(staging, &self.plan.columns, &self.plan.key, &self.crate_db.options)?;
         // Run twice after a lost answer, it says that the table exists: that is well then.
         let create = create.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
-        self.client.sql(&create, &[], self.options.retries, self.control)?;
+        self.sql.run(&create, &[])?;
         Ok((record, LoadState::New))
     }
 
@@ -83,20 +82,12 @@ impl Preparing<'_> {
         let is_over = begun.as_ref().is_some_and(|into| is_statement(&into.load.files.names));
         if is_over {
             // Requests of a killed one may still run.
-            let insert = format!("INSERT INTO {} ", staging.quoted());
-            jobs::end(
-                self.client,
-                &|statement| statement.starts_with(&insert),
-                true,
-                self.options.retries,
-                self.control,
-            )?;
+            jobs::end_inserts(&mut self.sql, staging, true)?;
         }
         if is_over || self.is_empty(staging)? {
-            let drop = format!("DROP TABLE IF EXISTS {}", staging.quoted());
-            self.client.sql(&drop, &[], self.options.retries, self.control)?;
+            self.sql.drop_table(staging)?;
             if let Some(begun) = begun {
-                self.records().delete("load_id", &begun.load.id)?;
+                self.records().delete(&begun.load.id)?;
             }
             return Ok(());
         }
@@ -112,32 +103,32 @@ impl Preparing<'_> {
 }
 
 /// What a load that gathers finds.
-struct Gathered<'f, 'p> {
+struct Gathered<'f, 'a, 'o> {
     record: Option<LoadRow>,
     /// A table of the load's name exists, and the staging table.
     table: bool,
     gathered: bool,
     staging: &'f CrateTable,
-    preparing: &'f mut Preparing<'p>,
+    opening: &'f mut Opening<'a, 'o>,
 }
 
-impl Gathered<'_, '_> {
+impl Gathered<'_, '_, '_> {
     /// The options in which the record differs from this load.
     fn differs(&self) -> Option<String> {
-        self.record.as_ref().and_then(|record| self.preparing.shape.differs_from(&record.shape))
+        self.record.as_ref().and_then(|record| self.opening.shape.differs_from(&record.shape))
     }
 
     fn changed(&self) -> Vec<String> {
-        let files = self.preparing.source.files();
+        let files = self.opening.source.files();
         self.record.as_ref().map_or_else(Vec::new, |record| record.load.files.changed(files))
     }
 
     fn other_options(&self, differs: &str) -> Error {
-        self.preparing.exists(&format!("loaded from these files with other options: {differs}"))
+        self.opening.exists(&format!("loaded from these files with other options: {differs}"))
     }
 }
 
-impl Standing for Gathered<'_, '_> {
+impl Standing for Gathered<'_, '_, '_> {
     /// A load with other options would store other values; one with other files cannot go on.
     fn on_record(&self) -> Option<OnRecord> {
         match (self.record.as_ref()?.load.complete, self.table, self.gathered) {
@@ -152,17 +143,17 @@ impl Standing for Gathered<'_, '_> {
             Some(OnRecord::Interrupted { .. }) => "made by another program while the load ran",
             _ => "not loaded by this command",
         };
-        Ok(self.table.then(|| self.preparing.exists(how)))
+        Ok(self.table.then(|| self.opening.exists(how)))
     }
 
     fn lost(&mut self) -> Result<Option<Error>> {
-        let rows = self.preparing.count(self.preparing.table)?;
+        let rows = self.opening.count()?;
         let at_end = self.record.as_ref().map_or(0, |record| record.rows);
         if let Some(differs) = self.differs() {
             return Ok(Some(self.other_options(&differs)));
         }
         let how = format!("with {rows} rows; it had {at_end} when this load was complete");
-        Ok((rows != at_end).then(|| self.preparing.exists(&how)))
+        Ok((rows != at_end).then(|| self.opening.exists(&how)))
     }
 
     fn other_content(&self) -> Error {
@@ -170,18 +161,18 @@ impl Standing for Gathered<'_, '_> {
             Some(differs) => self.other_options(&differs),
             None => {
                 let changed = self.changed().join(", ");
-                self.preparing.exists(&format!("loaded from another content of {changed}"))
+                self.opening.exists(&format!("loaded from another content of {changed}"))
             }
         }
     }
 
     fn holds_nothing(&mut self) -> Result<bool> {
-        self.preparing.is_empty(self.staging)
+        self.opening.is_empty(self.staging)
     }
 
     fn check_resumed(&mut self) -> Result<()> {
         let Some(record) = &self.record else { return Ok(()) };
-        self.preparing.refuse_changed(record)?;
-        self.preparing.refuse_other_options(record)
+        self.opening.refuse_changed(record)?;
+        self.opening.refuse_other_options(record)
     }
 }

@@ -40,8 +40,10 @@ impl CrateWriter {
             let row = first + i;
             match result {
                 RowResult::Inserted | RowResult::Present => {}
-                RowResult::Refused(code, reason) if is_passing_code(code) => {
-                    self.once_more(batch, row, repeat, (code, &reason), control)?;
+                // Rows without a key are sent again one by one.
+                RowResult::Refused(code, _) if is_passing_code(code) => {
+                    self.plan.retried.fetch_add(1, Relaxed);
+                    self.send(batch, row..row + 1, repeat, control)?;
                 }
                 RowResult::Refused(code, reason) => self.refuse(batch, row, Some(code), &reason)?,
                 RowResult::Unexplained if alone => {
@@ -75,8 +77,8 @@ impl CrateWriter {
             _ => {
                 let sent: Vec<Sent<'_>> =
                     present.iter().map(|row| batch.sent_row(&plan.plan, *row)).collect();
-                let comparison = Comparison { table: &plan.table, plan: &plan.plan, retries: plan.retries };
-                comparison.run(&mut self.client, &sent, control)?
+                let comparison = Comparison { table: &plan.table, plan: &plan.plan };
+                comparison.run(&sent, &mut self.client.on(control))?
             }
         };
         if gathers_own {

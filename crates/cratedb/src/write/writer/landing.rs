@@ -44,8 +44,9 @@ impl CrateWriter {
         tags.doubt();
         let insert = format!("INSERT INTO {} ", plan.table.quoted());
         let is_ours = |statement: &str| statement.starts_with(&insert) && is_meant(statement);
-        jobs::end(&mut self.client, &is_ours, true, plan.retries, control)?;
-        let audit = Audit { table: &plan.table, column: &tags.column, retries: plan.retries };
-        Ok(audit.rows_of(tag, &mut self.client, control)? == rows as u64)
+        let sql = &mut self.client.on(control);
+        jobs::end(sql, &is_ours, true)?;
+        let audit = Audit { table: &plan.table, column: &tags.column };
+        Ok(audit.rows_of(tag, sql)? == rows as u64)
     }
 }

@@ -65,7 +65,7 @@ impl CrateWriter {
     }
 
     /// Records units whose rows are all in or refused.
-    pub(super) fn record(
+    pub(crate) fn record(
         &mut self,
         units: Vec<(Unit, Tally)>,
         control: &Control<'_>,
@@ -100,7 +100,7 @@ impl CrateWriter {
         self.write_rejects(&rejects)?;
         let plan = Arc::clone(&self.plan);
         if !plan.of_statement {
-            plan.checkpoints.on(&mut self.client, control).commit(&plan.load_id, &records)?;
+            plan.checkpoints.on(&mut self.client.on(control)).commit(&plan.load_id, &records)?;
         }
         for record in &records {
             record.there_before.iter().for_each(|rows| plan.before.add(rows));
@@ -109,7 +109,7 @@ impl CrateWriter {
             }
             plan.rejected.fetch_add(record.rows.rejected, Relaxed);
         }
-        plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
+        plan.retried.fetch_add(std::mem::take(&mut self.client.retried), Relaxed);
         Ok(arrived)
     }
 }

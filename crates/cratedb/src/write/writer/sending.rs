@@ -20,7 +20,7 @@ impl CrateWriter {
     /// Sends a batch, by column if the PostgreSQL wire is used.
     pub(super) fn send_batch(&mut self, batch: &Batch, control: &Control<'_>) -> Result<()> {
         let plan = Arc::clone(&self.plan);
-        plan.check_lease(&mut self.client, control)?;
+        plan.check_lease(&mut self.client.on(control))?;
         let marks = &batch.marks;
         if marks.rows.is_empty() {
             return Ok(());
@@ -87,7 +87,7 @@ impl CrateWriter {
             return Ok(());
         }
         let body = batch.range(rows.clone());
-        let mut waiting = Waiting::new(self.plan.retries);
+        let mut waiting = Waiting::new(self.plan.cluster.retries);
         loop {
             let plan = Arc::clone(&self.plan);
             let head = if repeat || plan.plan.key != Key::None { &plan.repeat } else { &plan.first };
@@ -104,12 +104,13 @@ impl CrateWriter {
                     })?;
                     match passing(&results) {
                         // With a key or tags, all rows may be sent again at once.
-                        Some((code, reason)) if !matches!(plan.plan.key, Key::None) => {
+                        Some((code, reason)) if plan.plan.key != Key::None => {
                             repeat = true;
                             plan.tags.iter().for_each(Tags::doubt);
                             self.doubt(rows.len());
                             self.passing(code, reason)
                         }
+                        Some((code, reason)) if rows.len() == 1 => self.passing(code, reason),
                         _ => return self.account(batch, rows, (repeat, tag), results, control),
                     }
                 }
@@ -203,48 +204,6 @@ impl CrateWriter {
         let middle = rows.start + rows.len() / 2;
         self.send(batch, rows.start..middle, repeat, control)?;
         self.send(batch, middle..rows.end, repeat, control)
-    }
-
-    /// A row that was refused for a reason that passes.
-    pub(super) fn once_more(
-        &mut self,
-        batch: &Batch,
-        row: usize,
-        repeat: bool,
-        refusal: (u32, &str),
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let body = batch.row(row);
-        let repeat = repeat || !matches!(self.plan.plan.key, Key::None);
-        let mut waiting = Waiting::new(self.plan.retries);
-        loop {
-            let error = self.passing(refusal.0, refusal.1);
-            waiting.pause(error, &Arc::clone(&self.plan.cluster), control)?;
-            self.plan.retried.fetch_add(1, Relaxed);
-            let plan = Arc::clone(&self.plan);
-            let head = if repeat { &plan.repeat } else { &plan.first };
-            let mut results = Ok(Vec::new());
-            let mut read = |body: &[u8]| results = bulk::parse(body, 1);
-            match self.client.attempt(&[&head.before, body, END], &mut read, control) {
-                Attempt::Done => {
-                    let mut results =
-                        results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
-                    match results.pop() {
-                        Some(RowResult::Refused(code, _)) if is_passing_code(code) => {}
-                        Some(result) => {
-                            return self.account(batch, row..row + 1, (repeat, None), vec![result], control);
-                        }
-                        None => {}
-                    }
-                }
-                Attempt::TransportError(TransportError::Cancelled(error)) => return Err(error),
-                Attempt::TransportError(TransportError::Unknown(what)) => self.may_repeat(&what, 1)?,
-                Attempt::ServerError(refusal) if !plan.cluster.passes(&refusal) => {
-                    return Err(self.client.explain(&refusal));
-                }
-                Attempt::TransportError(TransportError::NotSent(_)) | Attempt::ServerError(_) => {}
-            }
-        }
     }
 
     /// A row's refusal that passes, as an error.
