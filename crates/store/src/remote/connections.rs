@@ -11,7 +11,7 @@ use object_store::client::{HttpClient, HttpConnector};
 use object_store::{ClientConfigKey, ClientOptions, Error as StoreError};
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::tls::Certificate;
-use reqwest::{Client, NoProxy, Proxy, Url};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url};
 
 use crate::remote::checksums::Stating;
 
