@@ -136,7 +136,7 @@ fn an_index_directory_that_another_user_has_prepared_is_not_used() {
     let _ = fs::remove_dir_all(&index);
     fs::create_dir(&index).unwrap();
     fs::set_permissions(&index, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    for name in ["entries", "directory", "runs-0", "records-0", "copies"] {
+    for name in ["entries", "directory", "runs-0", "records-0"] {
         symlink(at("victim"), index.join(name)).unwrap();
     }
     make_pipe(&index.join("lock"));

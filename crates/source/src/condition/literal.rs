@@ -12,10 +12,7 @@ use crate::condition::moment;
 
 /// A value in a condition, as written. The column that it is compared with determines its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Literal(Form);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Literal {
     /// Digits as written.
     Number(String),
     /// Text, or a date or time.
@@ -78,29 +75,21 @@ impl Literal {
     /// Returns the literal for unquoted text that starts like a number: a number, or else a date or time.
     pub(super) fn unquoted(text: &str) -> Self {
         match decimal(text, 0) {
-            Some(_) => Self(Form::Number(text.to_owned())),
-            None => Self(Form::Text(text.to_owned())),
+            Some(_) => Self::Number(text.to_owned()),
+            None => Self::Text(text.to_owned()),
         }
     }
 
     /// Returns the literal for bytes in hexadecimal digits.
     pub(super) fn of_hexadecimal(digits: &str) -> Option<Self> {
-        hexadecimal(digits).map(|bytes| Self(Form::Bytes(bytes)))
-    }
-
-    /// Returns the text, if it is text.
-    pub(super) fn into_text(self) -> Option<String> {
-        match self.0 {
-            Form::Text(text) => Some(text),
-            _ => None,
-        }
+        hexadecimal(digits).map(Self::Bytes)
     }
 
     /// Returns the digits or the text; both can be a number, a date or a time.
     fn digits(&self) -> Option<&str> {
-        match &self.0 {
-            Form::Number(text) | Form::Text(text) => Some(text.trim()),
-            Form::Boolean(_) | Form::Bytes(_) => None,
+        match self {
+            Self::Number(text) | Self::Text(text) => Some(text.trim()),
+            Self::Boolean(_) | Self::Bytes(_) => None,
         }
     }
 
@@ -115,8 +104,8 @@ impl Literal {
         let digits = self.digits();
         let expected = |what: &str| format!("expected {what}, found {self}");
         match data_type {
-            Boolean => match (&self.0, digits) {
-                (Form::Boolean(value), _) => Ok(Point::exact(i128::from(*value))),
+            Boolean => match (self, digits) {
+                (Self::Boolean(value), _) => Ok(Point::exact(i128::from(*value))),
                 (_, Some("true")) => Ok(Point::exact(1)),
                 (_, Some("false")) => Ok(Point::exact(0)),
                 _ => Err(expected("true or false")),
@@ -172,17 +161,17 @@ impl Literal {
     /// form.
     pub(super) fn bytes(&self, data_type: &DataType) -> Result<Vec<u8>, String> {
         use DataType::{LargeUtf8, Utf8, Utf8View};
-        match (&self.0, data_type) {
-            (Form::Text(text), Utf8 | LargeUtf8 | Utf8View) => Ok(text.clone().into_bytes()),
+        match (self, data_type) {
+            (Self::Text(text), Utf8 | LargeUtf8 | Utf8View) => Ok(text.clone().into_bytes()),
             (_, Utf8 | LargeUtf8 | Utf8View) => Err(format!("expected text in single quotes, found {self}")),
-            (Form::Text(text), DataType::FixedSizeBinary(16)) => uuid(text)
+            (Self::Text(text), DataType::FixedSizeBinary(16)) => uuid(text)
                 .ok_or_else(|| format!("expected a UUID, or 16 bytes written as x'00ff...', found {self}")),
-            (Form::Bytes(bytes), DataType::FixedSizeBinary(length))
+            (Self::Bytes(bytes), DataType::FixedSizeBinary(length))
                 if bytes.len() as i64 != i64::from(*length) =>
             {
                 Err(format!("expected {length} bytes, found {}", bytes.len()))
             }
-            (Form::Bytes(bytes), _) => Ok(bytes.clone()),
+            (Self::Bytes(bytes), _) => Ok(bytes.clone()),
             _ => Err(format!("expected bytes written as x'00ff...', found {self}")),
         }
     }
@@ -266,29 +255,16 @@ fn uuid(text: &str) -> Option<Vec<u8>> {
 
 impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Form::Number(digits) => f.write_str(digits),
-            Form::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
-            Form::Boolean(value) => write!(f, "{value}"),
-            Form::Bytes(bytes) => {
+        match self {
+            Self::Number(digits) => f.write_str(digits),
+            Self::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Self::Boolean(value) => write!(f, "{value}"),
+            Self::Bytes(bytes) => {
                 f.write_str("x'")?;
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
                 f.write_str("'")
             }
         }
-    }
-}
-
-impl From<&str> for Literal {
-    /// Text, a date, a timestamp, a time or a UUID.
-    fn from(text: &str) -> Self {
-        Self(Form::Text(text.to_owned()))
-    }
-}
-
-impl From<bool> for Literal {
-    fn from(value: bool) -> Self {
-        Self(Form::Boolean(value))
     }
 }
 

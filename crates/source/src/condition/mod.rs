@@ -157,7 +157,7 @@ impl fmt::Display for Node {
                 f.write_str(")")
             }
             Self::Like { column, pattern } => {
-                write!(f, "{} like {}", quoted(column), Literal::from(pattern.as_str()))
+                write!(f, "{} like {}", quoted(column), Literal::Text(pattern.clone()))
             }
             Self::IsNull { column } => write!(f, "{} is null", quoted(column)),
             Self::Not(node) => write!(f, "not ({node})"),

@@ -60,7 +60,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
             };
             let token = match first {
                 '"' => Token::Name(content),
-                _ => Token::Literal(Literal::from(content.as_str())),
+                _ => Token::Literal(Literal::Text(content)),
             };
             (token, length)
         } else if (first == 'x' || first == 'X') && rest[1..].starts_with('\'') {
@@ -248,7 +248,7 @@ impl Parser<'_> {
         }
         if self.word("like") {
             let start = self.at;
-            let Some(pattern) = self.literal()?.into_text() else {
+            let Literal::Text(pattern) = self.literal()? else {
                 return Err(self.expected_at(start, "a pattern in single quotes"));
             };
             return Ok(negated_if(negated, Node::Like { column, pattern }));
@@ -257,7 +257,7 @@ impl Parser<'_> {
             return Err(self.expected("in, between or like"));
         }
         // A boolean column is itself a condition.
-        Ok(Node::Compare { column, operator: Operator::Equal, literal: Literal::from(true) })
+        Ok(Node::Compare { column, operator: Operator::Equal, literal: Literal::Boolean(true) })
     }
 
     fn operator(&mut self) -> Option<Operator> {
@@ -290,8 +290,8 @@ impl Parser<'_> {
         let operand = match self.peek() {
             Some(Token::Name(name)) => Operand::Column(name.clone()),
             Some(Token::Literal(literal)) => Operand::Literal(literal.clone()),
-            Some(Token::Word(text)) if word(text, "true") => Operand::Literal(true.into()),
-            Some(Token::Word(text)) if word(text, "false") => Operand::Literal(false.into()),
+            Some(Token::Word(text)) if word(text, "true") => Operand::Literal(Literal::Boolean(true)),
+            Some(Token::Word(text)) if word(text, "false") => Operand::Literal(Literal::Boolean(false)),
             Some(Token::Word(text)) if !KEYWORDS.iter().any(|keyword| word(text, keyword)) => {
                 // SQL's syntax for a literal of one of these types.
                 let typed = ["date", "time", "timestamp", "timestamptz"].iter().any(|name| word(text, name));

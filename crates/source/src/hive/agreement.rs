@@ -34,9 +34,9 @@ impl Compared<'_> {
                 None => Node::IsNull { column },
                 Some(value) => {
                     let literal = match (field.data_type(), value) {
-                        (DataType::Boolean, "true" | "True") => Literal::from(true),
-                        (DataType::Boolean, "false" | "False") => Literal::from(false),
-                        _ => Literal::from(value),
+                        (DataType::Boolean, "true" | "True") => Literal::Boolean(true),
+                        (DataType::Boolean, "false" | "False") => Literal::Boolean(false),
+                        _ => Literal::Text(value.to_owned()),
                     };
                     Node::Compare { column, operator: Operator::Equal, literal }
                 }

@@ -326,17 +326,12 @@ impl Filtered<'_> {
         };
         // Decodes the same bytes whose checksums it compares.
         let reader = self.reader_of_condition(key, group.candidates(window)).opening(key)?;
-        reader.compare_checksums(key, &self.fields(key)).map_err(|error| self.fault(key).unwrap_or(error))?;
+        reader.compare_checksums(key, &self.fields(key))?;
         let reader = reader.builder(key)?;
         let mask =
             ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));
         let reader = reader.with_projection(mask).with_row_selection(group.selection(window));
         guarded(|| reader.build()).map(Some).map_err(|error| self.corrupt(key, &fault_of_page(&error)))
-    }
-
-    /// Returns the error of the store, if reading the row group's object failed.
-    fn fault(&self, key: UnitKey) -> Option<Error> {
-        self.files.opened.get(key.file as usize).and_then(OpenedFile::fault)
     }
 
     fn corrupt(&self, key: UnitKey, what: &str) -> Error {

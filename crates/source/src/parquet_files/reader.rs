@@ -154,7 +154,9 @@ impl<'a> ParquetReader<'a> {
             whole.into_iter().chain(parts.into_iter().flatten())
         });
         let (place, group) = (self.place(key), (key.file, key.row_group));
-        self.source.checksums.compare(group, self.source.max_page, &place, || self.bytes(key), chunks)
+        let compared =
+            self.source.checksums.compare(group, self.source.max_page, &place, || self.bytes(key), chunks);
+        compared.map_err(|error| self.fault(key).unwrap_or(error))
     }
 
     /// Opens the file of a row group again, and reads the row group's bytes if they are few.
@@ -443,8 +445,7 @@ impl UnitReader for ParquetReader<'_> {
             None => self.bytes(unit.key)?,
         });
         let of_condition = self.filter.map(|filter| filter.fields(unit.key)).unwrap_or_default();
-        self.compare_checksums(unit.key, &of_condition)
-            .map_err(|error| self.fault(unit.key).unwrap_or(error))?;
+        self.compare_checksums(unit.key, &of_condition)?;
         let file = self.source.opened.get(unit.key.file as usize);
         let arrangement =
             |file| Arrangement::new(self.chosen(file), &file.folders, self.rows_of_batch(file, unit.key));
