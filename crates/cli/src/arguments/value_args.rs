@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use sawmill_cratedb::Timestamps;
 use sawmill_loader::RejectOptions;
-use sawmill_pgcopy::{Enums, Nanoseconds, Nul, ValueOptions};
+use sawmill_pgcopy::{Enums, Nanoseconds, Nul, ValueOptions, Zone};
 
 use crate::arguments::target::Destination;
 use crate::error::Error;
@@ -56,6 +56,13 @@ pub(crate) struct ValueArgs {
     /// PostgreSQL [default: text].
     #[arg(long, value_enum)]
     enums: Option<EnumsArg>,
+    /// Load timestamps without a zone into columns with one as local times of this zone, and the reverse: Europe/Vienna,
+    /// +02:00 or UTC. PostgreSQL only.
+    ///
+    /// As in PostgreSQL, a time that a change of the clocks repeats is the second one, and one that it skips has the
+    /// offset before.
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<Zone>,
 }
 
 /// How to treat rows that cannot be loaded.
@@ -101,7 +108,8 @@ impl ValueArgs {
                     None | Some(EnumsArg::Text) => Enums::Text,
                     Some(EnumsArg::Enum) => Enums::Enum,
                 };
-                Destination::Postgres(Box::new(postgres.values(ValueOptions { nanoseconds, nul, enums })))
+                let values = ValueOptions { nanoseconds, nul, enums, timezone: self.timezone };
+                Destination::Postgres(Box::new(postgres.values(values)))
             }
             Destination::CrateDb(_) if self.nul.is_some() => {
                 return Err(Error::usage(
@@ -113,6 +121,10 @@ impl ValueArgs {
             Destination::CrateDb(_) if self.enums.is_some() => {
                 let advice = "leave the option out, or load PostgreSQL";
                 return Err(Error::usage("CrateDB has no enumerations", "--enums", advice));
+            }
+            Destination::CrateDb(_) if self.timezone.is_some() => {
+                let advice = "leave the option out, or load PostgreSQL";
+                return Err(Error::usage("not available for CrateDB", "--timezone", advice));
             }
             Destination::CrateDb(crate_db) => {
                 let timestamps = match self.timestamps {

@@ -1,4 +1,5 @@
-//! Timestamps: truncates nanoseconds to microseconds, converts dates to the timestamp at their start.
+//! Timestamps: truncates nanoseconds to microseconds, converts dates to the timestamp at their start, and local times to
+//! moments and back.
 
 use std::sync::Arc;
 
@@ -6,6 +7,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+
+use crate::types::zone::Zone;
+use crate::values::calendar::per_second;
+use crate::values::fixed_width::STAMPS;
 
 /// Whether values of this type may have digits beyond the microsecond.
 pub(super) fn has_nanoseconds(arrow: &DataType) -> bool {
@@ -53,6 +58,11 @@ pub(super) fn cut(array: &ArrayRef) -> Option<ArrayRef> {
     })
 }
 
+/// Returns the type that [`midnight`] returns.
+pub(super) fn midnight_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Second, None)
+}
+
 /// Returns dates as timestamps without time zone, in seconds. The encoder checks the range.
 pub(super) fn midnight(array: &ArrayRef) -> Option<ArrayRef> {
     let seconds: PrimitiveArray<TimestampSecondType> = match array.data_type() {
@@ -63,4 +73,45 @@ pub(super) fn midnight(array: &ArrayRef) -> Option<ArrayRef> {
         _ => return None,
     };
     Some(Arc::new(seconds))
+}
+
+/// Returns the type that [`zoned`] returns for arrays of this type.
+pub(super) fn zoned_type(arrow: &DataType, cut: bool) -> DataType {
+    match if cut { cut_type(arrow) } else { arrow.clone() } {
+        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(unit, None),
+        DataType::Timestamp(unit, None) => DataType::Timestamp(unit, Some("UTC".into())),
+        _ => DataType::Timestamp(TimeUnit::Second, Some("UTC".into())),
+    }
+}
+
+/// Returns moments as local times of a zone, and timestamps without a zone and dates as the moments that are these
+/// local times. The encoder checks the range.
+pub(super) fn zoned(array: &ArrayRef, zone: Zone, cut: bool) -> Option<ArrayRef> {
+    let whole = midnight(array).or_else(|| if cut { self::cut(array) } else { None });
+    let array = whole.as_ref().unwrap_or(array);
+    let DataType::Timestamp(unit, from) = array.data_type() else { return None };
+    let (per_second, is_moment) = (per_second(*unit), from.is_some());
+    let shifted = |value: i64| {
+        let seconds = value.div_euclid(per_second);
+        let shift = match (STAMPS.contains(&seconds), is_moment) {
+            // Slots under NULLs may contain anything.
+            (false, _) => 0,
+            (true, true) => zone.local(seconds) - seconds,
+            (true, false) => zone.utc(seconds) - seconds,
+        };
+        value.saturating_add(shift * per_second)
+    };
+    let to = (!is_moment).then_some("UTC");
+    macro_rules! shift {
+        ($t:ty) => {{
+            let values: PrimitiveArray<$t> = array.as_primitive_opt::<$t>()?.unary(shifted);
+            Arc::new(values.with_timezone_opt(to))
+        }};
+    }
+    Some(match unit {
+        TimeUnit::Second => shift!(TimestampSecondType),
+        TimeUnit::Millisecond => shift!(TimestampMillisecondType),
+        TimeUnit::Microsecond => shift!(TimestampMicrosecondType),
+        TimeUnit::Nanosecond => shift!(TimestampNanosecondType),
+    })
 }
