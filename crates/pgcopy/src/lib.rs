@@ -59,6 +59,8 @@ pub use arrays::integers::Integers;
 pub use arrays::lists::{Items, Lists, Offsets};
 pub use arrays::marks::{INTERVAL_BYTES, is_enum, is_interval, is_json, is_uuid, value_type};
 pub use arrays::parquet_interval::ParquetInterval;
+pub use jsonb::moment::write_clock;
+pub use jsonb::text::{write_hex, write_uuid};
 pub use rows::buffers::Buffers;
 pub use rows::encoder::{Column, CopyEncoder, Emit, HEADER, Refused, Stop, TRAILER, natural_columns};
 pub use rows::observer::{EncodedRows, RowObserver};

@@ -111,22 +111,15 @@ impl ValueArgs {
                 let values = ValueOptions { nanoseconds, nul, enums, timezone: self.timezone };
                 Destination::Postgres(Box::new(postgres.values(values)))
             }
-            Destination::CrateDb(_) if self.nul.is_some() => {
-                return Err(Error::usage(
-                    "CrateDB stores 0x00 as it is",
-                    "--nul",
-                    "leave the option out, or load PostgreSQL",
-                ));
-            }
-            Destination::CrateDb(_) if self.enums.is_some() => {
-                let advice = "leave the option out, or load PostgreSQL";
-                return Err(Error::usage("CrateDB has no enumerations", "--enums", advice));
-            }
-            Destination::CrateDb(_) if self.timezone.is_some() => {
-                let advice = "leave the option out, or load PostgreSQL";
-                return Err(Error::usage("not available for CrateDB", "--timezone", advice));
-            }
             Destination::CrateDb(crate_db) => {
+                let refused = [
+                    (self.nul.is_some(), "--nul", "CrateDB stores 0x00 as it is"),
+                    (self.enums.is_some(), "--enums", "CrateDB has no enumerations"),
+                    (self.timezone.is_some(), "--timezone", "CrateDB stores timestamps as they are"),
+                ];
+                if let Some((_, option, what)) = refused.into_iter().find(|(is_given, ..)| *is_given) {
+                    return Err(Error::usage(what, option, "leave the option out, or load PostgreSQL"));
+                }
                 let timestamps = match self.timestamps {
                     None | Some(TimestampsArg::Error) => Timestamps::Error,
                     Some(TimestampsArg::Truncate) => Timestamps::Truncate,

@@ -253,15 +253,12 @@ impl fmt::Display for ColumnConversion {
         match &self.conversion {
             None => f.write_str("without 0x00"),
             Some(Conversion::CutNanoseconds) => f.write_str("cut to microseconds"),
-            Some(Conversion::Number(_)) => f.write_str("if it is exact"),
-            Some(Conversion::Digits(_)) => f.write_str("by the digits that PostgreSQL writes"),
             Some(Conversion::Midnight) => f.write_str("at its beginning"),
             Some(Conversion::Zoned(zone, _)) => write!(f, "by local times of {zone}"),
-            Some(Conversion::Longest(most)) => write!(f, "of at most {most} characters"),
-            Some(Conversion::Uuid) => f.write_str("if it has 16 bytes"),
             Some(Conversion::Parsed(_) | Conversion::ParsedArray(..)) => f.write_str("read from its text"),
             Some(Conversion::ByServer(_)) => f.write_str("read from its text by the server"),
             Some(Conversion::Items(inner)) => write!(f, "each item {inner}"),
+            Some(_) => f.write_str("if it fits"),
         }
     }
 }

@@ -173,114 +173,94 @@ impl ArrayReader<'_> {
 /// `P1Y2M3DT-4H-5M-6.7S`. Returns microseconds, days and months.
 pub(super) fn interval(text: &[u8], cut: bool) -> Result<(i64, i32, i32), String> {
     let text = std::str::from_utf8(trimmed(text)).map_err(|_| refused())?;
-    let mut parts = Parts::default();
+    let (mut micros, mut days, mut months) = (0_i64, 0_i64, 0_i64);
+    let mut add = |number: i64, unit: &str| {
+        let (to, by) = match unit.strip_suffix('s').unwrap_or(unit) {
+            "year" => (&mut months, 12),
+            "mon" => (&mut months, 1),
+            "day" => (&mut days, 1),
+            "hour" => (&mut micros, 3_600_000_000),
+            "minute" => (&mut micros, 60_000_000),
+            "second" => (&mut micros, 1_000_000),
+            "microsecond" => (&mut micros, 1),
+            _ => return Err(refused()),
+        };
+        *to = number.checked_mul(by).and_then(|number| to.checked_add(number)).ok_or_else(refused)?;
+        Ok(())
+    };
     match text.strip_prefix('P') {
-        Some(iso) => parts.read_iso(iso, cut)?,
-        None => parts.read_words(text, cut)?,
+        Some(iso) => read_iso(iso, cut, &mut add)?,
+        None => read_words(text, cut, &mut add)?,
     }
     let narrow = |number: i64| i32::try_from(number).map_err(|_| "it is out of range".to_owned());
-    Ok((parts.micros, narrow(parts.days)?, narrow(parts.months)?))
+    Ok((micros, narrow(days)?, narrow(months)?))
 }
 
-const HOUR: i64 = 3_600_000_000;
+/// Adds a number of a unit.
+type Add<'a> = &'a mut dyn FnMut(i64, &str) -> Result<(), String>;
 
-/// The parts of an interval.
-#[derive(Default)]
-struct Parts {
-    micros: i64,
-    days: i64,
-    months: i64,
-}
-
-impl Parts {
-    fn read_words(&mut self, text: &str, cut: bool) -> Result<(), String> {
-        let mut words = text.split_ascii_whitespace().peekable();
-        if words.peek().is_none() {
-            return Err(refused());
-        }
-        while let Some(word) = words.next() {
-            if word.contains(':') {
-                let (is_negative, digits) = signed(word);
-                // Hours may be more than a day has.
-                let (hours, rest) = digits.split_once(':').ok_or_else(refused)?;
-                let below = format!("00:{rest}");
-                let mut pieces = Pieces(below.as_bytes());
-                let clock = clock(&mut pieces, cut)?;
-                add(&mut self.micros, hours.parse().map_err(|_| refused())?, HOUR)?;
-                add(&mut self.micros, clock, 1)?;
-                if !pieces.0.is_empty() || words.peek().is_some() {
-                    return Err(refused());
-                }
-                self.micros *= if is_negative { -1 } else { 1 };
-                continue;
-            }
-            let number = word.parse().map_err(|_| refused())?;
-            match words.next() {
-                Some("year" | "years") => add(&mut self.months, number, 12)?,
-                Some("mon" | "mons") => add(&mut self.months, number, 1)?,
-                Some("day" | "days") => add(&mut self.days, number, 1)?,
-                _ => return Err(refused()),
-            }
-        }
-        Ok(())
+fn read_words(text: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
+    let mut words = text.split_ascii_whitespace().peekable();
+    if words.peek().is_none() {
+        return Err(refused());
     }
-
-    fn read_iso(&mut self, text: &str, cut: bool) -> Result<(), String> {
-        let (dates, times) = text.split_once('T').map_or((text, None), |(dates, times)| (dates, Some(times)));
-        if times.unwrap_or(dates).is_empty() {
-            return Err(refused());
-        }
-        each_unit(dates, |number, unit| {
-            let number = number.parse().map_err(|_| refused())?;
-            match unit {
-                'Y' => add(&mut self.months, number, 12),
-                'M' => add(&mut self.months, number, 1),
-                'W' => add(&mut self.days, number, 7),
-                'D' => add(&mut self.days, number, 1),
-                _ => Err(refused()),
+    while let Some(word) = words.next() {
+        if word.contains(':') {
+            let (sign, digits) = signed(word);
+            // Hours may be more than a day has.
+            let (hours, rest) = digits.split_once(':').ok_or_else(refused)?;
+            let below = format!("00:{rest}");
+            let mut pieces = Pieces(below.as_bytes());
+            let clock = clock(&mut pieces, cut)?;
+            if !pieces.0.is_empty() || words.peek().is_some() {
+                return Err(refused());
             }
-        })?;
-        each_unit(times.unwrap_or_default(), |number, unit| {
-            let (whole, behind) = number.split_once('.').map_or((number, None), |(w, b)| (w, Some(b)));
-            let by = match unit {
-                'H' => HOUR,
-                'M' => 60_000_000,
-                'S' => 1_000_000,
-                _ => return Err(refused()),
-            };
-            add(&mut self.micros, whole.parse().map_err(|_| refused())?, by)?;
-            let Some(behind) = behind.filter(|_| unit == 'S') else {
-                return if behind.is_none() { Ok(()) } else { Err(refused()) };
-            };
-            let mut pieces = Pieces(behind.as_bytes());
-            let micros = fraction(&mut pieces, cut)?.filter(|_| pieces.0.is_empty()).ok_or_else(refused)?;
-            add(&mut self.micros, micros, if signed(whole).0 { -1 } else { 1 })
-        })
+            add(number(hours)?.checked_mul(sign).ok_or_else(refused)?, "hour")?;
+            add(sign * clock, "microsecond")?;
+        } else {
+            add(number(word)?, words.next().unwrap_or_default())?;
+        }
     }
-}
-
-/// Whether a number is negative, and its text without the sign.
-fn signed(number: &str) -> (bool, &str) {
-    match number.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, number.strip_prefix('+').unwrap_or(number)),
-    }
-}
-
-fn add(sum: &mut i64, number: i64, by: i64) -> Result<(), String> {
-    *sum = number.checked_mul(by).and_then(|number| sum.checked_add(number)).ok_or_else(refused)?;
     Ok(())
 }
 
-/// Takes numbers and the letter after each, such as `1Y2M`.
-fn each_unit(mut text: &str, mut take: impl FnMut(&str, char) -> Result<(), String>) -> Result<(), String> {
-    while let Some(at) = text.find(|character: char| character.is_ascii_alphabetic()) {
-        let (number, rest) = text.split_at(at);
-        let unit = rest.chars().next().ok_or_else(refused)?;
-        take(number, unit)?;
-        text = &rest[1..];
+fn read_iso(text: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
+    if text.is_empty() || text.ends_with('T') {
+        return Err(refused());
     }
-    if text.is_empty() { Ok(()) } else { Err(refused()) }
+    let (dates, times) = text.split_once('T').unwrap_or((text, ""));
+    let of_dates = [('Y', "year"), ('M', "mon"), ('D', "day")];
+    let of_times = [('H', "hour"), ('M', "minute"), ('S', "second")];
+    for (units, part) in [(of_dates, dates), (of_times, times)] {
+        for piece in part.split_inclusive(|letter: char| letter.is_ascii_uppercase()) {
+            let unit = piece.chars().next_back().unwrap_or_default();
+            let (_, unit) = units.into_iter().find(|(letter, _)| *letter == unit).ok_or_else(refused)?;
+            let value = &piece[..piece.len() - 1];
+            let (whole, behind) = value.split_once('.').unwrap_or((value, ""));
+            add(number(whole)?, unit)?;
+            if whole.len() < value.len() {
+                let mut pieces = Pieces(behind.as_bytes());
+                let micros = fraction(&mut pieces, cut)?.ok_or_else(refused)?;
+                if !pieces.0.is_empty() || unit != "second" {
+                    return Err(refused());
+                }
+                add(signed(whole).0 * micros, "microsecond")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn number(digits: &str) -> Result<i64, String> {
+    digits.parse().map_err(|_| refused())
+}
+
+/// The sign of a number, and its text without it.
+fn signed(number: &str) -> (i64, &str) {
+    match number.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, number.strip_prefix('+').unwrap_or(number)),
+    }
 }
 
 #[cfg(test)]
@@ -301,8 +281,10 @@ mod tests {
         assert_eq!(read("-100:00:00.000001").unwrap(), (-360_000_000_001, 0, 0));
         assert_eq!(read("P1Y2M-3DT4H5M6.7S").unwrap(), (14_706_700_000, -3, 14));
         assert_eq!(read("PT-0.000001S").unwrap(), (-1, 0, 0));
-        assert_eq!(read("P2W").unwrap(), (0, 14, 0));
-        for wrong in ["P", "PT", "P1DT", "P1", "P1H", "PT1D", "PT1.5H", "PT1.S", "P1.5D"] {
+        assert_eq!(read("90 minutes 1 day").unwrap(), (5_400_000_000, 1, 0));
+        for wrong in
+            ["P", "PT", "P1DT", "P1", "P1H", "PT1D", "PT1.5H", "PT1.S", "P1.5D", "P1YY", "1 Y", "P1T1H"]
+        {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         for wrong in ["", "1", "1 week", "1 day 2", "04:05:06 1 day", "1:2:3", "9999999999 days"] {

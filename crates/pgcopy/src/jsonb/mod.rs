@@ -26,7 +26,7 @@
 //! | interval, duration | string in ISO 8601 (`P1Y2M3DT4H5M6.7S`) |
 
 mod json_column;
-mod moment;
+pub(crate) mod moment;
 mod number;
 pub(crate) mod text;
 

@@ -81,7 +81,7 @@ impl Column {
         Ok(Self { name: field.name().clone(), source, column_type, conversion, element, text })
     }
 
-    /// How values are converted to the column's type, such as `if it has 16 bytes`; `None` if they fit as they are.
+    /// How values are converted to the column's type, such as `read from its text`; `None` if they fit as they are.
     pub fn conversion(&self) -> Option<String> {
         self.conversion.as_ref().map(ToString::to_string)
     }

@@ -132,7 +132,7 @@ fn finish(negative: bool, digits: &[u16], fraction: usize, display: u16, out: &m
 
 /// Appends the decimal text of `digits` (an integer's text) with the decimal point moved `scale` places, as
 /// `numeric_out` prints it: always `scale` places, zero without a sign.
-pub(crate) fn write_text(integer: &str, scale: u16, out: &mut Vec<u8>) {
+pub fn write_text(integer: &str, scale: u16, out: &mut Vec<u8>) {
     let (negative, digits) = match integer.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, integer),

@@ -375,15 +375,9 @@ fn other_type(column: &dyn Array) -> Unplaced {
 
 /// A column's values as integers; unsigned 64-bit ones are reinterpreted.
 fn whole(column: &dyn Array) -> Option<Arc<[i64]>> {
-    match column.data_type() {
-        DataType::Boolean => Some(column.as_boolean_opt()?.values().iter().map(i64::from).collect()),
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => integers(column),
-        arrow if arrow.is_integer() => integers(column),
-        _ => None,
+    if let Some(truth) = column.as_boolean_opt() {
+        return Some(truth.values().iter().map(i64::from).collect());
     }
-}
-
-fn integers(column: &dyn Array) -> Option<Arc<[i64]>> {
     let integers = Integers::bind(column)?;
     Some((0..column.len()).map(|row| integers.get(row)).collect())
 }

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note, Portion, Remembered, Session};
+use sawmill_pgwire::Connection;
 use sawmill_profile::format_counted;
 use sawmill_source::{Control, Result, Source, columns_of_files};
 use serde::Serialize;
 
 use crate::session::PostgresSession;
+use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::table::evolution::Evolution;
 use crate::target::Postgres;
@@ -98,7 +100,7 @@ impl Postgres {
     /// for a load that makes its table.
     ///
     /// # Errors
-    /// Columns that do not fit; no table; no connection.
+    /// Columns that do not fit; no connection.
     pub fn planned_conversions(
         &self,
         source: &dyn Source,
@@ -108,28 +110,24 @@ impl Postgres {
         if self.mode.makes_the_table() {
             return Ok(Vec::new());
         }
-        let (table, existing) = self.table_and_columns(control)?;
+        let connection = Connection::open(&self.server, control)?;
+        let Some(found) = find(&connection, &self.table, control)? else { return Ok(Vec::new()) };
+        let mut existing = columns::read(&connection, found.oid, control)?;
+        let table = self.table.within(&found.schema);
         let schema = match self.by_position {
             false => Arc::clone(source.schema()),
             true => columns::by_position(source.schema(), &existing, &table)?,
         };
-        let columns = match changes {
-            None => self.matched(&schema, &existing, &table)?,
-            Some(changes) => {
-                let stays = |name: &String| {
-                    changes.widened.iter().all(|column| column.name != *name)
-                        && existing.iter().any(|column| column.name == *name)
-                };
-                let names: Vec<String> = schema
-                    .fields()
-                    .iter()
-                    .map(|field| field.name())
-                    .filter(|name| stays(name))
-                    .cloned()
-                    .collect();
-                columns::matched_of(&names, &schema, &existing, &table, &self.values)?
-            }
+        let Some(changes) = changes else {
+            return Ok(columns::conversions(&schema, &self.matched(&schema, &existing, &table)?));
         };
+        // Columns that change are not compared.
+        existing.iter_mut().for_each(|column| column.not_null = false);
+        existing.retain(|column| changes.widened.iter().all(|widened| widened.name != column.name));
+        let names = schema.fields().iter().map(|field| field.name());
+        let names: Vec<String> =
+            names.filter(|name| existing.iter().any(|column| column.name == **name)).cloned().collect();
+        let columns = columns::matched_of(&names, &schema, &existing, &table, &self.values)?;
         Ok(columns::conversions(&schema, &columns))
     }
 
