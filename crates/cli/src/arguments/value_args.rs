@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sawmill_cratedb::Timestamps;
-use sawmill_pgcopy::{Enums, Nanoseconds, Nul, ValueOptions};
+use sawmill_pgcopy::{Enums, Nanoseconds, Nul, ValueOptions, Zone};
 
 use crate::arguments::target::Destination;
 use crate::arguments::words::words;
@@ -57,6 +57,13 @@ pub(crate) struct ValueArgs {
     /// PostgreSQL [default: text].
     #[arg(long, value_enum)]
     enums: Option<EnumsArg>,
+    /// Load timestamps without a zone into columns with one as local times of this zone, and the reverse: Europe/Vienna,
+    /// +02:00 or UTC. PostgreSQL only.
+    ///
+    /// As in PostgreSQL, a time that a change of the clocks repeats is the second one, and one that it skips has the
+    /// offset before.
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<Zone>,
 }
 
 /// How to treat rows that cannot be loaded.
@@ -89,6 +96,9 @@ impl ValueArgs {
             (Destination::CrateDb(_), _) if self.enums.is_some() => {
                 return refused("CrateDB has no enumerations", "--enums", other);
             }
+            (Destination::CrateDb(_), _) if self.timezone.is_some() => {
+                return refused("CrateDB stores timestamps as they are", "--timezone", other);
+            }
             (Destination::Postgres(_), Some(TimestampsArg::Text | TimestampsArg::Bigint)) => {
                 let what = "text and bigint are available for CrateDB only";
                 return refused(what, "--timestamps", "give error or truncate");
@@ -99,8 +109,9 @@ impl ValueArgs {
         let nul = self.nul.map(Into::into).unwrap_or_default();
         let enums = self.enums.map(Into::into).unwrap_or_default();
         let timestamps = self.timestamps.map(Into::into).unwrap_or_default();
+        let values = ValueOptions { nanoseconds, nul, enums, timezone: self.timezone };
         Ok(destination.with(
-            |postgres| postgres.values(ValueOptions { nanoseconds, nul, enums }),
+            |postgres| postgres.values(values),
             |crate_db| crate_db.timestamps(timestamps),
         ))
     }

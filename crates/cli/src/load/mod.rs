@@ -124,7 +124,7 @@ struct TableLoad {
     ddl: bool,
     /// Print what the load would do, and stop.
     ///
-    /// This does not connect to the server, except to look at the table for an append to CrateDB, or for columns that
+    /// This connects to the server only to look at a table that exists: for modes that need one, and for columns that
     /// change.
     #[arg(long)]
     explain: bool,

@@ -52,6 +52,9 @@ struct PostgresPlan<'a> {
     /// How the load would treat columns by which the files and the table differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     columns: Option<ColumnChanges>,
+    /// How values would be converted to the types of the table's columns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conversions: Vec<String>,
 }
 
 impl PlannedLoad<'_> {
@@ -88,6 +91,7 @@ impl PlannedLoad<'_> {
     ) -> Result<(), Error> {
         let Self { source, tables, options, .. } = *self;
         let (columns, alter) = postgres.planned_changes(source, options, control)?.unzip();
+        let conversions = postgres.planned_conversions(source, columns.as_ref(), control)?;
         let plan = PostgresPlan {
             files: source.files().len(),
             rows: source.rows(),
@@ -102,6 +106,7 @@ impl PlannedLoad<'_> {
             reading,
             partitions: PartitionsPlan::new(postgres),
             columns,
+            conversions,
         };
         console.result(&plan, || postgres_text(&plan))
     }
@@ -143,9 +148,8 @@ impl PlannedLoad<'_> {
 
 fn postgres_text(plan: &PostgresPlan<'_>) -> String {
     let partitions = plan.partitions.as_ref().map(PartitionsPlan::lines).unwrap_or_default();
-    let changes =
-        plan.columns.iter().flat_map(ColumnChanges::lines).map(|line| escape::message(&line) + "\n");
-    let changes: String = changes.collect();
+    let changes = plan.columns.iter().flat_map(ColumnChanges::lines).chain(plan.conversions.iter().cloned());
+    let changes: String = changes.map(|line| escape::message(&line) + "\n").collect();
     let ddl =
         if plan.ddl.is_empty() { String::new() } else { format!("\n{};\n", escape::message(&plan.ddl)) };
     format!(

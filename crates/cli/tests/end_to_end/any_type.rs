@@ -122,3 +122,22 @@ fn text_that_is_no_value_of_the_type_is_named_or_rejected() {
         assert_eq!(bench.count("select count(*) from t where v is not null"), 99);
     }
 }
+
+#[test]
+fn text_without_an_offset_is_a_local_time_of_the_zone() {
+    let bench = Bench::new();
+    bench.client().batch_execute("create table t (id int, v timestamptz)").unwrap();
+    let file = texts(&bench, "a.ndjson", &["2024-07-01T12:00:00Z", "2024-07-01 12:00"]);
+    let error = append(&bench, &file, &[]).fails(1);
+    assert!(error.contains("column \"v\"") && error.contains("--timezone"), "{error}");
+    let zone = ["--timezone", "Europe/Vienna"];
+    let plan = append(&bench, &file, &[&zone[..], &["--explain"]].concat()).ok().out;
+    assert!(plan.contains("to timestamp with time zone, read from its text"), "{plan}");
+    append(&bench, &file, &[&zone[..], &["--verify"]].concat()).ok();
+    let csv = bench.dir.path().join("b.csv");
+    std::fs::write(&csv, "id,v\n3,2024-10-27 02:30\n").unwrap();
+    bench.load(&csv, "t", &[&["--mode", "append", "--types", "table", "--verify"], &zone[..]].concat()).ok();
+    let stored = ["2024-07-01 12:00:00+00", "2024-07-01 10:00:00+00", "2024-10-27 01:30:00+00"];
+    assert_eq!(values(&bench), stored);
+    append(&bench, &file, &["--timezone", "Europe/Wien"]).fails(2);
+}

@@ -106,8 +106,8 @@ pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<
             decimal(raw.trim_matches('"'), *to, out).ok_or_else(unexpected)?;
             out.push(b'"');
         }
-        Form::Real => json::write_f32(special(raw).ok_or_else(unexpected)?, out),
-        Form::Double => json::write_f64(special(raw).ok_or_else(unexpected)?, out),
+        Form::Real => json::write_float(special::<f32>(raw).ok_or_else(unexpected)?, out),
+        Form::Double => json::write_float(special::<f64>(raw).ok_or_else(unexpected)?, out),
         Form::Text
         | Form::Varchar(_)
         | Form::Base64

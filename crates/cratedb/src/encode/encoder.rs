@@ -11,11 +11,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use sawmill_loader::{BatchEncoder, Block, Mark, Marks, Refusal, Tally};
-use sawmill_pgcopy::Fault;
+use sawmill_pgcopy::{Fault, write_hex};
 use sawmill_source::{ROW_IN_GROUP, Result, Source, SourceFile, Unit};
 
 use crate::encode::bodies::Bodies;
-use crate::encode::json::{write_hex, write_int};
+use crate::encode::json::write_int;
 use crate::encode::json_column::JsonColumn;
 use crate::encode::unnest::{ArrayColumn, beside_json};
 use crate::options::CrateOptions;

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use arrow_schema::TimeUnit;
 use sawmill_pgcopy::calendar::{civil, per_second};
+use sawmill_pgcopy::{numeric, write_clock, write_hex};
 
 /// Writing to a `Vec` cannot fail; this says so in one place.
 macro_rules! put {
@@ -12,8 +13,6 @@ macro_rules! put {
         debug_assert!(written.is_ok(), "a Vec takes everything");
     }};
 }
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends a string in quotation marks. Only what JSON requires is escaped (RFC 8259, 7).
 pub(crate) fn write_text(text: &[u8], out: &mut Vec<u8>) {
@@ -28,9 +27,8 @@ pub(crate) fn write_text(text: &[u8], out: &mut Vec<u8>) {
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
             control => {
-                let digits = [HEX[usize::from(control >> 4)], HEX[usize::from(control & 15)]];
                 out.extend_from_slice(b"\\u00");
-                out.extend_from_slice(&digits);
+                write_hex(&[control], out);
             }
         }
         rest = &rest[at + 1..];
@@ -87,75 +85,26 @@ pub(crate) fn write_int(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Appends a double: digits that read back the same, or a string where JSON has no number.
+/// Appends a float: digits that read back the same, or a string where JSON has no number.
 #[inline]
-pub(crate) fn write_f64(value: f64, out: &mut Vec<u8>) {
-    if value.is_finite() {
-        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
-    } else {
-        write_special(value, out);
-    }
-}
-
-/// Appends a float: digits that read back the same float.
-#[inline]
-pub(crate) fn write_f32(value: f32, out: &mut Vec<u8>) {
-    if value.is_finite() {
-        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
-    } else {
-        write_special(f64::from(value), out);
-    }
-}
-
-fn write_special(value: f64, out: &mut Vec<u8>) {
-    out.extend_from_slice(if value.is_nan() {
-        b"\"NaN\""
-    } else if value > 0.0 {
-        b"\"Infinity\""
-    } else {
-        b"\"-Infinity\""
-    });
+pub(crate) fn write_float(value: impl zmij::Float + Copy + Into<f64>, out: &mut Vec<u8>) {
+    let special: &[u8] = match value.into() {
+        double if double.is_nan() => b"\"NaN\"",
+        f64::INFINITY => b"\"Infinity\"",
+        f64::NEG_INFINITY => b"\"-Infinity\"",
+        _ => return out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes()),
+    };
+    out.extend_from_slice(special);
 }
 
 /// Appends the text of a decimal: `digits` with the point moved by `from` places, filled up with zeros to
 /// `to` places. Zero has no sign.
 pub(crate) fn write_decimal(digits: &str, from: u8, to: u8, out: &mut Vec<u8>) {
-    let (negative, digits) = match digits.strip_prefix('-') {
-        Some(digits) => (digits.bytes().any(|digit| digit != b'0'), digits),
-        None => (false, digits),
-    };
-    if negative {
-        out.push(b'-');
-    }
-    let from = usize::from(from);
-    let whole = digits.len().saturating_sub(from);
-    if whole == 0 {
-        out.push(b'0');
-    }
-    out.extend_from_slice(&digits.as_bytes()[..whole]);
-    if to > 0 {
+    numeric::write_text(digits, from.into(), out);
+    if from == 0 && to > 0 {
         out.push(b'.');
-        out.resize(out.len() + from.saturating_sub(digits.len()), b'0');
-        out.extend_from_slice(&digits.as_bytes()[whole..]);
-        out.resize(out.len() + usize::from(to).saturating_sub(from), b'0');
     }
-}
-
-/// Appends two hexadecimal digits a byte.
-pub(crate) fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
-    for byte in bytes {
-        out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-    }
-}
-
-/// Appends the five groups of a UUID.
-pub(crate) fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
-    for (i, part) in bytes.chunks(2).enumerate() {
-        if (2..=5).contains(&i) {
-            out.push(b'-');
-        }
-        write_hex(part, out);
-    }
+    out.resize(out.len() + usize::from(to.saturating_sub(from)), b'0');
 }
 
 /// Appends a date of days since 1970 in ISO 8601. Years beyond 0..9999 carry a sign.
@@ -164,20 +113,6 @@ pub(crate) fn write_day(days: i64, out: &mut Vec<u8>) {
     match year {
         0..=9999 => put!(out, "{year:04}-{month:02}-{day:02}"),
         _ => put!(out, "{year:+07}-{month:02}-{day:02}"),
-    }
-}
-
-/// Appends a time of day in ISO 8601, without trailing zeros of the fraction.
-pub(crate) fn write_clock(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
-    let scale = per_second(unit);
-    let (seconds, fraction) = (value.div_euclid(scale), value.rem_euclid(scale));
-    put!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if fraction != 0 {
-        let nanos = fraction * (1_000_000_000 / scale);
-        put!(out, ".{nanos:09}");
-        while out.last() == Some(&b'0') {
-            out.pop();
-        }
     }
 }
 
@@ -234,7 +169,7 @@ mod tests {
         #[test]
         fn every_double_reads_back_the_same(bits: u64, cents in -1_000_000_000_000i64..1_000_000_000_000) {
             for value in [f64::from_bits(bits), cents as f64 / 100.0, cents as f64 * 0.01, cents as f64] {
-                let written = text(|out| write_f64(value, out));
+                let written = text(|out| write_float(value, out));
                 if value.is_finite() {
                     prop_assert_eq!(written.parse::<f64>().unwrap().to_bits(), value.to_bits());
                 }
@@ -245,7 +180,7 @@ mod tests {
         fn every_float_reads_back_the_same(bits: u32) {
             let value = f32::from_bits(bits);
             if value.is_finite() {
-                let written = text(|out| write_f32(value, out));
+                let written = text(|out| write_float(value, out));
                 prop_assert_eq!(written.parse::<f32>().unwrap().to_bits(), bits);
             }
         }
@@ -263,7 +198,7 @@ mod tests {
             (f64::INFINITY, "\"Infinity\""),
             (f64::NEG_INFINITY, "\"-Infinity\""),
         ] {
-            assert_eq!(text(|out| write_f64(value, out)).replace("e300", "e+300"), expected);
+            assert_eq!(text(|out| write_float(value, out)).replace("e300", "e+300"), expected);
         }
     }
 

@@ -12,6 +12,7 @@ use base64::Engine as _;
 use half::f16;
 use sawmill_pgcopy::{
     ByteStrings, Fault, INTERVAL_BYTES, Integers, Items, Keys, Lists, Offsets, ParquetInterval, shown, utf8,
+    write_clock, write_hex, write_uuid,
 };
 
 use crate::encode::form::{Form, Member};
@@ -176,11 +177,11 @@ impl JsonColumn<'_> {
             Values::Decimal(values, from, to) => {
                 quoted(out, &|out| integers::write_decimal(values, row, *from, *to, out));
             }
-            Values::Float16(values) => json::write_f32(values[row].to_f32(), out),
-            Values::Float32(values) => json::write_f32(values[row], out),
-            Values::Float64(values) => json::write_f64(values[row], out),
-            Values::Wide16(values) => json::write_f64(values[row].to_f64(), out),
-            Values::Wide32(values) => json::write_f64(f64::from(values[row]), out),
+            Values::Float16(values) => json::write_float(values[row].to_f32(), out),
+            Values::Float32(values) => json::write_float(values[row], out),
+            Values::Float64(values) => json::write_float(values[row], out),
+            Values::Wide16(values) => json::write_float(values[row].to_f64(), out),
+            Values::Wide32(values) => json::write_float(f64::from(values[row]), out),
             Values::Text(values) | Values::Varchar(values, _) => {
                 // Text arrives as bytes if some of it is not UTF-8.
                 if let ByteStrings::BinaryView(_) = values {
@@ -234,8 +235,8 @@ impl JsonColumn<'_> {
                     base64::engine::general_purpose::STANDARD.encode_slice(bytes, &mut out[start..]);
                 debug_assert!(written.is_ok());
             }
-            Values::Hex(values) => json::write_hex(values.value(row), out),
-            Values::Uuid(values) => json::write_uuid(values.value(row), out),
+            Values::Hex(values) => write_hex(values.value(row), out),
+            Values::Uuid(values) => write_uuid(values.value(row), out),
             Values::Stamp(values, unit, zone) => json::write_stamp(values.get(row), *unit, *zone, out),
             Values::Day(values, false) => json::write_day(values.get(row), out),
             Values::Day(values, true) => {
@@ -245,7 +246,7 @@ impl JsonColumn<'_> {
                 }
                 json::write_day(value.div_euclid(86_400_000), out);
             }
-            Values::Clock(values, unit) => json::write_clock(values.get(row), *unit, out),
+            Values::Clock(values, unit) => write_clock(values.get(row), *unit, out),
             Values::Interval(array) => {
                 let (months, days, nanos) = interval(array, row)
                     .ok_or_else(|| Fault::new(0, format!("{} is not an interval", array.data_type())))?;

@@ -50,7 +50,7 @@ impl OfFiles {
     pub(crate) fn new(column: &str, files: impl Iterator<Item = u64>) -> Self {
         let text = |hash: u64| {
             let mut text = Vec::new();
-            crate::encode::json::write_hex(&hash.to_be_bytes(), &mut text);
+            sawmill_pgcopy::write_hex(&hash.to_be_bytes(), &mut text);
             String::from_utf8_lossy(&text).into_owned()
         };
         Self { column: column.to_owned(), files: files.map(text).collect() }

@@ -3,8 +3,8 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, StringViewType};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, FixedSizeBinaryArray, GenericByteViewArray, LargeBinaryArray,
-    LargeStringArray, StringArray,
+    Array, BinaryArray, FixedSizeBinaryArray, GenericByteViewArray, LargeBinaryArray, LargeStringArray,
+    StringArray,
 };
 use arrow_schema::DataType;
 
@@ -48,7 +48,7 @@ impl<'a> ByteStrings<'a> {
     }
 
     /// Returns the values of `array`, or `None` if it has another type.
-    pub fn bind(array: &'a ArrayRef) -> Option<Self> {
+    pub fn bind(array: &'a dyn Array) -> Option<Self> {
         Some(match array.data_type() {
             DataType::Utf8 => Self::Utf8(array.as_string_opt()?),
             DataType::LargeUtf8 => Self::LargeUtf8(array.as_string_opt()?),

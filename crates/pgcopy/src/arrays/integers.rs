@@ -8,6 +8,17 @@ use arrow_array::{Array, downcast_integer, downcast_temporal};
 use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
 
+/// Returns the digits after the point of a type of numbers.
+pub(crate) fn scale(arrow: &DataType) -> i8 {
+    match arrow {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => *scale,
+        _ => 0,
+    }
+}
+
 /// The integers of an array, whatever their width and whatever they count.
 #[derive(Clone, Copy)]
 pub enum Integers<'a> {

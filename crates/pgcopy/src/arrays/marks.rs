@@ -15,13 +15,17 @@ pub(crate) const ENUM_MARK: &str = "sawmill:enum";
 /// The Arrow type of the bytes of Parquet's INTERVAL.
 pub const INTERVAL_BYTES: DataType = DataType::FixedSizeBinary(12);
 
-/// Whether a field, or its dictionary, contains Parquet's intervals of 12 bytes.
-pub fn is_interval(field: &Field) -> bool {
-    let value = match field.data_type() {
+/// Returns the type of a field's values, which may be in a dictionary.
+pub fn value_type(field: &Field) -> &DataType {
+    match field.data_type() {
         DataType::Dictionary(_, value) => value,
         other => other,
-    };
-    *value == INTERVAL_BYTES && field.extension_type_name() == Some(INTERVAL_EXTENSION)
+    }
+}
+
+/// Whether a field, or its dictionary, contains Parquet's intervals of 12 bytes.
+pub fn is_interval(field: &Field) -> bool {
+    *value_type(field) == INTERVAL_BYTES && field.extension_type_name() == Some(INTERVAL_EXTENSION)
 }
 
 /// Whether a field contains UUIDs of 16 bytes.
@@ -32,21 +36,14 @@ pub fn is_uuid(field: &Field) -> bool {
 
 /// Whether a field contains JSON as text.
 pub fn is_json(field: &Field) -> bool {
-    let value = match field.data_type() {
-        DataType::Dictionary(_, value) => value,
-        other => other,
-    };
-    matches!(value, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-        && field.extension_type_name() == Some(JSON_EXTENSION)
+    value_type(field).is_string() && field.extension_type_name() == Some(JSON_EXTENSION)
 }
 
 /// Whether a field is meant to contain text with few distinct values: annotated as ENUM in Parquet, or a
 /// dictionary in Arrow, as data frames write their categories.
 pub fn is_enum(field: &Field) -> bool {
-    let is_text =
-        |arrow: &DataType| matches!(arrow, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     match field.data_type() {
-        DataType::Dictionary(_, value) => is_text(value) && !is_json(field),
-        other => is_text(other) && field.metadata().contains_key(ENUM_MARK),
+        DataType::Dictionary(_, value) => value.is_string() && !is_json(field),
+        other => other.is_string() && field.metadata().contains_key(ENUM_MARK),
     }
 }

@@ -10,21 +10,27 @@
 //! A conversion loses nothing unless an option allows it: a value that cannot be stored exactly is a fault.
 //! In a dictionary it converts the entries, and reports a faulty entry only if a row refers to it.
 
+mod items;
 mod moments;
 mod numbers;
 mod texts;
 
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_schema::{DataType, Field};
 
 use super::from_text::{self, TextForm};
 use crate::arrays::fault::Fault;
 use crate::arrays::marks::is_json;
-use crate::types::column_type::{ColumnType, Part};
+use crate::types::column_type::{ColumnType, Part, item_of};
 use crate::types::pg_type::PgType;
 use crate::types::server_type::ServerType;
 use crate::types::value_options::{Nanoseconds, Nul, ValueOptions};
+use crate::types::zone::Zone;
 
 /// The steps that prepare a column's arrays for the encoder, planned once per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,24 +45,45 @@ enum Conversion {
     /// Truncates nanoseconds to microseconds.
     CutNanoseconds,
     /// Numbers to a narrower or another type of number, if it represents the value exactly.
-    Number(numbers::Width),
-    /// Numbers to numeric by their decimal digits, with precision and scale.
-    Decimal(Option<(u16, u16)>),
+    Number(PgType),
+    /// Numbers and booleans to the wire format of numeric or of a type of text, by the text that the server writes.
+    Digits(TextForm),
     /// Dates to the timestamp at their start.
     Midnight,
+    /// Timestamps and dates without a zone, which are local times of this one, to timestamps with a zone, and the
+    /// reverse. Also whether to truncate nanoseconds.
+    Zoned(Zone, bool),
     /// Text of at most this many characters.
     Longest(u32),
     /// Text to the wire format of another type.
     Parsed(TextForm),
-    /// Text to an array of elements of this form, `None` for text, and of the type of this OID.
-    ParsedArray(Option<TextForm>, u32),
+    /// Bytes to UUIDs.
+    Uuid,
+    /// Text to an array of elements of this form, and of the type of this OID.
+    ParsedArray(TextForm, u32),
     /// Text to the wire format of a type that the server reads.
     ByServer(ServerType),
+    /// Lists to lists of converted items.
+    Items(Box<ColumnConversion>),
 }
 
-/// Whether arrays of this type are text.
-fn is_text(arrow: &DataType) -> bool {
-    matches!(arrow, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+/// Returns values in the wire format of another type, which `write` appends. Those with faults become NULL.
+fn to_wire(
+    array: &ArrayRef,
+    mut write: impl FnMut(usize, &mut Vec<u8>) -> Result<(), String>,
+    faults: &mut Vec<Fault>,
+) -> ArrayRef {
+    let mut wire = LargeBinaryBuilder::with_capacity(array.len(), 16 * array.len());
+    let mut bytes = Vec::new();
+    for row in 0..array.len() {
+        bytes.clear();
+        let written = if array.is_valid(row) { Some(write(row, &mut bytes)) } else { None };
+        if let Some(Err(what)) = &written {
+            faults.push(Fault::new(row, what));
+        }
+        wire.append_option(written.and_then(Result::ok).map(|()| &bytes));
+    }
+    Arc::new(wire.finish())
 }
 
 impl ColumnConversion {
@@ -75,8 +102,9 @@ impl ColumnConversion {
             Some(pg_type) => Conversion::new(field, pg_type, options)?,
             None if target.takes(field) => None,
             None => match target {
-                ColumnType::Array(part) if is_text(arrow) => Some(Conversion::of_array(part, options)?),
-                ColumnType::OfServer(of) if is_text(arrow) => Some(Conversion::ByServer(of.clone())),
+                ColumnType::Array(part) if arrow.is_string() => Some(Conversion::of_array(part, options)?),
+                ColumnType::Array(part) => Some(Conversion::of_items(field, part, target, options)?),
+                ColumnType::OfServer(of) if arrow.is_string() => Some(Conversion::ByServer(of.clone())),
                 _ => return Err(String::new()),
             },
         };
@@ -92,11 +120,14 @@ impl ColumnConversion {
         match &self.conversion {
             None | Some(Conversion::Longest(_)) => arrow.clone(),
             Some(Conversion::CutNanoseconds) => moments::cut_type(arrow),
-            Some(Conversion::Number(width)) => width.arrow(),
-            Some(Conversion::Midnight) => DataType::Timestamp(TimeUnit::Second, None),
+            Some(Conversion::Number(target)) => numbers::arrow_type(*target).unwrap_or_else(|| arrow.clone()),
+            Some(Conversion::Midnight) => moments::midnight_type(),
+            Some(Conversion::Zoned(_, cut)) => moments::zoned_type(arrow, *cut),
+            Some(Conversion::Items(inner)) => items::output(arrow, inner),
             Some(
-                Conversion::Decimal(_)
+                Conversion::Digits(_)
                 | Conversion::Parsed(_)
+                | Conversion::Uuid
                 | Conversion::ParsedArray(..)
                 | Conversion::ByServer(_),
             ) => DataType::LargeBinary,
@@ -106,47 +137,49 @@ impl ColumnConversion {
     /// Converts an array. Returns the fault of the first row whose value does not fit.
     pub(crate) fn apply(&self, array: &ArrayRef) -> Result<ArrayRef, Fault> {
         let mut faults = Vec::new();
-        let Some(dictionary) = array.as_any_dictionary_opt() else {
-            let converted = self.values(array, &mut faults)?;
-            return match faults.into_iter().next() {
-                None => Ok(converted),
-                Some(fault) => Err(fault),
-            };
-        };
-        let converted = self.values(dictionary.values(), &mut faults)?;
-        if !faults.is_empty() {
+        let converted = self.all(array, &mut faults)?;
+        faults.into_iter().min_by_key(|fault| fault.row).map_or(Ok(converted), Err)
+    }
+
+    /// Converts an array. Values that do not fit become NULL and are added to `faults`.
+    fn all(&self, array: &ArrayRef, faults: &mut Vec<Fault>) -> Result<ArrayRef, Fault> {
+        let Some(dictionary) = array.as_any_dictionary_opt() else { return self.values(array, faults) };
+        let mut of_entries = Vec::new();
+        let converted = self.values(dictionary.values(), &mut of_entries)?;
+        if !of_entries.is_empty() {
             let keys = dictionary.normalized_keys();
-            let at = |entry: usize| (0..array.len()).find(|row| array.is_valid(*row) && keys[*row] == entry);
-            let used = faults.into_iter().filter_map(|fault| at(fault.row).map(|row| Fault { row, ..fault }));
-            if let Some(first) = used.min_by_key(|fault| fault.row) {
-                return Err(first);
+            for fault in of_entries {
+                let rows = (0..array.len()).filter(|row| array.is_valid(*row) && keys[*row] == fault.row);
+                faults.extend(rows.map(|row| Fault { row, ..fault.clone() }));
             }
         }
         Ok(dictionary.with_values(converted))
     }
 
-    /// Converts an array that is not a dictionary. Values that do not fit become NULL and are added to
-    /// `faults`.
+    /// Converts an array that is not a dictionary.
     fn values(&self, array: &ArrayRef, faults: &mut Vec<Fault>) -> Result<ArrayRef, Fault> {
         let stripped = if self.strip_nul { texts::stripped(array) } else { None };
         let array = stripped.as_ref().unwrap_or(array);
         let wrong = || Fault::new(0, format!("unexpected array of type {}", array.data_type()));
         match &self.conversion {
-            None => Some(std::sync::Arc::clone(array)),
+            None => Some(Arc::clone(array)),
             Some(Conversion::CutNanoseconds) => moments::cut(array),
             Some(Conversion::Midnight) => moments::midnight(array),
-            Some(Conversion::Number(width)) => numbers::convert(array, *width, faults),
-            Some(Conversion::Decimal(bounds)) => numbers::to_numeric(array, *bounds, faults),
+            Some(Conversion::Zoned(zone, cut)) => moments::zoned(array, *zone, *cut),
+            Some(Conversion::Number(target)) => numbers::convert(array, *target, faults),
+            Some(Conversion::Digits(form)) => numbers::written(array, *form, faults),
             Some(Conversion::Longest(most)) => texts::longest(array, *most, faults),
             Some(Conversion::Parsed(form)) => {
                 texts::parsed(array, form, |text, out| form.write(text, out), faults)
             }
+            Some(Conversion::Uuid) => texts::parsed(array, &PgType::Uuid, texts::uuid, faults),
             Some(Conversion::ParsedArray(form, oid)) => {
                 texts::parsed(array, &"array", |text, out| from_text::array(*form, *oid, text, out), faults)
             }
             Some(Conversion::ByServer(of)) => {
                 texts::read_by_server(array, of, faults).map_err(Fault::unanswered)?
             }
+            Some(Conversion::Items(inner)) => items::convert(array, inner, faults)?,
         }
         .ok_or_else(wrong)
     }
@@ -155,31 +188,32 @@ impl ColumnConversion {
 impl Conversion {
     /// Returns the conversion of a field that is not a dictionary to a column of this type.
     fn new(field: &Field, target: PgType, options: &ValueOptions) -> Result<Option<Self>, String> {
-        use DataType::{Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256};
+        use DataType::{Date32, Date64, Timestamp};
         let arrow = field.data_type();
-        let truncate = options.nanoseconds == Nanoseconds::Truncate;
-        if is_text(arrow) {
-            return Self::of_text(field, target, options);
+        let cut = options.nanoseconds == Nanoseconds::Truncate && moments::has_nanoseconds(arrow);
+        if arrow.is_string() {
+            return Ok(Self::of_text(field, target, options));
         }
         if target.takes(field) {
-            return Ok((truncate && moments::has_nanoseconds(arrow)).then_some(Self::CutNanoseconds));
+            return Ok(cut.then_some(Self::CutNanoseconds));
         }
-        let no_zone = "the time zone is unknown: load into a new table, or into a column of the same kind";
-        let decimal = matches!(arrow, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..));
-        let number = arrow.is_integer() || arrow.is_floating() || decimal;
+        let is_number = arrow.is_integer() || arrow.is_floating() || arrow.is_decimal();
         Ok(Some(match (arrow, target) {
-            (_, PgType::Numeric(bounds)) if number => Self::Decimal(bounds),
-            (_, PgType::Int2 | PgType::Int4 | PgType::Int8) if number => {
-                Self::Number(numbers::Width::new(target).ok_or("no width")?)
+            (_, PgType::Numeric(_)) if is_number => Self::Digits(TextForm::new(target, options)),
+            (_, PgType::Text | PgType::Varchar(_) | PgType::Char(_) | PgType::Name)
+                if is_number || *arrow == DataType::Boolean =>
+            {
+                Self::Digits(TextForm::new(target, options))
             }
-            (_, PgType::Float4 | PgType::Float8) if number && !decimal => {
-                Self::Number(numbers::Width::new(target).ok_or("no width")?)
-            }
+            (_, PgType::Int2 | PgType::Int4 | PgType::Int8) if is_number => Self::Number(target),
+            (_, PgType::Float4 | PgType::Float8) if is_number && !arrow.is_decimal() => Self::Number(target),
+            (DataType::Binary | DataType::LargeBinary | DataType::BinaryView, PgType::Uuid) => Self::Uuid,
             (Date32 | Date64, PgType::Timestamp) => Self::Midnight,
-            (DataType::Timestamp(_, None) | Date32 | Date64, PgType::TimestampTz)
-            | (DataType::Timestamp(_, Some(_)), PgType::Timestamp) => {
-                return Err(no_zone.to_owned());
-            }
+            (Timestamp(_, None) | Date32 | Date64, PgType::TimestampTz)
+            | (Timestamp(_, Some(_)), PgType::Timestamp) => match options.timezone {
+                Some(zone) => Self::Zoned(zone, cut),
+                None => return Err("name the zone of its local times with --timezone".to_owned()),
+            },
             _ => return Err(String::new()),
         }))
     }
@@ -187,26 +221,44 @@ impl Conversion {
     /// Returns the conversion of the server's text of arrays.
     fn of_array(part: &Part, options: &ValueOptions) -> Result<Self, String> {
         let element = part.column_type.plain().ok_or_else(String::new)?;
-        let cut = options.nanoseconds == Nanoseconds::Truncate;
-        let form = match element {
-            PgType::Text | PgType::Varchar(None) => None,
-            element => Some(TextForm::new(element, options.nul == Nul::Strip, cut).ok_or_else(String::new)?),
-        };
-        Ok(Self::ParsedArray(form, part.oid))
+        Ok(Self::ParsedArray(TextForm::new(element, options), part.oid))
     }
 
-    fn of_text(field: &Field, target: PgType, options: &ValueOptions) -> Result<Option<Self>, String> {
-        let strip = options.nul == Nul::Strip;
-        let cut = options.nanoseconds == Nanoseconds::Truncate;
-        Ok(match target {
+    /// Returns the conversion of the items of lists, at the level of lists whose items are elements.
+    fn of_items(
+        field: &Field,
+        part: &Part,
+        target: &ColumnType,
+        options: &ValueOptions,
+    ) -> Result<Self, String> {
+        let item = item_of(field).ok_or_else(String::new)?;
+        let target = if item_of(&item).is_some() { target } else { &part.column_type };
+        let inner = ColumnConversion::plan(&item, target, options)?.ok_or_else(String::new)?;
+        Ok(Self::Items(Box::new(inner)))
+    }
+
+    fn of_text(field: &Field, target: PgType, options: &ValueOptions) -> Option<Self> {
+        match target {
             PgType::Text | PgType::Varchar(None) => None,
             PgType::Varchar(Some(most)) => Some(Self::Longest(most)),
             // The server stores this text unchanged, and checks it.
             PgType::Json if is_json(field) => None,
-            _ => match TextForm::new(target, strip, cut) {
-                Some(form) => Some(Self::Parsed(form)),
-                None => return Err(String::new()),
-            },
-        })
+            _ => Some(Self::Parsed(TextForm::new(target, options))),
+        }
+    }
+}
+
+impl fmt::Display for ColumnConversion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.conversion {
+            None => f.write_str("without 0x00"),
+            Some(Conversion::CutNanoseconds) => f.write_str("cut to microseconds"),
+            Some(Conversion::Midnight) => f.write_str("at its beginning"),
+            Some(Conversion::Zoned(zone, _)) => write!(f, "by local times of {zone}"),
+            Some(Conversion::Parsed(_) | Conversion::ParsedArray(..)) => f.write_str("read from its text"),
+            Some(Conversion::ByServer(_)) => f.write_str("read from its text by the server"),
+            Some(Conversion::Items(inner)) => write!(f, "each item {inner}"),
+            Some(_) => f.write_str("if it fits"),
+        }
     }
 }

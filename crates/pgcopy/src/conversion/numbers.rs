@@ -1,186 +1,130 @@
-//! Conversion of numbers to columns of another type of number, exactly or not at all.
+//! Conversion of numbers to columns of another type: exactly or not at all, or by the text that the server writes.
 
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, downcast_integer};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::DataType;
+use half::f16;
 
+use super::to_wire;
 use crate::arrays::fault::Fault;
-use crate::arrays::integers::Integers;
-use crate::from_text::numeric;
+use crate::arrays::integers::{Integers, scale};
+use crate::from_text::TextForm;
 use crate::types::pg_type::PgType;
 use crate::values::numeric::write_text;
 
-/// The type of a number on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
-    Int2,
-    Int4,
-    Int8,
-    Float4,
-    Float8,
+/// Returns the Arrow type of the numbers that a column of integers or floats takes; `None` for other columns.
+pub(super) fn arrow_type(target: PgType) -> Option<DataType> {
+    Some(match target {
+        PgType::Int2 => DataType::Int16,
+        PgType::Int4 => DataType::Int32,
+        PgType::Int8 => DataType::Int64,
+        PgType::Float4 => DataType::Float32,
+        PgType::Float8 => DataType::Float64,
+        _ => return None,
+    })
 }
 
-impl Width {
-    pub(super) fn new(target: PgType) -> Option<Self> {
-        Some(match target {
-            PgType::Int2 => Self::Int2,
-            PgType::Int4 => Self::Int4,
-            PgType::Int8 => Self::Int8,
-            PgType::Float4 => Self::Float4,
-            PgType::Float8 => Self::Float8,
-            _ => return None,
-        })
-    }
+/// A number, if integers or floats may represent it.
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(i128),
+    Float(f64),
+}
 
-    pub(super) fn arrow(self) -> DataType {
+impl Number {
+    fn whole(self) -> Option<i128> {
         match self {
-            Self::Int2 => DataType::Int16,
-            Self::Int4 => DataType::Int32,
-            Self::Int8 => DataType::Int64,
-            Self::Float4 => DataType::Float32,
-            Self::Float8 => DataType::Float64,
+            Self::Whole(value) => Some(value),
+            // No integer type of PostgreSQL reaches beyond 2^127.
+            Self::Float(value) => (value.fract() == 0.0 && value.abs() < 1e38).then_some(value as i128),
         }
     }
 
-    fn name(self) -> &'static str {
+    fn double(self) -> Option<f64> {
         match self {
-            Self::Int2 => "smallint",
-            Self::Int4 => "integer",
-            Self::Int8 => "bigint",
-            Self::Float4 => "real",
-            Self::Float8 => "double precision",
+            Self::Whole(value) => Some(value as f64).filter(|float| *float as i128 == value),
+            Self::Float(value) => Some(value),
         }
     }
+
+    fn single(self) -> Option<f32> {
+        match self {
+            Self::Whole(value) => Some(value as f32).filter(|float| *float as i128 == value),
+            Self::Float(value) => {
+                Some(value as f32).filter(|float| value.is_nan() || f64::from(*float) == value)
+            }
+        }
+    }
+}
+
+/// Returns the function that reads a number, `None` for a decimal with digits behind the point.
+fn numbers(array: &ArrayRef) -> Option<Box<dyn Fn(usize) -> Option<Number> + '_>> {
+    macro_rules! floats {
+        ($t:ty) => {{
+            let values = array.as_primitive_opt::<$t>()?.values();
+            Box::new(move |row: usize| Some(Number::Float(f64::from(values[row]))))
+        }};
+    }
+    Some(match array.data_type() {
+        DataType::Float16 => floats!(Float16Type),
+        DataType::Float32 => floats!(Float32Type),
+        DataType::Float64 => floats!(Float64Type),
+        arrow => {
+            let (values, scale) = (Integers::bind(array)?, scale(arrow));
+            Box::new(move |row| unscaled(values.wide(row).ok()?, scale).map(Number::Whole))
+        }
+    })
 }
 
 /// Returns the numbers as another type. Adds to `faults` those that it cannot represent exactly.
-pub(super) fn convert(array: &ArrayRef, width: Width, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
-    macro_rules! to_int {
-        ($values:expr, $t:ty, $whole:expr) => {{
-            let whole = $whole;
-            Arc::new(each::<_, $t>(&$values, width, faults, |value| {
-                whole(value).and_then(|whole: i128| <$t as ArrowPrimitiveType>::Native::try_from(whole).ok())
-            }))
+pub(super) fn convert(array: &ArrayRef, target: PgType, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
+    let number = numbers(array)?;
+    fn integer<T: TryFrom<i128>>(number: Number) -> Option<T> {
+        T::try_from(number.whole()?).ok()
+    }
+    macro_rules! to {
+        ($t:ty, $exact:expr) => {{
+            let exact = |row| number(row).and_then($exact);
+            Arc::new(each::<$t>(array, target, exact, faults)) as ArrayRef
         }};
     }
-    macro_rules! from_ints {
-        ($t:ty) => {{
-            let values = array.as_primitive_opt::<$t>()?;
-            let wide = |value| Some(i128::from(value));
-            Some(match width {
-                Width::Int2 => to_int!(values, Int16Type, wide),
-                Width::Int4 => to_int!(values, Int32Type, wide),
-                Width::Int8 => to_int!(values, Int64Type, wide),
-                Width::Float4 => Arc::new(each::<_, Float32Type>(values, width, faults, |value| {
-                    let float = value as f32;
-                    (float as i128 == i128::from(value)).then_some(float)
-                })),
-                Width::Float8 => Arc::new(each::<_, Float64Type>(values, width, faults, |value| {
-                    let float = value as f64;
-                    (float as i128 == i128::from(value)).then_some(float)
-                })),
-            })
-        }};
-    }
-    macro_rules! from_floats {
-        ($t:ty) => {{
-            let values = array.as_primitive_opt::<$t>()?;
-            Some(match width {
-                Width::Int2 => to_int!(values, Int16Type, |value| whole(f64::from(value))),
-                Width::Int4 => to_int!(values, Int32Type, |value| whole(f64::from(value))),
-                Width::Int8 => to_int!(values, Int64Type, |value| whole(f64::from(value))),
-                Width::Float4 => Arc::new(each::<_, Float32Type>(values, width, faults, |value| {
-                    let (wide, narrow) = (f64::from(value), f64::from(value) as f32);
-                    (wide.is_nan() || f64::from(narrow) == wide).then_some(narrow)
-                })),
-                Width::Float8 => {
-                    Arc::new(each::<_, Float64Type>(values, width, faults, |value| Some(f64::from(value))))
-                }
-            })
-        }};
-    }
-    macro_rules! from_decimals {
-        ($t:ty, $scale:expr) => {{
-            let values = array.as_primitive_opt::<$t>()?;
-            let unscaled = |value| unscaled(i128::try_from(value).ok()?, *$scale);
-            Some(match width {
-                Width::Int2 => to_int!(values, Int16Type, unscaled),
-                Width::Int4 => to_int!(values, Int32Type, unscaled),
-                Width::Int8 => to_int!(values, Int64Type, unscaled),
-                Width::Float4 | Width::Float8 => return None,
-            })
-        }};
-    }
-    downcast_integer! {
-        array.data_type() => (from_ints),
-        DataType::Float16 => from_floats!(Float16Type),
-        DataType::Float32 => from_floats!(Float32Type),
-        DataType::Float64 => from_floats!(Float64Type),
-        DataType::Decimal32(_, scale) => from_decimals!(Decimal32Type, scale),
-        DataType::Decimal64(_, scale) => from_decimals!(Decimal64Type, scale),
-        DataType::Decimal128(_, scale) => from_decimals!(Decimal128Type, scale),
-        DataType::Decimal256(_, scale) => {
-            let values = array.as_primitive_opt::<Decimal256Type>()?;
-            let unscaled = |value: arrow_buffer::i256| unscaled(value.to_i128()?, *scale);
-            Some(match width {
-                Width::Int2 => to_int!(values, Int16Type, unscaled),
-                Width::Int4 => to_int!(values, Int32Type, unscaled),
-                Width::Int8 => to_int!(values, Int64Type, unscaled),
-                Width::Float4 | Width::Float8 => return None,
-            })
-        },
-        _ => None,
-    }
+    Some(match target {
+        PgType::Int2 => to!(Int16Type, integer),
+        PgType::Int4 => to!(Int32Type, integer),
+        PgType::Int8 => to!(Int64Type, integer),
+        PgType::Float4 => to!(Float32Type, Number::single),
+        PgType::Float8 => to!(Float64Type, Number::double),
+        _ => return None,
+    })
 }
 
-fn each<From, To>(
-    values: &PrimitiveArray<From>,
-    width: Width,
+fn each<T: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    target: PgType,
+    exact: impl Fn(usize) -> Option<T::Native>,
     faults: &mut Vec<Fault>,
-    mut exact: impl FnMut(From::Native) -> Option<To::Native>,
-) -> PrimitiveArray<To>
-where
-    From: ArrowPrimitiveType,
-    To: ArrowPrimitiveType,
-{
-    let converted = (0..values.len()).map(|row| match values.is_valid(row) {
-        false => None,
-        true => {
-            let converted = exact(values.value(row));
-            if converted.is_none() {
-                let value = shown_number(values, row);
-                let what = format!("the value {value} cannot be stored exactly as {}", width.name());
-                faults.push(Fault::new(row, what));
-            }
-            converted
+) -> PrimitiveArray<T> {
+    let converted = (0..array.len()).map(|row| {
+        if array.is_null(row) {
+            return None;
         }
+        let converted = exact(row);
+        if converted.is_none() {
+            let mut text = Vec::new();
+            if let Some(write) = writer(array) {
+                write(row, &mut text);
+            }
+            let value = String::from_utf8_lossy(&text);
+            let what = format!("the value {value} cannot be stored exactly as {target}");
+            faults.push(Fault::new(row, what));
+        }
+        converted
     });
     converted.collect()
-}
-
-fn shown_number<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, row: usize) -> String {
-    match T::DATA_TYPE {
-        DataType::Decimal32(..)
-        | DataType::Decimal64(..)
-        | DataType::Decimal128(..)
-        | DataType::Decimal256(..) => {
-            let mut text = Vec::new();
-            let scale = decimal_scale(values.data_type()).unwrap_or(0);
-            write_text(&format!("{:?}", values.value(row)), scale, &mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        }
-        _ => format!("{:?}", values.value(row)),
-    }
-}
-
-/// Returns a float as an integer, if it is one. No integer type of PostgreSQL reaches beyond 2^127.
-fn whole(value: f64) -> Option<i128> {
-    (value.fract() == 0.0 && value.abs() < 1e38).then_some(value as i128)
 }
 
 /// Returns a decimal as an integer, if it is one.
@@ -194,81 +138,84 @@ fn unscaled(value: i128, scale: i8) -> Option<i128> {
     }
 }
 
-/// Returns the digits after the point of a type of decimals, if they are not negative.
-fn decimal_scale(arrow: &DataType) -> Option<u16> {
-    match arrow {
-        DataType::Decimal32(_, scale)
-        | DataType::Decimal64(_, scale)
-        | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => u16::try_from(*scale).ok(),
-        _ => None,
-    }
-}
-
-/// Returns numbers as numerics of these bounds, by their decimal digits: floats by the shortest digits that
-/// parse to the same value. Adds to `faults` numbers that the bounds would round or exclude.
-pub(super) fn to_numeric(
-    array: &ArrayRef,
-    bounds: Option<(u16, u16)>,
-    faults: &mut Vec<Fault>,
-) -> Option<ArrayRef> {
-    let write_digits = decimal_digits(array)?;
-    let mut wire = LargeBinaryBuilder::with_capacity(array.len(), 16 * array.len());
-    let (mut text, mut bytes) = (Vec::new(), Vec::new());
-    for row in 0..array.len() {
-        if array.is_null(row) {
-            wire.append_null();
-            continue;
-        }
+/// Returns numbers and booleans in the wire format of another type, which reads the text that the server writes of
+/// them: integers and decimals in full, floats by the shortest digits that parse to the same value. Adds to `faults`
+/// those that the type would round or exclude.
+pub(super) fn written(array: &ArrayRef, form: TextForm, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
+    let write_digits = writer(array)?;
+    let mut text = Vec::new();
+    let each = |row, out: &mut Vec<u8>| {
         text.clear();
-        bytes.clear();
         write_digits(row, &mut text);
-        match numeric::write(&text, bounds, &mut bytes) {
-            Ok(()) => wire.append_value(&bytes),
-            Err(why) => {
-                let value = String::from_utf8_lossy(&text);
-                faults.push(Fault::new(row, format!("the value {value} does not fit: {why}")));
-                wire.append_null();
-            }
-        }
-    }
-    Some(Arc::new(wire.finish()))
+        let refused = |why| format!("the value {} does not fit: {why}", String::from_utf8_lossy(&text));
+        form.write(&text, out).map_err(refused)
+    };
+    Some(to_wire(array, each, faults))
 }
 
-/// Returns the function that writes the decimal digits of a value.
+/// Returns the function that writes a value as the server does.
 type WriteDigits<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
 
-fn decimal_digits(array: &ArrayRef) -> Option<WriteDigits<'_>> {
+fn writer(array: &ArrayRef) -> Option<WriteDigits<'_>> {
     macro_rules! float {
-        ($t:ty) => {{
+        ($t:ty, $fixed:expr, $value:expr) => {{
             let values = array.as_primitive_opt::<$t>()?.values();
-            // Writing to a `Vec` cannot fail. Floats are written in full: `Display` never uses an exponent.
-            Box::new(move |row: usize, out: &mut Vec<u8>| drop(write!(out, "{}", values[row])))
+            Box::new(move |row: usize, out: &mut Vec<u8>| {
+                let value = $value(values[row]);
+                write_float(&value, &format!("{value:e}"), $fixed, out);
+            })
         }};
     }
     Some(match array.data_type() {
-        DataType::Float16 => float!(Float16Type),
-        DataType::Float32 => float!(Float32Type),
-        DataType::Float64 => float!(Float64Type),
-        arrow if arrow.is_integer() => {
-            let values = Integers::bind(array)?;
-            Box::new(move |row, out| values.write(row, out))
+        DataType::Boolean => {
+            let values = array.as_boolean_opt()?;
+            Box::new(move |row, out| drop(write!(out, "{}", values.value(row))))
         }
+        DataType::Float16 => float!(Float16Type, MAX_FIXED_REAL, |value: f16| value.to_f32()),
+        DataType::Float32 => float!(Float32Type, MAX_FIXED_REAL, |value: f32| value),
+        DataType::Float64 => float!(Float64Type, MAX_FIXED_DOUBLE, |value: f64| value),
         arrow => {
-            let scale = decimal_scale(arrow)?;
-            let values = Integers::bind(array)?;
-            Box::new(move |row, out| write_text(&values.digits(row), scale, out))
+            let (values, scale) = (Integers::bind(array)?, scale(arrow));
+            match u16::try_from(scale) {
+                Ok(0) => Box::new(move |row, out| values.write(row, out)),
+                Ok(scale) => Box::new(move |row, out| write_text(&values.digits(row), scale, out)),
+                Err(_) => Box::new(move |row, out| {
+                    values.write(row, out);
+                    let zeros = if values.wide(row) == Ok(0) { 0 } else { scale.unsigned_abs() };
+                    out.resize(out.len() + usize::from(zeros), b'0');
+                }),
+            }
         }
     })
+}
+
+/// The greatest exponents that `float4out` and `float8out` write without exponent (`to_chars` in src/common/f2s.c and
+/// d2s.c).
+const MAX_FIXED_REAL: i32 = 5;
+const MAX_FIXED_DOUBLE: i32 = 14;
+
+/// Writes a float as the server does. `scientific` is its text with an exponent.
+fn write_float(value: &impl std::fmt::Display, scientific: &str, max_fixed: i32, out: &mut Vec<u8>) {
+    let parts = scientific.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>()));
+    // Writing to a `Vec` cannot fail.
+    drop(match parts {
+        Some((digits, Ok(exponent))) if !(-4..=max_fixed).contains(&exponent) => {
+            write!(out, "{digits}e{exponent:+03}")
+        }
+        Some(_) => write!(out, "{value}"),
+        None if scientific == "NaN" => write!(out, "NaN"),
+        None => write!(out, "{}Infinity", if scientific.starts_with('-') { "-" } else { "" }),
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::value_options::ValueOptions;
 
-    fn refused(array: impl Array + 'static, width: Width) -> Vec<usize> {
+    fn refused(array: impl Array + 'static, target: PgType) -> Vec<usize> {
         let mut faults = Vec::new();
-        convert(&(Arc::new(array) as ArrayRef), width, &mut faults).unwrap();
+        convert(&(Arc::new(array) as ArrayRef), target, &mut faults).unwrap();
         faults.into_iter().map(|fault| fault.row).collect()
     }
 
@@ -276,14 +223,41 @@ mod tests {
     fn only_exactly_representable_numbers_are_converted() {
         use arrow_array::*;
         let ends = Int64Array::from(vec![i64::from(i32::MIN), i64::from(i32::MAX) + 1, 7]);
-        assert_eq!(refused(ends, Width::Int4), [1]);
+        assert_eq!(refused(ends, PgType::Int4), [1]);
         let odd = Int64Array::from(vec![(1 << 53) + 1, 1 << 53, i64::MAX, i64::MIN]);
-        assert_eq!(refused(odd, Width::Float8), [0, 2]);
-        assert_eq!(refused(UInt64Array::from(vec![u64::MAX, 1 << 63]), Width::Float8), [0]);
+        assert_eq!(refused(odd, PgType::Float8), [0, 2]);
+        assert_eq!(refused(UInt64Array::from(vec![u64::MAX, 1 << 63]), PgType::Float8), [0]);
         let floats = vec![1.5, 2.0, f64::NAN, f64::INFINITY, 9.3e18, -9_223_372_036_854_775_808.0];
-        assert_eq!(refused(Float64Array::from(floats), Width::Int8), [0, 2, 3, 4]);
-        assert_eq!(refused(Float64Array::from(vec![0.1, 0.5, f64::NAN, f64::MAX]), Width::Float4), [0, 3]);
+        assert_eq!(refused(Float64Array::from(floats), PgType::Int8), [0, 2, 3, 4]);
+        assert_eq!(refused(Float64Array::from(vec![0.1, 0.5, f64::NAN, f64::MAX]), PgType::Float4), [0, 3]);
         let decimals = Decimal128Array::from(vec![100, 150]).with_precision_and_scale(10, 2).unwrap();
-        assert_eq!(refused(decimals, Width::Int2), [1]);
+        assert_eq!(refused(decimals, PgType::Int2), [1]);
+    }
+
+    fn texts(array: impl Array + 'static) -> Vec<String> {
+        let mut faults = Vec::new();
+        let text = TextForm::new(PgType::Text, &ValueOptions::default());
+        let written = written(&(Arc::new(array) as ArrayRef), text, &mut faults).unwrap();
+        assert!(faults.is_empty());
+        written.as_binary::<i64>().iter().map(|text| String::from_utf8_lossy(text.unwrap()).into()).collect()
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_server_writes_them() {
+        use arrow_array::*;
+        assert_eq!(texts(UInt64Array::from(vec![u64::MAX])), ["18446744073709551615"]);
+        assert_eq!(texts(BooleanArray::from(vec![true, false])), ["true", "false"]);
+        let decimals = Decimal128Array::from(vec![-5, 1200]).with_precision_and_scale(9, 2).unwrap();
+        assert_eq!(texts(decimals), ["-0.05", "12.00"]);
+        let thousands = Decimal128Array::from(vec![-5, 0]).with_precision_and_scale(9, -3).unwrap();
+        assert_eq!(texts(thousands), ["-5000", "0"]);
+        let doubles = vec![0.1, 1e14, 1e15, -1.5e-4, 1.5e-5, 1e100, -0.0, f64::NAN, f64::NEG_INFINITY];
+        let written =
+            ["0.1", "100000000000000", "1e+15", "-0.00015", "1.5e-05", "1e+100", "-0", "NaN", "-Infinity"];
+        assert_eq!(texts(Float64Array::from(doubles)), written);
+        assert_eq!(
+            texts(Float32Array::from(vec![0.1, 123_456.0, 1_234_567.0])),
+            ["0.1", "123456", "1.234567e+06"]
+        );
     }
 }

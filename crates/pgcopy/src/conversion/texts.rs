@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, GenericListArray, LargeStringArray, MapArray, OffsetSizeTrait, StringArray,
-    StringViewArray, StructArray,
-};
+use arrow_array::{Array, ArrayRef, LargeStringArray, MapArray, StringArray, StringViewArray, StructArray};
 use arrow_schema::DataType;
 
-use super::is_text;
+use super::{items, to_wire};
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
 use crate::types::server_type::ServerType;
@@ -25,7 +21,7 @@ pub(super) fn may_hold_nul(arrow: &DataType) -> bool {
         }
         Struct(fields) => fields.iter().any(|field| may_hold_nul(field.data_type())),
         Dictionary(_, value) => may_hold_nul(value),
-        other => is_text(other),
+        other => other.is_string(),
     }
 }
 
@@ -36,8 +32,9 @@ pub(super) fn stripped(array: &ArrayRef) -> Option<ArrayRef> {
     }
     match array.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => stripped_text(array),
-        DataType::List(_) => stripped_list(array.as_list_opt::<i32>()?),
-        DataType::LargeList(_) => stripped_list(array.as_list_opt::<i64>()?),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            items::with_items(array, |items| Ok(stripped(items))).ok()?
+        }
         DataType::Map(entries, sorted) => {
             let map = array.as_map_opt()?;
             let inner: ArrayRef = Arc::new(map.entries().clone());
@@ -59,13 +56,6 @@ pub(super) fn stripped(array: &ArrayRef) -> Option<ArrayRef> {
         }
         _ => None,
     }
-}
-
-fn stripped_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Option<ArrayRef> {
-    let (DataType::List(field) | DataType::LargeList(field)) = list.data_type() else { return None };
-    let values = stripped(list.values())?;
-    let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
-    Some(Arc::new(GenericListArray::try_new(Arc::clone(field), offsets, values, nulls).ok()?))
 }
 
 fn stripped_text(array: &ArrayRef) -> Option<ArrayRef> {
@@ -91,7 +81,8 @@ pub(super) fn longest(array: &ArrayRef, most: u32, faults: &mut Vec<Fault>) -> O
     Some(Arc::clone(array))
 }
 
-/// Turns text into the wire format of another type, which `write` appends. Adds to `faults` text that cannot be parsed.
+/// Turns text or bytes into the wire format of another type, which `write` appends. Adds to `faults` those that cannot
+/// be parsed.
 pub(super) fn parsed(
     array: &ArrayRef,
     form: &dyn std::fmt::Display,
@@ -99,27 +90,23 @@ pub(super) fn parsed(
     faults: &mut Vec<Fault>,
 ) -> Option<ArrayRef> {
     let values = ByteStrings::bind(array)?;
-    let mut wire = LargeBinaryBuilder::with_capacity(array.len(), 16 * array.len());
-    let mut bytes = Vec::new();
-    for row in 0..array.len() {
-        if array.is_null(row) {
-            wire.append_null();
-            continue;
-        }
-        bytes.clear();
-        match write(values.value(row), &mut bytes) {
-            Ok(()) => wire.append_value(&bytes),
-            Err(why) => {
-                let text = String::from_utf8_lossy(values.value(row));
-                faults.push(Fault::new(
-                    row,
-                    format!("the text {} cannot be read as {form}: {why}", shown(&text)),
-                ));
-                wire.append_null();
-            }
-        }
+    let of = if values.is_text() { "text" } else { "value" };
+    let each = |row, out: &mut Vec<u8>| {
+        write(values.value(row), out).map_err(|why| {
+            let text = shown(&String::from_utf8_lossy(values.value(row)));
+            format!("the {of} {text} cannot be read as {form}: {why}")
+        })
+    };
+    Some(to_wire(array, each, faults))
+}
+
+/// Appends the 16 bytes of a UUID.
+pub(super) fn uuid(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    if bytes.len() != 16 {
+        return Err(format!("it has {} bytes and not 16", bytes.len()));
     }
-    Some(Arc::new(wire.finish()))
+    out.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// Turns text into the wire format of a type that the server reads. Adds text that the type does not hold to `faults`.
@@ -132,32 +119,23 @@ pub(super) fn read_by_server(
     faults: &mut Vec<Fault>,
 ) -> Result<Option<ArrayRef>, String> {
     let Some(values) = ByteStrings::bind(array) else { return Ok(None) };
-    let mut texts = Vec::with_capacity(array.len());
-    let mut broken = Vec::new();
-    let rows: Vec<usize> = (0..array.len()).filter(|row| array.is_valid(*row)).collect();
-    for row in &rows {
-        let text = std::str::from_utf8(values.value(*row)).ok().filter(|text| !text.contains('\0'));
-        broken.push(text.is_none());
-        texts.push(text.unwrap_or_default());
-    }
-    let mut wire = LargeBinaryBuilder::with_capacity(array.len(), 16 * array.len());
-    let mut read = of.0.wire(&texts)?.into_iter().zip(broken).zip(&texts);
-    for row in 0..array.len() {
-        match if array.is_valid(row) { read.next() } else { None } {
-            None => wire.append_null(),
-            Some(((Ok(value), false), _)) => wire.append_value(value),
-            Some(((value, broken), text)) => {
-                let why = match value {
-                    Err(why) if !broken => why,
-                    _ => "PostgreSQL does not store the character 0x00".to_owned(),
-                };
-                faults
-                    .push(Fault::new(row, format!("the text {} cannot be read as {of}: {why}", shown(text))));
-                wire.append_null();
+    let text = |row| std::str::from_utf8(values.value(row)).ok().filter(|text| !text.contains('\0'));
+    let rows = (0..array.len()).filter(|row| array.is_valid(*row));
+    let texts: Vec<&str> = rows.map(|row| text(row).unwrap_or_default()).collect();
+    let mut read = of.0.wire(&texts)?.into_iter();
+    let each = |row, out: &mut Vec<u8>| {
+        let value = read.next().unwrap_or_else(|| Err("the server did not read it".to_owned()));
+        let why = match (value, text(row)) {
+            (Ok(value), Some(_)) => {
+                out.extend_from_slice(&value);
+                return Ok(());
             }
-        }
-    }
-    Ok(Some(Arc::new(wire.finish())))
+            (Err(why), Some(_)) => why,
+            (_, None) => "PostgreSQL does not store the character 0x00".to_owned(),
+        };
+        Err(format!("the text {} cannot be read as {of}: {why}", shown(text(row).unwrap_or_default())))
+    };
+    Ok(Some(to_wire(array, each, faults)))
 }
 
 #[cfg(test)]

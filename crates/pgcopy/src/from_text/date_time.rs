@@ -5,6 +5,7 @@
 //! timestamp  date (T or blank) time  zone      Z, +HH, +HH:MM, +HHMM, +HH:MM:SS
 //! ```
 
+use crate::types::zone::Zone;
 use crate::values::calendar::days_from_civil;
 use crate::values::fixed_width::{DATES, EPOCH_DAYS};
 
@@ -104,6 +105,20 @@ pub(super) fn date(text: &[u8]) -> Result<i32, String> {
     days.map(|days| days - EPOCH_DAYS).ok_or_else(|| "it is out of range".to_owned())
 }
 
+/// Consumes the digits of a fraction of a second; returns microseconds, or `None` if there are no digits.
+pub(super) fn fraction(pieces: &mut Pieces<'_>, cut: bool) -> Result<Option<i64>, String> {
+    let count = pieces.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = pieces.0.split_at(count);
+    pieces.0 = rest;
+    if !cut && digits.iter().skip(6).any(|digit| *digit != b'0') {
+        return Err(
+            "PostgreSQL stores whole microseconds: further digits would be lost (--timestamps truncate drops them)".to_owned()
+        );
+    }
+    let places = digits.iter().copied().chain(std::iter::repeat(b'0')).take(6);
+    Ok((count > 0).then(|| places.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'))))
+}
+
 /// Consumes `HH:MM[:SS[.f]]`, up to 24:00; returns microseconds.
 pub(super) fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
     let form = || "expected HH:MM[:SS[.ffffff]]".to_owned();
@@ -114,19 +129,7 @@ pub(super) fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
     if pieces.take(b':').is_some() {
         seconds = pieces.number(2..=2).ok_or_else(form)?;
         if pieces.take(b'.').is_some() {
-            let count = pieces.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let (digits, rest) = pieces.0.split_at(count);
-            pieces.0 = rest;
-            if count == 0 {
-                return Err(form());
-            }
-            if !cut && digits.iter().skip(6).any(|digit| *digit != b'0') {
-                return Err(
-                    "PostgreSQL stores whole microseconds: further digits would be lost (--timestamps truncate drops them)".to_owned()
-                );
-            }
-            let places = digits.iter().copied().chain(std::iter::repeat(b'0')).take(6);
-            micros = places.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+            micros = fraction(pieces, cut)?.ok_or_else(form)?;
         }
     }
     let total = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros;
@@ -208,26 +211,32 @@ fn in_range(micros: i128) -> Result<i64, String> {
     stored.ok_or_else(|| "it is out of range".to_owned())
 }
 
-/// Parses a timestamp without a time zone; returns microseconds since 2000.
-pub(super) fn timestamp(text: &[u8], cut: bool) -> Result<i64, String> {
-    let text = super::trimmed(text);
-    if let Some(end) = infinity(text, (i64::MIN, i64::MAX)) {
-        return Ok(end);
-    }
-    match local_time(text, cut)? {
-        (micros, None) => in_range(micros),
-        (_, Some(_)) => Err("it has a time zone, which this column would drop".to_owned()),
-    }
+/// Applies a function of seconds since 1970 to microseconds since 2000 that are in range.
+fn in_seconds(micros: i128, to: impl Fn(i64) -> i64) -> Result<i64, String> {
+    const EPOCH_SECONDS: i64 = EPOCH_DAYS as i64 * 86_400;
+    let micros = in_range(micros)?;
+    let seconds = micros.div_euclid(1_000_000) + EPOCH_SECONDS;
+    in_range(i128::from(micros) + i128::from(to(seconds) - seconds) * 1_000_000)
 }
 
-/// Parses a timestamp with a time zone; returns microseconds since 2000 in UTC.
-pub(super) fn timestamp_with_zone(text: &[u8], cut: bool) -> Result<i64, String> {
+/// Parses a timestamp; returns microseconds since 2000. `zone` is the zone of local times, for text without a time zone
+/// in a column `with_zone`, whose values are in UTC, and the reverse.
+pub(super) fn timestamp(text: &[u8], cut: bool, zone: Option<Zone>, with_zone: bool) -> Result<i64, String> {
     let text = super::trimmed(text);
     if let Some(end) = infinity(text, (i64::MIN, i64::MAX)) {
         return Ok(end);
     }
-    match local_time(text, cut)? {
-        (micros, Some(offset)) => in_range(micros - i128::from(offset) * 1_000_000),
-        (_, None) => Err("it has no time zone: expected Z or +HH:MM".to_owned()),
+    let (micros, offset) = local_time(text, cut)?;
+    let utc = micros - i128::from(offset.unwrap_or(0)) * 1_000_000;
+    match (offset, with_zone, zone) {
+        (None, false, _) | (Some(_), true, _) => in_range(utc),
+        (None, true, Some(zone)) => in_seconds(micros, |local| zone.utc(local)),
+        (Some(_), false, Some(zone)) => in_seconds(utc, |utc| zone.local(utc)),
+        (None, true, None) => {
+            Err("it has no time zone: expected Z or +HH:MM (--timezone names one)".to_owned())
+        }
+        (Some(_), false, None) => {
+            Err("it has a time zone, which this column would drop (--timezone names the column's)".to_owned())
+        }
     }
 }

@@ -1,11 +1,8 @@
 //! Parses decimal numbers into PostgreSQL's `numeric`.
 
 use super::trimmed;
-use crate::values::numeric::{NAN, NEGATIVE};
+use crate::values::numeric::{NAN, write_digits};
 
-/// Most base-10000 digits that the server accepts on the wire: `NUMERIC_MAX_PRECISION +
-/// NUMERIC_MAX_RESULT_SCALE` (`numeric_recv` in src/backend/utils/adt/numeric.c).
-const MAX_GROUPS: usize = 3000;
 /// Most digits before and after the decimal point (`NUMERIC_WEIGHT_MAX`, `NUMERIC_DSCALE_MAX`).
 const MAX_BEFORE: i64 = 131_072;
 const MAX_BEHIND: i64 = 16_383;
@@ -100,7 +97,8 @@ pub(crate) fn write(text: &[u8], bounds: Option<(u16, u16)>, out: &mut Vec<u8>) 
         }
         decimal.scale = i64::from(scale);
     }
-    write_decimal(&decimal, out)
+    let Decimal { negative, digits, before, scale } = decimal;
+    write_digits(negative, &digits, before, scale as u16, out)
 }
 
 /// Returns the sign word of `NaN` and of the infinities.
@@ -115,31 +113,4 @@ fn special(text: &[u8]) -> Option<u16> {
     }
     let infinite = word.eq_ignore_ascii_case(b"inf") || word.eq_ignore_ascii_case(b"infinity");
     infinite.then_some(if sign == Some(b'-') { 0xf000 } else { 0xd000 })
-}
-
-/// Appends the digits in groups of four, aligned to the decimal point.
-fn write_decimal(decimal: &Decimal, out: &mut Vec<u8>) -> Result<(), String> {
-    let end = decimal.digits.iter().rposition(|digit| *digit != 0).map_or(0, |last| last + 1);
-    let digits = &decimal.digits[..end];
-    // The first digit counts 10^(before - 1); its group begins at a multiple of four.
-    let first = decimal.before - 1;
-    let (weight, pad) = (first.div_euclid(4), 3 - first.rem_euclid(4) as usize);
-    let groups = if digits.is_empty() { 0 } else { (pad + digits.len()).div_ceil(4) };
-    if groups > MAX_GROUPS {
-        return Err(format!("it takes {groups} groups of four digits; the server accepts {MAX_GROUPS}"));
-    }
-    let (weight, sign) = match groups {
-        0 => (0, 0),
-        _ => (weight as i16, if decimal.negative { NEGATIVE } else { 0 }),
-    };
-    out.extend_from_slice(&(groups as u16).to_be_bytes());
-    out.extend_from_slice(&weight.to_be_bytes());
-    out.extend_from_slice(&sign.to_be_bytes());
-    out.extend_from_slice(&(decimal.scale as u16).to_be_bytes());
-    for group in 0..groups {
-        let at = |place: usize| (4 * group + place).checked_sub(pad).and_then(|i| digits.get(i).copied());
-        let value = (0..4).fold(0, |sum, place| sum * 10 + u16::from(at(place).unwrap_or(0)));
-        out.extend_from_slice(&value.to_be_bytes());
-    }
-    Ok(())
 }

@@ -1,9 +1,8 @@
 //! Types without a counterpart in Arrow, from the text that the server itself writes of their values: the binary
 //! format of each is the format of its `_send` function.
 
-use super::date_time::{Pieces, clock, zone};
-use super::{TextForm, plain, trimmed};
-use crate::types::pg_type::Written;
+use super::date_time::{Pieces, clock, fraction, zone};
+use super::{TextForm, trimmed};
 
 const SHAPE: &str = "expected the form in which PostgreSQL writes it";
 
@@ -11,19 +10,14 @@ fn refused() -> String {
     SHAPE.to_owned()
 }
 
-/// Appends the wire format of a value.
-pub(super) fn write(of: Written, text: &[u8], cut: bool, out: &mut Vec<u8>) -> Result<(), String> {
-    match of {
-        Written::Oid => out.extend(plain::number::<u32>(text)?.to_be_bytes()),
-        Written::TimeTz => {
-            let mut pieces = Pieces(trimmed(text));
-            let micros = clock(&mut pieces, cut)?;
-            let east = zone(&mut pieces).filter(|_| pieces.0.is_empty()).ok_or_else(refused)?;
-            out.extend(micros.to_be_bytes());
-            // The server counts from Greenwich to the west.
-            out.extend((-(east as i32)).to_be_bytes());
-        }
-    }
+/// Appends a time of day with its zone.
+pub(super) fn time_with_zone(text: &[u8], cut: bool, out: &mut Vec<u8>) -> Result<(), String> {
+    let mut pieces = Pieces(trimmed(text));
+    let micros = clock(&mut pieces, cut)?;
+    let east = zone(&mut pieces).filter(|_| pieces.0.is_empty()).ok_or_else(refused)?;
+    out.extend(micros.to_be_bytes());
+    // The server counts from Greenwich to the west.
+    out.extend((-(east as i32)).to_be_bytes());
     Ok(())
 }
 
@@ -40,14 +34,8 @@ fn with_length(
     Ok(())
 }
 
-/// Appends an array such as `{1,NULL}`, `{{"a,b"},{c}}` or `[0:1]={1,2}`. `element` is the form of its elements, `None`
-/// for text.
-pub(crate) fn array(
-    element: Option<TextForm>,
-    oid: u32,
-    text: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<(), String> {
+/// Appends an array such as `{1,NULL}`, `{{"a,b"},{c}}` or `[0:1]={1,2}`, whose elements have this form.
+pub(crate) fn array(element: TextForm, oid: u32, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     const MAX_DIMENSIONS: usize = 6;
     let text = trimmed(text);
     let (bounds, body) = match text.iter().position(|byte| *byte == b'=').filter(|_| text.starts_with(b"[")) {
@@ -56,10 +44,7 @@ pub(crate) fn array(
     };
     let mut reader =
         ArrayReader { text: body, at: 0, lengths: Vec::new(), has_nulls: false, values: Vec::new() };
-    reader.level(0, MAX_DIMENSIONS, &|text, out| match element {
-        Some(form) => form.write(text, out),
-        None => plain::without_nul(text).map(|text| out.extend(text)),
-    })?;
+    reader.level(0, MAX_DIMENSIONS, &|text, out| element.write(text, out))?;
     if reader.at != body.len() {
         return Err(refused());
     }
@@ -184,49 +169,109 @@ impl ArrayReader<'_> {
     }
 }
 
-/// Parses an interval as the server writes it by default: `1 year 2 mons 3 days -04:05:06.7`. Returns microseconds,
-/// days and months.
+/// Parses an interval as the server writes it by default, `1 year 2 mons 3 days -04:05:06.7`, or in ISO 8601,
+/// `P1Y2M3DT-4H-5M-6.7S`. Returns microseconds, days and months.
 pub(super) fn interval(text: &[u8], cut: bool) -> Result<(i64, i32, i32), String> {
     let text = std::str::from_utf8(trimmed(text)).map_err(|_| refused())?;
     let (mut micros, mut days, mut months) = (0_i64, 0_i64, 0_i64);
+    let mut add = |number: i64, unit: &str| {
+        let (to, by) = match unit.strip_suffix('s').unwrap_or(unit) {
+            "year" => (&mut months, 12),
+            "mon" => (&mut months, 1),
+            "day" => (&mut days, 1),
+            "hour" => (&mut micros, 3_600_000_000),
+            "minute" => (&mut micros, 60_000_000),
+            "second" => (&mut micros, 1_000_000),
+            "microsecond" => (&mut micros, 1),
+            _ => return Err(refused()),
+        };
+        *to = number.checked_mul(by).and_then(|number| to.checked_add(number)).ok_or_else(refused)?;
+        Ok(())
+    };
+    match text.strip_prefix('P') {
+        Some(iso) => read_iso(iso, cut, &mut add)?,
+        None => read_words(text, cut, &mut add)?,
+    }
+    let narrow = |number: i64| i32::try_from(number).map_err(|_| "it is out of range".to_owned());
+    Ok((micros, narrow(days)?, narrow(months)?))
+}
+
+/// Adds a number of a unit.
+type Add<'a> = &'a mut dyn FnMut(i64, &str) -> Result<(), String>;
+
+fn read_words(text: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
     let mut words = text.split_ascii_whitespace().peekable();
     if words.peek().is_none() {
         return Err(refused());
     }
     while let Some(word) = words.next() {
         if word.contains(':') {
-            let (is_negative, digits) = match word.strip_prefix('-') {
-                Some(digits) => (true, digits),
-                None => (false, word.strip_prefix('+').unwrap_or(word)),
-            };
+            let (sign, digits) = signed(word);
             // Hours may be more than a day has.
             let (hours, rest) = digits.split_once(':').ok_or_else(refused)?;
-            let hours: i64 = hours.parse().map_err(|_| refused())?;
             let below = format!("00:{rest}");
             let mut pieces = Pieces(below.as_bytes());
             let clock = clock(&mut pieces, cut)?;
-            let total = hours.checked_mul(3_600_000_000).and_then(|hours| hours.checked_add(clock));
-            let total =
-                total.filter(|_| pieces.0.is_empty() && words.peek().is_none()).ok_or_else(refused)?;
-            micros = if is_negative { -total } else { total };
-            continue;
+            if !pieces.0.is_empty() || words.peek().is_some() {
+                return Err(refused());
+            }
+            add(number(hours)?.checked_mul(sign).ok_or_else(refused)?, "hour")?;
+            add(sign * clock, "microsecond")?;
+        } else {
+            add(number(word)?, words.next().unwrap_or_default())?;
         }
-        let number: i64 = word.parse().map_err(|_| refused())?;
-        let (to, by) = match words.next() {
-            Some("year" | "years") => (&mut months, 12),
-            Some("mon" | "mons") => (&mut months, 1),
-            Some("day" | "days") => (&mut days, 1),
-            _ => return Err(refused()),
-        };
-        *to = number.checked_mul(by).and_then(|number| to.checked_add(number)).ok_or_else(refused)?;
     }
-    let narrow = |number: i64| i32::try_from(number).map_err(|_| "it is out of range".to_owned());
-    Ok((micros, narrow(days)?, narrow(months)?))
+    Ok(())
+}
+
+fn read_iso(text: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
+    if text.is_empty() || text.ends_with('T') {
+        return Err(refused());
+    }
+    let (dates, times) = text.split_once('T').unwrap_or((text, ""));
+    let of_dates = [('Y', "year"), ('M', "mon"), ('D', "day")];
+    let of_times = [('H', "hour"), ('M', "minute"), ('S', "second")];
+    for (units, part) in [(of_dates, dates), (of_times, times)] {
+        for piece in part.split_inclusive(|letter: char| letter.is_ascii_uppercase()) {
+            let unit = piece.chars().next_back().unwrap_or_default();
+            let (_, unit) = units.into_iter().find(|(letter, _)| *letter == unit).ok_or_else(refused)?;
+            let value = &piece[..piece.len() - 1];
+            let (whole, behind) = value.split_once('.').unwrap_or((value, ""));
+            add(number(whole)?, unit)?;
+            if whole.len() < value.len() {
+                let mut pieces = Pieces(behind.as_bytes());
+                let micros = fraction(&mut pieces, cut)?.ok_or_else(refused)?;
+                if !pieces.0.is_empty() || unit != "second" {
+                    return Err(refused());
+                }
+                add(signed(whole).0 * micros, "microsecond")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn number(digits: &str) -> Result<i64, String> {
+    digits.parse().map_err(|_| refused())
+}
+
+/// The sign of a number, and its text without it.
+fn signed(number: &str) -> (i64, &str) {
+    match number.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, number.strip_prefix('+').unwrap_or(number)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::pg_type::PgType;
+    use crate::types::value_options::ValueOptions;
+
+    fn form(target: PgType) -> TextForm {
+        TextForm::new(target, &ValueOptions::default())
+    }
 
     #[test]
     fn intervals_have_months_days_and_microseconds() {
@@ -234,6 +279,14 @@ mod tests {
         assert_eq!(read("1 year 2 mons -3 days +04:05:06.7").unwrap(), (14_706_700_000, -3, 14));
         assert_eq!(read("-1 years -1 mons").unwrap(), (0, 0, -13));
         assert_eq!(read("-100:00:00.000001").unwrap(), (-360_000_000_001, 0, 0));
+        assert_eq!(read("P1Y2M-3DT4H5M6.7S").unwrap(), (14_706_700_000, -3, 14));
+        assert_eq!(read("PT-0.000001S").unwrap(), (-1, 0, 0));
+        assert_eq!(read("90 minutes 1 day").unwrap(), (5_400_000_000, 1, 0));
+        for wrong in
+            ["P", "PT", "P1DT", "P1", "P1H", "PT1D", "PT1.5H", "PT1.S", "P1.5D", "P1YY", "1 Y", "P1T1H"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["", "1", "1 week", "1 day 2", "04:05:06 1 day", "1:2:3", "9999999999 days"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
@@ -243,7 +296,7 @@ mod tests {
     fn arrays_have_dimensions_bounds_and_nulls() {
         let read = |text: &str| {
             let mut out = Vec::new();
-            array(Some(TextForm::Integer(2)), 21, text.as_bytes(), &mut out).map(|()| out)
+            array(form(PgType::Int2), 21, text.as_bytes(), &mut out).map(|()| out)
         };
         let head = |words: &[i32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
         assert_eq!(read("{}").unwrap(), head(&[0, 0, 21]));
@@ -256,13 +309,13 @@ mod tests {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         let mut out = Vec::new();
-        array(None, 25, br#"{"a,\"b",null,"NULL"}"#, &mut out).unwrap();
+        array(form(PgType::Text), 25, br#"{"a,\"b",null,"NULL"}"#, &mut out).unwrap();
         assert!(out.ends_with(&[head(&[4]), b"a,\"b".to_vec(), head(&[-1, 4]), b"NULL".to_vec()].concat()));
     }
 
     #[test]
     fn a_time_needs_its_zone() {
         let mut out = Vec::new();
-        assert!(write(Written::TimeTz, b"10:00", false, &mut out).is_err());
+        assert!(time_with_zone(b"10:00", false, &mut out).is_err());
     }
 }

@@ -11,7 +11,7 @@ use half::f16;
 
 use super::moment;
 use super::number::write_float;
-use super::text::{write_hex, write_string};
+use super::text::{write_hex, write_string, write_uuid};
 use super::{JsonLayout, ObjectMember};
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::dictionary::Keys;
@@ -194,12 +194,7 @@ impl JsonColumn<'_> {
             }
             JsonValues::Uuid(values) => {
                 out.push(b'"');
-                for (i, part) in values.value(row).chunks(2).enumerate() {
-                    if (2..=5).contains(&i) {
-                        out.push(b'-');
-                    }
-                    write_hex(part, out);
-                }
+                write_uuid(values.value(row), out);
                 out.push(b'"');
             }
             JsonValues::Date32(values) => moment::write_date(values.get(row), out),

@@ -26,7 +26,7 @@
 //! | interval, duration | string in ISO 8601 (`P1Y2M3DT4H5M6.7S`) |
 
 mod json_column;
-mod moment;
+pub(crate) mod moment;
 mod number;
 pub(crate) mod text;
 
@@ -34,6 +34,7 @@ use arrow_schema::{DataType, Field};
 
 pub(crate) use json_column::JsonColumn;
 
+use crate::arrays::integers::scale;
 use crate::arrays::marks::{is_interval, is_json, is_uuid};
 use text::write_string;
 
@@ -99,7 +100,7 @@ impl JsonLayout {
                 DataType::Struct(fields) if fields.len() == 2 => {
                     let value = Box::new(JsonLayout::new(&fields[1]).map_err(named)?);
                     match fields[0].data_type() {
-                        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Object(value),
+                        text if text.is_string() => Self::Object(value),
                         _ => Self::Pairs(Box::new(JsonLayout::new(&fields[0]).map_err(named)?), value),
                     }
                 }
@@ -109,11 +110,9 @@ impl JsonLayout {
                 let value = field.clone().with_data_type(value.as_ref().clone());
                 Self::Dictionary(Box::new(JsonLayout::new(&value)?))
             }
-            DataType::Decimal32(_, scale)
-            | DataType::Decimal64(_, scale)
-            | DataType::Decimal128(_, scale)
-            | DataType::Decimal256(_, scale) => {
-                Self::Decimal(u16::try_from(*scale).map_err(|_| named(format!("negative scale {scale}")))?)
+            arrow if arrow.is_decimal() => {
+                let scale = scale(arrow);
+                Self::Decimal(u16::try_from(scale).map_err(|_| named(format!("negative scale {scale}")))?)
             }
             DataType::FixedSizeBinary(16) if is_uuid(field) => Self::Uuid,
             DataType::FixedSizeBinary(_) if is_interval(field) => Self::Interval,

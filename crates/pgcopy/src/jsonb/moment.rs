@@ -35,7 +35,10 @@ pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
+/// Appends a time of day in ISO 8601, given in units since midnight, without trailing zeros of the fraction.
+pub fn write_clock(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
+    let scale = per_second(unit);
+    let (seconds, fraction) = (value.div_euclid(scale), value.rem_euclid(scale));
     put!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     write_fraction(fraction, unit, out);
 }
@@ -53,20 +56,18 @@ fn write_fraction(fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
 
 /// Appends a time of day.
 pub(super) fn write_time(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
-    let scale = per_second(unit);
     out.push(b'"');
-    write_clock(value.div_euclid(scale), value.rem_euclid(scale), unit, out);
+    write_clock(value, unit, out);
     out.push(b'"');
 }
 
 /// Appends a timestamp, in UTC if it has a time zone. Nanoseconds remain, since the result is text.
 pub(super) fn write_timestamp(value: i64, unit: TimeUnit, zone: bool, out: &mut Vec<u8>) {
-    let scale = per_second(unit);
-    let (seconds, fraction) = (value.div_euclid(scale), value.rem_euclid(scale));
+    let day = 86_400 * per_second(unit);
     out.push(b'"');
-    let before = write_day(seconds.div_euclid(86_400), out);
+    let before = write_day(value.div_euclid(day), out);
     out.push(b'T');
-    write_clock(seconds.rem_euclid(86_400), fraction, unit, out);
+    write_clock(value.rem_euclid(day), unit, out);
     if zone {
         out.extend_from_slice(b"+00:00");
     }

@@ -1,50 +1,19 @@
 //! Writes floats as jsonb numbers.
 
+use std::fmt::Display;
 use std::io::Write;
 
 use super::moment::put;
 
 /// Appends the shortest digits that parse to the same value. Rust's `Display` for floats never uses an
 /// exponent.
-pub(super) fn write_float<F: Float>(value: F, out: &mut Vec<u8>) {
-    match value.class() {
-        Class::NaN => out.extend_from_slice(b"\"NaN\""),
-        Class::Infinity => out.extend_from_slice(b"\"Infinity\""),
-        Class::NegativeInfinity => out.extend_from_slice(b"\"-Infinity\""),
+pub(super) fn write_float(value: impl Copy + Display + Into<f64>, out: &mut Vec<u8>) {
+    match value.into() {
+        double if double.is_nan() => out.extend_from_slice(b"\"NaN\""),
+        f64::INFINITY => out.extend_from_slice(b"\"Infinity\""),
+        f64::NEG_INFINITY => out.extend_from_slice(b"\"-Infinity\""),
         // PostgreSQL's numeric does not have a negative zero.
-        Class::Zero => out.push(b'0'),
-        Class::Other => put!(out, "{value}"),
+        0.0 => out.push(b'0'),
+        _ => put!(out, "{value}"),
     }
 }
-
-/// The classes of floats that jsonb writes differently.
-pub(super) enum Class {
-    NaN,
-    Infinity,
-    NegativeInfinity,
-    Zero,
-    Other,
-}
-
-/// The operations that `write_float` needs of both float types.
-pub(super) trait Float: std::fmt::Display {
-    fn class(&self) -> Class;
-}
-
-macro_rules! float {
-    ($t:ty) => {
-        impl Float for $t {
-            fn class(&self) -> Class {
-                match *self {
-                    value if value.is_nan() => Class::NaN,
-                    <$t>::INFINITY => Class::Infinity,
-                    <$t>::NEG_INFINITY => Class::NegativeInfinity,
-                    value if value == 0.0 => Class::Zero,
-                    _ => Class::Other,
-                }
-            }
-        }
-    };
-}
-float!(f32);
-float!(f64);

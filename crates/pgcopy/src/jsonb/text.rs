@@ -38,10 +38,20 @@ pub(crate) fn write_string(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> 
 }
 
 /// Appends two lower-case hexadecimal digits per byte.
-pub(crate) fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+pub fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
         out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+}
+
+/// Appends the five groups of a UUID.
+pub fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
+    for (i, part) in bytes.chunks(2).enumerate() {
+        if (2..=5).contains(&i) {
+            out.push(b'-');
+        }
+        write_hex(part, out);
     }
 }
 

@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use crate::arrays::checked_text::checked_text;
 use crate::arrays::fault::Fault;
-use crate::arrays::marks::is_json;
+use crate::arrays::marks::{is_json, value_type};
 use crate::conversion::ColumnConversion;
 use crate::rows::buffers::{Buffer, Buffers};
 use crate::rows::layout::{BoundColumn, ColumnLayout};
@@ -73,15 +73,17 @@ impl Column {
             // Without validity bits its NULLs would count as values of whatever type.
             _ if *sent.data_type() == DataType::Null => Element::Null,
             Some(pg_type) => Element::choose(&sent, pg_type)?,
-            // The wire format of arrays, which a conversion has made of text.
-            None if conversion.is_some() && *sent.data_type() == DataType::LargeBinary => Element::Bytes,
+            // The wire format, which a conversion has made of text.
+            None if *sent.data_type() == DataType::LargeBinary => Element::Bytes,
             None => Element::Native(NativeLayout::choose(&sent, &column_type)?),
         };
-        let text = match field.data_type() {
-            DataType::Dictionary(_, values) => values.is_string(),
-            other => other.is_string(),
-        };
+        let text = value_type(field).is_string();
         Ok(Self { name: field.name().clone(), source, column_type, conversion, element, text })
+    }
+
+    /// How values are converted to the column's type, such as `read from its text`; `None` if they fit as they are.
+    pub fn conversion(&self) -> Option<String> {
+        self.conversion.as_ref().map(ToString::to_string)
     }
 }
 

@@ -72,7 +72,10 @@ impl ColumnType {
         match self {
             Self::Plain(pg_type) => pg_type.takes(field),
             Self::Enumeration(_) | Self::OfServer(_) => *field.data_type() == DataType::Null,
-            Self::Array(part) => *field.data_type() == DataType::Null || elements_of(field, part).is_some(),
+            Self::Array(part) => {
+                let is_element = |item: &Field| part.column_type.takes(item);
+                *field.data_type() == DataType::Null || elements_of(field, is_element).is_some()
+            }
             Self::Composite(composite) => match field.data_type() {
                 DataType::Null => true,
                 DataType::Struct(fields) => composite.takes(fields),
@@ -140,11 +143,14 @@ pub fn item_of(field: &Field) -> Option<Cow<'_, Field>> {
 }
 
 /// Returns the field of an array's elements and the number of dimensions, if the array accepts the field:
-/// levels of lists become dimensions until the element type accepts the rest.
-pub(crate) fn elements_of<'f>(field: &'f Field, part: &Part) -> Option<(Cow<'f, Field>, usize)> {
+/// levels of lists become dimensions until the rest is an element.
+pub(crate) fn elements_of(
+    field: &Field,
+    is_element: impl Fn(&Field) -> bool,
+) -> Option<(Cow<'_, Field>, usize)> {
     let mut item = item_of(field)?;
     for dimensions in 1..=MAX_DIMENSIONS {
-        if part.column_type.takes(&item) {
+        if is_element(&item) {
             return Some((item, dimensions));
         }
         item = Cow::Owned(item_of(&item)?.into_owned());
@@ -168,6 +174,7 @@ mod tests {
         assert!(array(PgType::Int8).takes(&field));
         assert!(!array(PgType::Int2).takes(&field));
         let ColumnType::Array(part) = array(PgType::Jsonb) else { unreachable!() };
-        assert_eq!(elements_of(&field, &part).map(|(_, dimensions)| dimensions), Some(1));
+        let is_element = |item: &Field| part.column_type.takes(item);
+        assert_eq!(elements_of(&field, is_element).map(|(_, dimensions)| dimensions), Some(1));
     }
 }

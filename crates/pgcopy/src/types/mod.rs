@@ -4,3 +4,4 @@ pub(crate) mod column_type;
 pub(crate) mod pg_type;
 pub(crate) mod server_type;
 pub(crate) mod value_options;
+pub(crate) mod zone;

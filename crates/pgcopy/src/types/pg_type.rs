@@ -20,7 +20,7 @@ use crate::arrays::marks::{is_interval, is_uuid};
 /// | decimal(p,s) | numeric(p,s) | numeric with room on both sides |
 /// | text | text | varchar, citext |
 /// | text marked as JSON | jsonb | |
-/// | bytes | bytea | |
+/// | bytes | bytea | uuid, of 16 bytes |
 /// | 16 bytes marked as UUID | uuid | bytea |
 /// | date | date | |
 /// | time | time | |
@@ -82,26 +82,10 @@ pub enum PgType {
     Inet,
     /// `cidr`.
     Cidr,
-    /// A type that only the server's own text becomes.
-    Written(Written),
-}
-
-/// Types without a counterpart in Arrow, which take the text that the server writes of their values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// `oid`.
+    /// `oid`, which only text becomes.
     Oid,
-    /// `time with time zone`.
+    /// `time with time zone`, which only text becomes.
     TimeTz,
-}
-
-impl fmt::Display for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Oid => "oid",
-            Self::TimeTz => "time with time zone",
-        })
-    }
 }
 
 impl fmt::Display for PgType {
@@ -132,7 +116,8 @@ impl fmt::Display for PgType {
             Self::Jsonb => "jsonb",
             Self::Inet => "inet",
             Self::Cidr => "cidr",
-            Self::Written(of) => return of.fmt(f),
+            Self::Oid => "oid",
+            Self::TimeTz => "time with time zone",
         })
     }
 }
@@ -220,8 +205,8 @@ impl PgType {
             3802 => Self::Jsonb,
             869 => Self::Inet,
             650 => Self::Cidr,
-            26 => Self::Written(Written::Oid),
-            1266 if unrounded => Self::Written(Written::TimeTz),
+            26 => Self::Oid,
+            1266 if unrounded => Self::TimeTz,
             _ => return None,
         })
     }
@@ -233,6 +218,7 @@ impl PgType {
         }
         let Ok(natural) = Self::natural(field) else { return false };
         match (natural, self) {
+            (Self::Bytea, Self::Uuid) => *field.data_type() == DataType::FixedSizeBinary(16),
             (Self::Numeric(Some((20, 0))), Self::Int8) => false,
             (a, b) if a == b => true,
             (Self::Int2, Self::Int4 | Self::Int8)

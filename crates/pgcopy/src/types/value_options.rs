@@ -1,10 +1,9 @@
 //! Options for values that PostgreSQL cannot store unchanged, and for the types of a new table.
 
-use serde::Serialize;
+use crate::types::zone::Zone;
 
 /// How to load values with digits beyond PostgreSQL's microsecond.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nanoseconds {
     /// Reject a value that is not a whole number of microseconds.
     #[default]
@@ -14,8 +13,7 @@ pub enum Nanoseconds {
 }
 
 /// How to load text that contains 0x00, which PostgreSQL's text types cannot store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nul {
     /// Reject the value.
     #[default]
@@ -26,8 +24,7 @@ pub enum Nul {
 
 /// The type in a new table of columns with few distinct values: those that Parquet annotates as ENUM, and
 /// Arrow dictionaries of text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Enums {
     /// `text`.
     #[default]
@@ -38,7 +35,7 @@ pub enum Enums {
 }
 
 /// Options for values. By default nothing is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ValueOptions {
     /// How to load timestamps, times, durations and intervals with digits beyond the microsecond.
     pub nanoseconds: Nanoseconds,
@@ -46,6 +43,8 @@ pub struct ValueOptions {
     pub nul: Nul,
     /// The type of columns with few distinct values in a new table.
     pub enums: Enums,
+    /// The zone whose local times the timestamps without a zone are, in columns with one, and the reverse.
+    pub timezone: Option<Zone>,
 }
 
 impl ValueOptions {

@@ -10,7 +10,7 @@ use super::native;
 use super::numeric;
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
-use crate::arrays::integers::Integers;
+use crate::arrays::integers::{Integers, scale};
 use crate::jsonb;
 use crate::jsonb::JsonColumn;
 use crate::rows::valid::Valid;
@@ -52,13 +52,7 @@ impl Element {
         }
         Ok(match target {
             PgType::Numeric(bounds) => {
-                let scale = match arrow {
-                    DataType::Decimal32(_, scale)
-                    | DataType::Decimal64(_, scale)
-                    | DataType::Decimal128(_, scale)
-                    | DataType::Decimal256(_, scale) => u16::try_from(*scale).unwrap_or(0),
-                    _ => 0,
-                };
+                let scale = u16::try_from(scale(arrow)).unwrap_or(0);
                 Self::Numeric { scale, display: bounds.map_or(scale, |(_, scale)| scale) }
             }
             PgType::Interval => Self::Interval,

@@ -30,7 +30,7 @@ const EPOCH_SECONDS: i64 = EPOCH_DAYS as i64 * 86_400;
 /// (`MIN_TIMESTAMP`, `DATE_END_JULIAN` and the like in src/include/datatype/timestamp.h).
 pub(crate) const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
 /// The same for timestamps, whose last year is 294276, in seconds since 1970.
-const STAMPS: std::ops::Range<i64> = -210_866_803_200..9_224_318_016_000;
+pub(crate) const STAMPS: std::ops::Range<i64> = -210_866_803_200..9_224_318_016_000;
 
 /// The encoding of a fixed-width column, chosen once from Arrow type and target type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,7 @@ pub(crate) struct FixedWidth {
 impl FixedWidth {
     /// Returns the encoding for types of fixed width on the wire, and `None` for all others.
     pub(crate) fn choose(arrow: &DataType, target: PgType) -> Option<Self> {
-        use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
-        if matches!(arrow, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..)) {
+        if arrow.is_decimal() {
             return None;
         }
         let width = match target {
@@ -97,21 +96,15 @@ impl<'a> Words<'a> {
             DataType::Float64 => Self::Bits64(values!(Float64Type).inner().typed_data()),
             DataType::Date32 => Self::Date32(values!(Date32Type)),
             DataType::Date64 => Self::Date64(values!(Date64Type)),
-            DataType::Time32(TimeUnit::Second) => Self::Time32(values!(Time32SecondType), TimeUnit::Second),
-            DataType::Time32(unit) => Self::Time32(values!(Time32MillisecondType), *unit),
-            DataType::Time64(TimeUnit::Microsecond) => {
-                Self::Time64(values!(Time64MicrosecondType), TimeUnit::Microsecond)
-            }
-            DataType::Time64(unit) => Self::Time64(values!(Time64NanosecondType), *unit),
-            DataType::Timestamp(unit, _) => Self::Stamp(
-                match unit {
-                    TimeUnit::Second => values!(TimestampSecondType),
-                    TimeUnit::Millisecond => values!(TimestampMillisecondType),
-                    TimeUnit::Microsecond => values!(TimestampMicrosecondType),
-                    TimeUnit::Nanosecond => values!(TimestampNanosecondType),
-                },
-                *unit,
-            ),
+            DataType::Time32(unit) | DataType::Time64(unit) => match Integers::bind(array)? {
+                Integers::Int32(values) => Self::Time32(values, *unit),
+                Integers::Int64(values) => Self::Time64(values, *unit),
+                _ => return None,
+            },
+            DataType::Timestamp(unit, _) => match Integers::bind(array)? {
+                Integers::Int64(values) => Self::Stamp(values, *unit),
+                _ => return None,
+            },
             _ => return None,
         })
     }

@@ -7,6 +7,7 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
 use super::fixed_width::micros;
 use crate::arrays::fault::Fault;
+use crate::arrays::integers::Integers;
 use crate::arrays::marks::INTERVAL_BYTES;
 use crate::arrays::parquet_interval::ParquetInterval;
 
@@ -44,12 +45,7 @@ impl Interval {
                 }
             }
             DataType::Duration(unit) => {
-                let value = match unit {
-                    TimeUnit::Second => value!(DurationSecondType),
-                    TimeUnit::Millisecond => value!(DurationMillisecondType),
-                    TimeUnit::Microsecond => value!(DurationMicrosecondType),
-                    TimeUnit::Nanosecond => value!(DurationNanosecondType),
-                };
+                let value = Integers::bind(array).ok_or_else(wrong_type)?.get(row);
                 match micros(value, *unit) {
                     (micros, true) => Ok(Self { micros, days: 0, months: 0 }),
                     _ => refused(

@@ -47,6 +47,12 @@ pub(crate) struct AttributeLayout {
     layout: NativeLayout,
 }
 
+/// Whether the values may be in the wire format, which a conversion has produced: fields that need a conversion and
+/// have none are refused before.
+fn is_wire(field: &Field) -> bool {
+    *field.data_type() == DataType::LargeBinary
+}
+
 impl NativeLayout {
     /// Plans the encoding of a field into a type that accepts it.
     pub(crate) fn choose(field: &Field, target: &ColumnType) -> Result<Self, String> {
@@ -59,9 +65,11 @@ impl NativeLayout {
                 })))
             }
             _ if *field.data_type() == DataType::Null => Ok(Self::Leaf(Box::new(Element::Null))),
+            _ if is_wire(field) => Ok(Self::Leaf(Box::new(Element::Bytes))),
             ColumnType::Enumeration(_) | ColumnType::OfServer(_) => Err(refused()),
             ColumnType::Array(part) => {
-                let (item, dimensions) = elements_of(field, part).ok_or_else(refused)?;
+                let is_element = |item: &Field| is_wire(item) || part.column_type.takes(item);
+                let (item, dimensions) = elements_of(field, is_element).ok_or_else(refused)?;
                 let element = Box::new(Self::choose(&item, &part.column_type)?);
                 Ok(Self::Array { dimensions, element, oid: part.oid })
             }

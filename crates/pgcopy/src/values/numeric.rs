@@ -10,8 +10,11 @@ use arrow_buffer::i256;
 pub(crate) const NEGATIVE: u16 = 0x4000;
 /// The sign word of NaN (`NUMERIC_NAN`).
 pub(crate) const NAN: u16 = 0xc000;
-/// Base-10000 digits of the widest input: 76 decimal digits and up to three of alignment.
-const MAX_DIGITS: usize = 21;
+/// Base-10000 digits of the widest input of 128 bits: 39 decimal digits and up to three of alignment.
+const MAX_DIGITS: usize = 11;
+/// Most base-10000 digits that the server accepts on the wire: `NUMERIC_MAX_PRECISION +
+/// NUMERIC_MAX_RESULT_SCALE` (`numeric_recv` in src/backend/utils/adt/numeric.c).
+const MAX_GROUPS: usize = 3000;
 
 /// Appends an integer `magnitude` times 10^-`scale` with display scale `display`.
 pub fn write_u128(negative: bool, magnitude: u128, scale: u16, display: u16, out: &mut Vec<u8>) {
@@ -64,21 +67,43 @@ pub fn write_i256(value: i256, scale: u16, display: u16, out: &mut Vec<u8>) {
         return write_u128(small < 0, small.unsigned_abs(), scale, display, out);
     }
     let text = value.to_string();
-    let decimal = text.trim_start_matches('-').as_bytes();
-    let (fraction, pad) = aligned(scale);
-    let mut digits = [0u16; MAX_DIGITS];
-    let mut count = 0;
-    let mut end = decimal.len();
-    let mut take = 4 - pad;
-    while end > 0 && count < MAX_DIGITS {
-        let start = end.saturating_sub(take);
-        let group = decimal[start..end].iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
-        digits[count] = if count == 0 { group * [1, 10, 100, 1000][pad] } else { group };
-        count += 1;
-        end = start;
-        take = 4;
+    let digits: Vec<u8> = text.trim_start_matches('-').bytes().map(|digit| digit - b'0').collect();
+    let before = digits.len() as i64 - i64::from(scale);
+    // Its digits are fewer than the server accepts.
+    let _ = write_digits(text.starts_with('-'), &digits, before, display, out);
+}
+
+/// Appends a number of these decimal digits, `before` of them before the decimal point; negative if zeros follow the
+/// point first. The error says that there are more than the server accepts.
+pub(crate) fn write_digits(
+    negative: bool,
+    digits: &[u8],
+    before: i64,
+    display: u16,
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
+    let end = digits.iter().rposition(|digit| *digit != 0).map_or(0, |last| last + 1);
+    let digits = &digits[..end];
+    // The first digit counts 10^(before - 1); its group begins at a multiple of four.
+    let first = before - 1;
+    let (weight, pad) = (first.div_euclid(4), 3 - first.rem_euclid(4) as usize);
+    let groups = if digits.is_empty() { 0 } else { (pad + digits.len()).div_ceil(4) };
+    if groups > MAX_GROUPS {
+        return Err(format!("it takes {groups} groups of four digits; the server accepts {MAX_GROUPS}"));
     }
-    finish(text.starts_with('-'), &digits[..count], fraction, display, out);
+    let (weight, sign) = match groups {
+        0 => (0, 0),
+        _ => (weight as i16, if negative { NEGATIVE } else { 0 }),
+    };
+    for word in [groups as u16, weight as u16, sign, display] {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    for group in 0..groups {
+        let at = |place: usize| (4 * group + place).checked_sub(pad).and_then(|i| digits.get(i).copied());
+        let value = (0..4).fold(0, |sum, place| sum * 10 + u16::from(at(place).unwrap_or(0)));
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+    Ok(())
 }
 
 /// Returns the digit groups of the fraction, and the zeros that pad the last of them.
@@ -107,7 +132,7 @@ fn finish(negative: bool, digits: &[u16], fraction: usize, display: u16, out: &m
 
 /// Appends the decimal text of `digits` (an integer's text) with the decimal point moved `scale` places, as
 /// `numeric_out` prints it: always `scale` places, zero without a sign.
-pub(crate) fn write_text(integer: &str, scale: u16, out: &mut Vec<u8>) {
+pub fn write_text(integer: &str, scale: u16, out: &mut Vec<u8>) {
     let (negative, digits) = match integer.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, integer),

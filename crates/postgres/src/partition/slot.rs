@@ -11,7 +11,7 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, TimeUnit};
 use sawmill_loader::literal;
-use sawmill_pgcopy::{Integers, Nul, ValueOptions, is_json, is_uuid};
+use sawmill_pgcopy::{ByteStrings, Integers, Nul, ValueOptions, calendar, is_json, is_uuid, value_type};
 use sawmill_source::{Bounds, Known, Nulls};
 
 use crate::partition::by::{PartitionBy, Scheme};
@@ -73,11 +73,7 @@ pub(crate) enum Unplaced {
 impl Rule {
     /// The rule for a column, or why it cannot be partitioned.
     pub(crate) fn new(by: &PartitionBy, field: &Field, options: &ValueOptions) -> Result<Self, String> {
-        let data_type = match field.data_type() {
-            DataType::Dictionary(_, values) => values.as_ref(),
-            plain => plain,
-        };
-        let values = match (by.scheme, data_type) {
+        let values = match (by.scheme, value_type(field)) {
             (Scheme::Hour, DataType::Date32 | DataType::Date64) => {
                 return Err("dates have no hours".to_owned());
             }
@@ -85,40 +81,24 @@ impl Rule {
                 DataType::Date32 => ValueKind::Moments { a_day: 1, time: false, zone: false },
                 DataType::Date64 => ValueKind::Moments { a_day: 86_400_000, time: false, zone: false },
                 DataType::Timestamp(unit, zone) => {
-                    let a_second: i64 = match unit {
-                        TimeUnit::Second => 1,
-                        TimeUnit::Millisecond => 1_000,
-                        TimeUnit::Microsecond => 1_000_000,
-                        TimeUnit::Nanosecond => 1_000_000_000,
-                    };
-                    ValueKind::Moments { a_day: 86_400 * a_second, time: true, zone: zone.is_some() }
+                    let a_day = 86_400 * calendar::per_second(*unit);
+                    ValueKind::Moments { a_day, time: true, zone: zone.is_some() }
                 }
                 other => return Err(format!("it is {other}, neither a date nor a timestamp")),
             },
-            (Scheme::List, DataType::Boolean) => ValueKind::Truth,
-            (Scheme::List, DataType::Date32) => ValueKind::Days,
-            (Scheme::List, integer) if integer.is_integer() => {
+            (Scheme::Hash(_), DataType::Timestamp(unit, _)) => ValueKind::Instants { unit: *unit },
+            (_, DataType::Boolean) => ValueKind::Truth,
+            (_, DataType::Date32) => ValueKind::Days,
+            (_, integer) if integer.is_integer() => {
                 ValueKind::Whole { unsigned: *integer == DataType::UInt64 }
             }
-            (Scheme::List, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) if !is_json(field) => {
+            (_, text) if text.is_string() && !is_json(field) => {
                 ValueKind::Text { strip: options.nul == Nul::Strip }
             }
-            (Scheme::List, _) if is_uuid(field) => ValueKind::Uuids,
+            _ if is_uuid(field) => ValueKind::Uuids,
             (Scheme::List, other) => {
                 return Err(format!("it is {other}; lists need integers, text, booleans, dates or UUIDs"));
             }
-            (Scheme::Hash(_), DataType::Timestamp(unit, _)) => ValueKind::Instants { unit: *unit },
-            (Scheme::Hash(_), DataType::Boolean) => ValueKind::Truth,
-            (Scheme::Hash(_), DataType::Date32) => ValueKind::Days,
-            (Scheme::Hash(_), integer) if integer.is_integer() => {
-                ValueKind::Whole { unsigned: *integer == DataType::UInt64 }
-            }
-            (Scheme::Hash(_), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-                if !is_json(field) =>
-            {
-                ValueKind::Text { strip: options.nul == Nul::Strip }
-            }
-            (Scheme::Hash(_), _) if is_uuid(field) => ValueKind::Uuids,
             (Scheme::Hash(_), other) => {
                 return Err(format!("only the server can compute the hash of {other}"));
             }
@@ -153,11 +133,9 @@ impl Rule {
                 // has a hash; the encoder refuses its row.
                 ValueKind::Days => hash::of_number(value - EPOCH_DAYS),
                 ValueKind::Instants { unit } => {
-                    let micros = match unit {
-                        TimeUnit::Second => value.wrapping_mul(1_000_000),
-                        TimeUnit::Millisecond => value.wrapping_mul(1_000),
-                        TimeUnit::Microsecond => value,
-                        TimeUnit::Nanosecond => value.div_euclid(1_000),
+                    let micros = match (calendar::per_second(unit), 1_000_000) {
+                        (finer, micros) if finer > micros => value.div_euclid(finer / micros),
+                        (coarser, micros) => value.wrapping_mul(micros / coarser),
                     };
                     hash::of_number(micros.wrapping_sub(EPOCH_DAYS * 86_400_000_000))
                 }
@@ -270,10 +248,10 @@ impl Rule {
         book: &mut Book,
         numbers: &mut Vec<u32>,
     ) -> Result<(), Unplaced> {
-        let value = bytes_of(column).ok_or_else(|| other_type(column))?;
+        let values = ByteStrings::bind(column).ok_or_else(|| other_type(column))?;
         let mut last: Option<(&[u8], u32)> = None;
         for row in 0..column.len() {
-            let bytes = value(row);
+            let bytes = values.value(row);
             let number = match last {
                 _ if column.is_null(row) => book.number(&self.null())?,
                 Some((same, number)) if same == bytes => number,
@@ -397,40 +375,11 @@ fn other_type(column: &dyn Array) -> Unplaced {
 
 /// A column's values as integers; unsigned 64-bit ones are reinterpreted.
 fn whole(column: &dyn Array) -> Option<Arc<[i64]>> {
-    match column.data_type() {
-        DataType::Boolean => Some(column.as_boolean_opt()?.values().iter().map(i64::from).collect()),
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => integers(column),
-        arrow if arrow.is_integer() => integers(column),
-        _ => None,
+    if let Some(truth) = column.as_boolean_opt() {
+        return Some(truth.values().iter().map(i64::from).collect());
     }
-}
-
-fn integers(column: &dyn Array) -> Option<Arc<[i64]>> {
     let integers = Integers::bind(column)?;
     Some((0..column.len()).map(|row| integers.get(row)).collect())
-}
-
-/// Reads a column's values as bytes.
-fn bytes_of<'a>(column: &'a dyn Array) -> Option<Box<dyn Fn(usize) -> &'a [u8] + 'a>> {
-    Some(match column.data_type() {
-        DataType::Utf8 => {
-            let column = column.as_string_opt::<i32>()?;
-            Box::new(|row| column.value(row).as_bytes())
-        }
-        DataType::LargeUtf8 => {
-            let column = column.as_string_opt::<i64>()?;
-            Box::new(|row| column.value(row).as_bytes())
-        }
-        DataType::Utf8View => {
-            let column = column.as_string_view_opt()?;
-            Box::new(|row| column.value(row).as_bytes())
-        }
-        DataType::FixedSizeBinary(_) => {
-            let column = column.as_fixed_size_binary_opt()?;
-            Box::new(|row| column.value(row))
-        }
-        _ => return None,
-    })
 }
 
 /// Slots and their numbers.

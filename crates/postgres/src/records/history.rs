@@ -180,7 +180,8 @@ impl Postgres {
     /// Identifies which rows and columns of a file are loaded; empty for loads whose files are not remembered
     /// one by one.
     pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
-        mapping_of_files(source, self.by_position)
+        let zone = self.values.timezone.map_or_else(String::new, |zone| format!(" timezone {zone}"));
+        mapping_of_files(source, self.by_position) + &zone
     }
 }
 

@@ -21,6 +21,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sawmill_loader::TableName;
+use sawmill_pgcopy::value_type;
 use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitKey, UnitReader, parquet_schema};
 use sawmill_store::{WholeFile, is_stream};
 
@@ -321,10 +322,7 @@ impl<'a> RejectsFile<'a> {
 
 /// Text that comes as bytes because some of it is not UTF-8, with what cannot be read replaced (U+FFFD).
 fn as_text(array: &ArrayRef, field: &Field) -> ArrayRef {
-    let is_text = match field.data_type() {
-        DataType::Dictionary(_, values) => values.is_string(),
-        other => other.is_string(),
-    };
+    let is_text = value_type(field).is_string();
     let Some(bytes) = array.as_binary_view_opt().filter(|_| is_text) else { return Arc::clone(array) };
     let texts = bytes.iter().map(|bytes| bytes.map(String::from_utf8_lossy));
     match field.data_type() {

@@ -1,6 +1,8 @@
 //! A load up to its first row, in a transaction that is never committed: a report of its effects, checked by
 //! the server.
 
+use std::sync::Arc;
+
 use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note, Portion, Remembered, Session};
 use sawmill_pgwire::Connection;
 use sawmill_profile::format_counted;
@@ -8,6 +10,7 @@ use sawmill_source::{Control, Result, Source, columns_of_files};
 use serde::Serialize;
 
 use crate::session::PostgresSession;
+use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::table::evolution::Evolution;
 use crate::target::Postgres;
@@ -93,6 +96,41 @@ impl Postgres {
         Ok(Rehearsal { notes, ..whole })
     }
 
+    /// How values would be converted for columns of the table with other types than the files', one line each. Empty
+    /// for a load that makes its table.
+    ///
+    /// # Errors
+    /// Columns that do not fit; no connection.
+    pub fn planned_conversions(
+        &self,
+        source: &dyn Source,
+        changes: Option<&ColumnChanges>,
+        control: &Control<'_>,
+    ) -> Result<Vec<String>> {
+        if self.mode.makes_the_table() {
+            return Ok(Vec::new());
+        }
+        let connection = Connection::open(&self.server, control)?;
+        let Some(found) = find(&connection, &self.table, control)? else { return Ok(Vec::new()) };
+        let mut existing = columns::read(&connection, found.oid, control)?;
+        let table = self.table.within(&found.schema);
+        let schema = match self.by_position {
+            false => Arc::clone(source.schema()),
+            true => columns::by_position(source.schema(), &existing, &table)?,
+        };
+        let Some(changes) = changes else {
+            return Ok(columns::conversions(&schema, &self.matched(&schema, &existing, &table)?));
+        };
+        // Columns that change are not compared.
+        existing.iter_mut().for_each(|column| column.not_null = false);
+        existing.retain(|column| changes.widened.iter().all(|widened| widened.name != column.name));
+        let names = schema.fields().iter().map(|field| field.name());
+        let names: Vec<String> =
+            names.filter(|name| existing.iter().any(|column| column.name == **name)).cloned().collect();
+        let columns = columns::matched_of(&names, &schema, &existing, &table, &self.values)?;
+        Ok(columns::conversions(&schema, &columns))
+    }
+
     /// The changes a load would make for columns by which its new files and the table differ, and its
     /// statement. `None` if it may change nothing.
     ///
@@ -111,10 +149,7 @@ impl Postgres {
         let remembered = self.remember(source, &options, true, control)?;
         let new = remembered.map_or_else(|| (0..source.files().len() as u32).collect(), |found| found.new);
         let new = Portion::new(source, new);
-        let connection = Connection::open(&self.server, control)?;
-        let found = self.find(&connection, control)?;
-        let existing = columns::read(&connection, found.oid, control)?;
-        let table = self.table.within(&found.schema);
+        let (table, existing) = self.table_and_columns(control)?;
         let files = columns_of_files(&new);
         let evolution = match new.files().is_empty() {
             true => return Ok(Some((ColumnChanges::default(), None))),
@@ -138,6 +173,11 @@ impl Postgres {
             LoadState::Complete => Vec::new(),
             _ => units.iter().filter(|unit| !session.done().contains_key(&unit.key)).collect(),
         };
+        let mut notes = session.notes();
+        if !self.mode.makes_the_table() {
+            let conversions = columns::conversions(source.schema(), &session.columns);
+            notes.extend(conversions.into_iter().map(Note::Remark));
+        }
         Ok(Rehearsal {
             state: session.state(),
             table: session.table().to_string(),
@@ -147,7 +187,7 @@ impl Postgres {
             rows: left.iter().map(|unit| unit.rows).sum(),
             memory_bytes: options.block_memory(),
             route: session.route().to_string(),
-            notes: session.notes(),
+            notes,
         })
     }
 }

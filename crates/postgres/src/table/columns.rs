@@ -84,16 +84,26 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
 
 impl Postgres {
     /// The columns of the table that a statement without names fills, in their order: name, and type as SQL writes it.
-    /// Columns that the server computes or numbers (GENERATED ALWAYS) are left out. Opens a connection for it.
+    /// Columns that the server computes or numbers (GENERATED ALWAYS) are left out, and timestamps are text if that
+    /// of a zone is converted. Opens a connection for it.
     ///
     /// # Errors
     /// No connection, or no such table.
     pub fn columns_of_table(&self, control: &Control<'_>) -> Result<Vec<(String, String)>> {
+        let columns = self.table_and_columns(control)?.1.into_iter();
+        let columns = columns.filter(|column| !column.generated && !column.numbered);
+        let is_converted = |name: &str| {
+            self.values.timezone.is_some() && name.starts_with("timestamp") && !name.ends_with("[]")
+        };
+        let type_of = |name: String| if is_converted(&name) { "text".to_owned() } else { name };
+        Ok(columns.map(|column| (column.name, type_of(column.type_name))).collect())
+    }
+
+    /// The table, which must exist, and its columns. Opens a connection for it.
+    pub(crate) fn table_and_columns(&self, control: &Control<'_>) -> Result<(TableName, Vec<TableColumn>)> {
         let connection = Connection::open(&self.server, control)?;
         let found = self.find(&connection, control)?;
-        let columns = read(&connection, found.oid, control)?.into_iter();
-        let columns = columns.filter(|column| !column.generated && !column.numbered);
-        Ok(columns.map(|column| (column.name, column.type_name)).collect())
+        Ok((self.table.within(&found.schema), read(&connection, found.oid, control)?))
     }
 
     /// The table, which must exist.
@@ -246,6 +256,16 @@ pub(crate) fn matched_of(
         ));
     }
     checked(columns, refused, &schema, table)
+}
+
+/// How values are converted for columns that do not take them as they are, one line each.
+pub(crate) fn conversions(schema: &Schema, columns: &[Column]) -> Vec<String> {
+    let line = |column: &Column| {
+        let from = schema.fields().get(column.source)?.data_type();
+        let how = column.conversion()?;
+        Some(format!("column {:?}: {from} to {}, {how}", column.name, column.column_type))
+    };
+    columns.iter().filter_map(line).collect()
 }
 
 /// How the columns that this schema lacks are filled.

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::Int8Type;
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::types::{Float64Type, Int8Type, Int64Type};
 use arrow_array::*;
 use arrow_buffer::i256;
 use half::f16;
 use sawmill_loader::{LoadReport, Mode};
-use sawmill_pgcopy::{Nanoseconds, Nul, ValueOptions};
+use sawmill_pgcopy::{Nanoseconds, Nul, ValueOptions, Zone};
 use sawmill_source::{Error, Kind, ParquetFiles};
 
 use crate::database::{Database, run, small};
@@ -38,6 +39,16 @@ fn append(array: ArrayRef, kind: &str, values: ValueOptions) -> Result<Vec<Optio
 fn fits(array: impl Array + 'static, kind: &str, expected: &[Option<&str>]) {
     let found = append(Arc::new(array), kind, ValueOptions::default()).unwrap();
     assert_eq!(found.iter().map(Option::as_deref).collect::<Vec<_>>(), expected, "{kind}");
+}
+
+fn texts(values: &[&[Option<&str>]]) -> ListArray {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    values.iter().for_each(|list| lists.append_value(list.iter().copied()));
+    lists.finish()
+}
+
+fn in_zone(zone: &str) -> ValueOptions {
+    ValueOptions { timezone: Some(zone.parse::<Zone>().unwrap()), ..ValueOptions::default() }
 }
 
 /// The error for a value in row 1, after one that fits.
@@ -218,4 +229,129 @@ fn nanoseconds_are_cut_and_nul_is_stripped_on_request() {
     assert_eq!(text, [Some("ab".to_owned()), None]);
     let json = kept(Arc::new(StringArray::from(vec!["[\"a\\u0000b\"]"])), "jsonb");
     assert_eq!(json, [Some("[\"ab\"]".to_owned())]);
+}
+
+#[test]
+fn sixteen_bytes_become_uuids_and_other_lengths_are_refused() {
+    let fixed = |values: [Option<[u8; 16]>; 2]| {
+        FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.into_iter(), 16).unwrap()
+    };
+    fits(fixed([Some([0xab; 16]), None]), "uuid", &[Some("abababab-abab-abab-abab-abababababab"), None]);
+    fits(BinaryArray::from(vec![&[1; 16][..]]), "uuid", &[Some("01010101-0101-0101-0101-010101010101")]);
+    refuses(BinaryArray::from(vec![&[1; 16][..], b"short"]), "uuid", "5 bytes");
+}
+
+#[test]
+fn items_of_lists_are_converted_like_values() {
+    let uuid = "01010101-0101-0101-0101-010101010101";
+    fits(texts(&[&[Some(uuid), None], &[]]), "uuid[]", &[Some(&format!("{{{uuid},NULL}}")), Some("{}")]);
+    fits(texts(&[&[Some("sad"), None, Some("glad")]]), "mood[]", &[Some("{sad,NULL,glad}")]);
+    fits(texts(&[&[Some("1.50")]]), "numeric(4,1)[]", &[Some("{1.5}")]);
+    let integers = ListArray::from_iter_primitive::<Int64Type, _, _>(vec![
+        Some(vec![Some(7), None]),
+        None,
+        Some(vec![]),
+    ]);
+    for kind in ["integer[]", "smallint[]", "numeric(3,1)[]", "real[]", "text[]"] {
+        let first = if kind == "numeric(3,1)[]" { "{7.0,NULL}" } else { "{7,NULL}" };
+        fits(integers.clone(), kind, &[Some(first), None, Some("{}")]);
+    }
+    let doubles = ListArray::from_iter_primitive::<Float64Type, _, _>(vec![Some(vec![Some(0.5)])]);
+    fits(doubles, "real[]", &[Some("{0.5}")]);
+}
+
+#[test]
+fn an_item_that_does_not_fit_is_refused_with_its_row_and_its_place_in_the_list() {
+    let integers = |values: Vec<i64>| {
+        let lists = values.into_iter().map(|value| Some(vec![Some(1), Some(value)]));
+        ListArray::from_iter_primitive::<Int64Type, _, _>(lists)
+    };
+    refuses(integers(vec![1, 32_768]), "smallint[]", "32768 cannot be stored exactly as smallint at [1]");
+    refuses(integers(vec![1, 1 << 31]), "integer[]", "at [1]");
+    let doubles = [0.5, 0.1].map(|value| Some(vec![Some(value)]));
+    refuses(ListArray::from_iter_primitive::<Float64Type, _, _>(doubles), "real[]", "0.1");
+    refuses(texts(&[&[], &[Some("no uuid")]]), "uuid[]", "hexadecimal digits");
+}
+
+#[test]
+fn numbers_become_the_text_that_the_server_writes() {
+    let written = |array: ArrayRef, kind: &str, column: &str| {
+        let found = append(Arc::clone(&array), column, ValueOptions::default()).unwrap();
+        let own = append(array, kind, ValueOptions::default()).unwrap();
+        assert_eq!(found, own, "{kind} in {column}");
+    };
+    let doubles = vec![Some(0.1), None, Some(1e15), Some(-1.5e-5), Some(1e300), Some(f64::NAN), Some(-0.0)];
+    written(Arc::new(Float64Array::from(doubles)), "double precision", "text");
+    written(Arc::new(Float32Array::from(vec![0.1, 123_456.0, 1_234_567.0])), "real", "varchar(20)");
+    written(Arc::new(UInt64Array::from(vec![u64::MAX])), "numeric(20,0)", "text");
+    written(Arc::new(Int16Array::from(vec![-7])), "smallint", "varchar");
+    written(Arc::new(BooleanArray::from(vec![Some(true), None])), "boolean", "text");
+    let decimals = Decimal128Array::from(vec![-5, 1200]).with_precision_and_scale(9, 2).unwrap();
+    written(Arc::new(decimals), "numeric(9,2)", "text");
+    refuses(Int32Array::from(vec![1, 1000]), "varchar(3)", "4 characters");
+}
+
+#[test]
+fn local_times_become_the_moments_that_the_server_makes_of_them_in_a_zone() {
+    let times = [
+        "1950-06-01 12:00:00",
+        "2024-03-31 01:59:59.999999",
+        "2024-03-31 02:30:00",
+        "2024-03-31 03:00:00",
+        "2024-10-27 02:30:00",
+        "2024-11-03 01:30:00",
+        "2024-04-07 01:45:00",
+        "2150-07-01 00:00:00",
+        "9999-12-31 23:59:59",
+    ];
+    let database = Database::new();
+    let mut client = database.client();
+    for zone in ["Europe/Vienna", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "UTC"] {
+        let sql = "SELECT (x::timestamp AT TIME ZONE $2::text)::text, extract(epoch FROM x::timestamp)::numeric(30,6)::text, \
+                     (x::timestamp AT TIME ZONE 'UTC' AT TIME ZONE $2::text)::text FROM unnest($1::text[]) t(x)";
+        let rows = client.query(sql, &[&times.to_vec(), &zone]).unwrap();
+        let column = |i: usize| rows.iter().map(|row| row.get(i)).collect::<Vec<Option<String>>>();
+        let micros = column(1).into_iter().map(|text| text.unwrap().replace('.', "").parse().unwrap());
+        let local = TimestampMicrosecondArray::from_iter_values(micros);
+        assert_eq!(
+            append(Arc::new(local.clone()), "timestamptz", in_zone(zone)).unwrap(),
+            column(0),
+            "{zone}"
+        );
+        let text = Arc::new(StringArray::from(times.to_vec()));
+        assert_eq!(append(text, "timestamptz", in_zone(zone)).unwrap(), column(0), "{zone}");
+        let moments = local.with_timezone("UTC");
+        assert_eq!(append(Arc::new(moments), "timestamp", in_zone(zone)).unwrap(), column(2), "{zone}");
+    }
+    // The server counts the offsets of its POSIX zones to the west.
+    let day = append(Arc::new(Date32Array::from(vec![0])), "timestamptz", in_zone("+02:00")).unwrap();
+    assert_eq!(day, [Some("1969-12-31 22:00:00+00".to_owned())]);
+    let list = ListArray::from_iter_primitive::<types::TimestampSecondType, _, _>([Some(vec![Some(0)])]);
+    let list = append(Arc::new(list), "timestamptz[]", in_zone("+02:00")).unwrap();
+    assert_eq!(list, [Some("{\"1969-12-31 22:00:00+00\"}".to_owned())]);
+}
+
+#[test]
+fn without_a_zone_the_error_names_the_column_and_the_option() {
+    let error =
+        append(Arc::new(TimestampMicrosecondArray::from(vec![0])), "timestamptz", ValueOptions::default());
+    let error = error.unwrap_err();
+    assert!(error.what().contains("column \"c\"") && error.what().contains("--timezone"), "{error}");
+    refuses(StringArray::from(vec!["2024-01-01 10:00Z", "2024-01-01 10:00"]), "timestamptz", "--timezone");
+}
+
+#[test]
+fn the_same_file_in_another_zone_is_another_load() {
+    let database = Database::new();
+    let (_directory, path) = file_of(vec![("c", Arc::new(TimestampMicrosecondArray::from(vec![0])))], 1000);
+    database.client().batch_execute("CREATE TABLE t (c timestamptz)").unwrap();
+    let load = |zone: &str| {
+        let target = database.target("t").mode(Mode::Append).values(in_zone(zone));
+        run(&ParquetFiles::open(&[&path]).unwrap(), &target, &small())
+    };
+    assert_eq!(load("Europe/Vienna").unwrap().rows, 1);
+    let error = load("Europe/London").unwrap_err();
+    assert!(error.what().contains("by a load with other options"), "{error}");
+    let rows = database.client().query("SELECT c FROM t", &[]).unwrap();
+    assert_eq!(rows.len(), 1);
 }
