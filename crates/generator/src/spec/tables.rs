@@ -4,6 +4,7 @@
 //! columns of other rows, its fields; never its files.
 
 pub(crate) mod derived;
+pub(crate) mod file_rows;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use crate::error::{Complaint, Error};
 use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;
 use crate::spec::reader::{present, read_table};
+use crate::spec::tables::file_rows::FileRows;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 
@@ -42,10 +44,12 @@ pub(crate) struct Tables<'a> {
     folder: &'a SpecFolder<'a>,
     /// Multiplies the rows of each table that does not say otherwise.
     scale: f64,
-    /// The tables that have been read.
-    read: RefCell<HashMap<String, Arc<Dataset>>>,
-    /// The tables that are being read, each because of the one before it.
-    open: RefCell<Vec<String>>,
+    /// The tables that have been read for one of their columns, or as a whole.
+    read: RefCell<HashMap<(String, String), Arc<Dataset>>>,
+    /// The tables that are being read, each because of the one before it, and for which column.
+    open: RefCell<Vec<(String, String)>>,
+    /// The rows of files that have been read, by table.
+    files: RefCell<HashMap<String, Arc<FileRows>>>,
 }
 
 impl<'a> Tables<'a> {
@@ -77,8 +81,8 @@ impl<'a> Tables<'a> {
             }
             tables.push((text, table));
         }
-        let (read, open) = (RefCell::default(), RefCell::default());
-        Ok(Some(Tables { tables, folder, scale, read, open }))
+        let (read, open, files) = Default::default();
+        Ok(Some(Tables { tables, folder, scale, read, open, files }))
     }
 
     /// The names of the tables, in the order of the spec.
@@ -97,24 +101,53 @@ impl<'a> Tables<'a> {
 
     /// The dataset of the table `name`.
     pub(crate) fn dataset(&self, name: &str, depth: usize) -> Result<Arc<Dataset>, Error> {
-        if let Some(read) = self.read.borrow().get(name) {
+        self.with_column(name, "", depth)
+    }
+
+    /// The table `name` with its fields on which the values of `column` depend; with all if it has no name. Values
+    /// depend on the names of their fields, and not on which others there are.
+    pub(crate) fn with_column(&self, name: &str, column: &str, depth: usize) -> Result<Arc<Dataset>, Error> {
+        let key = (name.to_owned(), column.to_owned());
+        if let Some(read) = self.read.borrow().get(&key) {
             return Ok(read.clone());
         }
         let Some(table) = self.table(name) else {
             let advice = format!("its tables are {}", self.names().join(", "));
             return Err(Error::spec(format!("the spec has no table {name:?}"), "", advice));
         };
-        if self.open.borrow().iter().any(|open| open == name) {
-            let chain = self.open.borrow().join(", ");
-            let what = format!("tables that look one another up: {chain}, {name}");
-            return Err(table.error("", what, "look up a column that needs no look-up of its own"));
+        if self.open.borrow().contains(&key) {
+            let open = self.open.borrow();
+            let shown = |(name, column): &(String, String)| match column.as_str() {
+                "" => name.clone(),
+                column => format!("{name}.{column}"),
+            };
+            let chain: Vec<String> = open.iter().chain([&key]).map(shown).collect();
+            let what = format!("tables that look one another up: {}", chain.join(", "));
+            return Err(table.error("", what, "use a column that does not depend on this one"));
         }
-        self.open.borrow_mut().push(name.to_owned());
-        let dataset = read_table(table, Some(self), self.folder, depth);
+        let only = match column {
+            "" => None,
+            column if self.derived(name, depth)?.is_none() => Some(needed(table, column)?),
+            _ => None,
+        };
+        self.open.borrow_mut().push(key.clone());
+        let dataset = read_table(table, Some(self), self.folder, depth, only.as_deref());
         self.open.borrow_mut().pop();
         let dataset = Arc::new(dataset?);
-        self.read.borrow_mut().insert(name.to_owned(), dataset.clone());
+        self.read.borrow_mut().insert(key, dataset.clone());
         Ok(dataset)
+    }
+
+    /// The rows of the file of the table `name`, if it has one.
+    pub(crate) fn file(&self, name: &str) -> Result<Option<Arc<FileRows>>, Error> {
+        let named = self.table(name).and_then(|table| Some((table, table.get("file")?)));
+        let Some((table, node)) = named else { return Ok(None) };
+        if let Some(read) = self.files.borrow().get(name) {
+            return Ok(Some(read.clone()));
+        }
+        let rows = Arc::new(FileRows::read(table, node, self.folder)?);
+        self.files.borrow_mut().insert(name.to_owned(), rows.clone());
+        Ok(Some(rows))
     }
 
     /// The keys of the table `name`.
@@ -144,6 +177,9 @@ impl<'a> Tables<'a> {
         let Some(table) = self.table(name) else { return Ok(None) };
         if let Some(derived) = self.derived(name, depth)? {
             return Ok(Some(derived.rows()));
+        }
+        if let Some(file) = self.file(name)? {
+            return Ok(Some(file.rows.len() as u64));
         }
         match (table.get("rows"), self.fan_out_below(name, depth)?) {
             (Some(node), Some(_)) => {
@@ -223,6 +259,44 @@ impl<'a> Tables<'a> {
     }
 }
 
+/// The names of the fields on which the values of `column` may depend, itself among them: those that it mentions,
+/// directly or through others, and those of a copula.
+fn needed(table: SpecTable<'_>, column: &str) -> Result<Vec<String>, Error> {
+    let mut fields: Vec<(&str, SpecNode<'_>)> = Vec::new();
+    for node in table.get("fields").and_then(SpecNode::array).into_iter().flatten() {
+        let name = node.any_table("", "a field")?.get("name").and_then(SpecNode::string);
+        fields.extend(name.map(|name| (name, node)));
+    }
+    let inside = |name: &str| column.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    if !fields.iter().any(|(name, _)| inside(name)) {
+        let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+        let of = table.get("name").and_then(SpecNode::string).unwrap_or_default();
+        let what = format!("{of} has no column {column:?}");
+        return Err(table.error("", what, format!("its columns are {}", names.join(", "))));
+    }
+    let copula = table.get("copula");
+    let mut needed: Vec<String> = Vec::new();
+    // A field depends on earlier ones alone.
+    while let Some((name, node)) = fields.pop() {
+        let mut is_needed = inside(name) || needed.iter().any(|other| other == name);
+        copula.into_iter().for_each(|copula| copula.each_text(&mut |text| is_needed |= mentions(text, name)));
+        if is_needed {
+            node.each_text(&mut |text| {
+                let earlier = fields.iter().map(|(earlier, _)| *earlier);
+                needed.extend(earlier.filter(|earlier| mentions(text, earlier)).map(str::to_owned));
+            });
+            needed.push(name.to_owned());
+        }
+    }
+    Ok(needed)
+}
+
+/// Whether a text of a spec, such as a formula, has the name of a field.
+fn mentions(text: &str, name: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    text == name || words.any(|word| word == name) || text.contains(&format!("`{name}"))
+}
+
 /// The names of the tables of a spec, in its order; none if it describes a single dataset.
 pub(crate) fn names(root: SpecTable<'_>) -> Vec<String> {
     let tables = root.get("tables").and_then(SpecNode::array);
@@ -232,3 +306,6 @@ pub(crate) fn names(root: SpecTable<'_>) -> Vec<String> {
     };
     tables.into_iter().flatten().filter_map(name).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,8 +66,14 @@ fn key(
         folder,
         operand: &mut |_| Err(not_here()),
         key: &mut |_| Err(not_here()),
-        tables: OtherTables { referring: &|_| Err(not_here()), table: &|_| Err(not_here()), fan_out: None },
+        tables: OtherTables {
+            referring: &|_| Err(not_here()),
+            table: &|_, _| Err(not_here()),
+            children: &|_| Err(not_here()),
+            fan_out: None,
+        },
         in_list: false,
+        own: None,
     };
     let uuid = UuidKey { salt, draws: purpose(path, "value") };
     ReferencedKey::of_field(&ValueSpec::read(node, &mut around).ok()?, uuid)

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::draw::expression::Operand;
+use crate::draw::expression::{Operand, OperandRow};
+use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::FoundKey;
 use crate::draw::value_spec::{ReferencedKey, UuidKey};
@@ -40,7 +41,7 @@ fn earlier(
     loop {
         group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
         let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
-        if let Some((leaf, seen)) = leaves.iter().enumerate().find(|(_, seen)| seen.path == wanted) {
+        if let Some(seen) = leaves.iter().find(|seen| seen.path == wanted) {
             let shared = groups.get(group).copied().unwrap_or_default();
             if seen.levels.repetition != shared.repetition {
                 let advice = "use fields of the record or of the element that contains this field";
@@ -50,12 +51,13 @@ fn earlier(
             let nullable = seen.levels.definition > shared.definition;
             let kind = seen.kind.clone();
             return Ok(Operand {
-                leaf,
+                leaf: seen.index,
                 kind,
                 repetition: seen.levels.repetition,
                 nullable,
                 reach: seen.reach,
                 longest: seen.longest,
+                row: OperandRow::Own,
             });
         }
         if group.is_empty() {
@@ -73,7 +75,7 @@ pub(super) fn referring(
     groups: &HashMap<String, Levels>,
 ) -> Result<(Operand, Referring), Complaint> {
     let operand = earlier(name, path, leaves, groups)?;
-    let refers = leaves.get(operand.leaf).and_then(|seen| seen.refers.clone());
+    let refers = leaves.iter().find(|seen| seen.index == operand.leaf).and_then(|seen| seen.refers.clone());
     let advice = "name an earlier field with `ref` values, or with the key of the parent";
     let refers = refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
     Ok((operand, refers))
@@ -111,9 +113,9 @@ pub(super) fn key(
     found.map(|key| (key, referenced.rows)).ok_or_else(missing)
 }
 
-/// The table or dataset `name`, whose columns are looked up from the dataset `own`.
+/// The table or dataset `name` with at least this `column`, which is looked up from the dataset `own`.
 pub(super) fn other_table(
-    name: &str,
+    (name, column): (&str, &str),
     own: &str,
     tables: Option<&Tables<'_>>,
     folder: &SpecFolder<'_>,
@@ -121,13 +123,27 @@ pub(super) fn other_table(
 ) -> Result<Arc<Dataset>, Complaint> {
     let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
     match tables.filter(|tables| tables.has(name)) {
-        Some(tables) => tables.dataset(name, depth + 1).map_err(invalid),
+        Some(tables) => tables.with_column(name, column, depth + 1).map_err(invalid),
         None if name == own => {
             let what = format!("{name} looks up its own columns");
             Err((what, "look up columns of another table".into()))
         }
         None => other_dataset(name, folder, depth).map(Arc::new),
     }
+}
+
+/// How the rows of the table `name` follow from the rows of `own`, its parent.
+pub(super) fn children(
+    name: &str,
+    own: &str,
+    tables: Option<&Tables<'_>>,
+) -> Result<Arc<FanOut>, Complaint> {
+    let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
+    let fan_out = tables.map_or(Ok(None), |tables| tables.fan_out(name)).map_err(invalid)?;
+    fan_out.filter(|fan_out| fan_out.parent == own).ok_or_else(|| {
+        let what = format!("{name:?} is not a table with rows for each row of {own}");
+        (what, format!("name one with `per = {{ table = \"{own}\", rows = ... }}`"))
+    })
 }
 
 /// Reads the dataset `name`: a spec in the same folder, or a built-in one.
