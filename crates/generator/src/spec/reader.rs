@@ -1,8 +1,8 @@
 //! Reads a dataset spec: from TOML to the tree of fields, with all checks.
 
 mod derived;
-pub(crate) mod later_keys;
 mod names;
+pub(crate) mod needed;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
-use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
@@ -35,6 +35,7 @@ use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
 use names::{children, key, operand, other_table, referring};
+use needed::Only;
 
 /// The top-level keys of a spec, with their descriptions.
 pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
@@ -73,7 +74,7 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
         let what = "a spec with several tables, where one is needed";
         return Err(Error::spec(what, "", format!("name one: SPEC/TABLE, of {}", tables.names().join(", "))));
     }
-    read_table(root, None, folder, depth, None)
+    read_table(root, None, folder, depth, Only::All)
 }
 
 /// Reads the table `name` of a spec with several; each has `scale` times its rows.
@@ -120,14 +121,13 @@ fn parsed(text: &str) -> Result<Spanned<DeTable<'_>>, Error> {
     })
 }
 
-/// Reads a dataset, or one of the `tables` of a spec.
-/// Of these, other tables need some columns: then it reads `only` the fields of these names.
+/// Reads a dataset, or one of the `tables` of a spec, with `only` some fields.
 pub(crate) fn read_table(
     root: SpecTable<'_>,
     tables: Option<&Tables<'_>>,
     folder: &SpecFolder<'_>,
     depth: usize,
-    only: Option<&[String]>,
+    only: Only<'_>,
 ) -> Result<Dataset, Error> {
     let of_tables = [&[PER, SCALE, FILE], DERIVED_KEYS].concat();
     let keys = DATASET_KEYS.iter().chain(of_tables.iter().filter(|_| tables.is_some()));
@@ -156,7 +156,7 @@ pub(crate) fn read_table(
         folder,
         depth,
         dataset: stem,
-        rows,
+        root,
         tables,
         fan_out,
         only,
@@ -168,7 +168,6 @@ pub(crate) fn read_table(
         is_hidden: false,
         order: Vec::new(),
         operands: Vec::new(),
-        keys: HashMap::new(),
         groups: HashMap::from([(String::new(), Levels::default())]),
     };
     let derived = tables.map_or(Ok(None), |tables| tables.derived(stem, 0))?;
@@ -177,7 +176,6 @@ pub(crate) fn read_table(
         _ => {
             let specs = root.need("fields", "", "a dataset")?;
             let (names, present) = present(root, specs, "")?;
-            later_keys::collect(specs, names.as_deref(), "", (folder, salt), &mut reader.keys);
             (reader.fields(specs, Position::RECORD, names.as_deref())?, present)
         }
     };
@@ -218,7 +216,9 @@ pub(crate) fn read_table(
         is_chain |= leaf.values.follows_rows();
     });
     dataset.chain = reader.fan_out.filter(|_| is_chain);
-    copula::reader::read(root, &mut dataset)?;
+    if !matches!(only, Only::Key(_)) {
+        copula::reader::read(root, &mut dataset)?;
+    }
     Ok(dataset)
 }
 
@@ -257,13 +257,13 @@ struct Reader<'a> {
     folder: &'a SpecFolder<'a>,
     depth: usize,
     dataset: &'a str,
-    rows: Option<u64>,
+    root: SpecTable<'a>,
     /// The tables of the spec, if it has several.
     tables: Option<&'a Tables<'a>>,
     /// How the rows of this table follow from its parent's rows.
     fan_out: Option<Arc<FanOut>>,
-    /// The fields of the record to read, if others are left out.
-    only: Option<&'a [String]>,
+    /// The fields of the record to read.
+    only: Only<'a>,
     leaves: Vec<Seen>,
     /// The columns of files among them, and the position of the first hidden leaf.
     columns: usize,
@@ -277,8 +277,6 @@ struct Reader<'a> {
     order: Vec<(bool, usize)>,
     /// The leaves that expressions use.
     operands: Vec<usize>,
-    /// The fields of this dataset that its other fields, before or after them, may refer to.
-    keys: HashMap<String, ReferencedKey>,
     /// The levels of a present group, by its path.
     groups: HashMap<String, Levels>,
 }
@@ -311,7 +309,7 @@ impl Reader<'_> {
                 let what = format!("{} is not a valid field name", node.described());
                 return Err(node.error(path, what, "write `name = \"...\"` without dots"));
             };
-            if is_record && self.only.is_some_and(|only| !only.iter().any(|wanted| wanted == name)) {
+            if is_record && !self.only.reads(name) {
                 continue;
             }
             let hidden = self.hidden.iter().filter(|_| is_record);
@@ -324,7 +322,7 @@ impl Reader<'_> {
             if is_record && let Some(node) = table.get("hidden") {
                 let what = format!("`hidden = {}`", node.described());
                 let hidden = node.boolean().ok_or_else(|| node.error(&own, what, "use true or false"))?;
-                self.is_hidden = hidden && self.only.is_none();
+                self.is_hidden = hidden && matches!(self.only, Only::All);
             }
             let field = self.field(table, name, own, position, bit)?;
             match (is_record, self.is_hidden) {
@@ -515,14 +513,14 @@ impl Reader<'_> {
             let index = self.see(path, &kind, levels, &values);
             return Ok(Kind::Leaf(Box::new(Leaf::new(index, kind, values))));
         }
-        let (leaves, groups, keys) = (&self.leaves, &self.groups, &self.keys);
-        let (folder, depth, dataset, rows) = (self.folder, self.depth, self.dataset, self.rows);
+        let (leaves, groups) = (&self.leaves, &self.groups);
+        let (folder, depth, dataset, root) = (self.folder, self.depth, self.dataset, self.root);
         let mut around = Surroundings {
             kind: &kind,
             path,
             folder,
             operand: &mut |name| operand(name, path, leaves, groups),
-            key: &mut |name| key(name, (dataset, rows, keys), self.tables, folder, depth),
+            key: &mut |name| key(name, (dataset, root, path), self.tables, folder, depth),
             tables: OtherTables {
                 referring: &|name| referring(name, path, leaves, groups),
                 table: &|name, column| other_table((name, column), dataset, self.tables, folder, depth),
@@ -562,6 +560,7 @@ impl Reader<'_> {
         let Some(node) = given.and_then(|given| given.get("expression")) else {
             return Ok((nulls(table, together, path)?, None));
         };
+        given.map_or(Ok(()), |given| given.check(path, "`nulls`", &["expression"]))?;
         if together.is_some() || node.string().is_none() {
             let what = format!("`nulls.expression = {}`", node.described());
             return Err(node.error(path, what, "write a condition, for a field that no `present` names"));
@@ -668,11 +667,11 @@ fn child<'a>(node: SpecNode<'a>, around: &str, path: &str) -> Result<SpecTable<'
 }
 
 /// The leaves of the fields `specs` of a record that files have; without hidden fields if there are all.
-fn columns_in(specs: SpecNode<'_>, only: Option<&[String]>) -> usize {
+fn columns_in(specs: SpecNode<'_>, only: Only<'_>) -> usize {
     let of_field = |spec: SpecNode<'_>| {
         let Ok(table) = spec.any_table("", "a field") else { return 0 };
         let is_hidden = table.get("hidden").and_then(|node| node.boolean()) == Some(true);
-        if is_hidden && only.is_none() { 0 } else { leaves_in(table) }
+        if is_hidden && matches!(only, Only::All) { 0 } else { leaves_in(table) }
     };
     specs.array().into_iter().flatten().map(of_field).sum()
 }
@@ -713,7 +712,7 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
 }
 
 /// Reads which fields of `table` are present together, and returns the names of these fields with it.
-pub(crate) fn present(
+fn present(
     table: SpecTable<'_>,
     fields: SpecNode<'_>,
     path: &str,

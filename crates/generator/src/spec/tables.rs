@@ -13,12 +13,12 @@ use std::sync::Arc;
 use crate::draw::distribution::count;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
-use crate::draw::value_spec::ReferencedKey;
 use crate::draw::value_spec::fan_out::FanOut;
-use crate::error::{Complaint, Error};
+use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;
-use crate::spec::reader::{present, read_table};
+use crate::spec::reader::needed::{Only, needed};
+use crate::spec::reader::read_table;
 use crate::spec::tables::file_rows::FileRows;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
@@ -125,17 +125,25 @@ impl<'a> Tables<'a> {
             let what = format!("tables that look one another up: {}", chain.join(", "));
             return Err(table.error("", what, "use a column that does not depend on this one"));
         }
-        let only = match column {
-            "" => None,
-            column if self.derived(name, depth)?.is_none() => Some(needed(table, column)?),
-            _ => None,
-        };
+        let only = needed(table, column);
+        if only.is_none() && !column.is_empty() {
+            return self.dataset(name, depth);
+        }
         self.open.borrow_mut().push(key.clone());
-        let dataset = read_table(table, Some(self), self.folder, depth, only.as_deref());
+        let only = only.as_deref().map_or(Only::All, Only::Values);
+        let dataset = read_table(table, Some(self), self.folder, depth, only);
         self.open.borrow_mut().pop();
         let dataset = Arc::new(dataset?);
         self.read.borrow_mut().insert(key, dataset.clone());
         Ok(dataset)
+    }
+
+    /// The table `name` with its key `field` alone.
+    pub(crate) fn with_key(&self, name: &str, field: &str, depth: usize) -> Result<Dataset, Error> {
+        let table = self.table(name).filter(|_| depth <= MAX_PARENTS);
+        let what = "a reference to a reference, and so on";
+        let table = table.ok_or_else(|| Error::spec(what, name, "end the chain at a key"))?;
+        read_table(table, Some(self), self.folder, depth, Only::Key(field))
     }
 
     /// The rows of the file of the table `name`, if it has one.
@@ -148,24 +156,6 @@ impl<'a> Tables<'a> {
         let rows = Arc::new(FileRows::read(table, node, self.folder)?);
         self.files.borrow_mut().insert(name.to_owned(), rows.clone());
         Ok(Some(rows))
-    }
-
-    /// The keys of the table `name`.
-    pub(crate) fn keys(&self, name: &str) -> HashMap<String, ReferencedKey> {
-        let mut keys = HashMap::new();
-        let fields = self.table(name).and_then(|table| Some((table, table.get("fields")?)));
-        if let Some((table, fields)) = fields {
-            // The reader of that table reports its faults.
-            let together = present(table, fields, "").ok().and_then(|(names, _)| names);
-            super::reader::later_keys::collect(
-                fields,
-                together.as_deref(),
-                "",
-                (self.folder, purpose(name, "table")),
-                &mut keys,
-            );
-        }
-        keys
     }
 
     /// The number of rows of the table `name`, if the spec says it.
@@ -245,56 +235,6 @@ impl<'a> Tables<'a> {
         }
         Ok(Some(Arc::new(fan_out)))
     }
-
-    /// The key `of.field`, and the number of rows of its table.
-    pub(crate) fn key(
-        &self,
-        of: &str,
-        field: &str,
-    ) -> Result<Option<(ReferencedKey, Option<u64>)>, Complaint> {
-        let rows = self.rows(of).map_err(|error| {
-            (format!("the table {of} is not valid: {error}"), "fix that table".to_owned())
-        })?;
-        Ok(self.keys(of).remove(field).map(|key| (key, rows)))
-    }
-}
-
-/// The names of the fields on which the values of `column` may depend, itself among them: those that it mentions,
-/// directly or through others, and those of a copula.
-fn needed(table: SpecTable<'_>, column: &str) -> Result<Vec<String>, Error> {
-    let mut fields: Vec<(&str, SpecNode<'_>)> = Vec::new();
-    for node in table.get("fields").and_then(SpecNode::array).into_iter().flatten() {
-        let name = node.any_table("", "a field")?.get("name").and_then(SpecNode::string);
-        fields.extend(name.map(|name| (name, node)));
-    }
-    let inside = |name: &str| column.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    if !fields.iter().any(|(name, _)| inside(name)) {
-        let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-        let of = table.get("name").and_then(SpecNode::string).unwrap_or_default();
-        let what = format!("{of} has no column {column:?}");
-        return Err(table.error("", what, format!("its columns are {}", names.join(", "))));
-    }
-    let copula = table.get("copula");
-    let mut needed: Vec<String> = Vec::new();
-    // A field depends on earlier ones alone.
-    while let Some((name, node)) = fields.pop() {
-        let mut is_needed = inside(name) || needed.iter().any(|other| other == name);
-        copula.into_iter().for_each(|copula| copula.each_text(&mut |text| is_needed |= mentions(text, name)));
-        if is_needed {
-            node.each_text(&mut |text| {
-                let earlier = fields.iter().map(|(earlier, _)| *earlier);
-                needed.extend(earlier.filter(|earlier| mentions(text, earlier)).map(str::to_owned));
-            });
-            needed.push(name.to_owned());
-        }
-    }
-    Ok(needed)
-}
-
-/// Whether a text of a spec, such as a formula, has the name of a field.
-fn mentions(text: &str, name: &str) -> bool {
-    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-    text == name || words.any(|word| word == name) || text.contains(&format!("`{name}"))
 }
 
 /// The names of the tables of a spec, in its order; none if it describes a single dataset.

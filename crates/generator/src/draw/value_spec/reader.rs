@@ -30,6 +30,7 @@ use crate::error::{Complaint, Error};
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Dataset;
+use crate::spec::value_length::SHORT_BYTES;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
 use crate::types::literal::{Literal, real, whole};
@@ -315,6 +316,12 @@ fn expression(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result
             let what = "previous() of a field that can be null, or in one";
             return Err(node.error(path, what, "use required fields outside of optional structs"));
         }
+    }
+    let own = around.own.as_ref().map(|own| own.leaf);
+    let repeats = expression.operands.iter().any(|operand| Some(operand.leaf) == own);
+    if repeats && expression.longest().is_some_and(|longest| longest > SHORT_BYTES) {
+        let what = format!("texts that can grow from row to row, beyond {SHORT_BYTES} bytes");
+        return Err(node.error(path, what, "shorten them: substring(..., 1, 60)"));
     }
     can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
     Ok(ValueSpec::Expression(expression))

@@ -51,27 +51,28 @@ impl OfChildren {
         let mut folded = vec![0; children.len()];
         let Some((_, leaf)) = dataset.leaf(leaf) else { return folded };
         let mut shredder = Shredder::of_fields(dataset, seed, ChosenFields::of_leaf(dataset, leaf.index));
-        let mut at = 0;
-        // The children of neighbouring parents are drawn together.
-        for run in children.chunk_by(|a, b| a.end == b.start) {
-            let (mut row, end) = (run[0].start, run[run.len() - 1].end);
-            let mut parent = at;
-            at += run.len();
-            while row < end {
-                let stop = end.min((row / BLOCK_ROWS + 1) * BLOCK_ROWS);
-                let (shredded, misfit) = shredder.sample(row..stop);
-                let of_block = stored(leaf, shredded.leaves[leaf.index].values.materialise(leaf));
-                for (row, value) in (row..stop).zip(of_block) {
-                    while parent < at && children[parent].end <= row {
-                        parent += 1;
-                    }
-                    let is_first = children[parent].start == row;
-                    folded[parent] = self.fold.join(folded[parent], value, is_first);
-                    if let Some(misfit) = misfit.filter(|misfit| misfit.row == row) {
-                        misfits.or_stand_in::<u8>(parent, Err(misfit.misfit));
+        // Each block of children is drawn once, in any order of the parents.
+        let mut order: Vec<usize> = (0..children.len()).filter(|i| !children[*i].is_empty()).collect();
+        order.sort_by_key(|i| children[*i].start);
+        let mut drawn = (u64::MAX, Vec::new(), false);
+        for i in order {
+            let rows = &children[i];
+            for block in rows.start / BLOCK_ROWS..rows.end.div_ceil(BLOCK_ROWS) {
+                let first = block * BLOCK_ROWS;
+                let end = (first + BLOCK_ROWS).min(self.fan_out.rows);
+                if drawn.0 != block {
+                    let (shredded, misfit) = shredder.sample(first..end);
+                    let values = stored(leaf, shredded.leaves[leaf.index].values.materialise(leaf));
+                    drawn = (block, values, misfit.is_some());
+                }
+                for row in rows.start.max(first)..rows.end.min(end) {
+                    let value = drawn.1.get((row - first) as usize).copied().unwrap_or(0);
+                    folded[i] = self.fold.join(folded[i], value, row == rows.start);
+                    // The misfit of the block may be of another row.
+                    if drawn.2 && let Some(misfit) = shredder.sample(row..row + 1).1 {
+                        misfits.or_stand_in::<u8>(i, Err(misfit.misfit));
                     }
                 }
-                row = stop;
             }
         }
         folded

@@ -10,9 +10,11 @@ use crate::draw::value_spec::reader::FoundKey;
 use crate::draw::value_spec::{ReferencedKey, UuidKey};
 use crate::error::{Complaint, Error};
 use crate::spec::dataset::{Dataset, Levels};
-use crate::spec::reader::{MAX_REFERENCES, Seen, read};
+use crate::spec::reader::needed::Only;
+use crate::spec::reader::{MAX_REFERENCES, Seen, read, read_table};
 use crate::spec::tables::Tables;
 use crate::spec_file::folder::SpecFolder;
+use crate::spec_file::toml_reader::SpecTable;
 
 /// Finds the field `name` for an expression at `path`: first among its siblings, then level by level
 /// further out.
@@ -81,11 +83,10 @@ pub(super) fn referring(
     Ok((operand, refers))
 }
 
-/// Finds the key `name`, which is a dataset and one of its fields. `own` are the name, rows and keys of the
-/// dataset that is read.
+/// Finds the key `name`, which is a dataset and one of its fields, for the field `path` of the dataset `own`.
 pub(super) fn key(
     name: &str,
-    own: (&str, Option<u64>, &HashMap<String, ReferencedKey>),
+    (own, root, path): (&str, SpecTable<'_>, &str),
     tables: Option<&Tables<'_>>,
     folder: &SpecFolder<'_>,
     depth: usize,
@@ -95,14 +96,15 @@ pub(super) fn key(
         return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
     };
     let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
-    let (dataset, rows, keys) = own;
-    if of == dataset {
-        return keys.get(field).map(|key| (key.clone(), rows)).ok_or_else(missing);
-    }
-    if let Some(tables) = tables.filter(|tables| tables.has(of)) {
-        return tables.key(of, field)?.ok_or_else(missing);
-    }
-    let referenced = other_dataset(of, folder, depth)?;
+    let wrong = |error: Error| (format!("{of} has no key {field:?}: {error}"), advice.to_owned());
+    let referenced = match tables.filter(|tables| tables.has(of)) {
+        Some(tables) => tables.with_key(of, field, depth + 1).map_err(wrong)?,
+        None if of == own && (field == path || depth >= MAX_REFERENCES) => return Err(missing()),
+        None if of == own => {
+            read_table(root, None, folder, depth + 1, Only::Key(field)).map_err(wrong)?
+        }
+        None => other_dataset(of, folder, depth)?,
+    };
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {
         if other.path == field && other.levels == Levels::default() {

@@ -130,7 +130,7 @@ fn texts(batch: &RecordBatch, columns: &[&str]) -> Vec<String> {
 #[test]
 fn a_hidden_field_is_in_no_file_and_in_the_formulas() {
     let orders = dataset("orders");
-    assert_eq!((orders.columns(), orders.arrow_schema().fields().len()), (11, 11));
+    assert_eq!((orders.columns(), orders.arrow_schema().fields().len()), (10, 10));
     let explained = orders.explain();
     assert!(!explained.schema.contains("mood"), "{}", explained.schema);
     let mood = explained.columns.iter().find(|column| column.path == "mood").unwrap();
@@ -338,10 +338,11 @@ fn mistakes_name_the_field_and_the_way_out() {
         ("items", "previous(balance, 0) + amount", "balance + amount", "previous(balance, FIRST)"),
         ("items", "previous(amount, 7)", "previous(later, 7)", "later is not an earlier field"),
         ("items", "previous(amount, 7)", "previous(amount, 'x')", "a text at character"),
+        ("orders", "'paid', 'sent')", "'paid', concat(previous(state, ''), 'x'))", "texts that can grow"),
         ("people", "length(city) + noise", "previous(noise, 1)", "a table without a parent"),
         ("people", "id % 7 == 0", "id % 7", "the formula is a number"),
         ("people", "id % 7 == 0", "zones > 1", "zones is not an earlier field"),
-        ("people", "hidden = true", "hidden = 1", "use true or false"),
+        ("orders", "hidden = true", "hidden = 1", "use true or false"),
         ("visits", "nulls = 0, values.lookup", "values.lookup", "add `nulls = 0`"),
     ] {
         assert!(SHOP.contains(from), "{from}");
@@ -353,25 +354,25 @@ fn mistakes_name_the_field_and_the_way_out() {
 
 /// The files of a table, written by `threads` with these row groups, part by part.
 fn files(dataset: &Dataset, threads: usize, group: u64, parts: u32) -> Vec<Vec<u8>> {
-    let folder = tempfile::tempdir().unwrap();
     let layout = Layout::new(dataset.rows().unwrap().min(5_000), 3).unwrap();
     let layout = layout.with_row_group_rows(group).unwrap();
     let profile = sawmill_profile::Profile::new();
     let (phase, cancel) = (profile.phase("generate"), false.into());
-    let output = Output::Directory(folder.path().into());
+    let mut made = Vec::new();
     for part in Part::all(parts) {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Output::Directory(folder.path().into());
         let job = Job {
             threads: NonZeroUsize::new(threads).unwrap(),
             seed: 7,
             part,
             ..Job::new(&layout, &output, &phase, &cancel)
         };
-        write(dataset, &job).unwrap();
+        let mut written = write(dataset, &job).unwrap();
+        written.sort_by_key(|file| file.file);
+        made.extend(written.iter().map(|file| std::fs::read(&file.path).unwrap()));
     }
-    let mut paths: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
-    paths.sort();
-    paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+    made
 }
 
 #[test]
@@ -388,7 +389,7 @@ fn files_have_the_same_bytes_with_any_threads_and_parts() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
     #[test]
     fn any_rows_are_those_of_the_whole(table in 0..TABLES.len(), start in 0u64..2_900, count in 1u64..3_000, batch in 1usize..3_000) {
         let dataset = dataset(TABLES[table]);
