@@ -112,7 +112,8 @@ impl Dataset {
         let rows = ((1 << 24) as f64 / self.expected_row_bytes().max(1.0)).max(1.0) as u64;
         let (shredded, misfit) = shredder.sample(0..rows.min(BLOCK_ROWS));
         for leaf in counted {
-            columns[leaf].values_a_row = shredded.leaves[leaf].values.len() as f64 / shredded.rows.max(1) as f64;
+            columns[leaf].values_a_row =
+                shredded.leaves[leaf].values.len() as f64 / shredded.rows.max(1) as f64;
         }
         for leaf in formulas {
             if let Some(misfit) = misfit.filter(|misfit| misfit.leaf == leaf.index) {

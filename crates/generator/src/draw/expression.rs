@@ -414,7 +414,15 @@ mod tests {
         let expression = Expression::parse(formula, &LogicalType::String, &[], &mut |name| {
             let leaf = ["name", "n", "born"].iter().position(|known| *known == name).unwrap();
             let kind = [LogicalType::String, LogicalType::Double, LogicalType::Date][leaf].clone();
-            Ok(Operand { leaf, kind, repetition: 0, nullable: false, reach: Reach::ANY, longest: 13, row: OperandRow::Own })
+            Ok(Operand {
+                leaf,
+                kind,
+                repetition: 0,
+                nullable: false,
+                reach: Reach::ANY,
+                longest: 13,
+                row: OperandRow::Own,
+            })
         })
         .unwrap();
         let fields: Vec<Values> = expression.operands.iter().map(|o| all[o.leaf].clone()).collect();

@@ -18,10 +18,10 @@ use crate::draw::expression::{Expression, Operand, OperandRow, Reach};
 use crate::draw::lengths::Lengths;
 use crate::draw::lengths::MAX_ELEMENTS;
 use crate::draw::nulls::Nulls;
+use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
-use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
@@ -184,7 +184,11 @@ pub(crate) fn read_table(
         _ => None,
     };
     if fields.is_empty() {
-        return Err(root.error("", "a record without fields that files have", "add a field that is not hidden"));
+        return Err(root.error(
+            "",
+            "a record without fields that files have",
+            "add a field that is not hidden",
+        ));
     }
     let place = |(is_hidden, place): (bool, usize)| place + if is_hidden { fields.len() } else { 0 };
     let order = reader.order.into_iter().map(place).collect();
@@ -696,10 +700,15 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
     }
     let wrong = || {
         let what = format!("`nulls = {}` is not a probability", node.described());
-        node.error(path, what, "use 0.0 to 1.0, { weights = { null = 1, value = 9 } } or { expression = \"...\" }")
+        node.error(
+            path,
+            what,
+            "use 0.0 to 1.0, { weights = { null = 1, value = 9 } } or { expression = \"...\" }",
+        )
     };
     if node.is_table() {
-        let weights = node.table(path, "`nulls`", &["weights", "expression"])?.need("weights", path, "`nulls`")?;
+        let weights =
+            node.table(path, "`nulls`", &["weights", "expression"])?.need("weights", path, "`nulls`")?;
         let weights = weights.table(path, "`nulls`", &["null", "value"])?;
         let weight = |key| {
             let number = weights.need(key, path, "`nulls`")?.number();

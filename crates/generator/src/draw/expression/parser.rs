@@ -432,12 +432,14 @@ impl<'a> Parser<'a> {
             _ => self.take(is_of_name),
         };
         let operand = (self.resolve)(name)?;
-        let is_first =
-            Operand { row: OperandRow::IsFirst, kind: LogicalType::Boolean, ..operand.clone() };
+        let is_first = Operand { row: OperandRow::IsFirst, kind: LogicalType::Boolean, ..operand.clone() };
         let Value::Condition(is_first) = self.field(is_first) else { return Err(self.unexpected()) };
         let before = self.field(Operand { row: OperandRow::Before, ..operand });
         if self.peek() != Some(b',') {
-            return Err((format!("previous({name}) without its first value"), format!("write previous({name}, 0)")));
+            return Err((
+                format!("previous({name}) without its first value"),
+                format!("write previous({name}, 0)"),
+            ));
         }
         self.at += 1;
         let at = self.start();

@@ -110,7 +110,15 @@ mod tests {
         Expression::parse(text, &LogicalType::Double, &[], &mut |name| {
             let leaf = usize::from(name != "a");
             let reach = Reach::ANY;
-            Ok(Operand { leaf, kind: LogicalType::Double, repetition: 0, nullable: false, reach, longest: 0, row: OperandRow::Own })
+            Ok(Operand {
+                leaf,
+                kind: LogicalType::Double,
+                repetition: 0,
+                nullable: false,
+                reach,
+                longest: 0,
+                row: OperandRow::Own,
+            })
         })
         .unwrap()
     }

@@ -52,7 +52,12 @@ pub(crate) fn of_children(
         (Fold::Count, None) => (text, ""),
         (Fold::Count, Some(_)) => return wrong(format!("a count of {text}"), "name a table: it counts rows"),
         (_, Some(parts)) => parts,
-        (_, None) => return wrong(format!("`of = {}`", of.described()), "write a table and its column, like \"items.amount\""),
+        (_, None) => {
+            return wrong(
+                format!("`of = {}`", of.described()),
+                "write a table and its column, like \"items.amount\"",
+            );
+        }
     };
     if around.in_list {
         return wrong(format!("a {name} of children inside a list"), "use it in a field of the record");
@@ -69,7 +74,10 @@ pub(crate) fn of_children(
             return wrong(what, "use a required column: leave out its `nulls`");
         }
         if let Err(what) = fits(fold, &found.1.kind, kind) {
-            return wrong(format!("the {name} of {text} {what}"), "use integers, durations or decimals of the same scale and at most 30 digits");
+            return wrong(
+                format!("the {name} of {text} {what}"),
+                "use integers, durations or decimals of the same scale and at most 30 digits",
+            );
         }
         let leaf = found.1.index;
         of_column = Some((dataset, leaf));

@@ -69,7 +69,9 @@ impl OfChildren {
                     let value = drawn.1.get((row - first) as usize).copied().unwrap_or(0);
                     folded[i] = self.fold.join(folded[i], value, row == rows.start);
                     // The misfit of the block may be of another row.
-                    if drawn.2 && let Some(misfit) = shredder.sample(row..row + 1).1 {
+                    if drawn.2
+                        && let Some(misfit) = shredder.sample(row..row + 1).1
+                    {
                         misfits.or_stand_in::<u8>(i, Err(misfit.misfit));
                     }
                 }

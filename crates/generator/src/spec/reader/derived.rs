@@ -58,8 +58,12 @@ impl Reader<'_> {
             }
             Derived::Changes(changes, _) => {
                 let [op, before, after] = STREAM_FIELDS;
-                let operation =
-                    self.made("", op, (own, false), (LogicalType::String, ValueSpec::Operation(changes.clone())));
+                let operation = self.made(
+                    "",
+                    op,
+                    (own, false),
+                    (LogicalType::String, ValueSpec::Operation(changes.clone())),
+                );
                 let images: [(&str, &dyn Fn() -> RowOf); 2] = [
                     (before, &|| RowOf::Before(changes.clone())),
                     (after, &|| RowOf::After(changes.clone())),

@@ -100,9 +100,7 @@ pub(super) fn key(
     let referenced = match tables.filter(|tables| tables.has(of)) {
         Some(tables) => tables.with_key(of, field, depth + 1).map_err(wrong)?,
         None if of == own && (field == path || depth >= MAX_REFERENCES) => return Err(missing()),
-        None if of == own => {
-            read_table(root, None, folder, depth + 1, Only::Key(field)).map_err(wrong)?
-        }
+        None if of == own => read_table(root, None, folder, depth + 1, Only::Key(field)).map_err(wrong)?,
         None => other_dataset(of, folder, depth)?,
     };
     let mut found = None;
@@ -135,11 +133,7 @@ pub(super) fn other_table(
 }
 
 /// How the rows of the table `name` follow from the rows of `own`, its parent.
-pub(super) fn children(
-    name: &str,
-    own: &str,
-    tables: Option<&Tables<'_>>,
-) -> Result<Arc<FanOut>, Complaint> {
+pub(super) fn children(name: &str, own: &str, tables: Option<&Tables<'_>>) -> Result<Arc<FanOut>, Complaint> {
     let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
     let fan_out = tables.map_or(Ok(None), |tables| tables.fan_out(name)).map_err(invalid)?;
     fan_out.filter(|fan_out| fan_out.parent == own).ok_or_else(|| {

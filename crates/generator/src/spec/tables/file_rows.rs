@@ -9,8 +9,10 @@ use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
 /// The key of a table with the rows of a file.
-pub(crate) const FILE: (&str, &str) =
-    ("file", "a CSV file with a header, whose rows the table has; fields with the values `column` are its columns");
+pub(crate) const FILE: (&str, &str) = (
+    "file",
+    "a CSV file with a header, whose rows the table has; fields with the values `column` are its columns",
+);
 
 /// The names of the columns, and the rows.
 #[derive(Debug)]
@@ -54,7 +56,10 @@ impl FileRows {
             return Err((what, format!("its columns are {}", self.columns.join(", "))));
         };
         if *kind == LogicalType::Boolean {
-            return Err(("a boolean column of a file".to_owned(), "use a string, and compare it in a formula".into()));
+            return Err((
+                "a boolean column of a file".to_owned(),
+                "use a string, and compare it in a formula".into(),
+            ));
         }
         let mut values = Vec::with_capacity(self.rows.len());
         for (row, cells) in self.rows.iter().enumerate() {
@@ -100,9 +105,6 @@ mod tests {
     #[test]
     fn cells_may_be_quoted() {
         let text = "a,b\r\n\"1, \"\"x\"\"\ny\",2\n,\"\"\nlast,";
-        assert_eq!(
-            records(text),
-            [vec!["a", "b"], vec!["1, \"x\"\ny", "2"], vec!["", ""], vec!["last", ""]]
-        );
+        assert_eq!(records(text), [vec!["a", "b"], vec!["1, \"x\"\ny", "2"], vec!["", ""], vec!["last", ""]]);
     }
 }

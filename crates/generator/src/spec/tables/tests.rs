@@ -149,7 +149,8 @@ fn nulls_are_where_the_condition_holds() {
     assert!(nulls.iter().all(|row| region.value(*row) == "south"));
     assert!((600..900).contains(&nulls.len()), "{}", nulls.len());
     let orders = all("orders");
-    let (happy, list) = (orders.column_by_name("happy").unwrap().as_boolean(), orders.column_by_name("list").unwrap());
+    let (happy, list) =
+        (orders.column_by_name("happy").unwrap().as_boolean(), orders.column_by_name("list").unwrap());
     let share = list.null_count() as f64 / list.len() as f64;
     assert!((share - 0.3).abs() < 0.03, "{share}");
     for row in (0..list.len()).filter(|row| list.is_valid(*row)) {
@@ -241,7 +242,9 @@ fn changes_and_arrivals_keep_nulls() {
         assert_eq!(row, base[&id]);
     }
     let op = stream.column_by_name("op").unwrap().as_string::<i32>();
-    let image = |name: &str| RecordBatch::from(stream.column_by_name(name).unwrap().as_struct().clone_without_nulls());
+    let image = |name: &str| {
+        RecordBatch::from(stream.column_by_name(name).unwrap().as_struct().clone_without_nulls())
+    };
     let (before, after) = (image("before"), image("after"));
     let (old, new) = (texts(&before, &columns), texts(&after, &columns));
     let mut state: HashMap<i64, String> = HashMap::new();
@@ -327,13 +330,43 @@ fields = [
 #[test]
 fn mistakes_name_the_field_and_the_way_out() {
     for (table, from, to, complaint) in [
-        ("orders", "sum = { of = \"items.amount\" }", "sum = { of = \"items.taxes\" }", "items has no column \"taxes\""),
-        ("orders", "sum = { of = \"items.amount\" }", "sum = { of = \"people.id\" }", "\"people\" is not a table with rows for each row of orders"),
-        ("orders", "sum = { of = \"items.amount\" }", "sum = { of = \"payments.day\" }", "the sum of payments.day is a date"),
-        ("orders", "sum = { of = \"items.amount\" }", "sum = { of = \"items.total\" }", "look one another up: orders, items.total, orders.total, items.total"),
+        (
+            "orders",
+            "sum = { of = \"items.amount\" }",
+            "sum = { of = \"items.taxes\" }",
+            "items has no column \"taxes\"",
+        ),
+        (
+            "orders",
+            "sum = { of = \"items.amount\" }",
+            "sum = { of = \"people.id\" }",
+            "\"people\" is not a table with rows for each row of orders",
+        ),
+        (
+            "orders",
+            "sum = { of = \"items.amount\" }",
+            "sum = { of = \"payments.day\" }",
+            "the sum of payments.day is a date",
+        ),
+        (
+            "orders",
+            "sum = { of = \"items.amount\" }",
+            "sum = { of = \"items.total\" }",
+            "look one another up: orders, items.total, orders.total, items.total",
+        ),
         ("orders", "count = { of = \"items\" }", "count = { of = \"items.id\" }", "it counts rows"),
-        ("orders", "min = { of = \"payments.day\" }", "min = { of = \"items.order\" }", "the min of items.order is an int64, and the field is a date"),
-        ("customers", "sum = { of = \"orders.total\" }", "sum = { of = \"customers.id\" }", "is not a table with rows for each row of customers"),
+        (
+            "orders",
+            "min = { of = \"payments.day\" }",
+            "min = { of = \"items.order\" }",
+            "the min of items.order is an int64, and the field is a date",
+        ),
+        (
+            "customers",
+            "sum = { of = \"orders.total\" }",
+            "sum = { of = \"customers.id\" }",
+            "is not a table with rows for each row of customers",
+        ),
         ("items", "previous(balance, 0)", "previous(balance)", "without its first value"),
         ("items", "previous(balance, 0) + amount", "balance + amount", "previous(balance, FIRST)"),
         ("items", "previous(amount, 7)", "previous(later, 7)", "later is not an earlier field"),
@@ -347,7 +380,8 @@ fn mistakes_name_the_field_and_the_way_out() {
     ] {
         assert!(SHOP.contains(from), "{from}");
         let error = Dataset::table_from_toml(&SHOP.replacen(from, to, 1), table, None);
-        let error = error.map(|_| format!("{from} -> {to} is accepted")).unwrap_or_else(|error| error.to_string());
+        let error =
+            error.map(|_| format!("{from} -> {to} is accepted")).unwrap_or_else(|error| error.to_string());
         assert!(error.contains(complaint), "{complaint}: {error}");
     }
 }

@@ -174,7 +174,8 @@ fn mistakes_name_the_table_and_what_is_wrong() {
     assert!(error.contains("\"customers\" is not a table with `changes`"), "{error}");
     let error = refused("state_of = \"changes\"", "state_of = \"changes\"\nrows = 5", "now");
     assert!(error.contains("`rows` of a table with `state_of`"), "{error}");
-    let listed = "type = \"list\", length = { constant = 1 }, element = { type = \"uuid\", values = \"uuid\" } }";
+    let listed =
+        "type = \"list\", length = { constant = 1 }, element = { type = \"uuid\", values = \"uuid\" } }";
     let error = refused("type = \"uuid\", values = \"uuid\" }", listed, "changes");
     assert!(error.contains("the column token of customers is not a plain value"), "{error}");
     let error = refused("{ name = \"lsn\"", "{ name = \"after\"", "changes");
