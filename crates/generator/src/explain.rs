@@ -69,6 +69,10 @@ impl Dataset {
         }
         schema.push_str("}\n");
         self.sample_expressions(&mut columns);
+        for hidden in columns.iter_mut().skip(self.columns()) {
+            hidden.bytes_a_row = 0.0;
+            hidden.values.insert_str(0, "hidden: ");
+        }
         let bytes_a_row = columns.iter().map(|c: &ExplainedColumn| c.bytes_a_row).sum();
         Explanation { name: self.name().to_owned(), schema, bytes_a_row, columns }
     }
@@ -77,12 +81,12 @@ impl Dataset {
 impl Dataset {
     /// Expected bytes of a row in uncompressed pages.
     pub(crate) fn expected_row_bytes(&self) -> f64 {
-        self.expected_columns().iter().map(|column| column.bytes_a_row).sum()
+        self.expected_columns().iter().take(self.columns()).map(|column| column.bytes_a_row).sum()
     }
 
     fn expected_columns(&self) -> Vec<ExplainedColumn> {
         let mut columns = Vec::new();
-        for field in &self.fields {
+        for field in self.fields.iter().chain(&self.hidden) {
             let share = share_there(field, self.present.as_ref().map(combinations).as_deref());
             explain_field(field, Expected { entries: 1.0, live: 1.0 }, share, &mut columns);
         }
@@ -92,17 +96,25 @@ impl Dataset {
     /// Sets the expected value of expressions to the mean of a sample.
     fn sample_expressions(&self, columns: &mut [ExplainedColumn]) {
         let mut formulas = Vec::new();
-        self.each_leaf(&mut |_, leaf| {
+        let mut counted = Vec::new();
+        self.each_leaf(&mut |field, leaf| {
             if matches!(leaf.values, ValueSpec::Expression(_)) {
                 formulas.push(leaf);
             }
+            if field.nulls == Nulls::Where {
+                counted.push(leaf.index);
+            }
         });
-        if formulas.is_empty() {
+        if formulas.is_empty() && counted.is_empty() {
             return;
         }
         let mut shredder = Shredder::new(self, 42);
         let rows = ((1 << 24) as f64 / self.expected_row_bytes().max(1.0)).max(1.0) as u64;
         let (shredded, misfit) = shredder.sample(0..rows.min(BLOCK_ROWS));
+        for leaf in counted {
+            columns[leaf].values_a_row =
+                shredded.leaves[leaf].values.len() as f64 / shredded.rows.max(1) as f64;
+        }
         for leaf in formulas {
             if let Some(misfit) = misfit.filter(|misfit| misfit.leaf == leaf.index) {
                 let what = misfit.misfit.described(&leaf.kind);
@@ -142,7 +154,8 @@ fn combinations(present: &crate::spec::dataset::Present) -> Vec<(u32, f64)> {
 /// The probability that a field is present if its enclosing struct is.
 fn share_there(field: &Field, combinations: Option<&[(u32, f64)]>) -> f64 {
     match (field.nulls, combinations) {
-        (Nulls::Never, _) => 1.0,
+        // A sample counts them.
+        (Nulls::Never | Nulls::Where, _) => 1.0,
         (Nulls::Share(null), _) => 1.0 - null,
         (Nulls::Together(bit), Some(all)) => {
             all.iter().filter(|(mask, _)| mask >> bit & 1 == 1).map(|(_, p)| p).sum()
@@ -376,6 +389,7 @@ impl Leaf {
             ValueSpec::Expression(expression) => expression.text.clone(),
             ValueSpec::Reference(reference) => format!("one of {} keys", reference.ranks.count()),
             ValueSpec::OtherColumn(column) => column.name.clone(),
+            ValueSpec::OfChildren(children) => children.name.clone(),
             ValueSpec::Operation(changes) => format!("what happens to rows of {}", changes.of),
             ValueSpec::ChildNumber(fan_out) => format!("number of the row per {}", fan_out.parent),
             ValueSpec::Words { least, most } => format!("{least} to {most} words"),
@@ -456,6 +470,7 @@ impl Leaf {
             ValueSpec::Operation(_) => return "insert, update or delete".to_owned(),
             ValueSpec::Uuid
             | ValueSpec::Bytes { .. }
+            | ValueSpec::OfChildren(_)
             | ValueSpec::Intervals(_)
             | ValueSpec::Shapes(_)
             | ValueSpec::Computed { .. } => return String::new(),

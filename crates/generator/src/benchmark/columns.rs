@@ -53,6 +53,7 @@ pub(crate) fn fields(columns: Vec<Column>) -> Vec<Field> {
         name,
         levels: Levels { definition: u8::from(nulls != Nulls::Never), repetition: 0 },
         nulls,
+        null_where: None,
         kind: Kind::Leaf(Box::new(Leaf::new(index, kind, values))),
         null_draws: 0,
         value_draws: 0,

@@ -75,6 +75,11 @@ fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<List
     Some(Listed { entry, key, weight })
 }
 
+/// The value that `text` is.
+pub(crate) fn of_text(kind: &LogicalType, text: &str) -> Option<Listed> {
+    listed(kind, &Literal::of_key(kind, text), 1.0)
+}
+
 /// `constant = VALUE`.
 pub(crate) fn constant(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
     let listed = of_node(kind, node, path, 1.0)?;

@@ -60,6 +60,17 @@ pub(crate) struct Operand {
     pub reach: Reach,
     /// The bytes of its longest value, if it is a string.
     pub longest: u64,
+    pub row: OperandRow,
+}
+
+/// Which row a formula takes an operand of, or what it is about the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperandRow {
+    Own,
+    /// The row before of the same parent.
+    Before,
+    /// Whether the row is the first one of its parent.
+    IsFirst,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -294,6 +305,7 @@ mod tests {
                     nullable: false,
                     reach: Reach::ANY,
                     longest: 0,
+                    row: OperandRow::Own,
                 })
             }
             _ => Err((format!("no field {name}"), String::new())),
@@ -335,6 +347,7 @@ mod tests {
                     nullable: false,
                     reach: Reach::ANY,
                     longest: 0,
+                    row: OperandRow::Own,
                 })
             },
         );
@@ -401,7 +414,15 @@ mod tests {
         let expression = Expression::parse(formula, &LogicalType::String, &[], &mut |name| {
             let leaf = ["name", "n", "born"].iter().position(|known| *known == name).unwrap();
             let kind = [LogicalType::String, LogicalType::Double, LogicalType::Date][leaf].clone();
-            Ok(Operand { leaf, kind, repetition: 0, nullable: false, reach: Reach::ANY, longest: 13 })
+            Ok(Operand {
+                leaf,
+                kind,
+                repetition: 0,
+                nullable: false,
+                reach: Reach::ANY,
+                longest: 13,
+                row: OperandRow::Own,
+            })
         })
         .unwrap();
         let fields: Vec<Values> = expression.operands.iter().map(|o| all[o.leaf].clone()).collect();

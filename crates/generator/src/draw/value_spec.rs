@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::draw::choice::Dictionary;
 use crate::draw::distribution::{Counts, Curve, Ranks};
-use crate::draw::expression::{Expression, Operand, Reach};
+use crate::draw::expression::{Expression, Operand, OperandRow, Reach};
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
 use crate::draw::text::distinct::DistinctStrings;
@@ -25,6 +25,7 @@ pub(crate) mod cycle;
 pub(crate) mod fan_out;
 pub(crate) mod geometry;
 pub(crate) mod intervals;
+pub(crate) mod of_children;
 pub(crate) mod other_column;
 pub(crate) mod own;
 pub(crate) mod reader;
@@ -37,6 +38,7 @@ use cycle::Cycle;
 use fan_out::{Child, FanOut};
 use geometry::Shapes;
 use intervals::Intervals;
+use of_children::OfChildren;
 use other_column::{OtherColumn, RowOf};
 use own::OwnDistribution;
 use seasonal::Seasonal;
@@ -102,6 +104,8 @@ pub(crate) enum ValueSpec {
     Reference(Reference),
     /// A column of the row that a reference names, or of the parent.
     OtherColumn(OtherColumn),
+    /// A sum, a count or an extreme of the row's children.
+    OfChildren(OfChildren),
     /// 1, 2, ... for the rows of each parent.
     ChildNumber(Arc<FanOut>),
     /// What each change of a stream does.
@@ -282,9 +286,16 @@ impl ValueSpec {
             | ValueSpec::Distinct(_)
             | ValueSpec::Monotone(_)
             | ValueSpec::ChildNumber(_)
+            | ValueSpec::OfChildren(_)
             | ValueSpec::Operation(_) => true,
-            _ => false,
+            values => values.follows_rows(),
         }
+    }
+
+    /// Whether its values depend on the row before.
+    pub(crate) fn follows_rows(&self) -> bool {
+        matches!(self, ValueSpec::Expression(expression)
+            if expression.operands.iter().any(|operand| operand.row == OperandRow::Before))
     }
 
     /// The order of its values, if these are chosen by the number of the row.
@@ -304,6 +315,7 @@ impl ValueSpec {
             ValueSpec::Expression(expression) => expression.draws(),
             ValueSpec::OtherColumn(_)
             | ValueSpec::ChildNumber(_)
+            | ValueSpec::OfChildren(_)
             | ValueSpec::Operation(_)
             | ValueSpec::Distinct(_)
             | ValueSpec::Sequence { .. } => false,

@@ -14,14 +14,16 @@ use std::ops::Range;
 
 use crate::draw::expression::Values;
 use crate::draw::lengths::Lengths;
+use crate::draw::misfit::Misfit;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
-use crate::draw::value_spec::changes::Changes;
+use crate::draw::value_spec::changes::{Changes, Version};
+use crate::draw::value_spec::fan_out::FanOut;
 use crate::error::Error;
-use crate::random::rng::{BLOCK_ROWS, Stream, purpose};
-use crate::shred::chosen_fields::{ChosenFields, lists_in};
-use crate::shred::first_misfit::MisfitAt;
-use crate::shred::leaf_draws::Draws;
+use crate::random::rng::{BLOCK_ROWS, Sequence, Stream, purpose};
+use crate::shred::chosen_fields::ChosenFields;
+use crate::shred::first_misfit::{FirstMisfit, MisfitAt};
+use crate::shred::leaf_draws::{Draws, held};
 use crate::shred::levels::{count_live, raise_by_draw, raise_by_mask, row_of_value, values_of_rows};
 use crate::shred::operands::{OperandValues, distinguish, operands};
 use crate::shred::row_maker::RowCursor;
@@ -74,6 +76,12 @@ pub(crate) struct Shredder<'a> {
     operand_values: Vec<OperandValues>,
     /// The ranks of each member of the copula in this block.
     ranks: Vec<Vec<f64>>,
+    /// Of which update of the rows the changing leaves are, and the ranks that these follow.
+    version: Version,
+    version_ranks: Vec<Vec<f64>>,
+    /// The children that the rows are, if a chosen formula needs the row before; then the last block drawn.
+    chain: Option<&'a FanOut>,
+    last_block: Option<u64>,
     root: Scratch,
     /// The first value that its column cannot hold, among the requested rows.
     misfit: Option<MisfitAt>,
@@ -118,23 +126,33 @@ impl<'a> Shredder<'a> {
         let mut leaves: Vec<LeafBuffer> = Vec::with_capacity(dataset.columns());
         let mut lists = 0;
         prepare(&dataset.fields, None, &mut lists, &mut leaves);
-        let shredded = Shredded { rows: 0, leaves, lists: vec![Vec::new(); lists] };
-        let operand_values = std::iter::repeat_with(OperandValues::default).take(dataset.columns()).collect();
-        let (scratch, root) = (Vec::new(), Scratch::default());
-        let cursor = dataset.maker.as_ref().map(|maker| maker.cursor());
-        let ranks = Vec::new();
+        prepare(&dataset.hidden, None, &mut lists, &mut leaves);
+        let operand_values = std::iter::repeat_with(OperandValues::default).take(leaves.len()).collect();
+        let mut is_chain = false;
+        dataset.each_leaf(&mut |_, leaf| {
+            is_chain |= leaf.values.follows_rows() && chosen.draws_leaf(leaf.index);
+        });
         Shredder {
             dataset,
             seed,
             chosen,
-            shredded,
-            scratch,
+            shredded: Shredded { rows: 0, leaves, lists: vec![Vec::new(); lists] },
+            scratch: Vec::new(),
             operand_values,
-            ranks,
-            root,
+            ranks: Vec::new(),
+            version: Version::default(),
+            version_ranks: Vec::new(),
+            chain: dataset.chain.as_deref().filter(|_| is_chain),
+            last_block: None,
+            root: Scratch::default(),
             misfit: None,
-            cursor,
+            cursor: dataset.maker.as_ref().map(|maker| maker.cursor()),
         }
+    }
+
+    /// Draws the rows as they are in a version.
+    pub(crate) fn in_version(self, version: Version) -> Self {
+        Shredder { version, ..self }
     }
 
     /// Draws `rows`, numbered over the whole dataset.
@@ -158,15 +176,10 @@ impl<'a> Shredder<'a> {
         self.check_strings(first)?;
         match misfit {
             None => Ok(&self.shredded),
-            Some(misfit) => {
-                let mut error = None;
-                self.dataset.each_leaf(&mut |field, leaf| {
-                    if leaf.index == misfit.leaf {
-                        error = Some(misfit.error(field, leaf));
-                    }
-                });
-                error.map_or(Ok(&self.shredded), Err)
-            }
+            Some(misfit) => match self.dataset.leaf(misfit.leaf) {
+                Some((field, leaf)) => Err(misfit.error(field, leaf)),
+                None => Ok(&self.shredded),
+            },
         }
     }
 
@@ -207,10 +220,27 @@ impl<'a> Shredder<'a> {
         let block = rows.start / BLOCK_ROWS;
         let first = block * BLOCK_ROWS;
         let wanted = (rows.start - first) as usize..(rows.end - first) as usize;
+        if let Some(fan_out) = self.chain {
+            self.draw_siblings(fan_out, block);
+        }
         let marks = (wanted != (0..BLOCK_ROWS as usize)).then(|| self.marks());
         self.block(block, wanted.clone());
         if let Some(marks) = marks {
             self.retain(&marks, wanted);
+        }
+    }
+
+    /// Draws the blocks with the rows of the same parent before the first row of `block`, on which it depends. A
+    /// parent has at most 4,096 children, so that these are few.
+    fn draw_siblings(&mut self, fan_out: &FanOut, block: u64) {
+        let first = block * BLOCK_ROWS;
+        let before = self.last_block.replace(block).map(|last| last + 1);
+        let child = fan_out.children(self.seed, &[first]).into_iter().flatten().next();
+        let Some(child) = child.filter(|child| child.number > 0 && before != Some(block)) else { return };
+        for earlier in (first - child.number) / BLOCK_ROWS..block {
+            let marks = self.marks();
+            self.block(earlier, 0..0);
+            self.retain(&marks, 0..0);
         }
     }
 
@@ -239,7 +269,11 @@ impl<'a> Shredder<'a> {
         let rows = [0u8; BLOCK_ROWS as usize];
         if let Some(copula) = &self.dataset.copula {
             let numbers: Vec<u64> = (block * BLOCK_ROWS..(block + 1) * BLOCK_ROWS).collect();
-            self.ranks = copula.ranks(&numbers, self.dataset.seeded(self.seed));
+            let seed = self.dataset.seeded(self.seed);
+            self.ranks = copula.ranks(&numbers, seed);
+            if self.version.number > 0 {
+                self.version_ranks = copula.drawn(&numbers, &|leaf| self.version.seed(seed, leaf));
+            }
         }
         let mut filler = Filler {
             seed: self.dataset.seeded(self.seed),
@@ -248,9 +282,11 @@ impl<'a> Shredder<'a> {
             shredded: &mut self.shredded,
             scratch: &mut self.scratch,
             operand_values: &mut self.operand_values,
-            next_list: 0,
             wanted,
             ranks: &self.ranks,
+            version: &self.version,
+            version_ranks: &self.version_ranks,
+            chain: self.chain,
             misfit: &mut self.misfit,
         };
         let masks = &mut self.root.masks;
@@ -267,11 +303,8 @@ impl<'a> Shredder<'a> {
             (None, None) => {}
         }
         let entries = Entries { definition: &rows, live: 0, repetition: &rows, list_level: 0, masks };
-        for (place, field) in self.dataset.fields.iter().enumerate() {
-            match self.chosen.draws(place) {
-                true => filler.field(field, entries, 0),
-                false => filler.next_list += lists_in(field),
-            }
+        for (_, field) in self.dataset.drawn_fields().filter(|(place, _)| self.chosen.draws(*place)) {
+            filler.field(field, entries, 0);
         }
     }
 
@@ -327,7 +360,7 @@ impl<'a> Shredder<'a> {
     }
 }
 
-/// Makes the buffers of all leaves, and numbers the lists in the order of the fields.
+/// Makes the buffers of all leaves, and counts the lists.
 fn prepare(fields: &[Field], list: Option<usize>, lists: &mut usize, leaves: &mut Vec<LeafBuffer>) {
     for field in fields {
         match &field.kind {
@@ -335,10 +368,9 @@ fn prepare(fields: &[Field], list: Option<usize>, lists: &mut usize, leaves: &mu
                 leaves.push(LeafBuffer { definition: Vec::new(), values: ValueBuffer::new(leaf), list })
             }
             Kind::Struct { fields, .. } => prepare(fields, list, lists, leaves),
-            Kind::List { children, .. } => {
-                let this = *lists;
+            Kind::List { number, children, .. } => {
                 *lists += 1;
-                prepare(children, Some(this), lists, leaves);
+                prepare(children, Some(*number), lists, leaves);
             }
         }
     }
@@ -353,17 +385,32 @@ struct Filler<'a> {
     shredded: &'a mut Shredded,
     scratch: &'a mut Vec<Scratch>,
     operand_values: &'a mut Vec<OperandValues>,
-    next_list: usize,
     /// The requested rows of the block.
     wanted: Range<usize>,
     /// The ranks of each member of the copula, by row.
     ranks: &'a [Vec<f64>],
+    /// The version of changing leaves, and their ranks.
+    version: &'a Version,
+    version_ranks: &'a [Vec<f64>],
+    /// The children that the rows are, if a formula needs the row before.
+    chain: Option<&'a FanOut>,
     misfit: &'a mut Option<MisfitAt>,
 }
 
 impl Filler<'_> {
     fn stream(&self, purpose: u64) -> Stream {
         Stream::new(self.seed, purpose, self.block)
+    }
+
+    /// The draws of a leaf's values or nulls.
+    fn stream_of(&self, leaf: &Leaf, purpose: u64) -> Stream {
+        Stream::new(self.version.seed(self.seed, leaf.index), purpose, self.block)
+    }
+
+    /// The ranks of the `member` that a leaf follows, by row.
+    fn ranks_of(&self, leaf: &Leaf, member: usize) -> Option<&[f64]> {
+        let all = if self.version.changes(leaf.index) { self.version_ranks } else { self.ranks };
+        all.get(member).map(Vec::as_slice)
     }
 
     /// Draws the combination of present fields for `n` entries.
@@ -415,11 +462,9 @@ impl Filler<'_> {
                     self.field(field, inner, depth + 1);
                 }
             }
-            Kind::List { lengths, children, .. } => {
-                let list = self.next_list;
-                self.next_list += 1;
+            Kind::List { number, lengths, children, .. } => {
                 self.expand(field, lengths, entries, &mut scratch);
-                self.shredded.lists[list].extend_from_slice(&scratch.repetition);
+                self.shredded.lists[*number].extend_from_slice(&scratch.repetition);
                 let inner = Entries {
                     definition: &scratch.definition,
                     live: field.levels.definition,
@@ -437,29 +482,76 @@ impl Filler<'_> {
 
     /// Writes the definition levels of `entries` to `out`, raised by one where the optional `field` is
     /// present. Returns the number of entries in which it is present.
-    fn raise(&self, field: &Field, entries: Entries<'_>, draws: &mut Vec<u32>, out: &mut [u8]) -> usize {
+    fn raise(&mut self, field: &Field, entries: Entries<'_>, draws: &mut Vec<u32>, out: &mut [u8]) -> usize {
         match field.nulls {
             Nulls::Never => count_live(entries.definition, entries.live, out),
             Nulls::Share(share) => {
                 // 31 bits, so that both 0 and 1 are exact.
                 let threshold = (share * 2f64.powi(31)) as u32;
                 draws.resize(entries.definition.len(), 0);
-                match self.null_ranks(field) {
-                    Some(ranks) => ranks.iter().zip(draws.iter_mut()).for_each(|(rank, draw)| {
-                        *draw = (rank * 2f64.powi(32)) as u32;
-                    }),
-                    None => self.stream(field.null_draws).fill32(draws),
+                match &field.kind {
+                    Kind::Leaf(leaf) => {
+                        match leaf.null_member.and_then(|member| self.ranks_of(leaf, member)) {
+                            Some(ranks) => ranks.iter().zip(draws.iter_mut()).for_each(|(rank, draw)| {
+                                *draw = (rank * 2f64.powi(32)) as u32;
+                            }),
+                            None => self.stream_of(leaf, field.null_draws).fill32(draws),
+                        }
+                    }
+                    _ => self.stream(field.null_draws).fill32(draws),
                 }
                 raise_by_draw(entries.definition, entries.live, draws, threshold, out)
             }
+            Nulls::Where => self.raise_by_condition(field, entries, out),
             Nulls::Together(bit) => raise_by_mask(entries.definition, entries.live, entries.masks, bit, out),
         }
     }
 
-    /// The ranks that the nulls of a field follow, by row.
-    fn null_ranks(&self, field: &Field) -> Option<&[f64]> {
-        let Kind::Leaf(leaf) = &field.kind else { return None };
-        self.ranks.get(leaf.null_member?).map(Vec::as_slice)
+    /// Raises the live entries for which the condition of `field` does not hold, and counts them.
+    fn raise_by_condition(&mut self, field: &Field, entries: Entries<'_>, out: &mut [u8]) -> usize {
+        let there = entries.live + 1;
+        for (before, after) in entries.definition.iter().zip(out.iter_mut()) {
+            *after = before + u8::from(*before == entries.live);
+        }
+        let Some(condition) = &field.null_where else { return count(out, there) };
+        let mut values = Vec::new();
+        let scope = (entries.repetition, there, entries.list_level);
+        let n = operands(&condition.operands, self.operand_values, scope, out, &mut values);
+        let places: Vec<usize> = (0..out.len()).filter(|i| out[*i] == there).collect();
+        // A draw depends on the entry alone, not on how many before it are null.
+        let stream = match &field.kind {
+            Kind::Leaf(leaf) => self.stream_of(leaf, field.null_draws),
+            _ => self.stream(field.null_draws),
+        };
+        let wanted = values_of_rows(self.wanted.clone(), entries.repetition, out, there);
+        let mut misfits = FirstMisfit::among(wanted);
+        let random = |i: usize| Sequence::new(stream.draw(places.get(i).map_or(0, |place| *place as u64)));
+        let nulls = held(condition, &values, n, random, &mut misfits);
+        if let Some((value, misfit)) = misfits.found {
+            let mut first = None;
+            field.each_leaf(&mut |_, leaf| first = first.or(Some(leaf.index)));
+            self.note(value, misfit, (first.unwrap_or(0), there), entries, out);
+        }
+        for (place, _) in places.into_iter().zip(nulls).filter(|(_, is_null)| *is_null) {
+            out[place] = entries.live;
+        }
+        count(out, there)
+    }
+
+    /// Notes that value `value` of a leaf does not fit, whose entries have the levels `own`, `there` if they are values.
+    fn note(
+        &mut self,
+        value: usize,
+        misfit: Misfit,
+        (leaf, there): (usize, u8),
+        entries: Entries<'_>,
+        own: &[u8],
+    ) {
+        let row = self.block * BLOCK_ROWS + row_of_value(value, entries.repetition, own, there) as u64;
+        // In the same row, the first column counts: later columns may depend on it.
+        if self.misfit.is_none_or(|before| row < before.row) {
+            *self.misfit = Some(MisfitAt { row, leaf, misfit });
+        }
     }
 
     fn leaf(&mut self, field: &Field, leaf: &Leaf, entries: Entries<'_>, scratch: &mut Scratch) {
@@ -490,14 +582,14 @@ impl Filler<'_> {
             false => (0..there, wanted),
         };
         scratch.ranks.clear();
-        if let Some(ranks) = leaf.ranked.as_ref().and_then(|ranked| self.ranks.get(ranked.member)) {
+        if let Some(ranks) = leaf.ranked.as_ref().and_then(|ranked| self.ranks_of(leaf, ranked.member)) {
             let is_there = |i: usize| own.get(i).is_none_or(|level| *level == field.levels.definition);
             scratch
                 .ranks
                 .extend(ranks.iter().enumerate().filter(|(i, _)| is_there(*i)).map(|(_, rank)| rank));
         }
         let draws = Draws {
-            stream: self.stream(field.value_draws).skip(drawn.start as u64),
+            stream: self.stream_of(leaf, field.value_draws).skip(drawn.start as u64),
             n: drawn.len(),
             first_id: self.block * BLOCK_ROWS * leaf.most_in_record,
             numbers: &scratch.numbers,
@@ -506,16 +598,24 @@ impl Filler<'_> {
             seed: self.job_seed,
             ranks: &scratch.ranks,
         };
-        let buffer = &mut self.shredded.leaves[leaf.index];
-        let first = buffer.values.len();
-        if let Some((value, misfit)) = leaf.draw(&draws, &mut buffer.values) {
-            let row = row_of_value(value, entries.repetition, own, field.levels.definition);
-            let row = self.block * BLOCK_ROWS + row as u64;
-            // In the same row, the first column counts: later columns may depend on it.
-            if self.misfit.is_none_or(|before| row < before.row) {
-                *self.misfit = Some(MisfitAt { row, leaf: leaf.index, misfit });
+        let mut values = std::mem::replace(
+            &mut self.shredded.leaves[leaf.index].values,
+            ValueBuffer::Booleans(Vec::new()),
+        );
+        let first = values.len();
+        let (misfit, nulls) = match (&leaf.values, self.chain) {
+            (ValueSpec::OtherColumn(column), _) => column.draw(&draws, &mut values),
+            (chained, Some(fan_out)) if chained.follows_rows() => {
+                (leaf.draw_chain(&draws, fan_out, self.operand_values, &mut values), Vec::new())
             }
+            _ => (leaf.draw(&draws, &mut values), Vec::new()),
+        };
+        if let Some((value, misfit)) = misfit {
+            self.note(value, misfit, (leaf.index, field.levels.definition), entries, own);
         }
+        lower(own, field.levels.definition, &nulls);
+        let buffer = &mut self.shredded.leaves[leaf.index];
+        buffer.values = values;
         if leaf.distinct {
             let levels = (&*own, entries.repetition);
             let list = (field.levels.definition, entries.list_level);
@@ -571,6 +671,12 @@ impl Filler<'_> {
         let n = entries.definition.len();
         let (live, element, own) = (entries.live, field.levels.definition, field.levels.repetition);
         let Scratch { draws, definition, repetition, .. } = scratch;
+        // Of the other lists, the lengths say which are null.
+        let mut raised = Vec::new();
+        if matches!(field.nulls, Nulls::Together(_) | Nulls::Where) {
+            raised.resize(n, 0);
+            self.raise(field, entries, draws, &mut raised);
+        }
         draws.resize(n, 0);
         self.stream(field.value_draws).fill32(draws);
         // The definition level of an empty list.
@@ -581,10 +687,7 @@ impl Filler<'_> {
         let mut at = 0;
         for (i, draw) in draws.iter().enumerate() {
             let before = entries.definition[i];
-            let there = match field.nulls {
-                Nulls::Together(bit) => entries.masks[i] >> bit & 1 == 1,
-                _ => true,
-            };
+            let there = raised.get(i).is_none_or(|level| *level > before);
             let length = lengths.lengths[lengths.table.pick(*draw) as usize].filter(|_| there);
             let (level, length) = match length {
                 _ if before != live => (before, 1),
@@ -610,5 +713,23 @@ impl Filler<'_> {
         }
         definition.truncate(at);
         repetition.truncate(at);
+    }
+}
+
+/// How many entries are there.
+fn count(levels: &[u8], there: u8) -> usize {
+    levels.iter().filter(|level| **level == there).count()
+}
+
+/// Lowers the levels of the values whose numbers are `nulls`, in rising order.
+fn lower(levels: &mut [u8], there: u8, nulls: &[usize]) {
+    if nulls.is_empty() {
+        return;
+    }
+    let mut nulls = nulls.iter().peekable();
+    for (value, level) in levels.iter_mut().filter(|level| **level == there).enumerate() {
+        if nulls.next_if(|null| **null == value).is_some() {
+            *level -= 1;
+        }
     }
 }

@@ -1,14 +1,12 @@
 //! Which fields of the record are drawn. The values of a field are a function of the seed and its own path, so
 //! that other fields can be left out, unless an expression reads them.
 
-#[cfg(feature = "arrow")]
-use crate::spec::dataset::Leaf;
-use crate::spec::dataset::{Dataset, Field, Kind};
+use crate::spec::dataset::{Dataset, Field};
 
 /// The fields of the record that a shredder draws, each with its nested fields.
 #[derive(Debug)]
 pub(crate) struct ChosenFields {
-    /// For each field of the record, whether it is drawn.
+    /// For each field of the record, hidden ones last, whether it is drawn.
     fields: Vec<bool>,
     /// For each leaf, whether it is drawn.
     leaves: Vec<bool>,
@@ -17,29 +15,40 @@ pub(crate) struct ChosenFields {
 impl ChosenFields {
     /// All fields of `dataset`.
     pub(crate) fn all(dataset: &Dataset) -> Self {
-        Self { fields: vec![true; dataset.fields.len()], leaves: vec![true; dataset.columns()] }
+        let mut leaves = Vec::new();
+        dataset.each_leaf(&mut |_, _| leaves.push(true));
+        Self { fields: vec![true; dataset.order.len()], leaves }
     }
 
     /// The fields at `places`, and those that their expressions read, directly or through others.
-    #[cfg(feature = "arrow")]
     pub(crate) fn new(dataset: &Dataset, places: &[usize]) -> Self {
-        let mut owners = vec![0; dataset.columns()];
-        for (place, field) in dataset.fields.iter().enumerate() {
-            each_leaf_of(field, &mut |leaf| owners[leaf.index] = place);
+        let all: Vec<&Field> = dataset.fields.iter().chain(&dataset.hidden).collect();
+        let mut owners = Vec::new();
+        for (place, field) in all.iter().enumerate() {
+            field.each_leaf(&mut |_, _| owners.push(place));
         }
-        let mut fields = vec![false; dataset.fields.len()];
-        let mut leaves = vec![false; dataset.columns()];
+        let mut fields = vec![false; all.len()];
         let mut open = places.to_vec();
         while let Some(place) = open.pop() {
-            if std::mem::replace(&mut fields[place], true) {
-                continue;
+            if !std::mem::replace(&mut fields[place], true) {
+                all[place].each_operand(&mut |operand| open.push(owners[operand.leaf]));
             }
-            each_leaf_of(&dataset.fields[place], &mut |leaf| {
-                leaves[leaf.index] = true;
-                open.extend(leaf.values.operands().iter().map(|operand| owners[operand.leaf]));
+        }
+        let leaves = owners.iter().map(|place| fields[*place]).collect();
+        Self { fields, leaves }
+    }
+
+    /// The field of the record with the leaf `index`, and those that it needs.
+    pub(crate) fn of_leaf(dataset: &Dataset, index: usize) -> Self {
+        let mut places = Vec::new();
+        for (place, field) in dataset.drawn_fields() {
+            field.each_leaf(&mut |_, leaf| {
+                if leaf.index == index {
+                    places.push(place);
+                }
             });
         }
-        Self { fields, leaves }
+        Self::new(dataset, &places)
     }
 
     /// Whether the field of the record at `place` is drawn.
@@ -50,27 +59,5 @@ impl ChosenFields {
     /// Whether the leaf `index` is drawn.
     pub(crate) fn draws_leaf(&self, index: usize) -> bool {
         self.leaves[index]
-    }
-}
-
-/// Calls `visit` with each leaf of `field`.
-#[cfg(feature = "arrow")]
-fn each_leaf_of<'a>(field: &'a Field, visit: &mut dyn FnMut(&'a Leaf)) {
-    match &field.kind {
-        Kind::Leaf(leaf) => visit(leaf),
-        Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => {
-            for field in fields {
-                each_leaf_of(field, visit);
-            }
-        }
-    }
-}
-
-/// The number of lists in `field`.
-pub(crate) fn lists_in(field: &Field) -> usize {
-    match &field.kind {
-        Kind::Leaf(_) => 0,
-        Kind::Struct { fields, .. } => fields.iter().map(lists_in).sum(),
-        Kind::List { children, .. } => 1 + children.iter().map(lists_in).sum::<usize>(),
     }
 }

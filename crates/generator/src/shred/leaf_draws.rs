@@ -1,6 +1,8 @@
 //! Draws the values of a leaf into its buffer, from its distribution and a random stream.
 
+mod children;
 mod other_rows;
+mod row_before;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +14,7 @@ use crate::draw::monotone::Monotone;
 use crate::draw::text::person_name::{self, Addresses};
 use crate::draw::text::words::Words;
 use crate::draw::text::{PADDING, email, uuid};
-use crate::draw::value_spec::{ChosenBy, Reference, ReferencedKey, ValueSpec};
+use crate::draw::value_spec::{ChosenBy, ReferencedKey, ValueSpec};
 use crate::random::instruction_sets::widest;
 use crate::random::rng::{Sequence, Stream, scale64, scale128, unit_interval};
 use crate::random::weights::Weights;
@@ -181,15 +183,12 @@ impl Leaf {
             (ValueSpec::Unique(_), ValueBuffer::Ids(out)) => {
                 out.extend(draws.first_id..draws.first_id + draws.n as u64);
             }
-            (ValueSpec::Reference(Reference { distinct: Some(distinct), key, .. }), out) => {
-                keys(key, draws, &distinct.rows(draws.seed, draws.numbers), out);
-            }
-            (ValueSpec::Reference(reference), ValueBuffer::Ids(out)) => {
-                each(out, draws, |_, draw| reference.row(draw));
-            }
-            (ValueSpec::Reference(reference), ValueBuffer::Rows { seed, rows }) => {
-                *seed = draws.seed;
-                each(rows, draws, |_, draw| reference.row(draw));
+            (ValueSpec::Reference(reference), out) => {
+                let rows = match &reference.distinct {
+                    Some(distinct) => distinct.rows(draws.seed, draws.numbers),
+                    None => (0..draws.n).map(|i| reference.row(draws.stream.draw(i as u64))).collect(),
+                };
+                keys(&reference.key, draws, &rows, out);
             }
             (ValueSpec::Choice { by: Some(by), .. }, ValueBuffer::Indices(out)) => match &**by {
                 ChosenBy::Field(by) => by.draw(draws, out),
@@ -236,26 +235,13 @@ impl Leaf {
                 texts(expression, draws, out, &mut misfits);
             }
             (ValueSpec::Expression(expression), ValueBuffer::Booleans(out)) => {
-                conditions(expression, draws, out, &mut misfits);
+                let random = |i: usize| Sequence::new(draws.stream.draw(i as u64));
+                let held = held(expression, draws.operands, draws.n, random, &mut misfits);
+                out.extend(held.into_iter().map(u8::from));
             }
             (ValueSpec::Expression(expression), out) => formula(expression, kind, draws, out, &mut misfits),
-            (ValueSpec::Reference(reference), out) => match &reference.key {
-                ReferencedKey::Sequence { start, step } => {
-                    wholes(out, draws, |_, draw| start + step * i128::from(reference.row(draw)));
-                }
-                ReferencedKey::Distinct(keys) => {
-                    let of_seed = keys.of_seed(draws.seed);
-                    let write = |draw, out: &mut [u8]| of_seed.write(reference.row(draw), out);
-                    strings(out, draws, keys.longest() as usize, write);
-                }
-                ReferencedKey::Uuid(key) => {
-                    let uuid = |draw| key.uuid(draws.seed, reference.row(draw));
-                    strings(out, draws, uuid::TEXT, |draw, out| uuid::uuid_text(uuid(draw), out));
-                }
-                // Its numbers are kept, see above.
-                ReferencedKey::Unique(_) => {}
-            },
-            (ValueSpec::OtherColumn(column), out) => column.draw(draws, out, &mut misfits),
+            (ValueSpec::OtherColumn(column), out) => return column.draw(draws, out).0,
+            (ValueSpec::OfChildren(children), out) => children.draw(kind, draws, out, &mut misfits),
             (ValueSpec::ChildNumber(fan_out), out) => {
                 let children = fan_out.children(draws.seed, draws.numbers);
                 let range = kind.range();
@@ -505,18 +491,20 @@ fn texts(expression: &Expression, draws: &Draws<'_>, out: &mut ByteStrings, misf
     }
 }
 
-/// Appends whether a formula holds.
-fn conditions(expression: &Expression, draws: &Draws<'_>, out: &mut Vec<u8>, misfits: &mut FirstMisfit) {
-    let generator = |i| Sequence::new(draws.stream.draw(i as u64));
-    let mut random: Vec<Sequence> =
-        if expression.draws() { (0..draws.n).map(generator).collect() } else { Vec::new() };
-    if let Some(held) = expression.held(draws.operands, &mut random, draws.n) {
-        return out.extend(held.into_iter().map(u8::from));
-    }
-    each(out, draws, |at, draw| {
-        let value = expression.value(Row { fields: draws.operands, at }, &mut Sequence::new(draw));
-        u8::from(misfits.or_stand_in(at, value.map(|value| value == Number::Whole(1))))
-    });
+/// Whether a condition holds for each of `n` values, with the draws that `random` has for each.
+pub(crate) fn held(
+    condition: &Expression,
+    operands: &[Values],
+    n: usize,
+    random: impl Fn(usize) -> Sequence,
+    misfits: &mut FirstMisfit,
+) -> Vec<bool> {
+    let mut drawn: Vec<Sequence> = if condition.draws() { (0..n).map(&random).collect() } else { Vec::new() };
+    let one = |at: usize| {
+        let value = condition.value(Row { fields: operands, at }, &mut random(at));
+        misfits.or_stand_in(at, value.map(|value| value == Number::Whole(1)))
+    };
+    condition.held(operands, &mut drawn, n).unwrap_or_else(|| (0..n).map(one).collect())
 }
 
 /// Appends the `n` values of a column, unless one does not fit its type or 64 bits; then it appends nothing and

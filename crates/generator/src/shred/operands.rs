@@ -15,6 +15,8 @@ use crate::types::number::{Number, stored_number};
 #[derive(Debug, Default)]
 pub(crate) struct OperandValues {
     values: Values,
+    /// The last value of the block before.
+    pub before: Values,
     /// For each entry, the position of its value, or [`NULL`]. Empty if all entries have one.
     places: Vec<u32>,
 }
@@ -33,6 +35,7 @@ impl OperandValues {
         definition: &[u8],
         level: u8,
     ) {
+        self.before = self.last();
         self.values = values(leaf, buffer, first);
         self.places.clear();
         if definition.iter().any(|d| *d != level) {
@@ -43,6 +46,11 @@ impl OperandValues {
                 if is_value { next - 1 } else { NULL }
             }));
         }
+    }
+
+    /// The last value.
+    pub(crate) fn last(&self) -> Values {
+        self.values.len().checked_sub(1).map_or_else(Values::default, |last| self.values.at(&[last as u32]))
     }
 
     /// The position of the value of `entry`.
@@ -227,34 +235,23 @@ pub(crate) fn distinguish(
 /// Below this many keys a map is searched from its first key.
 const FEW_KEYS: usize = 16;
 
-/// With at most this many different keys, each has a place in a table.
-const TABLE_KEYS: u64 = 1 << 16;
-
 /// The keys that a map has.
 struct UsedKeys {
     different: u64,
     /// The keys, in their order.
     used: Vec<u64>,
-    /// From [`FEW_KEYS`] on: for each used key, 1 + the first key after it that may be unused; 0 for an unused key.
-    /// Following a path shortens it.
-    table: Vec<u32>,
-    /// The same without the 1, for more than [`TABLE_KEYS`] different keys.
-    sparse: HashMap<u64, u64>,
+    /// From [`FEW_KEYS`] on: for each used key, the first key after it that may be unused. Following a path shortens it.
+    next: HashMap<u64, u64>,
 }
 
 impl UsedKeys {
     fn new(different: u64) -> Self {
-        UsedKeys { different, used: Vec::new(), table: Vec::new(), sparse: HashMap::new() }
+        UsedKeys { different, used: Vec::new(), next: HashMap::new() }
     }
 
     fn clear(&mut self) {
-        for used in &self.used {
-            if let Some(next) = self.table.get_mut(*used as usize) {
-                *next = 0;
-            }
-        }
         self.used.clear();
-        self.sparse.clear();
+        self.next.clear();
     }
 
     /// The key itself or, if the map has it, the next one that it does not have.
@@ -270,40 +267,18 @@ impl UsedKeys {
             return free;
         }
         if self.used.len() == FEW_KEYS {
-            for at in 0..FEW_KEYS {
-                self.lead(self.used[at], after(self.used[at]));
-            }
+            self.next.extend(self.used.iter().map(|key| (*key, after(*key))));
         }
-        while let Some(next) = self.next(free) {
-            free = next;
+        while let Some(next) = self.next.get(&free) {
+            free = *next;
         }
         self.used.push(free);
         // All keys on the way lead to the one after it.
         let (next, mut at) = (after(free), key);
-        while let Some(known) = self.lead(at, next) {
+        while let Some(known) = self.next.insert(at, next) {
             at = known;
         }
         free
-    }
-
-    /// The first key that may be unused after a used one.
-    fn next(&self, key: u64) -> Option<u64> {
-        match self.different <= TABLE_KEYS {
-            true => self.table.get(key as usize).and_then(|next| next.checked_sub(1)).map(u64::from),
-            false => self.sparse.get(&key).copied(),
-        }
-    }
-
-    /// Lets a key lead to another one. Returns the one that it led to.
-    fn lead(&mut self, key: u64, next: u64) -> Option<u64> {
-        if self.different > TABLE_KEYS {
-            return self.sparse.insert(key, next);
-        }
-        if self.table.is_empty() {
-            self.table = vec![0; self.different as usize];
-        }
-        let known = std::mem::replace(self.table.get_mut(key as usize)?, next as u32 + 1);
-        known.checked_sub(1).map(u64::from)
     }
 }
 
@@ -313,7 +288,7 @@ mod tests {
 
     #[test]
     fn many_keys_of_a_map_are_made_different_like_few() {
-        for different in [20u64, 1000, 4096, TABLE_KEYS + 1] {
+        for different in [20u64, 1000, 4096, 65_537] {
             let mut used = UsedKeys::new(different);
             for round in 0..3u64 {
                 used.clear();

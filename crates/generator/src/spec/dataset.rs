@@ -12,10 +12,12 @@ use rand::distr::Distribution;
 use crate::benchmark::Benchmark;
 use crate::draw::choice::Dictionary;
 use crate::draw::copula::{Copula, Ranked};
+use crate::draw::expression::{Expression, Operand};
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::template::Template;
 use crate::draw::value_spec::changes::{Changes, Operation};
+use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::own::{DrawnNumber, OwnDistribution};
 use crate::draw::value_spec::{Reference, ReferencedKey, UuidKey, ValueSpec};
 use crate::error::Error;
@@ -43,6 +45,12 @@ pub struct Dataset {
     pub(crate) name: String,
     pub(crate) rows: Option<u64>,
     pub(crate) fields: Vec<Field>,
+    /// Fields of the record that others use, and that no file has.
+    pub(crate) hidden: Vec<Field>,
+    /// The order in which fields are drawn: the places of `fields`, followed by those of `hidden`.
+    pub(crate) order: Vec<usize>,
+    /// Whose rows its rows are, if a formula needs the row before of the same parent.
+    pub(crate) chain: Option<Arc<FanOut>>,
     /// Which optional fields of the record are present together.
     pub(crate) present: Option<Present>,
     /// The ranks of fields that depend on one another, and the member that `present` follows.
@@ -69,6 +77,8 @@ pub(crate) struct Field {
     /// The names from the root, joined with dots, like the paths of Parquet columns.
     pub path: String,
     pub nulls: Nulls,
+    /// The condition of [`Nulls::Where`].
+    pub null_where: Option<Box<Expression>>,
     /// The levels of an entry in which this field is present.
     pub levels: Levels,
     pub kind: Kind,
@@ -93,6 +103,8 @@ pub(crate) enum Kind {
         present: Option<Present>,
     },
     List {
+        /// Its number among the lists of the dataset.
+        number: usize,
         lengths: Lengths,
         style: ListStyle,
         /// The element, or the key and the value of a map.
@@ -144,6 +156,29 @@ pub(crate) struct Present {
 pub(crate) fn images(operation: Operation) -> u32 {
     let (before, after) = operation.images();
     u32::from(before) | u32::from(after) << 1
+}
+
+impl Field {
+    /// Calls `visit` with each of its leaves and the leaf's own field.
+    pub(crate) fn each_leaf<'a>(&'a self, visit: &mut dyn FnMut(&'a Field, &'a Leaf)) {
+        match &self.kind {
+            Kind::Leaf(leaf) => visit(self, leaf),
+            Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => {
+                fields.iter().for_each(|field| field.each_leaf(visit));
+            }
+        }
+    }
+
+    /// The fields that its values, its nulls and those of its nested fields depend on.
+    pub(crate) fn each_operand<'a>(&'a self, visit: &mut dyn FnMut(&'a Operand)) {
+        self.null_where.iter().flat_map(|condition| &condition.operands).for_each(&mut *visit);
+        match &self.kind {
+            Kind::Leaf(leaf) => leaf.values.operands().iter().for_each(visit),
+            Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => {
+                fields.iter().for_each(|field| field.each_operand(visit));
+            }
+        }
+    }
 }
 
 impl Leaf {
@@ -331,6 +366,12 @@ impl Dataset {
         seed ^ self.salt
     }
 
+    /// The fields of the record in the order in which they are drawn, also hidden ones, each with its place.
+    pub(crate) fn drawn_fields(&self) -> impl Iterator<Item = (usize, &Field)> {
+        let all: Vec<&Field> = self.fields.iter().chain(&self.hidden).collect();
+        self.order.iter().filter_map(move |place| Some((*place, *all.get(*place)?)))
+    }
+
     /// The leaf `index` and its field.
     pub(crate) fn leaf(&self, index: usize) -> Option<(&Field, &Leaf)> {
         let mut found = None;
@@ -376,19 +417,14 @@ impl Dataset {
         self.text_hash
     }
 
-    /// Calls `visit` with each leaf and its field, in column order.
+    /// Calls `visit` with each column of the files and its field, in order.
+    pub(crate) fn each_column<'a>(&'a self, visit: &mut dyn FnMut(&'a Field, &'a Leaf)) {
+        self.fields.iter().for_each(|field| field.each_leaf(visit));
+    }
+
+    /// Calls `visit` with each leaf and its field, also hidden ones, in the order in which they are drawn.
     pub(crate) fn each_leaf<'a>(&'a self, visit: &mut dyn FnMut(&'a Field, &'a Leaf)) {
-        fn visit_fields<'a>(fields: &'a [Field], visit: &mut dyn FnMut(&'a Field, &'a Leaf)) {
-            for field in fields {
-                match &field.kind {
-                    Kind::Leaf(leaf) => visit(field, leaf),
-                    Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => {
-                        visit_fields(fields, visit)
-                    }
-                }
-            }
-        }
-        visit_fields(&self.fields, visit);
+        self.drawn_fields().for_each(|(_, field)| field.each_leaf(visit));
     }
 
     /// Calls `change` with each leaf.
@@ -404,5 +440,6 @@ impl Dataset {
             }
         }
         change_fields(&mut self.fields, change);
+        change_fields(&mut self.hidden, change);
     }
 }

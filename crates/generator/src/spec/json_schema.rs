@@ -10,6 +10,7 @@ use crate::draw::text::localized::KINDS;
 use crate::draw::value_spec::reader::VALUES;
 use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS, PER, SCALE};
 use crate::spec::tables::derived::DERIVED_KEYS;
+use crate::spec::tables::file_rows::FILE;
 use crate::spec::tables::{SCALES, SCHEMA_KEYS};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType, MAX_DIGITS, MAX_WIDTH};
 
@@ -56,6 +57,7 @@ pub fn json_schema() -> Value {
                 "description": "probability of null; without it the field is required",
                 "oneOf": [
                     { "type": "number", "minimum": 0, "maximum": 1 },
+                    object(&[("expression", json!({ "type": "string" }))], &["expression"]),
                     object(&[("weights", object(&[("null", number(0.0)), ("value", number(0.0))], &["null", "value"]))], &["weights"]),
                 ],
             },
@@ -110,6 +112,7 @@ fn table(name: &Value) -> Value {
         ("name", name.clone()),
         ("rows", rows()),
         (PER.0, per),
+        (FILE.0, json!({ "type": "string", "description": FILE.1 })),
         (SCALE.0, json!({ "enum": SCALES, "description": SCALE.1 })),
         ("fields", fields()),
         ("present", present),
@@ -231,6 +234,8 @@ fn shared(name: &str) -> Map<String, Value> {
     properties.insert("name".into(), json!({ "type": "string", "minLength": 1, "pattern": "^[^.]+$" }));
     properties.insert("type".into(), json!({ "const": name }));
     properties.insert("nulls".into(), json!({ "$ref": "#/$defs/nulls" }));
+    let hidden = "the field is drawn for others to use, and no file has it; in the record alone";
+    properties.insert("hidden".into(), json!({ "type": "boolean", "description": hidden }));
     properties
 }
 
@@ -241,7 +246,7 @@ fn values() -> Value {
         .chain(KINDS)
         .map(|(name, text)| {
             let mut schema = match *name {
-                "person_name" | "uuid" | "child_number" => json!({ "const": name }),
+                "person_name" | "uuid" | "child_number" | "column" => json!({ "const": name }),
                 "words" | "bytes" | "email" => {
                     json!({ "oneOf": [{ "const": name }, object(&[(name, parameters(name, false))], &[name])] })
                 }
@@ -404,6 +409,7 @@ fn parameters(name: &str, lengths: bool) -> Value {
             }
             object(&properties, &required)
         }
+        "sum" | "count" | "min" | "max" => object(&[("of", json!({ "type": "string" }))], &["of"]),
         "lookup" => {
             let name = || json!({ "type": "string" });
             object(&[("by", name()), ("column", name())], &["by", "column"])

@@ -1,8 +1,8 @@
 //! Reads a dataset spec: from TOML to the tree of fields, with all checks.
 
 mod derived;
-pub(crate) mod later_keys;
 mod names;
+pub(crate) mod needed;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,26 +14,28 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::draw::choice::bad_weights;
 use crate::draw::copula;
 use crate::draw::distribution::count;
-use crate::draw::expression::Reach;
+use crate::draw::expression::{Expression, Operand, OperandRow, Reach};
 use crate::draw::lengths::Lengths;
 use crate::draw::lengths::MAX_ELEMENTS;
 use crate::draw::nulls::Nulls;
+use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
-use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Levels;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle, MAX_DEPTH, Present};
 use crate::spec::tables::derived::{DERIVED_KEYS, Derived};
+use crate::spec::tables::file_rows::FILE;
 use crate::spec::tables::{self, Tables};
 use crate::spec::value_length::{MAX_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
-use names::{key, operand, other_table, referring};
+use names::{children, key, operand, other_table, referring};
+use needed::Only;
 
 /// The top-level keys of a spec, with their descriptions.
 pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
@@ -72,7 +74,7 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
         let what = "a spec with several tables, where one is needed";
         return Err(Error::spec(what, "", format!("name one: SPEC/TABLE, of {}", tables.names().join(", "))));
     }
-    read_table(root, None, folder, depth)
+    read_table(root, None, folder, depth, Only::All)
 }
 
 /// Reads the table `name` of a spec with several; each has `scale` times its rows.
@@ -119,14 +121,15 @@ fn parsed(text: &str) -> Result<Spanned<DeTable<'_>>, Error> {
     })
 }
 
-/// Reads a dataset, or one of the `tables` of a spec.
+/// Reads a dataset, or one of the `tables` of a spec, with `only` some fields.
 pub(crate) fn read_table(
     root: SpecTable<'_>,
     tables: Option<&Tables<'_>>,
     folder: &SpecFolder<'_>,
     depth: usize,
+    only: Only<'_>,
 ) -> Result<Dataset, Error> {
-    let of_tables = [&[PER, SCALE], DERIVED_KEYS].concat();
+    let of_tables = [&[PER, SCALE, FILE], DERIVED_KEYS].concat();
     let keys = DATASET_KEYS.iter().chain(of_tables.iter().filter(|_| tables.is_some()));
     let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
     root.check("", if tables.is_some() { "a table" } else { "a dataset" }, &keys)?;
@@ -153,12 +156,18 @@ pub(crate) fn read_table(
         folder,
         depth,
         dataset: stem,
-        rows,
+        root,
         tables,
         fan_out,
+        only,
         leaves: Vec::new(),
+        columns: 0,
+        first_hidden: 0,
+        lists: 0,
+        hidden: Vec::new(),
+        is_hidden: false,
+        order: Vec::new(),
         operands: Vec::new(),
-        keys: HashMap::new(),
         groups: HashMap::from([(String::new(), Levels::default())]),
     };
     let derived = tables.map_or(Ok(None), |tables| tables.derived(stem, 0))?;
@@ -167,7 +176,6 @@ pub(crate) fn read_table(
         _ => {
             let specs = root.need("fields", "", "a dataset")?;
             let (names, present) = present(root, specs, "")?;
-            later_keys::collect(specs, names.as_deref(), "", (folder, salt), &mut reader.keys);
             (reader.fields(specs, Position::RECORD, names.as_deref())?, present)
         }
     };
@@ -175,12 +183,23 @@ pub(crate) fn read_table(
         Some(Derived::Changes(changes, _)) => Some(changes.clone()),
         _ => None,
     };
-    let leaves = reader.leaves.len();
-    let operands = reader.operands;
+    if fields.is_empty() {
+        return Err(root.error(
+            "",
+            "a record without fields that files have",
+            "add a field that is not hidden",
+        ));
+    }
+    let place = |(is_hidden, place): (bool, usize)| place + if is_hidden { fields.len() } else { 0 };
+    let order = reader.order.into_iter().map(place).collect();
+    let (leaves, operands) = (reader.columns, reader.operands);
     let mut dataset = Dataset {
         name: stem.to_owned(),
         rows,
         fields,
+        hidden: reader.hidden,
+        order,
+        chain: None,
         present,
         copula: None,
         present_ranked: None,
@@ -188,12 +207,22 @@ pub(crate) fn read_table(
         text_hash: folder.sum(),
         files: folder.files(),
         salt,
-        most_rows: derived.map(|derived| derived.rows()).or(reader.fan_out.map(|fan_out| fan_out.rows)),
+        most_rows: derived
+            .map(|derived| derived.rows())
+            .or(reader.fan_out.as_ref().map(|fan_out| fan_out.rows))
+            .or(rows.filter(|_| root.get("file").is_some())),
         changes,
         maker: None,
     };
-    dataset.each_leaf_mut(&mut |leaf| leaf.is_operand = operands.contains(&leaf.index));
-    copula::reader::read(root, &mut dataset)?;
+    let mut is_chain = false;
+    dataset.each_leaf_mut(&mut |leaf| {
+        leaf.is_operand = operands.contains(&leaf.index);
+        is_chain |= leaf.values.follows_rows();
+    });
+    dataset.chain = reader.fan_out.filter(|_| is_chain);
+    if !matches!(only, Only::Key(_)) {
+        copula::reader::read(root, &mut dataset)?;
+    }
     Ok(dataset)
 }
 
@@ -215,6 +244,8 @@ impl Position<'_> {
 
 /// A leaf that has been read.
 struct Seen {
+    /// Its position: the columns of files come before hidden leaves.
+    index: usize,
     path: String,
     kind: LogicalType,
     levels: Levels,
@@ -230,16 +261,26 @@ struct Reader<'a> {
     folder: &'a SpecFolder<'a>,
     depth: usize,
     dataset: &'a str,
-    rows: Option<u64>,
+    root: SpecTable<'a>,
     /// The tables of the spec, if it has several.
     tables: Option<&'a Tables<'a>>,
     /// How the rows of this table follow from its parent's rows.
     fan_out: Option<Arc<FanOut>>,
+    /// The fields of the record to read.
+    only: Only<'a>,
     leaves: Vec<Seen>,
+    /// The columns of files among them, and the position of the first hidden leaf.
+    columns: usize,
+    first_hidden: usize,
+    /// The lists so far.
+    lists: usize,
+    hidden: Vec<Field>,
+    /// Whether the field that is read is hidden.
+    is_hidden: bool,
+    /// Whether each field of the record is hidden, and its place.
+    order: Vec<(bool, usize)>,
     /// The leaves that expressions use.
     operands: Vec<usize>,
-    /// The fields of this dataset that its other fields, before or after them, may refer to.
-    keys: HashMap<String, ReferencedKey>,
     /// The levels of a present group, by its path.
     groups: HashMap<String, Levels>,
 }
@@ -259,6 +300,10 @@ impl Reader<'_> {
         if array.len() == 0 {
             return Err(specs.error(path, "no fields", "add at least one field"));
         }
+        let is_record = path.is_empty();
+        if is_record {
+            self.first_hidden = self.columns + columns_in(specs, self.only);
+        }
         let mut fields: Vec<Field> = Vec::new();
         for spec in array {
             let table = spec.any_table(path, "a field")?;
@@ -268,14 +313,60 @@ impl Reader<'_> {
                 let what = format!("{} is not a valid field name", node.described());
                 return Err(node.error(path, what, "write `name = \"...\"` without dots"));
             };
-            if fields.iter().any(|f| f.name == name) {
+            if is_record && !self.only.reads(name) {
+                continue;
+            }
+            let hidden = self.hidden.iter().filter(|_| is_record);
+            if fields.iter().chain(hidden).any(|f| f.name == name) {
                 return Err(node.error(path, format!("two fields are named {name:?}"), "rename one of them"));
             }
             let bit = together.and_then(|names| names.iter().position(|n| n == name));
             let own = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            fields.push(self.field(table, name, own, position, bit)?);
+            self.is_hidden &= !is_record;
+            if is_record && let Some(node) = table.get("hidden") {
+                let what = format!("`hidden = {}`", node.described());
+                let hidden = node.boolean().ok_or_else(|| node.error(&own, what, "use true or false"))?;
+                self.is_hidden = hidden && matches!(self.only, Only::All);
+            }
+            let field = self.field(table, name, own, position, bit)?;
+            match (is_record, self.is_hidden) {
+                (true, true) => {
+                    self.order.push((true, self.hidden.len()));
+                    self.hidden.push(field);
+                    continue;
+                }
+                (true, false) => {
+                    self.order.push((false, self.order.iter().filter(|(hidden, _)| !hidden).count()));
+                }
+                (false, _) => {}
+            }
+            fields.push(field);
         }
         Ok(fields)
+    }
+
+    /// The position of the next leaf.
+    fn next_leaf(&self) -> usize {
+        match self.is_hidden {
+            true => self.first_hidden + self.leaves.len() - self.columns,
+            false => self.columns,
+        }
+    }
+
+    /// Adds a leaf, and returns its position.
+    fn see(&mut self, path: &str, kind: &LogicalType, levels: Levels, values: &ValueSpec) -> usize {
+        let index = self.next_leaf();
+        self.columns += usize::from(!self.is_hidden);
+        self.leaves.push(Seen {
+            index,
+            path: path.to_owned(),
+            kind: kind.clone(),
+            levels,
+            reach: values.reach(kind),
+            longest: longest(values).unwrap_or(SHORT_BYTES),
+            refers: values.referring(),
+        });
+        index
     }
 
     /// Reads one field. `together` is its bit in the `present` of the enclosing struct.
@@ -293,8 +384,8 @@ impl Reader<'_> {
         }
         let type_node = table.need("type", &path, "a field")?;
         let type_name = type_node.string().unwrap_or_default();
-        self.check_keys(table, type_node, type_name, &path)?;
-        let nulls = nulls(table, together, &path)?;
+        self.check_keys(table, type_node, type_name, (&path, position))?;
+        let (nulls, null_where) = self.nulls(table, together, &path)?;
         let optional = u8::from(nulls != Nulls::Never);
         let mut levels = Levels { definition: position.levels.definition + optional, ..position.levels };
         let kind = match type_name {
@@ -310,7 +401,7 @@ impl Reader<'_> {
             _ => self.leaf(table, type_name, &path, levels, position)?,
         };
         let (null_draws, value_draws) = (purpose(&path, "null"), purpose(&path, "value"));
-        Ok(Field { name: name.to_owned(), path, nulls, levels, kind, null_draws, value_draws })
+        Ok(Field { name: name.to_owned(), path, nulls, null_where, levels, kind, null_draws, value_draws })
     }
 
     /// Refuses unknown types, and keys that do not belong to the type.
@@ -319,9 +410,12 @@ impl Reader<'_> {
         table: SpecTable<'_>,
         node: SpecNode<'_>,
         name: &str,
-        path: &str,
+        (path, position): (&str, Position<'_>),
     ) -> Result<(), Error> {
         let mut allowed = vec!["name", "type", "nulls"];
+        if position.parent.is_empty() {
+            allowed.push("hidden");
+        }
         if let Some((_, keys)) = GROUP_KEYS.iter().find(|(group, _)| *group == name) {
             allowed.extend_from_slice(keys);
         } else if let Some(keys) = LogicalType::keys(name) {
@@ -353,6 +447,8 @@ impl Reader<'_> {
             return Err(length.error(path, what, advice));
         }
         *levels = Levels { definition: levels.definition + 1, repetition: levels.repetition + 1 };
+        let number = self.lists;
+        self.lists += 1;
         let inner = Position { parent: path, levels: *levels, elements, depth: position.depth + 1 };
         if type_name == "map" {
             let (key_node, value) = (table.need("key", path, "a map")?, table.need("value", path, "a map")?);
@@ -376,7 +472,7 @@ impl Reader<'_> {
                     return Err(key_node.error(path, what, "shorten the map or allow more key values"));
                 }
             }
-            return Ok(Kind::List { lengths, style: ListStyle::Map, children });
+            return Ok(Kind::List { number, lengths, style: ListStyle::Map, children });
         }
         let legacy = match table.get("legacy") {
             None => false,
@@ -396,7 +492,7 @@ impl Reader<'_> {
             let what = "the element of a legacy list cannot be nullable, a list or a map";
             return Err(node.error(path, what, "remove `nulls` or `legacy`"));
         }
-        Ok(Kind::List { lengths, style, children: vec![element] })
+        Ok(Kind::List { number, lengths, style, children: vec![element] })
     }
 
     fn leaf(
@@ -411,37 +507,77 @@ impl Reader<'_> {
             return Err(table.error(path, format!("{type_name} is not a leaf type"), "change the type"));
         };
         let node = table.need("values", path, "a leaf")?;
-        let (leaves, groups, keys) = (&self.leaves, &self.groups, &self.keys);
-        let (folder, depth, dataset, rows) = (self.folder, self.depth, self.dataset, self.rows);
+        if node.string() == Some("column") {
+            let file = self.tables.map_or(Ok(None), |tables| tables.file(self.dataset))?;
+            let Some(file) = file.filter(|_| position.levels.repetition == 0) else {
+                let what = "a column of a file in a table without `file`, or in a list";
+                return Err(node.error(path, what, "add `file = \"rows.csv\"` to the table"));
+            };
+            let values = file.column(path, &kind).map_err(|(what, advice)| node.error(path, what, advice))?;
+            let index = self.see(path, &kind, levels, &values);
+            return Ok(Kind::Leaf(Box::new(Leaf::new(index, kind, values))));
+        }
+        let (leaves, groups) = (&self.leaves, &self.groups);
+        let (folder, depth, dataset, root) = (self.folder, self.depth, self.dataset, self.root);
         let mut around = Surroundings {
             kind: &kind,
             path,
             folder,
             operand: &mut |name| operand(name, path, leaves, groups),
-            key: &mut |name| key(name, (dataset, rows, keys), self.tables, folder, depth),
+            key: &mut |name| key(name, (dataset, root, path), self.tables, folder, depth),
             tables: OtherTables {
                 referring: &|name| referring(name, path, leaves, groups),
-                table: &|name| other_table(name, dataset, self.tables, folder, depth),
+                table: &|name, column| other_table((name, column), dataset, self.tables, folder, depth),
+                children: &|name| children(name, dataset, self.tables),
                 fan_out: self.fan_out.as_ref(),
             },
             in_list: position.levels.repetition > 0,
+            own: self.fan_out.as_ref().filter(|_| position.levels.repetition == 0).map(|_| Operand {
+                leaf: self.next_leaf(),
+                kind: kind.clone(),
+                repetition: 0,
+                nullable: levels.definition > 0,
+                reach: Reach::ANY,
+                longest: SHORT_BYTES,
+                row: OperandRow::Before,
+            }),
         };
         let values = ValueSpec::read(node, &mut around)?;
         check_length(&values, position.elements, node, path)?;
         let optional = levels.definition > position.levels.definition;
         self.use_operands(&values, optional, node, path)?;
-        let index = self.leaves.len();
-        self.leaves.push(Seen {
-            path: path.to_owned(),
-            kind: kind.clone(),
-            levels,
-            reach: values.reach(&kind),
-            longest: longest(&values).unwrap_or(SHORT_BYTES),
-            refers: values.referring(),
-        });
+        let index = self.see(path, &kind, levels, &values);
         let mut leaf = Leaf::new(index, kind, values);
         leaf.most_in_record = position.elements.into();
         Ok(Kind::Leaf(Box::new(leaf)))
+    }
+
+    /// Reads when the field in `table` is null, and the condition for it if there is one.
+    fn nulls(
+        &mut self,
+        table: SpecTable<'_>,
+        together: Option<usize>,
+        path: &str,
+    ) -> Result<(Nulls, Option<Box<Expression>>), Error> {
+        let given = table.get("nulls").filter(|node| node.is_table());
+        let given = given.map(|node| node.any_table(path, "`nulls`")).transpose()?;
+        let Some(node) = given.and_then(|given| given.get("expression")) else {
+            return Ok((nulls(table, together, path)?, None));
+        };
+        given.map_or(Ok(()), |given| given.check(path, "`nulls`", &["expression"]))?;
+        if together.is_some() || node.string().is_none() {
+            let what = format!("`nulls.expression = {}`", node.described());
+            return Err(node.error(path, what, "write a condition, for a field that no `present` names"));
+        }
+        let resolve = &mut |name: &str| operand(name, path, &self.leaves, &self.groups);
+        let text = node.string().unwrap_or_default();
+        let condition = Expression::parse(text, &LogicalType::Boolean, &[], resolve)
+            .map_err(|(what, advice)| node.error(path, what, advice))?;
+        if condition.operands.iter().any(|operand| operand.row != OperandRow::Own) {
+            return Err(node.error(path, "previous() in a condition of nulls", "use a hidden field for it"));
+        }
+        self.operands.extend(condition.operands.iter().map(|operand| operand.leaf));
+        Ok((Nulls::Where, Some(Box::new(condition))))
     }
 
     /// Notes the fields that `values` depend on. Where one of them is null, so is the value.
@@ -452,8 +588,13 @@ impl Reader<'_> {
         node: SpecNode<'_>,
         path: &str,
     ) -> Result<(), Error> {
-        if let (false, Some(operand)) = (optional, values.operands().iter().find(|o| o.nullable)) {
-            let name = &self.leaves[operand.leaf].path;
+        let operand = values.operands().iter().find(|operand| operand.nullable);
+        let operand = operand.and_then(|operand| self.leaves.iter().find(|seen| seen.index == operand.leaf));
+        let other = match values {
+            ValueSpec::OtherColumn(column) if column.nullable => Some(&column.name),
+            _ => operand.map(|seen| &seen.path),
+        };
+        if let (false, Some(name)) = (optional, other) {
             let what = format!("a required field computed from {name}, which can be null");
             let advice = format!("add `nulls = 0`: the field is then null wherever {name} is");
             return Err(node.error(path, what, advice));
@@ -529,7 +670,26 @@ fn child<'a>(node: SpecNode<'a>, around: &str, path: &str) -> Result<SpecTable<'
     Ok(table)
 }
 
-/// Reads how often the field in `table` is null.
+/// The leaves of the fields `specs` of a record that files have; without hidden fields if there are all.
+fn columns_in(specs: SpecNode<'_>, only: Only<'_>) -> usize {
+    let of_field = |spec: SpecNode<'_>| {
+        let Ok(table) = spec.any_table("", "a field") else { return 0 };
+        let is_hidden = table.get("hidden").and_then(|node| node.boolean()) == Some(true);
+        if is_hidden && matches!(only, Only::All) { 0 } else { leaves_in(table) }
+    };
+    specs.array().into_iter().flatten().map(of_field).sum()
+}
+
+/// The leaves of a field.
+fn leaves_in(table: SpecTable<'_>) -> usize {
+    let fields = table.get("fields").and_then(SpecNode::array).into_iter().flatten();
+    let children = ["element", "key", "value"].into_iter().filter_map(|key| table.get(key));
+    let nested: Vec<SpecNode<'_>> = fields.chain(children).collect();
+    let leaves = |node: &SpecNode<'_>| node.any_table("", "a field").map_or(0, leaves_in);
+    if nested.is_empty() { 1 } else { nested.iter().map(leaves).sum() }
+}
+
+/// Reads how often the field in `table` is null, if no condition says it.
 fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nulls, Error> {
     let Some(node) = table.get("nulls") else {
         return Ok(together.map_or(Nulls::Never, |bit| Nulls::Together(bit as u32)));
@@ -540,10 +700,15 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
     }
     let wrong = || {
         let what = format!("`nulls = {}` is not a probability", node.described());
-        node.error(path, what, "use 0.0 to 1.0, or { weights = { null = 1, value = 9 } }")
+        node.error(
+            path,
+            what,
+            "use 0.0 to 1.0, { weights = { null = 1, value = 9 } } or { expression = \"...\" }",
+        )
     };
     if node.is_table() {
-        let weights = node.table(path, "`nulls`", &["weights"])?.need("weights", path, "`nulls`")?;
+        let weights =
+            node.table(path, "`nulls`", &["weights", "expression"])?.need("weights", path, "`nulls`")?;
         let weights = weights.table(path, "`nulls`", &["null", "value"])?;
         let weight = |key| {
             let number = weights.need(key, path, "`nulls`")?.number();
@@ -556,7 +721,7 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
 }
 
 /// Reads which fields of `table` are present together, and returns the names of these fields with it.
-pub(crate) fn present(
+fn present(
     table: SpecTable<'_>,
     fields: SpecNode<'_>,
     path: &str,

@@ -4,6 +4,7 @@
 //! columns of other rows, its fields; never its files.
 
 pub(crate) mod derived;
+pub(crate) mod file_rows;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,12 +13,13 @@ use std::sync::Arc;
 use crate::draw::distribution::count;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
-use crate::draw::value_spec::ReferencedKey;
 use crate::draw::value_spec::fan_out::FanOut;
-use crate::error::{Complaint, Error};
+use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;
-use crate::spec::reader::{present, read_table};
+use crate::spec::reader::needed::{Only, needed};
+use crate::spec::reader::read_table;
+use crate::spec::tables::file_rows::FileRows;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 
@@ -42,10 +44,12 @@ pub(crate) struct Tables<'a> {
     folder: &'a SpecFolder<'a>,
     /// Multiplies the rows of each table that does not say otherwise.
     scale: f64,
-    /// The tables that have been read.
-    read: RefCell<HashMap<String, Arc<Dataset>>>,
-    /// The tables that are being read, each because of the one before it.
-    open: RefCell<Vec<String>>,
+    /// The tables that have been read for one of their columns, or as a whole.
+    read: RefCell<HashMap<(String, String), Arc<Dataset>>>,
+    /// The tables that are being read, each because of the one before it, and for which column.
+    open: RefCell<Vec<(String, String)>>,
+    /// The rows of files that have been read, by table.
+    files: RefCell<HashMap<String, Arc<FileRows>>>,
 }
 
 impl<'a> Tables<'a> {
@@ -77,8 +81,8 @@ impl<'a> Tables<'a> {
             }
             tables.push((text, table));
         }
-        let (read, open) = (RefCell::default(), RefCell::default());
-        Ok(Some(Tables { tables, folder, scale, read, open }))
+        let (read, open, files) = Default::default();
+        Ok(Some(Tables { tables, folder, scale, read, open, files }))
     }
 
     /// The names of the tables, in the order of the spec.
@@ -97,42 +101,61 @@ impl<'a> Tables<'a> {
 
     /// The dataset of the table `name`.
     pub(crate) fn dataset(&self, name: &str, depth: usize) -> Result<Arc<Dataset>, Error> {
-        if let Some(read) = self.read.borrow().get(name) {
+        self.with_column(name, "", depth)
+    }
+
+    /// The table `name` with its fields on which the values of `column` depend; with all if it has no name. Values
+    /// depend on the names of their fields, and not on which others there are.
+    pub(crate) fn with_column(&self, name: &str, column: &str, depth: usize) -> Result<Arc<Dataset>, Error> {
+        let key = (name.to_owned(), column.to_owned());
+        if let Some(read) = self.read.borrow().get(&key) {
             return Ok(read.clone());
         }
         let Some(table) = self.table(name) else {
             let advice = format!("its tables are {}", self.names().join(", "));
             return Err(Error::spec(format!("the spec has no table {name:?}"), "", advice));
         };
-        if self.open.borrow().iter().any(|open| open == name) {
-            let chain = self.open.borrow().join(", ");
-            let what = format!("tables that look one another up: {chain}, {name}");
-            return Err(table.error("", what, "look up a column that needs no look-up of its own"));
+        if self.open.borrow().contains(&key) {
+            let open = self.open.borrow();
+            let shown = |(name, column): &(String, String)| match column.as_str() {
+                "" => name.clone(),
+                column => format!("{name}.{column}"),
+            };
+            let chain: Vec<String> = open.iter().chain([&key]).map(shown).collect();
+            let what = format!("tables that look one another up: {}", chain.join(", "));
+            return Err(table.error("", what, "use a column that does not depend on this one"));
         }
-        self.open.borrow_mut().push(name.to_owned());
-        let dataset = read_table(table, Some(self), self.folder, depth);
+        let only = needed(table, column);
+        if only.is_none() && !column.is_empty() {
+            return self.dataset(name, depth);
+        }
+        self.open.borrow_mut().push(key.clone());
+        let only = only.as_deref().map_or(Only::All, Only::Values);
+        let dataset = read_table(table, Some(self), self.folder, depth, only);
         self.open.borrow_mut().pop();
         let dataset = Arc::new(dataset?);
-        self.read.borrow_mut().insert(name.to_owned(), dataset.clone());
+        self.read.borrow_mut().insert(key, dataset.clone());
         Ok(dataset)
     }
 
-    /// The keys of the table `name`.
-    pub(crate) fn keys(&self, name: &str) -> HashMap<String, ReferencedKey> {
-        let mut keys = HashMap::new();
-        let fields = self.table(name).and_then(|table| Some((table, table.get("fields")?)));
-        if let Some((table, fields)) = fields {
-            // The reader of that table reports its faults.
-            let together = present(table, fields, "").ok().and_then(|(names, _)| names);
-            super::reader::later_keys::collect(
-                fields,
-                together.as_deref(),
-                "",
-                (self.folder, purpose(name, "table")),
-                &mut keys,
-            );
+    /// The table `name` with its key `field` alone.
+    pub(crate) fn with_key(&self, name: &str, field: &str, depth: usize) -> Result<Dataset, Error> {
+        let table = self.table(name).filter(|_| depth <= MAX_PARENTS);
+        let what = "a reference to a reference, and so on";
+        let table = table.ok_or_else(|| Error::spec(what, name, "end the chain at a key"))?;
+        read_table(table, Some(self), self.folder, depth, Only::Key(field))
+    }
+
+    /// The rows of the file of the table `name`, if it has one.
+    pub(crate) fn file(&self, name: &str) -> Result<Option<Arc<FileRows>>, Error> {
+        let named = self.table(name).and_then(|table| Some((table, table.get("file")?)));
+        let Some((table, node)) = named else { return Ok(None) };
+        if let Some(read) = self.files.borrow().get(name) {
+            return Ok(Some(read.clone()));
         }
-        keys
+        let rows = Arc::new(FileRows::read(table, node, self.folder)?);
+        self.files.borrow_mut().insert(name.to_owned(), rows.clone());
+        Ok(Some(rows))
     }
 
     /// The number of rows of the table `name`, if the spec says it.
@@ -144,6 +167,9 @@ impl<'a> Tables<'a> {
         let Some(table) = self.table(name) else { return Ok(None) };
         if let Some(derived) = self.derived(name, depth)? {
             return Ok(Some(derived.rows()));
+        }
+        if let Some(file) = self.file(name)? {
+            return Ok(Some(file.rows.len() as u64));
         }
         match (table.get("rows"), self.fan_out_below(name, depth)?) {
             (Some(node), Some(_)) => {
@@ -209,18 +235,6 @@ impl<'a> Tables<'a> {
         }
         Ok(Some(Arc::new(fan_out)))
     }
-
-    /// The key `of.field`, and the number of rows of its table.
-    pub(crate) fn key(
-        &self,
-        of: &str,
-        field: &str,
-    ) -> Result<Option<(ReferencedKey, Option<u64>)>, Complaint> {
-        let rows = self.rows(of).map_err(|error| {
-            (format!("the table {of} is not valid: {error}"), "fix that table".to_owned())
-        })?;
-        Ok(self.keys(of).remove(field).map(|key| (key, rows)))
-    }
 }
 
 /// The names of the tables of a spec, in its order; none if it describes a single dataset.
@@ -232,3 +246,6 @@ pub(crate) fn names(root: SpecTable<'_>) -> Vec<String> {
     };
     tables.into_iter().flatten().filter_map(name).collect()
 }
+
+#[cfg(test)]
+mod tests;

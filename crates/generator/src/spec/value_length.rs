@@ -34,7 +34,7 @@ impl Dataset {
     /// The path of the field with the longest values, and the length in bytes of its longest value.
     pub fn longest_value(&self) -> Option<(String, u64)> {
         let mut most: Option<(String, u64)> = None;
-        self.each_leaf(&mut |field, leaf| {
+        self.each_column(&mut |field, leaf| {
             let length = longest(&leaf.values).unwrap_or(0);
             if length > most.as_ref().map_or(0, |(_, most)| *most) {
                 most = Some((field.path.clone(), length));

@@ -43,7 +43,7 @@ fn share_in_spec(field: &Field, leaf: &Leaf) -> Option<f64> {
     let null = match field.nulls {
         Nulls::Never => 0.0,
         Nulls::Share(share) => share,
-        Nulls::Together(_) => return None,
+        Nulls::Together(_) | Nulls::Where => return None,
     };
     let most = match &leaf.values {
         ValueSpec::Choice { table, .. } | ValueSpec::Boolean(table) => {

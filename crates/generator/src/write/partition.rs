@@ -249,7 +249,7 @@ fn flush(maker: &mut PageMaker<'_>, waiting: &mut Shredded, group: &mut MadeGrou
 /// Empty buffers for the columns of `shredded`.
 fn empty_like(plan: &FilePlan<'_>, shredded: &Shredded) -> Shredded {
     let mut leaves: Vec<&Leaf> = Vec::with_capacity(shredded.leaves.len());
-    plan.dataset.each_leaf(&mut |_, leaf| leaves.push(leaf));
+    plan.dataset.each_column(&mut |_, leaf| leaves.push(leaf));
     let leaves = leaves.into_iter().zip(&shredded.leaves).map(|(leaf, column)| LeafBuffer {
         definition: Vec::new(),
         values: ValueBuffer::new(leaf),

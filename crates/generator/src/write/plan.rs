@@ -54,7 +54,7 @@ impl<'a> FilePlan<'a> {
         partition_by: Option<&str>,
     ) -> Result<Self, Error> {
         let mut leaves: Vec<(&Field, &Leaf)> = Vec::with_capacity(dataset.columns());
-        dataset.each_leaf(&mut |field, leaf| leaves.push((field, leaf)));
+        dataset.each_column(&mut |field, leaf| leaves.push((field, leaf)));
         if options.page_bytes == 0 || options.page_bytes > MAX_PAGE_BYTES {
             let what = format!("pages of {} bytes", options.page_bytes);
             return Err(Error::spec(what, "the page size", format!("use 1 to {MAX_PAGE_BYTES}")));

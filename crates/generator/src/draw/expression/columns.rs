@@ -473,6 +473,7 @@ mod tests {
                 nullable: false,
                 reach: Reach::ANY,
                 longest: 0,
+                row: crate::draw::expression::OperandRow::Own,
             })
         })
         .unwrap()

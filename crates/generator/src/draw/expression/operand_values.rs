@@ -18,6 +18,16 @@ impl Default for Values {
 }
 
 impl Values {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Values::Numbers(Numbers::Whole(values)) => values.len(),
+            Values::Numbers(Numbers::Real(values)) => values.len(),
+            Values::Numbers(Numbers::Any(values)) => values.len(),
+            Values::Texts(texts) => texts.ends.len(),
+        }
+    }
+
     /// The values at `places`.
     pub(crate) fn at(&self, places: &[u32]) -> Self {
         match self {

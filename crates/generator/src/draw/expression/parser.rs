@@ -5,7 +5,7 @@ mod functions;
 use super::condition::{COMPARISONS, Comparison, Condition};
 use super::number_text::NumberForm;
 use super::text::Text;
-use super::{MAX_DEPTH, NamedDraw, Operand, Term};
+use super::{MAX_DEPTH, NamedDraw, Operand, OperandRow, Term};
 use crate::draw::distribution::duration_ticks;
 use crate::error::Complaint;
 use crate::types::literal::{Literal, whole};
@@ -28,6 +28,11 @@ impl Value {
             Value::Condition(_) => "a condition",
         }
     }
+}
+
+/// Whether a name without quotes may have this character.
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '.'
 }
 
 pub(super) struct Parser<'a> {
@@ -397,22 +402,77 @@ impl<'a> Parser<'a> {
 
     fn name(&mut self) -> Result<Value, Complaint> {
         let at = self.at;
-        let name = self.take(|c| c.is_alphanumeric() || c == '_' || c == '.');
+        let name = self.take(is_of_name);
         if self.peek() == Some(b'(') {
-            return self.call(name, at);
+            return if name == "previous" { self.previous() } else { self.call(name, at) };
         }
         if let Some(draw) = self.draws.iter().find(|draw| draw.name == name) {
             return Ok(Value::Number(Term::Drawn(Box::new(draw.clone()))));
         }
-        let operand = match ((self.resolve)(name), name) {
-            (Err(_), "true" | "false") => return Ok(Value::Condition(Condition::Constant(name == "true"))),
-            (operand, _) => operand?,
-        };
+        match ((self.resolve)(name), name) {
+            (Err(_), "true" | "false") => Ok(Value::Condition(Condition::Constant(name == "true"))),
+            (operand, _) => self.own_field(operand?, name),
+        }
+    }
+
+    /// A field in the same row.
+    fn own_field(&mut self, operand: Operand, name: &str) -> Result<Value, Complaint> {
+        if operand.row != OperandRow::Own {
+            let what = format!("{name} is the field itself");
+            return Err((what, format!("use an earlier field, or previous({name}, FIRST)")));
+        }
         Ok(self.field(operand))
     }
 
-    /// The field whose name is between backquotes.
+    /// `previous(FIELD, FIRST)`: the field in the row before of the same parent; in its first row, the second value.
+    fn previous(&mut self) -> Result<Value, Complaint> {
+        self.at += 1;
+        let name = match self.peek() {
+            Some(b'`') => self.quoted()?,
+            _ => self.take(is_of_name),
+        };
+        let operand = (self.resolve)(name)?;
+        let is_first = Operand { row: OperandRow::IsFirst, kind: LogicalType::Boolean, ..operand.clone() };
+        let Value::Condition(is_first) = self.field(is_first) else { return Err(self.unexpected()) };
+        let before = self.field(Operand { row: OperandRow::Before, ..operand });
+        if self.peek() != Some(b',') {
+            return Err((
+                format!("previous({name}) without its first value"),
+                format!("write previous({name}, 0)"),
+            ));
+        }
+        self.at += 1;
+        let at = self.start();
+        let mut first = self.value()?;
+        self.close()?;
+        if let (Value::Number(Term::Field(i)), Value::Text(Text::Literal(text))) = (&before, &first) {
+            first = self.time(*i, text, at)?;
+        }
+        Ok(match (first, before) {
+            (Value::Number(first), Value::Number(before)) => {
+                Value::Number(Term::If(Box::new(is_first), Box::new(first), Box::new(before)))
+            }
+            (Value::Text(first), Value::Text(before)) => {
+                Value::Text(Text::If(Box::new(is_first), Box::new(first), Box::new(before)))
+            }
+            (Value::Condition(first), Value::Condition(before)) => {
+                let later = Condition::Not(Box::new(is_first.clone()));
+                let first = Condition::Both(Box::new(is_first), Box::new(first));
+                let before = Condition::Both(Box::new(later), Box::new(before));
+                Value::Condition(Condition::Either(Box::new(first), Box::new(before)))
+            }
+            (first, before) => return Err(self.mismatch(&first, before.made(), at)),
+        })
+    }
+
     fn quoted_name(&mut self) -> Result<Value, Complaint> {
+        let name = self.quoted()?;
+        let operand = (self.resolve)(name)?;
+        self.own_field(operand, name)
+    }
+
+    /// A name between backquotes.
+    fn quoted(&mut self) -> Result<&'a str, Complaint> {
         let start = self.at;
         self.at += 1;
         let name = self.take(|c| c != '`');
@@ -422,13 +482,12 @@ impl<'a> Parser<'a> {
             return Err((what, "end it with `".to_owned()));
         }
         self.at += 1;
-        let operand = (self.resolve)(name)?;
-        Ok(self.field(operand))
+        Ok(name)
     }
 
     fn field(&mut self, operand: Operand) -> Value {
         let kind = operand.kind.clone();
-        let known = self.operands.iter().position(|o| o.leaf == operand.leaf);
+        let known = self.operands.iter().position(|o| (o.leaf, o.row) == (operand.leaf, operand.row));
         let index = known.unwrap_or_else(|| {
             self.operands.push(operand);
             self.operands.len() - 1

@@ -102,7 +102,7 @@ mod tests {
 
     use super::super::{Expression, Operand, Row, Values};
     use super::*;
-    use crate::draw::expression::Numbers;
+    use crate::draw::expression::{Numbers, OperandRow};
     use crate::random::rng::Sequence;
     use crate::types::logical_type::LogicalType;
 
@@ -110,7 +110,15 @@ mod tests {
         Expression::parse(text, &LogicalType::Double, &[], &mut |name| {
             let leaf = usize::from(name != "a");
             let reach = Reach::ANY;
-            Ok(Operand { leaf, kind: LogicalType::Double, repetition: 0, nullable: false, reach, longest: 0 })
+            Ok(Operand {
+                leaf,
+                kind: LogicalType::Double,
+                repetition: 0,
+                nullable: false,
+                reach,
+                longest: 0,
+                row: OperandRow::Own,
+            })
         })
         .unwrap()
     }

@@ -44,6 +44,9 @@ pub(super) enum Change {
 /// Upper and lower case have at most three times the bytes.
 const MAX_GROWTH: u64 = 3;
 
+/// The most characters of a part that shorten what a text can be.
+const MAX_COUNTED: i128 = 1 << 20;
+
 /// A byte of any script becomes at most that many letters of ASCII, but for a few signs.
 const MAX_LETTERS: u64 = 8;
 
@@ -68,7 +71,12 @@ impl Text {
             Text::Joined(parts) => {
                 parts.iter().map(|part| part.longest(operands)).fold(0, u64::saturating_add)
             }
-            Text::Changed(Change::Trim, of) | Text::Part(of, ..) | Text::Word(of, _) => of.longest(operands),
+            Text::Changed(Change::Trim, of) | Text::Word(of, _) => of.longest(operands),
+            // A character has up to four bytes.
+            Text::Part(of, _, count) => match **count {
+                Term::Number(Number::Whole(n @ 0..=MAX_COUNTED)) => of.longest(operands).min(4 * n as u64),
+                _ => of.longest(operands),
+            },
             Text::Changed(Change::Slug, of) => of.longest(operands).saturating_mul(MAX_LETTERS),
             Text::Changed(_, of) => of.longest(operands).saturating_mul(MAX_GROWTH),
             Text::Replaced(of, from, to) => {

@@ -5,6 +5,8 @@
 //! updates, the declared share of deletes. The changes of a block are in an order that is drawn for the block;
 //! changes of one row keep theirs: insert, updates, delete.
 
+use std::sync::Arc;
+
 use crate::draw::lengths::Lengths;
 use crate::draw::value_spec::fan_out::{quantiles, sorted_outcomes};
 use crate::random::rng::{Stream, scale64};
@@ -43,6 +45,29 @@ impl Operation {
 pub(crate) struct RowVersion {
     pub row: u64,
     pub version: u32,
+}
+
+/// Which draws the columns of a table follow: those of its rows after `number` updates.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Version {
+    pub number: u32,
+    /// Whether updates change each leaf of the table; empty if nothing does.
+    pub changing: Arc<[bool]>,
+}
+
+/// Sets the draws of one version of a row apart from the other versions' draws.
+const VERSION: u64 = 0xD6E8_FEB8_6659_FD93;
+
+impl Version {
+    /// Whether a leaf has other values than in version 0.
+    pub(crate) fn changes(&self, leaf: usize) -> bool {
+        self.number > 0 && self.changing.get(leaf) == Some(&true)
+    }
+
+    /// The seed of a leaf's draws in a table with this `seed`.
+    pub(crate) fn seed(&self, seed: u64, leaf: usize) -> u64 {
+        if self.changes(leaf) { seed ^ u64::from(self.number).wrapping_mul(VERSION) } else { seed }
+    }
 }
 
 /// A row of the stream.

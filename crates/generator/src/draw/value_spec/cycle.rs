@@ -1,10 +1,10 @@
 //! Values in the order of a list, from row to row: the months of a series, the hours of each station.
 
-use crate::draw::choice::{Dictionary, Listed, bad_weights, of_node, ordered};
+use crate::draw::choice::{Dictionary, Listed, of_node, ordered};
 use crate::draw::distribution::count;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::{ChosenBy, ValueSpec};
-use crate::error::Error;
+use crate::error::{Complaint, Error};
 use crate::random::weights::Weights;
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
@@ -60,6 +60,14 @@ pub(crate) fn cycle(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
         return Err(list.error(path, what, format!("write a list of 1 to {MAX_VALUES} values: [1, 2, 3]")));
     };
     let values: Vec<Listed> = array.map(|value| of_node(kind, value, path, 1.0)).collect::<Result<_, _>>()?;
+    in_order(&values, each).map_err(|(what, advice)| node.error(path, what, advice))
+}
+
+/// Values in this order, each in as many rows.
+pub(crate) fn in_order(values: &[Listed], each: u64) -> Result<ValueSpec, Complaint> {
+    if !(1..=MAX_VALUES).contains(&values.len()) {
+        return Err((format!("{} values in order", values.len()), format!("use 1 to {MAX_VALUES}")));
+    }
     let mut distinct: Vec<&Listed> = values.iter().collect();
     distinct.sort_by(|a, b| ordered(a, b));
     distinct.dedup_by(|a, b| a.entry == b.entry);
@@ -67,7 +75,7 @@ pub(crate) fn cycle(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
     let numbers: Vec<u32> = values.iter().map(|value| place(value) as u32).collect();
     let mut shares = vec![0.0; distinct.len()];
     numbers.iter().for_each(|number| shares[*number as usize] += 1.0);
-    let table = Weights::new(&shares).map_err(|bad| bad_weights(&bad, node, path))?;
+    let table = Weights::new(&shares).map_err(|_| ("values without shares".into(), "add values".into()))?;
     let dictionary = Dictionary::new(distinct.into_iter());
     Ok(ValueSpec::Choice { table, dictionary, by: Some(Box::new(ChosenBy::Row(Cycle { numbers, each }))) })
 }

@@ -5,6 +5,8 @@
 //! is drawn for the block. A block of parents then has a fixed number of children, its counts follow the
 //! distribution to one in a thousand, and the last, shorter block has the quantiles for its size.
 
+use std::ops::Range;
+
 use crate::draw::lengths::Lengths;
 use crate::draw::value_spec::changes::shuffle;
 use crate::random::rng::Stream;
@@ -52,6 +54,29 @@ impl FanOut {
     /// The most children of a parent.
     pub(crate) fn most_children(&self) -> u64 {
         self.counts.last().max(self.last.last()).map_or(0, |most| u64::from(*most))
+    }
+
+    /// The fewest children of a parent.
+    pub(crate) fn least_children(&self) -> u32 {
+        let least = |counts: &[u32]| counts.iter().copied().min().unwrap_or(u32::MAX);
+        let whole = if self.parents < BLOCK { u32::MAX } else { least(&self.counts) };
+        whole.min(least(&self.last))
+    }
+
+    /// The child rows of each of `parents`; none for parents beyond the last. Neighbours are cheapest.
+    pub(crate) fn rows_of(&self, seed: u64, parents: &[u64]) -> Vec<Range<u64>> {
+        let mut block = u64::MAX;
+        let mut ends: Vec<u64> = Vec::new();
+        let rows = |parent: &u64| {
+            if parent / BLOCK != block {
+                block = parent / BLOCK;
+                self.ends(seed, block, &mut ends);
+            }
+            let (start, place) = (block.saturating_mul(self.block_rows), (parent % BLOCK) as usize);
+            let end = |place: usize| ends.get(place).or(ends.last()).map_or(start, |end| start + end);
+            place.checked_sub(1).map_or(start, end)..end(place)
+        };
+        parents.iter().map(rows).collect()
     }
 
     /// The parents of `rows`, in this order; `None` for rows beyond the last. Neighbouring rows are cheapest.

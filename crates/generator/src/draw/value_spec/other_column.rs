@@ -9,7 +9,7 @@ use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
-use crate::spec::dataset::Dataset;
+use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
@@ -28,8 +28,12 @@ pub(crate) struct OtherColumn {
     pub longest: Option<u64>,
     /// `TABLE.COLUMN`.
     pub name: String,
-    /// Whether updates change the values of each column of the other table; empty if nothing does.
+    /// Whether updates change the values of each leaf of the other table; empty if nothing does.
     pub changing: Arc<[bool]>,
+    /// Whether it can be null in rows of the other table.
+    pub nullable: bool,
+    /// Whether its values depend on other rows of their block: on those that are null, or on the row before.
+    pub by_blocks: bool,
 }
 
 /// Which row of the other table.
@@ -109,7 +113,8 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
     let name = by.string().unwrap_or_default();
     let found = (around.tables.referring)(name);
     let (operand, referring) = found.map_err(|(what, advice)| by.error(path, what, advice))?;
-    let dataset = (around.tables.table)(&referring.table);
+    let column = column.string().unwrap_or_default();
+    let dataset = (around.tables.table)(&referring.table, column);
     let dataset = dataset.map_err(|(what, advice)| by.error(path, what, advice))?;
     if referring.has_orphans {
         let what = format!("a look-up by {name}, of whose keys some are of no row of {}", referring.table);
@@ -128,7 +133,7 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
         return Err(by.error(path, what, "use a sequence with another `step`"));
     }
     let of = RowOf::Key { operand: [operand], key: referring.key };
-    let column = column_of(of, dataset, column.string().unwrap_or_default(), around.kind);
+    let column = column_of(of, dataset, column, around.kind);
     column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(path, what, advice))
 }
 
@@ -136,9 +141,10 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
 pub(crate) fn parent(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
     let path = around.path;
     let fan_out = fan_out(node, around)?;
-    let dataset = (around.tables.table)(&fan_out.parent);
+    let column = node.string().unwrap_or_default();
+    let dataset = (around.tables.table)(&fan_out.parent, column);
     let dataset = dataset.map_err(|(what, advice)| node.error(path, what, advice))?;
-    let column = column_of(RowOf::Parent(fan_out), dataset, node.string().unwrap_or_default(), around.kind);
+    let column = column_of(RowOf::Parent(fan_out), dataset, column, around.kind);
     column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(path, what, advice))
 }
 
@@ -173,31 +179,61 @@ pub(crate) fn column_of(
     name: &str,
     kind: &LogicalType,
 ) -> Result<OtherColumn, Complaint> {
+    let (field, leaf) = column_of_table(&dataset, name)?;
+    let table = dataset.name();
+    if leaf.kind != *kind {
+        let what = format!("{table}.{name} is {}, and the field is {}", leaf.kind.a_name(), kind.a_name());
+        return Err((what, "give the field the type of that column".into()));
+    }
+    Ok(OtherColumn {
+        of,
+        leaf: leaf.index,
+        reach: leaf.values.reach(kind),
+        longest: crate::spec::value_length::longest(&leaf.values),
+        name: format!("{table}.{name}"),
+        changing: Arc::default(),
+        nullable: field.levels.definition > 0,
+        by_blocks: needs_block(&dataset, field, leaf),
+        dataset,
+    })
+}
+
+/// The column `name` of another table.
+pub(crate) fn column_of_table<'a>(
+    dataset: &'a Dataset,
+    name: &str,
+) -> Result<(&'a Field, &'a Leaf), Complaint> {
     let mut found = None;
     let mut all = Vec::new();
     dataset.each_leaf(&mut |field, leaf| {
         all.push(field.path.clone());
         if field.path == name {
-            let is_plain = field.levels.definition == 0 && field.levels.repetition == 0;
-            found = Some((leaf, is_plain));
+            found = Some((field, leaf));
         }
     });
     let table = dataset.name();
-    let Some((leaf, is_plain)) = found else {
-        return Err((
-            format!("{table} has no column {name:?}"),
-            format!("its columns are {}", all.join(", ")),
-        ));
+    match found {
+        None => {
+            Err((format!("{table} has no column {name:?}"), format!("its columns are {}", all.join(", "))))
+        }
+        Some((field, leaf)) => {
+            let is_plain = field.levels.repetition == 0 && leaf.kind != LogicalType::Int96;
+            if is_plain && dataset.maker.is_none() {
+                return Ok((field, leaf));
+            }
+            let what = format!("{table}.{name} is in a list, or cannot be looked up");
+            Err((what, "use a column outside of lists".into()))
+        }
+    }
+}
+
+/// Whether values of a leaf depend on other rows of their block.
+fn needs_block(dataset: &Dataset, field: &Field, leaf: &Leaf) -> bool {
+    let of_operand = |operand: &Operand| {
+        dataset.leaf(operand.leaf).is_some_and(|(field, leaf)| needs_block(dataset, field, leaf))
     };
-    if !is_plain || matches!(leaf.kind, LogicalType::Int96) || dataset.maker.is_some() {
-        let what = format!("{table}.{name} may be null, is in a list, or cannot be looked up");
-        return Err((what, "use a required column outside of lists".into()));
-    }
-    if leaf.kind != *kind {
-        let what = format!("{table}.{name} is {}, and the field is {}", leaf.kind.a_name(), kind.a_name());
-        return Err((what, "give the field the type of that column".into()));
-    }
-    let (index, name) = (leaf.index, format!("{table}.{name}"));
-    let (reach, longest) = (leaf.values.reach(kind), crate::spec::value_length::longest(&leaf.values));
-    Ok(OtherColumn { of, dataset, leaf: index, reach, longest, name, changing: Arc::default() })
+    field.levels.definition > 0
+        || leaf.values.follows_rows()
+        || matches!(&leaf.values, ValueSpec::OtherColumn(column) if column.by_blocks)
+        || leaf.values.operands().iter().any(of_operand)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::draw::choice::{bad_weights, choice, constant, weighted};
 use crate::draw::distribution::{Counts, Curve, Ranks, quantity};
-use crate::draw::expression::{Expression, NamedDraw, Operand};
+use crate::draw::expression::{Expression, NamedDraw, Operand, OperandRow};
 use crate::draw::misfit::nearest_whole;
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
@@ -20,7 +20,8 @@ use crate::draw::value_spec::cycle::cycle;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::geometry::Shapes;
 use crate::draw::value_spec::intervals::Intervals;
-use crate::draw::value_spec::other_column::{Referring, child_number, lookup, parent};
+use crate::draw::value_spec::of_children::of_children;
+use crate::draw::value_spec::other_column::{Referring, child_number, fan_out, lookup, parent};
 use crate::draw::value_spec::references::reference;
 use crate::draw::value_spec::seasonal::Seasonal;
 use crate::draw::value_spec::weights_by::weights_by;
@@ -29,6 +30,7 @@ use crate::error::{Complaint, Error};
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Dataset;
+use crate::spec::value_length::SHORT_BYTES;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
 use crate::types::literal::{Literal, real, whole};
@@ -52,6 +54,8 @@ pub(crate) struct Surroundings<'a> {
     pub tables: OtherTables<'a>,
     /// Whether the field is inside a list.
     pub in_list: bool,
+    /// The field itself, for the row before of the same parent.
+    pub own: Option<Operand>,
 }
 
 /// Finds what a name means.
@@ -62,8 +66,10 @@ type Find<'a, T> = &'a dyn Fn(&str) -> Result<T, Complaint>;
 pub(crate) struct OtherTables<'a> {
     /// Finds an earlier field that refers to another table.
     pub referring: Find<'a, (Operand, Referring)>,
-    /// The other table of that name.
-    pub table: Find<'a, Arc<Dataset>>,
+    /// The other table of that name, with at least the column of that name.
+    pub table: &'a dyn Fn(&str, &str) -> Result<Arc<Dataset>, Complaint>,
+    /// How the rows of the table of that name follow from this one's, its parent's.
+    pub children: Find<'a, Arc<FanOut>>,
     /// How the rows of this table follow from its parent's rows.
     pub fan_out: Option<&'a Arc<FanOut>>,
 }
@@ -105,7 +111,12 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("ref", "the key of a row of another dataset; rows are drawn with Zipfian skew"),
     ("lookup", "a `column` of the row that an earlier field refers to (`by`)"),
     ("parent", "a column of the row of the parent table to which this row belongs"),
+    ("sum", "the sum of a column `of` the rows whose parent the row is"),
+    ("count", "how many rows `of` another table have the row as their parent"),
+    ("min", "the least value of a column `of` the rows whose parent the row is"),
+    ("max", "the greatest value of a column `of` the rows whose parent the row is"),
     ("child_number", "1, 2, ... for the rows of each row of the parent table"),
+    ("column", "the column of this name in the `file` of the table"),
     ("unique", "a template with a number that is unique in the dataset"),
     ("pattern", "strings that match a regular expression, or one of several by their `weights`"),
     ("person_name", "\"First Last\""),
@@ -178,6 +189,7 @@ impl ValueSpec {
             "ref" => reference(parameters, around),
             "lookup" => lookup(parameters, around),
             "parent" => parent(parameters, around),
+            "sum" | "count" | "min" | "max" => of_children(name, parameters, around),
             "unique" => text().and_then(|()| template(parameters, path)),
             "pattern" => text().and_then(|()| pattern(parameters, around)),
             "words" => text().and_then(|()| words(parameters, path)),
@@ -187,7 +199,7 @@ impl ValueSpec {
             _ if is_localized(name) => {
                 text().and_then(|()| localized::read(name, Some(parameters), node, around))
             }
-            "person_name" | "uuid" | "child_number" => {
+            "person_name" | "uuid" | "child_number" | "column" => {
                 let what = format!("{name} does not take parameters");
                 Err(parameters.error(path, what, format!("write `values = \"{name}\"`")))
             }
@@ -289,8 +301,28 @@ fn expression(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result
         let what = "an expression must be a string";
         return Err(node.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
     };
-    let expression = Expression::parse(text, kind, &draws, around.operand)
+    let name = path.rsplit('.').next();
+    let operand = &mut *around.operand;
+    let mut resolve = |wanted: &str| match (operand(wanted), &around.own) {
+        (Err(_), Some(own)) if Some(wanted) == name => Ok(own.clone()),
+        (found, _) => found,
+    };
+    let expression = Expression::parse(text, kind, &draws, &mut resolve)
         .map_err(|(what, advice)| parameters.error(path, what, advice))?;
+    let mut before = expression.operands.iter().filter(|operand| operand.row != OperandRow::Own);
+    if let Some(operand) = before.next() {
+        fan_out(node, around)?;
+        if before.chain([operand]).chain(&around.own).any(|operand| operand.nullable) {
+            let what = "previous() of a field that can be null, or in one";
+            return Err(node.error(path, what, "use required fields outside of optional structs"));
+        }
+    }
+    let own = around.own.as_ref().map(|own| own.leaf);
+    let repeats = expression.operands.iter().any(|operand| Some(operand.leaf) == own);
+    if repeats && expression.longest().is_some_and(|longest| longest > SHORT_BYTES) {
+        let what = format!("texts that can grow from row to row, beyond {SHORT_BYTES} bytes");
+        return Err(node.error(path, what, "shorten them: substring(..., 1, 60)"));
+    }
     can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
     Ok(ValueSpec::Expression(expression))
 }

@@ -3,51 +3,62 @@
 use crate::draw::expression::Values;
 use crate::draw::misfit::Misfit;
 use crate::draw::value_spec::ValueSpec;
-use crate::draw::value_spec::changes::{Change, RowVersion};
+use crate::draw::value_spec::changes::{Change, RowVersion, Version};
 use crate::draw::value_spec::other_column::{OtherColumn, RowOf};
 use crate::random::rng::{BLOCK_ROWS, Stream};
+use crate::shred::block::Shredder;
+use crate::shred::chosen_fields::ChosenFields;
 use crate::shred::first_misfit::FirstMisfit;
 use crate::shred::leaf_draws::Draws;
 use crate::shred::operands::values;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Dataset, Field, Leaf};
 
+/// The first value that does not fit, and the numbers of values that are null.
+type Drawn = (Option<(usize, Misfit)>, Vec<usize>);
+
 impl OtherColumn {
-    /// Appends the column's value for each of the draws.
-    pub(super) fn draw(&self, draws: &Draws<'_>, out: &mut ValueBuffer, misfits: &mut FirstMisfit) {
-        let rows: Vec<RowVersion> = (self.rows(draws).into_iter().enumerate())
+    /// Appends the column's value for each of the draws, unless it is null.
+    pub(crate) fn draw(&self, draws: &Draws<'_>, out: &mut ValueBuffer) -> Drawn {
+        let mut misfits = FirstMisfit::among(draws.wanted.clone());
+        let is_changing = self.changing.get(self.leaf) == Some(&true);
+        let mut rows: Vec<RowVersion> = (self.rows(draws).into_iter().enumerate())
             .map(|(i, row)| misfits.or_stand_in(i, row.ok_or(Misfit::NoRow)))
             .collect();
-        let Some((field, leaf)) = self.dataset.leaf(self.leaf) else { return };
-        let is_changing = |leaf: usize| self.changing.get(leaf) == Some(&true);
-        if !is_changing(self.leaf) || rows.iter().all(|row| row.version == 0) {
-            let rows: Vec<u64> = rows.iter().map(|row| row.row).collect();
-            let table =
-                OtherTable { dataset: &self.dataset, seed: draws.seed, version: 0, changing: &self.changing };
-            let mut found = ValueBuffer::new(leaf);
-            if let Some((i, misfit)) = table.rows_of((field, leaf), &rows, &mut found) {
-                misfits.or_stand_in::<u8>(i, Err(misfit));
-            }
-            let found = found.plain(leaf);
-            return out.extend_from(&found, 0..found.len());
-        }
+        rows.iter_mut().filter(|_| !is_changing).for_each(|row| row.version = 0);
+        let Some((field, leaf)) = self.dataset.leaf(self.leaf) else { return (misfits.found, Vec::new()) };
         // The rows of one version after the rows of the other.
         let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|i| rows.get(*i).map(|row| row.version));
+        if self.by_blocks || rows.iter().any(|row| row.version > 0) {
+            order.sort_by_key(|i| rows.get(*i).map(|row| (row.version, row.row)));
+        }
         let mut found = ValueBuffer::new(leaf);
+        // The place of each value in the buffer.
+        let mut places: Vec<Option<usize>> = vec![None; rows.len()];
         for same in order.chunk_by(|a, b| rows[*a].version == rows[*b].version) {
-            let version = same.first().map_or(0, |i| rows[*i].version);
+            let number = same.first().map_or(0, |i| rows[*i].version);
+            let version = Version { number, changing: self.changing.clone() };
             let here: Vec<u64> = same.iter().map(|i| rows[*i].row).collect();
-            let table =
-                OtherTable { dataset: &self.dataset, seed: draws.seed, version, changing: &self.changing };
-            if let Some((i, misfit)) = table.rows_of((field, leaf), &here, &mut found) {
+            let first = found.len();
+            let table = OtherTable { dataset: &self.dataset, seed: draws.seed, version };
+            let (misfit, there) = match self.by_blocks {
+                true => table.blocks_of((field, leaf), &here, &mut found),
+                false => (table.rows_of((field, leaf), &here, &mut found), vec![true; here.len()]),
+            };
+            if let Some((i, misfit)) = misfit {
                 misfits.or_stand_in::<u8>(same[i], Err(misfit));
             }
+            let present = same.iter().zip(there).filter(|(_, there)| *there);
+            present.enumerate().for_each(|(place, (i, _))| places[*i] = Some(first + place));
         }
-        let mut places = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(place, i)| places[*i] = place);
+        let nulls = (0..places.len()).filter(|i| places[*i].is_none()).collect();
         let found = found.plain(leaf);
-        places.into_iter().for_each(|place| out.extend_from(&found, place..place + 1));
+        let places: Vec<usize> = places.into_iter().flatten().collect();
+        match places.iter().enumerate().all(|(i, place)| i == *place) {
+            true => out.extend_from(&found, 0..places.len()),
+            false => places.into_iter().for_each(|place| out.extend_from(&found, place..place + 1)),
+        }
+        (misfits.found, nulls)
     }
 
     /// The row for each of the draws, and its version.
@@ -75,24 +86,57 @@ impl OtherColumn {
     }
 }
 
-/// Another table, after `version` updates of each row.
+/// Another table, after the same number of updates of each row.
 struct OtherTable<'a> {
     dataset: &'a Dataset,
     /// The seed of the job.
     seed: u64,
-    version: u32,
-    /// The columns that updates change.
-    changing: &'a [bool],
+    version: Version,
 }
-
-/// Sets the draws of one version of a row apart from the other versions' draws.
-const VERSION: u64 = 0xD6E8_FEB8_6659_FD93;
 
 impl OtherTable<'_> {
     /// The seed of the draws of a leaf in this version.
     fn seed_of(&self, leaf: usize) -> u64 {
-        let version = if self.changing.get(leaf) == Some(&true) { u64::from(self.version) } else { 0 };
-        self.dataset.seeded(self.seed) ^ version.wrapping_mul(VERSION)
+        self.version.seed(self.dataset.seeded(self.seed), leaf)
+    }
+
+    /// Appends the values of `leaf` in ascending `rows`, as whole blocks have them. Returns as
+    /// [`rows_of`](Self::rows_of), and whether each is there.
+    fn blocks_of(
+        &self,
+        (field, leaf): (&Field, &Leaf),
+        rows: &[u64],
+        out: &mut ValueBuffer,
+    ) -> (Option<(usize, Misfit)>, Vec<bool>) {
+        let chosen = ChosenFields::of_leaf(self.dataset, leaf.index);
+        let shredder = Shredder::of_fields(self.dataset, self.seed, chosen);
+        let mut shredder = shredder.in_version(self.version.clone());
+        let (mut misfit, mut there) = (None, Vec::with_capacity(rows.len()));
+        for block in rows.chunk_by(|a, b| a / BLOCK_ROWS == b / BLOCK_ROWS) {
+            let (Some(first), Some(last)) = (block.first(), block.last()) else { continue };
+            let (shredded, misfit_here) = shredder.sample(*first..last + 1);
+            let column = &shredded.leaves[leaf.index];
+            let is_there = |row: u64| {
+                let level = column.definition.get((row - first) as usize);
+                level.is_none_or(|level| *level == field.levels.definition)
+            };
+            let (mut next, mut value) = (*first, 0);
+            for row in block {
+                value += (next..*row).filter(|row| is_there(*row)).count();
+                next = *row;
+                there.push(is_there(*row));
+                if is_there(*row) {
+                    out.extend_from(&column.values, value..value + 1);
+                }
+            }
+            // Rows between the wanted ones do not matter.
+            if misfit.is_none() && misfit_here.is_some() {
+                let of_row = |row: &u64| shredder.sample(*row..row + 1).1.map(|misfit| misfit.misfit);
+                let before = there.len() - block.len();
+                misfit = (before..).zip(block.iter().map(of_row)).find_map(|(i, found)| Some((i, found?)));
+            }
+        }
+        (misfit, there)
     }
 
     /// The ranks that the values of a leaf in `rows` follow, if they follow some.

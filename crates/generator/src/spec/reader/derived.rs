@@ -11,10 +11,9 @@ use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Levels, Present, images};
-use crate::spec::reader::{Position, Reader, Seen};
+use crate::spec::reader::{Position, Reader};
 use crate::spec::tables::Tables;
 use crate::spec::tables::derived::Derived;
-use crate::spec::value_length::SHORT_BYTES;
 use crate::spec_file::toml_reader::SpecTable;
 use crate::types::logical_type::LogicalType;
 
@@ -31,6 +30,7 @@ impl Reader<'_> {
     ) -> Result<(Vec<Field>, Option<Present>), Error> {
         let base = tables.dataset(derived.source_name(), self.depth + 1)?;
         let mut fields = self.derived_fields(derived, &base)?;
+        self.order = (0..fields.len()).map(|place| (false, place)).collect();
         if let Some(specs) = root.get("fields") {
             let own = self.fields(specs, Position::RECORD, None)?;
             if let Some(twice) = own.iter().find(|own| fields.iter().any(|field| field.name == own.name)) {
@@ -58,8 +58,12 @@ impl Reader<'_> {
             }
             Derived::Changes(changes, _) => {
                 let [op, before, after] = STREAM_FIELDS;
-                let operation =
-                    self.made("", op, own, (LogicalType::String, ValueSpec::Operation(changes.clone())));
+                let operation = self.made(
+                    "",
+                    op,
+                    (own, false),
+                    (LogicalType::String, ValueSpec::Operation(changes.clone())),
+                );
                 let images: [(&str, &dyn Fn() -> RowOf); 2] = [
                     (before, &|| RowOf::Before(changes.clone())),
                     (after, &|| RowOf::After(changes.clone())),
@@ -90,43 +94,41 @@ impl Reader<'_> {
         for column in &base.fields {
             let Kind::Leaf(leaf) = &column.kind else {
                 let what = format!("the column {} of {} is not a plain value", column.path, base.name());
-                let advice = "derive from a table of required columns outside of structs, lists and maps";
+                let advice = "derive from a table of columns outside of structs, lists and maps";
                 return Err(Error::spec(what, self.dataset, advice));
             };
             let found = column_of(of(), base.clone(), &column.path, &leaf.kind)
                 .map_err(|(what, advice)| Error::spec(what, self.dataset, advice))?;
             let values = ValueSpec::OtherColumn(OtherColumn { changing: changing.clone(), ..found });
-            fields.push(self.made(parent, &column.name, levels, (leaf.kind.clone(), values)));
+            let nulls = column.nulls != Nulls::Never;
+            let levels = Levels { definition: levels.definition + u8::from(nulls), ..levels };
+            fields.push(self.made(parent, &column.name, (levels, nulls), (leaf.kind.clone(), values)));
         }
         Ok(fields)
     }
 
-    /// A required leaf with these values.
+    /// A leaf with these values, null where they are.
     fn made(
         &mut self,
         parent: &str,
         name: &str,
-        levels: Levels,
+        (levels, nullable): (Levels, bool),
         (kind, values): (LogicalType, ValueSpec),
     ) -> Field {
-        let index = self.leaves.len();
-        let path = if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") };
-        self.leaves.push(Seen {
-            path,
-            kind: kind.clone(),
-            levels,
-            reach: values.reach(&kind),
-            longest: crate::spec::value_length::longest(&values).unwrap_or(SHORT_BYTES),
-            refers: None,
-        });
-        field(parent, name, Nulls::Never, levels, Kind::Leaf(Box::new(Leaf::new(index, kind, values))))
+        let index = self.see(&below(parent, name), &kind, levels, &values);
+        let nulls = if nullable { Nulls::Share(0.0) } else { Nulls::Never };
+        field(parent, name, nulls, levels, Kind::Leaf(Box::new(Leaf::new(index, kind, values))))
     }
 }
 
+fn below(parent: &str, name: &str) -> String {
+    if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
+}
+
 fn field(parent: &str, name: &str, nulls: Nulls, levels: Levels, kind: Kind) -> Field {
-    let path = if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") };
+    let path = below(parent, name);
     let (null_draws, value_draws) = (purpose(&path, "null"), purpose(&path, "value"));
-    Field { name: name.to_owned(), path, nulls, levels, kind, null_draws, value_draws }
+    Field { name: name.to_owned(), path, nulls, null_where: None, levels, kind, null_draws, value_draws }
 }
 
 /// Whether updates change each column of `base`: the listed ones, and those that are computed from them.
@@ -136,7 +138,9 @@ fn changing(derived: &Derived, base: &Dataset) -> Result<Vec<bool>, Error> {
     }
     let listed = derived.columns();
     let mut known = Vec::new();
-    let mut changing: Vec<bool> = Vec::new();
+    let mut leaves = 0;
+    base.each_leaf(&mut |_, _| leaves += 1);
+    let mut changing = vec![false; leaves];
     base.each_leaf(&mut |field, leaf| {
         known.push(field.path.clone());
         // UUIDs are keys.
@@ -144,8 +148,9 @@ fn changing(derived: &Derived, base: &Dataset) -> Result<Vec<bool>, Error> {
             Some(listed) => listed.contains(&field.path),
             None => !matches!(leaf.values, ValueSpec::Uuid),
         };
-        let computed = leaf.values.operands().iter().any(|operand| changing.get(operand.leaf) == Some(&true));
-        changing.push(wanted || computed);
+        let mut computed = false;
+        field.each_operand(&mut |operand| computed |= changing.get(operand.leaf) == Some(&true));
+        changing[leaf.index] = wanted || computed;
     });
     match listed.into_iter().flatten().find(|name| !known.contains(name)) {
         None => Ok(changing),

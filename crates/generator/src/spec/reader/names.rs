@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::draw::expression::Operand;
+use crate::draw::expression::{Operand, OperandRow};
+use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::FoundKey;
 use crate::draw::value_spec::{ReferencedKey, UuidKey};
 use crate::error::{Complaint, Error};
 use crate::spec::dataset::{Dataset, Levels};
-use crate::spec::reader::{MAX_REFERENCES, Seen, read};
+use crate::spec::reader::needed::Only;
+use crate::spec::reader::{MAX_REFERENCES, Seen, read, read_table};
 use crate::spec::tables::Tables;
 use crate::spec_file::folder::SpecFolder;
+use crate::spec_file::toml_reader::SpecTable;
 
 /// Finds the field `name` for an expression at `path`: first among its siblings, then level by level
 /// further out.
@@ -40,7 +43,7 @@ fn earlier(
     loop {
         group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
         let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
-        if let Some((leaf, seen)) = leaves.iter().enumerate().find(|(_, seen)| seen.path == wanted) {
+        if let Some(seen) = leaves.iter().find(|seen| seen.path == wanted) {
             let shared = groups.get(group).copied().unwrap_or_default();
             if seen.levels.repetition != shared.repetition {
                 let advice = "use fields of the record or of the element that contains this field";
@@ -50,12 +53,13 @@ fn earlier(
             let nullable = seen.levels.definition > shared.definition;
             let kind = seen.kind.clone();
             return Ok(Operand {
-                leaf,
+                leaf: seen.index,
                 kind,
                 repetition: seen.levels.repetition,
                 nullable,
                 reach: seen.reach,
                 longest: seen.longest,
+                row: OperandRow::Own,
             });
         }
         if group.is_empty() {
@@ -73,17 +77,16 @@ pub(super) fn referring(
     groups: &HashMap<String, Levels>,
 ) -> Result<(Operand, Referring), Complaint> {
     let operand = earlier(name, path, leaves, groups)?;
-    let refers = leaves.get(operand.leaf).and_then(|seen| seen.refers.clone());
+    let refers = leaves.iter().find(|seen| seen.index == operand.leaf).and_then(|seen| seen.refers.clone());
     let advice = "name an earlier field with `ref` values, or with the key of the parent";
     let refers = refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
     Ok((operand, refers))
 }
 
-/// Finds the key `name`, which is a dataset and one of its fields. `own` are the name, rows and keys of the
-/// dataset that is read.
+/// Finds the key `name`, which is a dataset and one of its fields, for the field `path` of the dataset `own`.
 pub(super) fn key(
     name: &str,
-    own: (&str, Option<u64>, &HashMap<String, ReferencedKey>),
+    (own, root, path): (&str, SpecTable<'_>, &str),
     tables: Option<&Tables<'_>>,
     folder: &SpecFolder<'_>,
     depth: usize,
@@ -93,14 +96,13 @@ pub(super) fn key(
         return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
     };
     let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
-    let (dataset, rows, keys) = own;
-    if of == dataset {
-        return keys.get(field).map(|key| (key.clone(), rows)).ok_or_else(missing);
-    }
-    if let Some(tables) = tables.filter(|tables| tables.has(of)) {
-        return tables.key(of, field)?.ok_or_else(missing);
-    }
-    let referenced = other_dataset(of, folder, depth)?;
+    let wrong = |error: Error| (format!("{of} has no key {field:?}: {error}"), advice.to_owned());
+    let referenced = match tables.filter(|tables| tables.has(of)) {
+        Some(tables) => tables.with_key(of, field, depth + 1).map_err(wrong)?,
+        None if of == own && (field == path || depth >= MAX_REFERENCES) => return Err(missing()),
+        None if of == own => read_table(root, None, folder, depth + 1, Only::Key(field)).map_err(wrong)?,
+        None => other_dataset(of, folder, depth)?,
+    };
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {
         if other.path == field && other.levels == Levels::default() {
@@ -111,9 +113,9 @@ pub(super) fn key(
     found.map(|key| (key, referenced.rows)).ok_or_else(missing)
 }
 
-/// The table or dataset `name`, whose columns are looked up from the dataset `own`.
+/// The table or dataset `name` with at least this `column`, which is looked up from the dataset `own`.
 pub(super) fn other_table(
-    name: &str,
+    (name, column): (&str, &str),
     own: &str,
     tables: Option<&Tables<'_>>,
     folder: &SpecFolder<'_>,
@@ -121,13 +123,23 @@ pub(super) fn other_table(
 ) -> Result<Arc<Dataset>, Complaint> {
     let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
     match tables.filter(|tables| tables.has(name)) {
-        Some(tables) => tables.dataset(name, depth + 1).map_err(invalid),
+        Some(tables) => tables.with_column(name, column, depth + 1).map_err(invalid),
         None if name == own => {
             let what = format!("{name} looks up its own columns");
             Err((what, "look up columns of another table".into()))
         }
         None => other_dataset(name, folder, depth).map(Arc::new),
     }
+}
+
+/// How the rows of the table `name` follow from the rows of `own`, its parent.
+pub(super) fn children(name: &str, own: &str, tables: Option<&Tables<'_>>) -> Result<Arc<FanOut>, Complaint> {
+    let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
+    let fan_out = tables.map_or(Ok(None), |tables| tables.fan_out(name)).map_err(invalid)?;
+    fan_out.filter(|fan_out| fan_out.parent == own).ok_or_else(|| {
+        let what = format!("{name:?} is not a table with rows for each row of {own}");
+        (what, format!("name one with `per = {{ table = \"{own}\", rows = ... }}`"))
+    })
 }
 
 /// Reads the dataset `name`: a spec in the same folder, or a built-in one.

@@ -68,7 +68,8 @@ impl Tables<'_> {
         let Some(table) = self.table(name) else { return Ok(None) };
         let mut given = DERIVED_KEYS.iter().filter_map(|(key, _)| Some((*key, table.get(key)?)));
         let Some((key, node)) = given.next() else { return Ok(None) };
-        let more = ["rows", "per", "scale", "present"].into_iter().filter(|key| table.get(key).is_some());
+        let more =
+            ["rows", "per", "scale", "present", "file"].into_iter().filter(|key| table.get(key).is_some());
         if let Some(other) = given.map(|(key, _)| key).chain(more).next() {
             let what = format!("`{other}` of a table with `{key}`, which determines its rows");
             return Err(table.key_error(other, "", what, "remove one of them"));

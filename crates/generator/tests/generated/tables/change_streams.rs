@@ -174,8 +174,10 @@ fn mistakes_name_the_table_and_what_is_wrong() {
     assert!(error.contains("\"customers\" is not a table with `changes`"), "{error}");
     let error = refused("state_of = \"changes\"", "state_of = \"changes\"\nrows = 5", "now");
     assert!(error.contains("`rows` of a table with `state_of`"), "{error}");
-    let error = refused("type = \"uuid\", values", "type = \"uuid\", nulls = 0.1, values", "changes");
-    assert!(error.contains("customers.token may be null"), "{error}");
+    let listed =
+        "type = \"list\", length = { constant = 1 }, element = { type = \"uuid\", values = \"uuid\" } }";
+    let error = refused("type = \"uuid\", values = \"uuid\" }", listed, "changes");
+    assert!(error.contains("the column token of customers is not a plain value"), "{error}");
     let error = refused("{ name = \"lsn\"", "{ name = \"after\"", "changes");
     assert!(error.contains("a field \"after\", which the table has already"), "{error}");
     let error = refused("deletes = 0.2", "deletes = 1.5", "changes");

@@ -22,6 +22,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("replace", "(text, 'from', 'to')"),
     ("word", "(text, number)"),
     ("length", "(text)"),
+    ("previous", "(field, first)"),
 ];
 
 /// Whole numbers up to this keep their value as real ones.
