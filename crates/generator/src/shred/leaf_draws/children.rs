@@ -9,7 +9,7 @@ use crate::shred::block::Shredder;
 use crate::shred::chosen_fields::ChosenFields;
 use crate::shred::first_misfit::FirstMisfit;
 use crate::shred::leaf_draws::{Draws, wholes};
-use crate::shred::value_buffer::{PhysicalBuffer, ValueBuffer};
+use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Dataset, Leaf};
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, scaled, stored_number};
@@ -62,7 +62,7 @@ impl OfChildren {
                 let end = (first + BLOCK_ROWS).min(self.fan_out.rows);
                 if drawn.0 != block {
                     let (shredded, misfit) = shredder.sample(first..end);
-                    let values = stored(leaf, shredded.leaves[leaf.index].values.materialise(leaf));
+                    let values = stored(leaf, &shredded.leaves[leaf.index].values.plain(leaf));
                     drawn = (block, values, misfit.is_some());
                 }
                 for row in rows.start.max(first)..rows.end.min(end) {
@@ -95,7 +95,7 @@ impl Fold {
 }
 
 /// Stored whole numbers, decimals without their scale.
-fn stored(leaf: &Leaf, values: PhysicalBuffer) -> Vec<i128> {
+fn stored(leaf: &Leaf, values: &ValueBuffer) -> Vec<i128> {
     let unscaled = match &leaf.kind {
         LogicalType::Decimal { precision, physical, .. } => {
             LogicalType::Decimal { precision: *precision, scale: 0, physical: *physical }
@@ -107,9 +107,9 @@ fn stored(leaf: &Leaf, values: PhysicalBuffer) -> Vec<i128> {
         _ => 0,
     };
     match values {
-        PhysicalBuffer::Int32(values) => values.iter().map(|n| whole(&n.to_le_bytes())).collect(),
-        PhysicalBuffer::Int64(values) => values.iter().map(|n| whole(&n.to_le_bytes())).collect(),
-        PhysicalBuffer::Fixed { width, data } => data.chunks_exact(width).map(whole).collect(),
+        ValueBuffer::Int32(values) => values.iter().map(|n| whole(&n.to_le_bytes())).collect(),
+        ValueBuffer::Int64(values) => values.iter().map(|n| whole(&n.to_le_bytes())).collect(),
+        ValueBuffer::Fixed { width, data } => data.chunks_exact(*width).map(whole).collect(),
         // The reader allows whole numbers alone.
         _ => Vec::new(),
     }
