@@ -67,7 +67,7 @@ pub(crate) mod formats {
     use super::*;
 
     pub(crate) fn run(args: &GenArgs, _: Console) -> Result<Made, Error> {
-        Err(Error::not_built(format!("--as {}", args.format.name())))
+        Err(Error::not_built(format!("--as {}", args.format.extension())))
     }
 }
 
@@ -178,9 +178,6 @@ pub(crate) mod store_output {
 
 /// Objects in stores.
 pub(crate) mod objects {
-    use std::convert::Infallible;
-    use std::io::{self, Write};
-
     use sawmill_store::{Kind, ObjectReader, ObjectUrl};
 
     use super::*;
@@ -201,45 +198,8 @@ pub(crate) mod objects {
         }
 
         pub(crate) fn open(&self, url: &ObjectUrl, _: u64) -> Result<ObjectReader, sawmill_store::Error> {
-            Err(without_stores(url))
-        }
-
-        pub(crate) fn copy(&self, url: &ObjectUrl, _: &mut dyn Write) -> Result<(), sawmill_store::Error> {
-            Err(without_stores(url))
-        }
-
-        pub(crate) fn create(
-            &self,
-            url: &ObjectUrl,
-            _: bool,
-            _: u64,
-        ) -> Result<ObjectOutput, sawmill_store::Error> {
-            Err(without_stores(url))
-        }
-    }
-
-    fn without_stores(url: &ObjectUrl) -> sawmill_store::Error {
-        sawmill_store::Error::new(Kind::Usage, "the demo's build of sawmill has no stores")
-            .at(url.to_string())
-    }
-
-    /// An object that is being written, which this build never begins.
-    #[derive(Debug)]
-    pub(crate) struct ObjectOutput(Infallible);
-
-    impl ObjectOutput {
-        pub(crate) fn finish(self) -> Result<(), sawmill_store::Error> {
-            match self.0 {}
-        }
-    }
-
-    impl Write for ObjectOutput {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            match self.0 {}
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            match self.0 {}
+            let what = "the demo's build of sawmill has no stores";
+            Err(sawmill_store::Error::new(Kind::Usage, what).at(url.to_string()))
         }
     }
 }

@@ -16,7 +16,8 @@ pub(crate) struct Error {
 }
 
 /// Exit codes. clap uses 2 for an invalid command line, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Exit {
     /// The command could not do its work.
     Failure = 1,
@@ -108,17 +109,9 @@ impl Error {
     /// The error for programs, on one line: `{"error": {"code", "exit", "what", "where", "advice"}}`. The codes are
     /// stable, as the exit codes are.
     pub(crate) fn json(&self) -> String {
-        let code = match self.exit {
-            Exit::Failure => "failure",
-            Exit::Usage => "usage",
-            Exit::Slower => "slower",
-            Exit::Mismatch => "mismatch",
-            Exit::Interrupted => "interrupted",
-            Exit::BrokenPipe => "broken_pipe",
-        };
-        let Self { what, place, advice, .. } = self;
+        let Self { what, place, advice, exit, .. } = self;
         let error = serde_json::json!({
-            "code": code, "exit": self.exit as u8, "what": what, "where": place, "advice": advice,
+            "code": exit, "exit": *exit as u8, "what": what, "where": place, "advice": advice,
         });
         let mut line = Vec::new();
         // A vector takes all bytes.

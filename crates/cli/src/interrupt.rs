@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
-use sawmill_profile::Phase;
+use sawmill_profile::{Phase, Profile};
 use sawmill_source::Control;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -40,6 +40,12 @@ pub(crate) fn error() -> Error {
 /// The control of a job of this command, which counts on `phase`.
 pub(crate) fn control(phase: &Phase) -> Control<'_> {
     Control::new(&FLAG, phase)
+}
+
+/// Does `work` that no signal stops, such as to remove what an interrupted command has made.
+pub(crate) fn despite<T>(work: impl FnOnce(&Control<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    let (phase, proceed) = (Profile::new().phase("despite"), AtomicBool::new(false));
+    work(&Control::new(&proceed, &phase))
 }
 
 /// Lets signals set the flag.

@@ -98,8 +98,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
     if let Some(tables) = args.nested.tables(&target, source)? {
         return load_tables::verify(&tables, &options, console);
     }
-    let profile = Profile::new();
-    let phase = profile.phase("verify");
+    let phase = Profile::new().phase("verify");
     console.step(&format!("verifying {}", args.target.table()));
     let control = interrupt::control(&phase);
     let verification = target.verify(source, &options, &control)?;

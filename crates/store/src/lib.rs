@@ -25,6 +25,7 @@
 //! | room | content |
 //! |---|---|
 //! | `whole_file` | a file that takes its name when every byte is on disk |
+//! | `whole_directory` | a directory that takes its name when everything in it is on disk |
 //! | `partial` | the names of files until then |
 //! | `path_name` | paths of any bytes as text |
 //! | [`shared_places`] | files and folders where other users may write: nothing of theirs is followed |
@@ -47,6 +48,7 @@ mod path_name;
 #[cfg(feature = "objects")]
 mod remote;
 pub mod shared_places;
+mod whole_directory;
 mod whole_file;
 
 pub use confinement::Confinement;
@@ -63,4 +65,5 @@ pub use path_name::path_name;
 pub use remote::fuzzed_answer;
 #[cfg(feature = "objects")]
 pub use remote::{Entry, ObjectFolder, ObjectWriter, StoreOptions, Stores, Unfinished, UploadLimits};
+pub use whole_directory::WholeDirectory;
 pub use whole_file::{Identity, WholeFile, followed, is_stream};

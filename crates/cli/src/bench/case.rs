@@ -77,12 +77,19 @@ pub(crate) trait Surroundings {
     }
 }
 
-/// Runs that need only these folders.
-pub(crate) struct Folders(pub Vec<PathBuf>);
+/// Runs beside a server, if there is one, with data in these folders.
+pub(crate) struct Beside {
+    pub server: Option<(&'static str, Target)>,
+    pub folders: Vec<PathBuf>,
+}
 
-impl Surroundings for Folders {
+impl Surroundings for Beside {
+    fn watched(&self) -> Vec<(&'static str, Target)> {
+        self.server.clone().into_iter().collect()
+    }
+
     fn folders(&self) -> Vec<PathBuf> {
-        self.0.clone()
+        self.folders.clone()
     }
 }
 

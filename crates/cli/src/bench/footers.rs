@@ -1,6 +1,6 @@
 //! `sawmill bench footer`: opens files, reads and decodes their footers, one file after the other.
 
-use crate::bench::case::{Done, Folders, Measured, Measurement};
+use crate::bench::case::{Beside, Done, Measured, Measurement};
 use crate::bench::plan::PlanArgs;
 use crate::error::Error;
 use crate::footer::FooterArgs;
@@ -43,7 +43,7 @@ pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Resu
         Place::Object(_) | Place::StandardInput(_) => None,
     });
     let folder = folder.map(|folder| if folder.as_os_str().is_empty() { ".".into() } else { folder.into() });
-    measurement.case(Folders(folder.collect()), |profile| {
+    measurement.case(Beside { server: None, folders: folder.collect() }, |profile| {
         let phase = profile.phase("footers");
         let attached = phase.attach("main");
         let (mut rows, mut row_groups) = (0i64, 0);

@@ -60,15 +60,15 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     measurement.case(room, |profile| {
         let given = own_process::place(OUT);
         let is_store = matches!(asked, Output::Store(_));
-        let directory = match (&given, is_store) {
-            (None, false) => Temporary::beside(&asked, out)?,
-            _ => Temporary(None),
-        };
+        let is_temporary = given.is_none() && !matches!(asked, Output::Store(_) | Output::Device(_));
+        let directory = is_temporary.then(|| temporary(&parent_of(&asked, out))).transpose()?;
         let output = match (&given, is_store) {
             (Some(given), true) => args.job.output_of_run(given)?,
             (None, true) => args.job.output_of_run(&name_of_run())?,
             (Some(given), false) => inside(Path::new(given), &asked),
-            (None, false) => directory.output(&asked),
+            (None, false) => {
+                directory.as_ref().map_or(asked.clone(), |directory| inside(directory.path(), &asked))
+            }
         };
         // The final table has the figures of each run.
         let quiet = Console { verbose: 0, ..console };
@@ -76,7 +76,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
         let removed = if given.is_none() { remove_objects(&output) } else { Ok(()) };
         let (files, phase) = generated?;
         removed?;
-        directory.close()?;
+        directory.map_or(Ok(()), close)?;
         let rows = files.iter().map(|file| file.rows).sum();
         let bytes = files.iter().map(|file| file.bytes).sum();
         Ok(Done { phase, rows: Some(rows), bytes, stored: None, checksum: None })
@@ -129,7 +129,7 @@ fn parent_of(asked: &Output, out: &Path) -> PathBuf {
 /// A place for the files of another program.
 struct OutputDirectory<'a> {
     parent: PathBuf,
-    directory: Option<Temporary>,
+    directory: Option<TempDir>,
     to: To<'a>,
 }
 
@@ -143,10 +143,8 @@ enum To<'a> {
 
 impl Surroundings for OutputDirectory<'_> {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
-        let directory = Temporary::inside(&self.parent)?;
-        let path = directory.0.as_ref().map(|directory| directory.path().display().to_string());
-        self.directory = Some(directory);
-        Ok(vec![(OUT, path.unwrap_or_default())])
+        let directory = self.directory.insert(temporary(&self.parent)?);
+        Ok(vec![(OUT, directory.path().display().to_string())])
     }
 
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
@@ -163,15 +161,14 @@ impl Surroundings for OutputDirectory<'_> {
         {
             remove_objects(&args.job.output_of_run(&run)?)?;
         }
-        self.directory.take().map_or(Ok(()), Temporary::close)
+        self.directory.take().map_or(Ok(()), close)
     }
 
     fn after(&mut self, _: &str, run: &mut Run, work: &ReportedWork) -> Result<(), Error> {
         let Some(directory) = self.directory.take() else { return Ok(()) };
-        let path = directory.0.as_ref().map_or(Path::new(""), TempDir::path).to_owned();
-        if !empty(&path) {
+        if !empty(directory.path()) {
             let (mut rows, mut bytes) = (0i64, 0);
-            for file in paths::parquet_files(&path)? {
+            for file in paths::parquet_files(directory.path())? {
                 rows = rows.saturating_add(footer::summarise(&file)?.rows);
                 bytes += file.metadata().map_or(0, |file| file.len());
             }
@@ -179,7 +176,7 @@ impl Surroundings for OutputDirectory<'_> {
             run.rows = u64::try_from(rows).ok();
             run.bytes = work.bytes.or(Some(bytes));
         }
-        directory.close()
+        close(directory)
     }
 
     fn abandon(&mut self) {
@@ -195,38 +192,17 @@ fn empty(directory: &Path) -> bool {
     std::fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }
 
-/// Where the files of one run are.
-struct Temporary(Option<TempDir>);
+/// A new directory for the files of one run.
+fn temporary(parent: &Path) -> Result<TempDir, Error> {
+    let made = tempfile::Builder::new().prefix("sawmill-bench-").tempdir_in(parent);
+    made.map_err(|error| {
+        let place = parent.display().to_string();
+        Error::failure(format!("creating a directory failed: {error}"), place, "name another with --out")
+    })
+}
 
-impl Temporary {
-    /// A new directory inside the one that was asked for; none for a device.
-    fn beside(asked: &Output, out: &Path) -> Result<Self, Error> {
-        match asked {
-            Output::Device(_) | Output::Stdout => Ok(Temporary(None)),
-            _ => Self::inside(&parent_of(asked, out)),
-        }
-    }
-
-    fn inside(parent: &Path) -> Result<Self, Error> {
-        let failed = |error: std::io::Error| {
-            let place = parent.display().to_string();
-            Error::failure(format!("creating a directory failed: {error}"), place, "name another with --out")
-        };
-        let made = tempfile::Builder::new().prefix("sawmill-bench-").tempdir_in(parent).map_err(failed)?;
-        Ok(Temporary(Some(made)))
-    }
-
-    fn output(&self, asked: &Output) -> Output {
-        match (&self.0, asked) {
-            (Some(directory), asked) => inside(directory.path(), asked),
-            (None, asked) => asked.clone(),
-        }
-    }
-
-    fn close(self) -> Result<(), Error> {
-        let Some(directory) = self.0 else { return Ok(()) };
-        let place = directory.path().display().to_string();
-        let failed = |e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand");
-        directory.close().map_err(failed)
-    }
+fn close(directory: TempDir) -> Result<(), Error> {
+    let place = directory.path().display().to_string();
+    let failed = |e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand");
+    directory.close().map_err(failed)
 }

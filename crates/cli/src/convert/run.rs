@@ -169,7 +169,6 @@ fn explain(
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "what a run has found out so far")]
 fn convert(
     args: &ConvertArgs,
     format: OutputFormat,
@@ -183,7 +182,8 @@ fn convert(
     let files = source.files().len();
     let bytes_in = source.files().iter().map(|file| file.bytes).sum();
     let source = in_order.map_or(source, |(rows, _)| rows);
-    let phase = profile.phase(if in_order.is_some() { "write" } else { "convert" });
+    let title = if in_order.is_some() { "write" } else { "convert" };
+    let phase = profile.phase(title);
     let by = in_order.and_then(|(rows, order)| Some((rows, order, order.partition_by.as_ref()?)));
     let write = || match (format, by) {
         (_, Some((rows, order, by))) => {
@@ -193,7 +193,6 @@ fn convert(
         (OutputFormat::Parquet, _) => to_parquet(args, source, &phase),
         (text, _) => to_text(args, text.into(), source, &phase),
     };
-    let title = if in_order.is_some() { "write" } else { "convert" };
     let Written { bytes: bytes_out, files: files_out } =
         console.with_bar(title, source.rows(), &phase, write)?;
     let rows = phase.rows();

@@ -3,7 +3,6 @@
 mod directory;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_generator::{Dataset, Job, Layout, Output, WrittenFile};
@@ -12,7 +11,7 @@ use sawmill_loader::{LoadOptions, LoadReport, TableName, Verification};
 use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
 use sawmill_postgres::{Postgres, forget, verify};
 use sawmill_profile::{PhaseReport, Profile};
-use sawmill_source::{Control, ParquetFiles};
+use sawmill_source::ParquetFiles;
 use serde::Serialize;
 
 use crate::arguments::target;
@@ -252,12 +251,7 @@ pub(crate) fn start_server(profile: &Profile, console: Console) -> Result<(Local
 
 /// Removes what a load left on the user's server, and the table too if the load created it.
 pub(crate) fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
-    let profile = Profile::new();
-    let phase = profile.phase("remove");
-    // Not the flag that interrupted the demo: cleaning up has to go on.
-    let proceed = AtomicBool::new(false);
-    forget(target, table, &Control::new(&proceed, &phase))?;
-    Ok(())
+    interrupt::despite(|control| Ok(forget(target, table, control)?)).map(drop)
 }
 
 fn text(result: &DemoResult, args: &DemoArgs) -> String {

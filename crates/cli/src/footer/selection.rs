@@ -108,11 +108,14 @@ pub(crate) fn selector(column: &str) -> ColumnSelector {
 
 /// What to decode of the columns that these values of `--column` name, in these row groups; without any, everything.
 pub(crate) fn part(columns: &[String], row_groups: Option<&Range<usize>>) -> Options {
-    let mut options = Options::new();
-    if !columns.is_empty() {
-        options = options.select(columns.iter().map(|column| selector(column)));
+    let options = match columns {
+        [] => Options::new(),
+        columns => Options::new().select(columns.iter().map(|column| selector(column))),
+    };
+    match row_groups {
+        Some(range) => options.row_groups(range.clone()),
+        None => options,
     }
-    row_groups.map_or(options.clone(), |range| options.row_groups(range.clone()))
 }
 
 /// The selected columns; none for all.

@@ -17,6 +17,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// The extension of its files, which is also its name on the command line.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Format::Parquet => "parquet",
@@ -24,11 +25,6 @@ impl Format {
             Format::Ndjson => "ndjson",
             Format::Csv => "csv",
         }
-    }
-
-    /// Its name on the command line, which is also the extension of its files.
-    pub(crate) fn name(self) -> &'static str {
-        self.extension()
     }
 
     /// Whether a terminal cannot show it.

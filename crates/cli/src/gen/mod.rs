@@ -339,7 +339,7 @@ fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
     }
     let output = output(args)?;
     if output == Output::Stdout && args.format.is_binary() && std::io::stdout().is_terminal() {
-        let what = format!("{} is binary, and standard output is a terminal", args.format.name());
+        let what = format!("{} is binary, and standard output is a terminal", args.format.extension());
         let advice = "redirect it (--out - > FILE), name a file with --out, or use --as ndjson";
         return Err(Error::usage(what, args.out.display().to_string(), advice));
     }
@@ -349,7 +349,7 @@ fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
     }
     if args.format != Format::Parquet {
         if destination::is_url(&args.out)? {
-            let what = format!("--as {} cannot be written to a URL", args.format.name());
+            let what = format!("--as {} cannot be written to a URL", args.format.extension());
             let advice = "write parquet, or give a path and copy the files from there";
             return Err(Error::usage(what, args.out.display().to_string(), advice));
         }

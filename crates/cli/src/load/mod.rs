@@ -278,15 +278,14 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
             OrderedRows::check(source, order)?;
             let whole = filtered.is_none() && limited.is_none() && traced.is_none();
             let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
-            if args.ddl || args.explain || args.dry_run {
+            let plans = args.ddl || args.explain || args.dry_run;
+            if plans {
                 reading.index = Some(IndexPlan::new(addressed, order, &place));
-                // The order of rows decides how they are split into partitions.
-                match order.partition_by.is_some() && !args.ddl {
-                    true => Some(ordered(addressed, order, &place, &profile, console)?.0),
-                    false => None,
-                }
-            } else {
-                Some(ordered(addressed, order, &place, &profile, console)?.0)
+            }
+            // For a plan, too, the order of rows decides how they are split into partitions.
+            match !plans || (order.partition_by.is_some() && !args.ddl) {
+                true => Some(ordered(addressed, order, &place, &profile, console)?.0),
+                false => None,
             }
         }
     };

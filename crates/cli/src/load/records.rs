@@ -205,8 +205,7 @@ fn pruned_lines(pruned: &Pruned) -> String {
 }
 
 pub(super) fn forget(args: &ForgetArgs, console: Console) -> Result<(), Error> {
-    let profile = Profile::new();
-    let phase = profile.phase("forget");
+    let phase = Profile::new().phase("forget");
     let target = args.target.destination(&CrateArgs::default(), &EffortArgs::default())?;
     let target = args.records.of(target);
     let forgotten = target.forget(&interrupt::control(&phase))?;

@@ -34,7 +34,7 @@ pub(crate) fn of(urls: &[ObjectUrl], objects: &Objects) -> Result<(Vec<PathBuf>,
         path.extend(url.key().split('/').filter(|part| !matches!(*part, "" | "." | "..")));
         let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&path));
         let mut file = made.map_err(|error| failed(&error, url.to_string()))?;
-        objects.copy(url, &mut file)?;
+        objects.stores()?.copy(url, &mut file)?;
         file.flush().map_err(|error| failed(&error, url.to_string()))?;
         Ok(path)
     };

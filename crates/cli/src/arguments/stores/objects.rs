@@ -93,11 +93,6 @@ impl Objects {
         self.stores()?.open(url, tail)
     }
 
-    /// Writes all bytes of an object to `to`.
-    pub(crate) fn copy(&self, url: &ObjectUrl, to: &mut dyn Write) -> Result<(), sawmill_store::Error> {
-        self.stores()?.copy(url, to)
-    }
-
     /// Begins an object, which replaces another one only if `replaces` is set. The first bytes may say about
     /// how many follow.
     pub(crate) fn create(

@@ -10,11 +10,12 @@ use sawmill_postgres::{Postgres, PostgresTables};
 use sawmill_profile::{Profile, Target};
 use sawmill_source::Source;
 
-use super::{LoadBench, numbered, quietly};
+use super::{LoadBench, numbered};
 use crate::arguments::target::{self, Destination, ModeArg};
-use crate::bench::case::{Done, Measured, Measurement, Surroundings};
+use crate::bench::case::{Beside, Done, Measured, Measurement};
 use crate::demo;
 use crate::error::Error;
+use crate::interrupt;
 use crate::load::load_files;
 use crate::load::tables as load_tables;
 use crate::screen::console::Console;
@@ -47,22 +48,6 @@ fn reject_other_options(args: &LoadBench) -> Result<(), Error> {
         false => "a benchmark with --nested tables always creates new tables and runs no other program",
     };
     Err(Error::usage(what, option, "leave the option out"))
-}
-
-/// The server and the folders of the runs.
-struct Beside {
-    server: Option<(&'static str, Target)>,
-    folders: Vec<PathBuf>,
-}
-
-impl Surroundings for Beside {
-    fn watched(&self) -> Vec<(&'static str, Target)> {
-        self.server.clone().into_iter().collect()
-    }
-
-    fn folders(&self) -> Vec<PathBuf> {
-        self.folders.clone()
-    }
 }
 
 /// Measures loads, each into new tables that are dropped afterwards.
@@ -110,8 +95,12 @@ pub(super) fn measure(
     })?;
     if measurement.once.is_none() {
         let version = match destination(args, url, &name.to_string())? {
-            Destination::CrateDb(crate_db) => quietly(|control| Ok(crate_db.server_version(control)?))?,
-            Destination::Postgres(postgres) => quietly(|control| Ok(postgres.server_version(control)?))?,
+            Destination::CrateDb(crate_db) => {
+                interrupt::despite(|control| Ok(crate_db.server_version(control)?))?
+            }
+            Destination::Postgres(postgres) => {
+                interrupt::despite(|control| Ok(postgres.server_version(control)?))?
+            }
         };
         measured.versions.insert(product.to_owned(), version);
     }
@@ -171,7 +160,7 @@ fn remove(
 ) -> Result<(), Error> {
     match (destination, tables) {
         (Destination::CrateDb(crate_db), _) => {
-            quietly(|control| Ok(crate_db.forget(made, control)?))?;
+            interrupt::despite(|control| Ok(crate_db.forget(made, control)?))?;
             Ok(())
         }
         (Destination::Postgres(postgres), None) => demo::remove(postgres, made),

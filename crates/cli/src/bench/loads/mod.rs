@@ -4,14 +4,13 @@ mod alone;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use sawmill_loader::{LoadOptions, Mode, TableName};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Nested, Postgres, Strategy, TableKind, verify};
 use sawmill_profile::{PhaseReport, Profile, Run, Target};
-use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
+use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
 use sawmill_store::Location;
 
 use crate::arguments::crate_options::CrateArgs;
@@ -178,10 +177,6 @@ impl LoadBench {
         let by = self.partition_by.as_ref().filter(|_| self.order.sort_by.is_some());
         self.order.order(by.and_then(|by| by.parse().ok()))
     }
-
-    fn options(&self) -> Result<LoadOptions, Error> {
-        Ok(LoadOptions { verify: self.verify, ..self.effort.options()? })
-    }
 }
 
 /// A server for one benchmark.
@@ -250,7 +245,7 @@ pub(crate) fn measure(
         args,
         source,
         order: order.as_ref().map(|order| (order, addressed)),
-        options: args.options()?,
+        options: LoadOptions { verify: args.verify, ..args.effort.options()? },
         kind: args.kind(source)?,
         // Sums of composite values include the OIDs of their types, and each run's table has types of its
         // own.
@@ -283,7 +278,7 @@ pub(crate) fn measure(
         None => runs.load(next()?, false, profile),
     })?;
     if server.is_none() && measurement.once.is_none() {
-        let version = quietly(|control| Ok(next()?.server_version(control)?))?;
+        let version = interrupt::despite(|control| Ok(next()?.server_version(control)?))?;
         measured.versions.insert("PostgreSQL".to_owned(), version);
     }
     Ok(measured)
@@ -304,14 +299,9 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Whether each run creates its table itself.
-    fn create(&self) -> bool {
-        self.args.partition_by.is_some()
-    }
-
     /// Whether each run appends to a table that was created empty.
     fn append(&self) -> bool {
-        self.kind.is_some() && !self.create()
+        self.kind.is_some() && self.args.partition_by.is_none()
     }
 
     /// The table at the end has the figures of each run.
@@ -335,7 +325,7 @@ impl Runs<'_> {
             Ok((report, mut phase)) => {
                 let mut stored = None;
                 if !given {
-                    stored = quietly(|control| Ok(target.stored_bytes(control)?))?;
+                    stored = interrupt::despite(|control| Ok(target.stored_bytes(control)?))?;
                     demo::remove(&target, true)?;
                 }
                 for survey in index.into_iter().chain(&survey) {
@@ -391,16 +381,8 @@ impl Runs<'_> {
     }
 }
 
-/// Does `work` outside the measurement.
-fn quietly<T>(work: impl FnOnce(&Control<'_>) -> Result<T, Error>) -> Result<T, Error> {
-    let (profile, proceed) = (Profile::new(), AtomicBool::new(false));
-    let phase = profile.phase("around");
-    work(&Control::new(&proceed, &phase))
-}
-
 fn make_empty(target: &Postgres, source: &dyn Source, kind: &TableKind) -> Result<(), Error> {
-    let profile = Profile::new();
-    let phase = profile.phase("create");
+    let phase = Profile::new().phase("create");
     Ok(target.create_empty(source, kind, &interrupt::control(&phase))?)
 }
 
@@ -454,7 +436,7 @@ impl Surroundings for TablesOfOthers<'_> {
 
     fn after_ours(&mut self, run: &mut Run) -> Result<(), Error> {
         let Some(target) = self.made.take() else { return Ok(()) };
-        let stored = quietly(|control| Ok(target.stored_bytes(control)?));
+        let stored = interrupt::despite(|control| Ok(target.stored_bytes(control)?));
         demo::remove(&target, true)?;
         run.stored = stored?;
         Ok(())
@@ -487,16 +469,17 @@ impl TablesOfOthers<'_> {
         run: &mut Run,
         work: &ReportedWork,
     ) -> Result<(), Error> {
-        let rows = quietly(|control| Ok(target.count_rows(control)?))?;
+        let rows = interrupt::despite(|control| Ok(target.count_rows(control)?))?;
         if rows.unwrap_or(0) == 0 && work.rows.is_some() {
             // It loaded elsewhere, and reports its rows.
             return Ok(());
         }
         run.rows = Some(rows.unwrap_or(0));
-        run.stored = quietly(|control| Ok(target.stored_bytes(control)?))?;
+        run.stored = interrupt::despite(|control| Ok(target.stored_bytes(control)?))?;
         let planned = self.source.rows();
         if self.sums && run.rows == Some(planned) && self.compared.iter().all(|have| have != side) {
-            let verification = quietly(|control| Ok(verify(self.source, target, self.options, control)?))?;
+            let verification =
+                interrupt::despite(|control| Ok(verify(self.source, target, self.options, control)?))?;
             run.checksum = Some(verification.target.content_sum.to_string());
             self.compared.push(side.to_owned());
         }

@@ -34,7 +34,7 @@ const BATCH_ROWS: usize = 8192;
 /// Generates another format than Parquet.
 pub(super) fn run(args: &GenArgs, console: Console) -> Result<Made, Error> {
     let reject = |what: &str, advice: &str| {
-        let what = format!("{what} with --as {}", args.format.name());
+        let what = format!("{what} with --as {}", args.format.extension());
         Err(Error::usage(what, args.out.display().to_string(), advice))
     };
     if args.layout.partition_by.is_some() {
