@@ -125,8 +125,6 @@ impl CrateArgs {
             shards: self.shards,
             replicas: self.replicas.clone(),
             with: self.with.clone(),
-            partition_by: None,
-            primary_key: Vec::new(),
             no_index: self.no_index.clone(),
             no_columnstore: self.no_columnstore,
             row_key: self.row_key.clone(),

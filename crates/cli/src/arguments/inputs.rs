@@ -80,6 +80,13 @@ pub(crate) struct ObjectArgs {
     pub read_ahead: u64,
 }
 
+impl ObjectArgs {
+    /// Reads objects of these stores as by default.
+    pub(crate) fn with_defaults(stores: &StoreArgs) -> Self {
+        Self { stores: stores.clone(), read_ahead: ReadAhead::default().budget }
+    }
+}
+
 fn rename(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((from, to)) if !to.is_empty() => Ok((from.to_owned(), to.to_owned())),

@@ -9,22 +9,13 @@
 //!   (<https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html>).
 
 use std::env;
-use std::str::FromStr;
 
 use sawmill_loader::Part;
 
-/// A part: `K/N`, or `auto/N` or `auto` for what the scheduler says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PartArg(pub Part);
-
-impl FromStr for PartArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (number, of) = numbers(text)?;
-        let part = Part::new(number, of);
-        part.map(Self).ok_or_else(|| format!("{of} parts are too many: {} at most", Part::MAX))
-    }
+/// Parses a part: `K/N`, or `auto/N` or `auto` for what the scheduler says.
+pub(crate) fn part(text: &str) -> Result<Part, String> {
+    let (number, of) = numbers(text)?;
+    Part::new(number, of).ok_or_else(|| format!("{of} parts are too many: {} at most", Part::MAX))
 }
 
 /// The part's number, from 1 to the number of parts, and this.

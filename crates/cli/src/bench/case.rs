@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sawmill_profile::{
-    Case, CpuSampler, PhaseReport, Profile, Run, SampledStacks, Sampler, SamplerOptions, Side, SideResult,
-    Target, run_interleaved,
+    Case, CpuSampler, PhaseReport, Profile, Run, RunPlan, SampledStacks, Sampler, SamplerOptions, Side,
+    SideResult, Target, run_interleaved,
 };
 
 use crate::bench::against::{OURS, OtherProgram, ReportedWork};
@@ -123,7 +123,7 @@ impl Measurement<'_> {
             once.report(&observed(&mut ours, &surroundings.watched())?)?;
             return Ok(Measured::default());
         }
-        let plan = self.plan.run_plan();
+        let plan = RunPlan { warmup: self.plan.warmup, runs: self.plan.runs };
         let others = OtherProgram::all(&self.plan.against)?;
         let title = Case { name: self.name.into(), parameters: self.parameters.clone(), ..Case::default() };
         self.console.step(&format!("{}: {} runs, {} before", title.title(), plan.runs, plan.warmup));

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
-use sawmill_profile::RunPlan;
 
 /// How often to run, what to compare with, and where results go.
 #[derive(Args, Debug)]
@@ -11,10 +10,10 @@ use sawmill_profile::RunPlan;
 pub(crate) struct PlanArgs {
     /// Counted runs; six or more give medians with 95 % intervals.
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
-    runs: u32,
+    pub runs: u32,
     /// Runs before the counted ones.
     #[arg(long, default_value_t = 1)]
-    warmup: u32,
+    pub warmup: u32,
     /// The command line of another program to compare with, in one argument. It runs as a whole process after
     /// each of our runs. For a shell, write sh -c '...'. NAME=COMMAND names the side. May be repeated.
     #[arg(long, value_name = "COMMAND")]
@@ -35,12 +34,6 @@ pub(crate) struct PlanArgs {
     /// Exit with code 3 if ours is slower than the other side by more than this.
     #[arg(long, value_name = "N%", value_parser = percent)]
     pub fail_if_slower: Option<f64>,
-}
-
-impl PlanArgs {
-    pub(crate) fn run_plan(&self) -> RunPlan {
-        RunPlan { warmup: self.warmup, runs: self.runs }
-    }
 }
 
 /// Parses a percentage: `5%`.

@@ -77,7 +77,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     explain: bool,
     /// The format to write [default: by the extension of --out].
-    #[arg(long = "as", alias = "to", value_enum)]
+    #[arg(long = "as", value_enum)]
     to: Option<OutputFormat>,
     /// Replace the file if it exists, or a directory that has only such files. An input is never replaced.
     #[arg(long)]

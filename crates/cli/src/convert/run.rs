@@ -419,7 +419,7 @@ impl ConvertArgs {
                 Some(_) => Err(Error::usage(
                     "folders are available for Parquet alone",
                     "--partition-by",
-                    "leave --to out, or write one file without --partition-by",
+                    "leave --as out, or write one file without --partition-by",
                 )),
             };
         }

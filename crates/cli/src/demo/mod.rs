@@ -91,9 +91,7 @@ struct Kept {
 
 impl Kept {
     fn new(url: String, stop: Option<String>, table: &TableName) -> Self {
-        let identifier = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-        let parts: Vec<String> = table.schema().into_iter().chain([table.name()]).map(identifier).collect();
-        let query = format!("select * from {} limit 10", parts.join("."));
+        let query = format!("select * from {} limit 10", table.quoted());
         let psql = format!("psql {} -c {}", shell_word(&url), shell_word(&query));
         Kept { url, psql, stop }
     }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use sawmill_loader::Part;
 use sawmill_profile::parse_duration;
 
-use crate::arguments::part_arg::PartArg;
+use crate::arguments::part_arg;
 use crate::drive::watching::WatchArgs;
 use crate::screen::phases;
 
@@ -130,8 +130,8 @@ pub(crate) struct DriveArgs {
     pub drop: bool,
     /// Which of several driving processes this is: 2/4, or auto/4 for the index that a job scheduler has set. Each
     /// has its part of the rate and of the rows.
-    #[arg(long, value_name = "K/N")]
-    pub part: Option<PartArg>,
+    #[arg(long, value_name = "K/N", value_parser = part_arg::part)]
+    pub part: Option<Part>,
     /// When to start, for several processes: seconds since 1970 (date -d '+1 min' +%s).
     #[arg(long, value_name = "SECONDS")]
     pub start_at: Option<f64>,

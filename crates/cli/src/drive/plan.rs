@@ -9,7 +9,6 @@ use sawmill_generator::{Dataset, NamedRows};
 use sawmill_localpg::LocalPg;
 use sawmill_pgwire::Server;
 
-use crate::arguments::part_arg::PartArg;
 use crate::drive::args::DriveArgs;
 use crate::error::Error;
 
@@ -74,7 +73,7 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
     plan.proof &= !args.no_proof;
     plan.overwrite |= args.overwrite;
     plan.drop_after |= args.drop;
-    if let Some(PartArg(part)) = args.part {
+    if let Some(part) = args.part {
         plan.part = (part.number().into(), part.of().into());
         if plan.overwrite {
             let advice = "drop the tables before, once";

@@ -21,7 +21,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "[HOST]:PORT")]
     prometheus: Option<String>,
     /// Write a line of JSON for each second to this file, or with - to standard output.
-    #[arg(long, value_name = "FILE|-", alias = "json-lines", conflicts_with = "json")]
+    #[arg(long, value_name = "FILE|-", conflicts_with = "json")]
     jsonl: Option<PathBuf>,
     /// Write the histogram of each operation in each second to this file, as an interval log of HdrHistogram.
     #[arg(long, value_name = "FILE.hlog")]

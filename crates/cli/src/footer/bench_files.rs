@@ -34,14 +34,14 @@ pub(crate) struct BenchFilesArgs {
     #[arg(long)]
     dir: PathBuf,
     /// Numbers of columns; one file for each.
-    #[arg(long = "widths", alias = "columns", value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000],
+    #[arg(long = "widths", value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000],
         value_parser = columns)]
     columns: Vec<u32>,
     /// The type of the columns.
     #[arg(long, value_delimiter = ',', default_values_t = [Kind::Float, Kind::String])]
     kind: Vec<Kind>,
     /// Row groups of every file.
-    #[arg(long = "groups", alias = "row-groups", default_value_t = 20,
+    #[arg(long = "groups", default_value_t = 20,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     row_groups: u32,
     /// Rows of every row group.

@@ -27,8 +27,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use sawmill_footer::{Footer, Options};
 use sawmill_inspect::{FooterSummary, TextStyle, View, escaped};
+use sawmill_loader::Part;
 
-use crate::arguments::part_arg::PartArg;
+use crate::arguments::part_arg;
 use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
@@ -109,8 +110,8 @@ pub(crate) struct FooterArgs {
     files: Vec<PathBuf>,
     /// Take only one of several parts of the files: 2/4, or auto/4 for the index that a job scheduler has set
     /// (Kubernetes, Slurm, AWS Batch).
-    #[arg(long, value_name = "K/N")]
-    part: Option<PartArg>,
+    #[arg(long, value_name = "K/N", value_parser = part_arg::part)]
+    part: Option<Part>,
     /// Show the schema, as a message type and as a tree.
     #[arg(long, help_heading = "Views")]
     schema: bool,
@@ -251,7 +252,7 @@ impl FooterArgs {
     /// The files that are named, or this part of them: neighbours, and as many in each part.
     fn located(&self) -> Result<Places, Error> {
         let mut located = Places::of(&self.files, &self.stores)?;
-        if let Some(PartArg(part)) = self.part {
+        if let Some(part) = self.part {
             let bound = |parts: u32| located.places.len() * parts as usize / part.of() as usize;
             let (from, to) = (bound(part.number() - 1), bound(part.number()));
             located.places.truncate(to);

@@ -11,7 +11,7 @@ use sawmill_postgres::content;
 use sawmill_profile::Profile;
 use sawmill_source::{GeneratedRows, Source};
 
-use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::text::TextArgs;
 use crate::error::Error;
 use crate::r#gen::GenArgs;
@@ -62,7 +62,7 @@ pub(super) fn of_folders(
     console.step("reading the files for the content sum of their rows");
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
     let (columns, text) = (ColumnArgs::default(), TextArgs::default());
-    let objects = args.uploads.to_read_back();
+    let objects = ObjectArgs::with_defaults(&args.uploads.stores);
     let inputs = inputs::open(&paths, &columns, &text, &objects, console)?;
     compute(args, inputs.source(), profile).map(Some)
 }

@@ -10,9 +10,8 @@ use std::path::Path;
 
 use clap::Args;
 use sawmill_generator::Output;
-use sawmill_store::{Location, ObjectUrl, ReadAhead, Scheme};
+use sawmill_store::{Location, ObjectUrl, Scheme};
 
-use crate::arguments::inputs::ObjectArgs;
 use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
@@ -32,13 +31,6 @@ pub(crate) struct UploadArgs {
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Stores",
         value_parser = clap::value_parser!(u16).range(1..))]
     pub uploads: u16,
-}
-
-impl UploadArgs {
-    /// How to read the written objects.
-    pub(super) fn to_read_back(&self) -> ObjectArgs {
-        ObjectArgs { stores: self.stores.clone(), read_ahead: ReadAhead::default().budget }
-    }
 }
 
 /// The output of a command.

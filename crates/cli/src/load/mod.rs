@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use sawmill_loader::{LoadOptions, LoadReport, Share, Target, load};
+use sawmill_loader::{LoadOptions, LoadReport, Part, Share, Target, load};
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
 
@@ -20,7 +20,7 @@ use crate::arguments::lineage_args::LineageArgs;
 use crate::arguments::merge_args::MergeArgs;
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::order_args::{self, IndexPlan, OrderArgs, Ordered, ordered};
-use crate::arguments::part_arg::PartArg;
+use crate::arguments::part_arg;
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::schema_args::SchemaArgs;
@@ -79,8 +79,8 @@ pub(crate) struct LoadArgs {
     command: Option<LoadCommand>,
     /// Load one of several parts: 2/4, or auto/4 for the index that a job scheduler has set (Kubernetes, Slurm, AWS
     /// Batch). Each process loads its part, all with the same options; then sawmill load finish. PostgreSQL only.
-    #[arg(long, value_name = "K/N")]
-    part: Option<PartArg>,
+    #[arg(long, value_name = "K/N", value_parser = part_arg::part)]
+    part: Option<Part>,
     #[command(flatten)]
     table: TableLoad,
 }
@@ -239,7 +239,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<(), Error> {
         }
         Some(LoadCommand::Finish(args)) => load_share(&args.table, Share::Finish, console),
         None => {
-            let share = args.part.map_or(Share::Whole, |PartArg(part)| Share::Part(part));
+            let share = args.part.map_or(Share::Whole, Share::Part);
             load_share(&args.table, share, console)
         }
     }

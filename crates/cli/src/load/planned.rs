@@ -1,6 +1,6 @@
 //! `--ddl`, `--explain` and `--dry-run`: what a load would do.
 
-use sawmill_cratedb::{CrateDb, CrateExplanation};
+use sawmill_cratedb::CrateExplanation;
 use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note};
 use sawmill_postgres::{Postgres, PostgresTables};
 use sawmill_profile::Profile;
@@ -71,20 +71,12 @@ impl PlannedLoad<'_> {
         let phase = Profile::new().phase("explain");
         let control = interrupt::control(&phase);
         match self.target {
-            Destination::CrateDb(crate_db) => self.explain_crate(crate_db, reading, console, &control),
+            Destination::CrateDb(crate_db) => {
+                let plan = crate_db.explain(self.source, self.options, &control)?;
+                console.result(&CratePlan { plan: &plan, reading }, || reading.lines() + &crate_text(&plan))
+            }
             Destination::Postgres(postgres) => self.explain_postgres(postgres, reading, console, &control),
         }
-    }
-
-    fn explain_crate(
-        &self,
-        crate_db: &CrateDb,
-        reading: &Reading,
-        console: Console,
-        control: &Control<'_>,
-    ) -> Result<(), Error> {
-        let plan = crate_db.explain(self.source, self.options, control)?;
-        console.result(&CratePlan { plan: &plan, reading }, || reading.lines() + &crate_text(&plan))
     }
 
     fn explain_postgres(

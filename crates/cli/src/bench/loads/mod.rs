@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use sawmill_loader::{LoadOptions, Mode, TableName};
+use sawmill_loader::{LoadOptions, Mode, TableName, quote};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Nested, Postgres, Strategy, TableKind, verify};
 use sawmill_profile::{PhaseReport, Profile, Run, Target};
@@ -497,8 +497,7 @@ fn folders_of(files: Option<&Path>, server: Option<&Server>) -> Vec<PathBuf> {
 /// The name of the nth table, unique on this machine.
 fn numbered(table: &TableName, number: u32) -> String {
     let name = format!("{}_{}_{number}", table.name(), std::process::id());
-    let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
-    let parts: Vec<String> = table.schema().into_iter().chain([name.as_str()]).map(quoted).collect();
+    let parts: Vec<String> = table.schema().into_iter().chain([name.as_str()]).map(quote).collect();
     parts.join(".")
 }
 

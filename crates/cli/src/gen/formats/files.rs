@@ -123,6 +123,14 @@ impl OpenFile {
         }
     }
 
+    fn target(&mut self) -> &mut dyn Write {
+        match self {
+            OpenFile::Whole(file) => file,
+            OpenFile::Stream(stream) => stream,
+            OpenFile::Object(object, _) => object,
+        }
+    }
+
     /// Syncs a file to disk and gives it its name.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
@@ -135,18 +143,10 @@ impl OpenFile {
 
 impl Write for OpenFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            OpenFile::Whole(file) => file.write(bytes),
-            OpenFile::Stream(stream) => stream.write(bytes),
-            OpenFile::Object(object, _) => object.write(bytes),
-        }
+        self.target().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            OpenFile::Whole(file) => file.flush(),
-            OpenFile::Stream(stream) => stream.flush(),
-            OpenFile::Object(object, _) => object.flush(),
-        }
+        self.target().flush()
     }
 }

@@ -22,13 +22,10 @@ use crate::screen::console::Console;
 const UNIT_ROWS: u64 = 64 * 1024;
 const BATCH_ROWS: usize = 8192;
 
-/// How many bytes of objects are requested ahead.
-const READ_AHEAD: u64 = 64 << 20;
-
 /// The rows of the text files that `named` stands for, and the directory that holds them.
 pub(super) fn as_parquet(named: &Path, stores: &StoreArgs) -> Result<(PathBuf, TempDir), Error> {
     let columns = ColumnArgs { hive: YesNo::No, ..ColumnArgs::default() };
-    let objects = ObjectArgs { stores: stores.clone(), read_ahead: READ_AHEAD };
+    let objects = ObjectArgs::with_defaults(stores);
     let console = Console { json: false, quiet: true, verbose: 0 };
     let inputs = inputs::open(&[named.to_owned()], &columns, &TextArgs::default(), &objects, console)?;
     let source = inputs.source();
