@@ -122,10 +122,13 @@ fn distribution(field: &str, all: &Distribution) -> Result<(), String> {
     })
 }
 
+/// A count of an operation, and its name.
+type Count = (&'static str, fn(&OperationResult) -> u128);
+
 /// The total is the sum of the operations.
 fn total(result: &DriveResult) -> Result<(), String> {
     let DriveResult { total, operations, .. } = result;
-    let counts: [(&str, fn(&OperationResult) -> u128); 7] = [
+    let counts: [Count; 7] = [
         ("intended", |one| one.intended.into()),
         ("ok", |one| one.ok.into()),
         ("rows", |one| one.rows.into()),

@@ -108,9 +108,12 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
     metrics.0
 }
 
+/// Name, help text and source of a family with a sample of each operation.
+type Family<F> = (&'static str, &'static str, F);
+
 fn operations(metrics: &mut Metrics, snapshot: &Snapshot<'_>) {
     let operations = snapshot.operations;
-    let counters: [(&str, &str, fn(&OperationResult) -> u64); 3] = [
+    let counters: [Family<fn(&OperationResult) -> u64>; 3] = [
         ("operations_total", "Operations that ended well.", |one| one.ok),
         ("rows_total", "Rows that operations which ended well wrote or read.", |one| one.rows),
         ("retries_total", "Attempts beyond the first.", |one| one.retries),
@@ -129,7 +132,7 @@ fn operations(metrics: &mut Metrics, snapshot: &Snapshot<'_>) {
             metrics.sample("errors_total", &[("operation", &one.name), ("kind", kind)], count);
         }
     }
-    let histograms: [(&str, &str, fn(&IntervalHistograms) -> &Durations); 3] = [
+    let histograms: [Family<fn(&IntervalHistograms) -> &Durations>; 3] = [
         ("latency_seconds", "From the intended start of an operation that ended well to its end.", |of| {
             &of.latency
         }),

@@ -131,6 +131,30 @@ fn contents(sections: &[&Section]) -> String {
     text + "</ul></nav>\n"
 }
 
+/// A table of text; the first column is left-aligned and names its line. In narrow windows its lines are cards.
+pub fn text_table(heads: &[&str], lines: &[Vec<String>]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("<div class=\"scroll\"><table class=\"cards\">\n<thead><tr>");
+    for (place, head) in heads.iter().enumerate() {
+        let class = if place == 0 { " class=\"l\"" } else { "" };
+        // Writing to a String cannot fail, here and below.
+        let _ = write!(text, "<th{class}>{}</th>", escape(head));
+    }
+    text.push_str("</tr></thead><tbody>\n");
+    for line in lines {
+        text.push_str("<tr>");
+        for (place, cell) in line.iter().enumerate() {
+            let head = heads.get(place).copied().unwrap_or_default();
+            let (class, cell) = (if place == 0 { " class=\"l\"" } else { "" }, escape(cell));
+            let _ = write!(text, "<td{class} data-name=\"{}\">{cell}</td>", escape(head));
+        }
+        text.push_str("</tr>\n");
+    }
+    text + "</tbody></table></div>\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,28 +178,4 @@ mod tests {
         assert!(!html.contains("left out") && !html.contains("<dt>empty"));
         assert!(html.contains("<details class=\"section\">"));
     }
-}
-
-/// A table of text; the first column is left-aligned and names its line. In narrow windows its lines are cards.
-pub fn text_table(heads: &[&str], lines: &[Vec<String>]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let mut text = String::from("<div class=\"scroll\"><table class=\"cards\">\n<thead><tr>");
-    for (place, head) in heads.iter().enumerate() {
-        let class = if place == 0 { " class=\"l\"" } else { "" };
-        // Writing to a String cannot fail, here and below.
-        let _ = write!(text, "<th{class}>{}</th>", escape(head));
-    }
-    text.push_str("</tr></thead><tbody>\n");
-    for line in lines {
-        text.push_str("<tr>");
-        for (place, cell) in line.iter().enumerate() {
-            let head = heads.get(place).copied().unwrap_or_default();
-            let (class, cell) = (if place == 0 { " class=\"l\"" } else { "" }, escape(cell));
-            let _ = write!(text, "<td{class} data-name=\"{}\">{cell}</td>", escape(head));
-        }
-        text.push_str("</tr>\n");
-    }
-    text + "</tbody></table></div>\n"
 }
