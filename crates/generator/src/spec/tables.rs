@@ -17,7 +17,7 @@ use crate::draw::value_spec::fan_out::FanOut;
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;
-use crate::spec::reader::needed::{Only, needed};
+use crate::spec::reader::needed::{Only, needed, others};
 use crate::spec::reader::read_table;
 use crate::spec::tables::file_rows::FileRows;
 use crate::spec_file::folder::SpecFolder;
@@ -136,6 +136,13 @@ impl<'a> Tables<'a> {
         let dataset = Arc::new(dataset?);
         self.read.borrow_mut().insert(key, dataset.clone());
         Ok(dataset)
+    }
+
+    /// The columns of the table `name`, if `column` is none of them and the table does not follow from another one.
+    pub(crate) fn columns_without(&self, name: &str, column: &str) -> Option<Vec<String>> {
+        let table = self.table(name)?;
+        let is_derived = derived::DERIVED_KEYS.iter().any(|(key, _)| table.get(key).is_some());
+        others(table, column).filter(|_| !is_derived)
     }
 
     /// The table `name` with its key `field` alone.

@@ -123,7 +123,13 @@ pub(super) fn other_table(
 ) -> Result<Arc<Dataset>, Complaint> {
     let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
     match tables.filter(|tables| tables.has(name)) {
-        Some(tables) => tables.with_column(name, column, depth + 1).map_err(invalid),
+        Some(tables) => match tables.columns_without(name, column) {
+            Some(all) => {
+                let what = format!("{name} has no column {column:?}");
+                Err((what, format!("its columns are {}", all.join(", "))))
+            }
+            None => tables.with_column(name, column, depth + 1).map_err(invalid),
+        },
         None if name == own => {
             let what = format!("{name} looks up its own columns");
             Err((what, "look up columns of another table".into()))

@@ -28,14 +28,24 @@ fn is_in(path: &str, name: &str) -> bool {
     path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
+/// The fields of a table's record, with their names.
+fn fields(table: SpecTable<'_>) -> Vec<(&str, SpecNode<'_>)> {
+    let nodes = table.get("fields").and_then(SpecNode::array).into_iter().flatten();
+    let named =
+        nodes.filter_map(|node| Some((node.any_table("", "a field").ok()?.get("name")?.string()?, node)));
+    named.collect()
+}
+
+/// The names of the fields of a table that has none for `column`.
+pub(crate) fn others(table: SpecTable<'_>, column: &str) -> Option<Vec<String>> {
+    let names: Vec<String> = fields(table).iter().map(|(name, _)| (*name).to_owned()).collect();
+    names.iter().all(|name| !is_in(column, name)).then_some(names)
+}
+
 /// The names of the fields on which the values of `column` may depend, itself among them: those that it mentions,
 /// directly or through others, and those of a copula. `None` if no field has the name, or other tables have it.
 pub(crate) fn needed(table: SpecTable<'_>, column: &str) -> Option<Vec<String>> {
-    let mut fields: Vec<(&str, SpecNode<'_>)> = Vec::new();
-    for node in table.get("fields").and_then(SpecNode::array).into_iter().flatten() {
-        let name = node.any_table("", "a field").ok().and_then(|field| field.get("name")?.string());
-        fields.extend(name.map(|name| (name, node)));
-    }
+    let mut fields = fields(table);
     fields.iter().find(|(name, _)| is_in(column, name))?;
     let copula = table.get("copula");
     let mut needed: Vec<String> = Vec::new();

@@ -141,7 +141,7 @@ fn an_invalid_spec_is_refused_with_line_column_field_and_what_is_allowed() {
         ),
         (
             field("type = \"int32\"\ncolour = 1"),
-            "line 5, column 1, field f - allowed there: `name`, `type`, `nulls` and `values`",
+            "line 5, column 1, field f - allowed there: `name`, `type`, `nulls`, `hidden` and `values`",
         ),
         (field("type = \"int31\""), "line 4, column 8, field f - allowed: `boolean`"),
         (field("type = \"int32\""), "line 2, column 1, field f - add `values`"),
