@@ -211,12 +211,14 @@ impl Records<'_> {
         self.update(id, set, values)
     }
 
-    /// Removes a load and its units, of which an interrupted run may have left some without a load.
+    /// Removes a load and its units, of which an interrupted run may have left some without a load. Nothing is sent
+    /// where nothing is there: a request that runs on after its connection would remove the new load of this name.
     pub(crate) fn delete(&mut self, id: &str) -> Result<()> {
-        self.refresh("units")?;
         for table in ["units", "loads"] {
-            let statement = format!("DELETE FROM {} WHERE \"load_id\" = ?", self.table(table));
-            if self.run(&statement, &[json!(id)])?.count()? != 0 {
+            self.refresh(table)?;
+            let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table(table));
+            if self.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
+                self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
                 self.refresh(table)?;
             }
         }
