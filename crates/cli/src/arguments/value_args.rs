@@ -62,7 +62,7 @@ pub(crate) struct ValueArgs {
     ///
     /// As in PostgreSQL, a time that a change of the clocks repeats is the second one, and one that it skips has the
     /// offset before.
-    #[arg(long, value_name = "ZONE")]
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     timezone: Option<Zone>,
 }
 

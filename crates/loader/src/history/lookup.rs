@@ -72,7 +72,7 @@ pub(super) fn refuse_taken_otherwise(
     let mut new = new.iter().filter_map(|place| source.files().get(*place as usize));
     let Some(file) = new.find(|file| taken.contains(&(&file.name, &file.fingerprint))) else { return Ok(()) };
     let what = format!(
-        "{} is in the table already, by a load with other options (columns, names, conditions, lineage or types)",
+        "{} is in the table already, by a load with other options (columns, names, conditions, lineage, types or zone)",
         file.name
     );
     Err(Error::new(Kind::Exists, what).advise(

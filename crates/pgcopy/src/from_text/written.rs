@@ -44,12 +44,13 @@ pub(crate) fn array(element: TextForm, oid: u32, text: &[u8], out: &mut Vec<u8>)
     };
     let mut reader =
         ArrayReader { text: body, at: 0, lengths: Vec::new(), has_nulls: false, values: Vec::new() };
+    reader.spaces();
     reader.level(0, MAX_DIMENSIONS, &|text, out| element.write(text, out))?;
     if reader.at != body.len() {
         return Err(refused());
     }
-    let lower = lower_bounds(bounds, reader.lengths.len())?;
     let lengths: Vec<usize> = reader.lengths.into_iter().flatten().collect();
+    let lower = lower_bounds(bounds, &lengths)?;
     let dimensions = if lengths.contains(&0) { &[][..] } else { &lengths };
     out.extend((dimensions.len() as i32).to_be_bytes());
     out.extend(i32::from(reader.has_nulls).to_be_bytes());
@@ -62,16 +63,21 @@ pub(crate) fn array(element: TextForm, oid: u32, text: &[u8], out: &mut Vec<u8>)
     Ok(())
 }
 
-/// Reads `[0:1][1:2]=`; 1 for each dimension without it.
-fn lower_bounds(text: &[u8], dimensions: usize) -> Result<Vec<i32>, String> {
+/// Reads `[0:1][1:2]=`; 1 for each dimension without it. The bounds have to fit the lengths.
+fn lower_bounds(text: &[u8], lengths: &[usize]) -> Result<Vec<i32>, String> {
     if text.is_empty() {
-        return Ok(vec![1; dimensions]);
+        return Ok(vec![1; lengths.len()]);
     }
-    let text = std::str::from_utf8(text).map_err(|_| refused())?.trim_end_matches('=');
-    let bounds =
-        text.split_terminator(']').map(|bound| bound.strip_prefix('[')?.split_once(':')?.0.parse().ok());
-    let bounds: Vec<i32> = bounds.collect::<Option<_>>().ok_or_else(refused)?;
-    if bounds.len() == dimensions { Ok(bounds) } else { Err(refused()) }
+    let text = std::str::from_utf8(text).map_err(|_| refused())?.trim_end_matches('=').trim_end();
+    let bounds = text.split_terminator(']').map(|bound| {
+        let (lower, upper) = bound.strip_prefix('[')?.split_once(':')?;
+        let (lower, upper) = (lower.parse::<i32>().ok()?, upper.parse::<i32>().ok()?);
+        Some((lower, i64::from(upper) - i64::from(lower) + 1))
+    });
+    let bounds: Vec<(i32, i64)> = bounds.collect::<Option<_>>().ok_or_else(refused)?;
+    let fit = bounds.len() == lengths.len()
+        && bounds.iter().zip(lengths).all(|((_, between), length)| *length > 0 && *between == *length as i64);
+    if fit { Ok(bounds.into_iter().map(|(lower, _)| lower).collect()) } else { Err(refused()) }
 }
 
 struct ArrayReader<'a> {
@@ -96,6 +102,13 @@ impl ArrayReader<'_> {
         is_there
     }
 
+    /// Skips blanks, which mean nothing around braces and elements.
+    fn spaces(&mut self) {
+        while self.peek().is_some_and(is_space) {
+            self.at += 1;
+        }
+    }
+
     /// Reads the elements within braces.
     fn level(&mut self, depth: usize, deeper: usize, write: WriteElement<'_>) -> Result<(), String> {
         if deeper == 0 || !self.take(b'{') {
@@ -105,8 +118,10 @@ impl ArrayReader<'_> {
         if self.lengths.len() <= depth {
             self.lengths.push(None);
         }
+        self.spaces();
         if !self.take(b'}') {
             loop {
+                self.spaces();
                 match self.peek() {
                     // All elements are as deep as the first one.
                     Some(b'{') if has_values => return Err(refused()),
@@ -118,6 +133,7 @@ impl ArrayReader<'_> {
                     }
                 }
                 length += 1;
+                self.spaces();
                 if self.take(b'}') {
                     break;
                 }
@@ -126,9 +142,9 @@ impl ArrayReader<'_> {
                 }
             }
         }
-        // Parts of other lengths are not an array.
+        // Parts of other lengths are not an array, nor are empty parts.
         match self.lengths.get_mut(depth) {
-            Some(known) if known.is_none_or(|known| known == length) => {
+            Some(known) if (length > 0 || depth == 0) && known.is_none_or(|known| known == length) => {
                 *known = Some(length);
                 Ok(())
             }
@@ -136,9 +152,12 @@ impl ArrayReader<'_> {
         }
     }
 
+    /// Reads an element: blanks within it count, those around it do not unless they are quoted or escaped.
     fn element(&mut self, write: WriteElement<'_>) -> Result<(), String> {
         let is_quoted = self.take(b'"');
         let mut text = Vec::new();
+        // The length without the blanks at the end.
+        let (mut kept, mut is_escaped) = (0, false);
         loop {
             match self.peek().ok_or_else(refused)? {
                 b'"' if is_quoted => {
@@ -150,14 +169,19 @@ impl ArrayReader<'_> {
                 b'\\' => {
                     text.push(*self.text.get(self.at + 1).ok_or_else(refused)?);
                     self.at += 2;
+                    (kept, is_escaped) = (text.len(), true);
                 }
                 byte => {
                     text.push(byte);
                     self.at += 1;
+                    if is_quoted || !is_space(byte) {
+                        kept = text.len();
+                    }
                 }
             }
         }
-        if !is_quoted && text.eq_ignore_ascii_case(b"null") {
+        text.truncate(kept);
+        if !is_quoted && !is_escaped && text.eq_ignore_ascii_case(b"null") {
             self.has_nulls = true;
             self.values.extend((-1_i32).to_be_bytes());
             return Ok(());
@@ -167,6 +191,11 @@ impl ArrayReader<'_> {
         }
         with_length(&mut self.values, |out| write(&text, out))
     }
+}
+
+/// A blank by the server's `array_isspace`.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
 /// Parses an interval as the server writes it by default, `1 year 2 mons 3 days -04:05:06.7`, or in ISO 8601,
@@ -305,9 +334,30 @@ mod tests {
         let nested = [head(&[2, 0, 21, 1, 5, 1, 1, 2]), vec![0, 7]].concat();
         assert_eq!(read("[5:5][1:1]={{7}}").unwrap(), nested);
         assert!(read("{{1,2,3},{4,5,6}}").unwrap().starts_with(&head(&[2, 0, 21, 2, 1, 3, 1])));
-        for wrong in ["", "{", "{1", "{1,}", "{{1},{2,3}}", "{1,{2}}", "{{1},2}", "{x}", "{1}x", "[1]={1}"] {
+        for wrong in [
+            "",
+            "{",
+            "{1",
+            "{1,}",
+            "{{1},{2,3}}",
+            "{1,{2}}",
+            "{{1},2}",
+            "{x}",
+            "{1}x",
+            "[1]={1}",
+            "{1, }",
+            "{{}}",
+            "[1:0]={}",
+            "[5:9]={1}",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(read("{ 7 , NULL }").unwrap(), two);
+        assert_eq!(read("[5:5][1:1] = { { 7 } }").unwrap(), nested);
+        let mut out = Vec::new();
+        array(form(PgType::Text), 25, b"{ a b\t, \" c\" , d\\  }", &mut out).unwrap();
+        let items = [head(&[3]), b"a b".to_vec(), head(&[2]), b" c".to_vec(), head(&[2]), b"d ".to_vec()];
+        assert!(out.ends_with(&items.concat()));
         let mut out = Vec::new();
         array(form(PgType::Text), 25, br#"{"a,\"b",null,"NULL"}"#, &mut out).unwrap();
         assert!(out.ends_with(&[head(&[4]), b"a,\"b".to_vec(), head(&[-1, 4]), b"NULL".to_vec()].concat()));
