@@ -80,6 +80,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
     let (lines, rows) = args.text.files_of_rejects(&args.files, &args.rejects, json)?;
     let text = args.text.with_rejects(lines, None);
     let text = text.with_types_of(&target, &args.columns.rename, false)?;
+    let target = text.typed(target, &args.columns.rename)?;
     target.refuse_for_crate_db(rows.is_some(), "--rejects")?;
     let target = target.rejects(rows, None);
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };

@@ -60,5 +60,6 @@ pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timesta
 pub use records::prune::crate_prune;
 pub use records::status::crate_status;
 pub use session::insertion::{InsertedPartition, Insertion};
+pub use table::existing::is_native_type;
 pub use table::names::{refused_column_name, table_name};
 pub use target::CrateDb;

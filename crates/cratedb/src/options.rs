@@ -115,6 +115,8 @@ pub struct CrateOptions {
     pub with: Vec<(String, String)>,
     /// A column, or `date_trunc('month', column)` and the like: what a new table is partitioned by.
     pub partition_by: Option<String>,
+    /// Columns with a type that no Arrow type means, such as `geo_point` or `float_vector(768)`: names and types.
+    pub types: Vec<(String, String)>,
     /// Columns of a new table's primary key.
     pub primary_key: Vec<String>,
     /// Columns of a new table that are not indexed.

@@ -69,6 +69,12 @@ impl CrateDb {
         self
     }
 
+    /// Columns with a type that no Arrow type means, such as `geo_point`: names and types.
+    pub fn types(mut self, types: Vec<(String, String)>) -> Self {
+        self.options.types = types;
+        self
+    }
+
     /// Sets the partitioning of a new table: a column or an expression.
     pub fn partition_by(mut self, partition_by: Option<String>) -> Self {
         self.options.partition_by = partition_by;

@@ -252,6 +252,7 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
     let text = args.text_with_rejects(&target)?;
     let by_position = args.map == MapArg::Position;
     let text = text.with_types_of(&target, &args.columns.rename, by_position)?;
+    let target = text.typed(target, &args.columns.rename)?;
     let unlike = args.schema.unlike_files(args.mode);
     let inputs = inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console)?;
     let records_left_out = inputs.records_left_out().unwrap_or_default();

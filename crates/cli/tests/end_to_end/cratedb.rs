@@ -315,3 +315,27 @@ fn waiting_for_the_server_is_not_blamed_on_the_processors() {
         assert!(json["maxima"]["rows_per_second"].as_f64().unwrap() > 0.0, "{transport}: {}", json["maxima"]);
     }
 }
+
+#[test]
+fn types_of_the_server_s_own_are_made_from_text_and_from_parquet() {
+    let bench = Bench::any();
+    let csv = bench.dir.path().join("hosts.csv");
+    std::fs::write(&csv, "id,p,a,b\n1,POINT (7.1 50.7),::FFFF:192.0.2.1,00001111\n2,,::1,10000000\n")
+        .unwrap();
+    let types = ["--types", "p=geo_point,a=ip,b=bit(8)"];
+    let parquet = bench.dir.path().join("hosts.parquet");
+    let out = ["--out", parquet.to_str().unwrap(), "--types", "b=text"];
+    sawmill([&["convert", csv.to_str().unwrap()], &out[..]].concat()).ok();
+    for (file, mode) in [(&csv, "create"), (&parquet, "replace")] {
+        bench.load(file, &[&types[..], &["--mode", mode, "--verify"]].concat()).ok();
+        sawmill(bench.args("verify", file, &types)).ok();
+        bench.sql(&format!("REFRESH TABLE \"doc\".\"{}\"", bench.table));
+        let answer = bench.sql(&format!("SELECT p, a, b FROM \"doc\".\"{}\" ORDER BY id", bench.table));
+        let first = json!([[7.1, 50.7], "192.0.2.1", "B'00001111'"]);
+        assert_eq!(answer["rows"], json!([first, [null, "::1", "B'10000000'"]]));
+    }
+    let ddl = bench.load(&parquet, &[&types[..], &["--ddl"]].concat()).ok().out;
+    assert!(ddl.contains("\"p\" GEO_POINT") && ddl.contains("\"b\" BIT(8)"), "{ddl}");
+    let error = bench.load(&parquet, &["--types", "p=int32"]).fails(2);
+    assert!(error.contains("text only"), "{error}");
+}

@@ -183,12 +183,15 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// The server's message for an unsupported cast: from text to an object or an array of objects.
+/// The server's message for an unsupported cast: from text to an array of anything but objects, or to a vector.
 fn impossible_cast(sql: &str) -> Option<String> {
     let Ok(Statement::Unnest { sources, .. }) = parse(sql, "doc") else { return None };
     sources.iter().find_map(|(_, cast)| match cast {
         Cast::Direct(array @ Type::Array(item)) if !matches!(**item, Type::Object(..)) => {
             Some(format!("Cannot cast expressions from type `text` to type `{}`", array.catalogue_name()))
+        }
+        Cast::Direct(vector @ Type::FloatVector(_)) => {
+            Some(format!("Cannot cast expressions from type `text` to type `{}`", vector.catalogue_name()))
         }
         _ => None,
     })

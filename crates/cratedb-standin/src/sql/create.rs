@@ -118,7 +118,9 @@ impl Cursor {
         self.expect("false")?;
         self.expect(")")?;
         match data_type {
-            Type::Boolean | Type::Object(..) => Err("Invalid storage option \"columnstore\"".into()),
+            Type::Boolean | Type::GeoPoint | Type::Ip | Type::Bit(_) | Type::Object(..) => {
+                Err("Invalid storage option \"columnstore\"".into())
+            }
             _ => Ok(()),
         }
     }

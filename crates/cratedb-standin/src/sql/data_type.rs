@@ -26,6 +26,11 @@ impl Cursor {
                 }
                 Type::Timestamp(zone)
             }
+            "geo_point" => Type::GeoPoint,
+            "float_vector" => Type::FloatVector(self.length()?),
+            "ip" => Type::Ip,
+            "bit" => Type::Bit(self.length()?),
+            "character" | "char" => Type::Character(self.length()?),
             "object" => self.object()?,
             "array" => {
                 self.expect("(")?;
@@ -35,6 +40,14 @@ impl Cursor {
             }
             other => return Err(format!("Cannot find data type: {other}")),
         })
+    }
+
+    /// A length in parentheses; without one it is 1.
+    fn length(&mut self) -> Result<usize, String> {
+        match self.is_sign("(") {
+            true => self.list(Self::number)?.first().copied().ok_or_else(|| "line 1: no length".into()),
+            false => Ok(1),
+        }
     }
 
     /// The rest of `NUMERIC` or `NUMERIC(precision, scale)`.

@@ -61,6 +61,9 @@ impl Type {
             (Type::Timestamp(_), Json::Text(text)) => {
                 moment(text).map(Value::Int).ok_or_else(|| self.refuse(json))
             }
+            (Type::GeoPoint | Type::FloatVector(_) | Type::Ip | Type::Bit(_) | Type::Character(_), json) => {
+                self.native(json)
+            }
             (Type::Object(policy, fields), Json::Object(members)) => object(*policy, fields, members),
             (Type::Object(..), Json::Text(text)) => match Json::parse(text) {
                 Ok(json @ Json::Object(_)) => self.cast(&json),
@@ -73,7 +76,7 @@ impl Type {
         }
     }
 
-    fn refuse(&self, json: &Json) -> Refused {
+    pub(super) fn refuse(&self, json: &Json) -> Refused {
         let shown: String = to_text(&untyped(json)).chars().take(80).collect();
         Refused::Request(format!(
             "SQLParseException[Cannot cast value `{shown}` to type `{}`]",

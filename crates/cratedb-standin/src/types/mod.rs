@@ -4,6 +4,7 @@
 mod calendar;
 mod cast;
 mod dynamic;
+mod native;
 mod numeric;
 mod show;
 #[cfg(test)]
@@ -30,6 +31,16 @@ pub(crate) enum Type {
     Text(Option<usize>),
     /// TIMESTAMP, with or without time zone.
     Timestamp(bool),
+    /// GEO_POINT
+    GeoPoint,
+    /// FLOAT_VECTOR of so many floats.
+    FloatVector(usize),
+    /// IP
+    Ip,
+    /// BIT with its length.
+    Bit(usize),
+    /// CHARACTER with its length.
+    Character(usize),
     /// OBJECT with its policy and its fields.
     Object(Policy, Vec<(String, Type)>),
     /// ARRAY

@@ -17,6 +17,11 @@ impl Type {
             Type::Text(_) => "text".into(),
             Type::Timestamp(true) => "timestamp with time zone".into(),
             Type::Timestamp(false) => "timestamp without time zone".into(),
+            Type::GeoPoint => "geo_point".into(),
+            Type::FloatVector(_) => "float_vector".into(),
+            Type::Ip => "ip".into(),
+            Type::Bit(_) => "bit".into(),
+            Type::Character(_) => "character".into(),
             Type::Object(..) => "object".into(),
             Type::Array(item) => format!("{}_array", item.catalogue_name()),
         }
@@ -26,6 +31,9 @@ impl Type {
     pub(crate) fn shown(&self, depth: usize) -> String {
         match self {
             Type::Numeric(Some((precision, scale))) => format!("NUMERIC({precision}, {scale})"),
+            Type::FloatVector(length) | Type::Bit(length) | Type::Character(length) => {
+                format!("{}({length})", self.catalogue_name().to_uppercase())
+            }
             Type::Text(Some(length)) => format!("VARCHAR({length})"),
             Type::Array(item) => format!("ARRAY({})", item.shown(depth)),
             Type::Object(policy, fields) => {

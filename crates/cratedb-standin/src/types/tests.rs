@@ -36,6 +36,30 @@ fn both_ends_of_64_bits_reject_the_row_unless_the_field_is_untyped() {
 }
 
 #[test]
+fn points_vectors_addresses_bits_and_characters_are_checked_and_brought_to_one_form() {
+    let shown = |data_type: &Type, json: &str| cast(data_type, json).map(|value| to_json(&value));
+    for json in ["[7.5, -50]", "\"[7.5,-50]\"", "\"POINT (7.5 -50)\""] {
+        assert_eq!(shown(&Type::GeoPoint, json), Ok("[7.5,-50.0]".into()), "{json}");
+    }
+    assert_eq!(cast(&Type::GeoPoint, "[null, 1]"), Ok(Value::Null));
+    for json in ["[1]", "[181, 1]", "[1, 91]", "\"LINE (1 2)\"", "1"] {
+        assert!(matches!(cast(&Type::GeoPoint, json), Err(Refused::Request(_))), "{json}");
+    }
+    assert_eq!(shown(&Type::FloatVector(2), "[0.1, 2]"), Ok("[0.1,2.0]".into()));
+    assert!(matches!(cast(&Type::FloatVector(2), "[1, 2, 3]"), Err(Refused::Row(4000, _))));
+    assert!(matches!(cast(&Type::FloatVector(2), "[1, null]"), Err(Refused::Request(_))));
+    assert_eq!(shown(&Type::Ip, "\"::FFFF:192.0.2.1\""), Ok("\"192.0.2.1\"".into()));
+    assert_eq!(shown(&Type::Ip, "\"2001:DB8:0:0::1\""), Ok("\"2001:db8::1\"".into()));
+    assert!(matches!(cast(&Type::Ip, "\"1.2.3\""), Err(Refused::Request(_))));
+    assert_eq!(shown(&Type::Bit(4), "\"0101\""), Ok("\"B'0101'\"".into()));
+    assert!(matches!(cast(&Type::Bit(4), "\"01010\""), Err(Refused::Row(4000, _))));
+    assert!(matches!(cast(&Type::Bit(4), "\"012a\""), Err(Refused::Request(_))));
+    assert_eq!(shown(&Type::Character(3), "\"a\""), Ok("\"a  \"".into()));
+    assert_eq!(shown(&Type::Character(3), "\"abc  \""), Ok("\"abc\"".into()));
+    assert!(matches!(cast(&Type::Character(3), "\"abcd\""), Err(Refused::Row(4000, _))));
+}
+
+#[test]
 fn a_dynamic_object_guesses_types_from_first_values_and_keeps_them() {
     let mut object = Type::Object(Policy::Dynamic, Vec::new());
     let first = Json::parse("{\"i\":1,\"f\":1.0,\"t\":\"NaN\",\"n\":null,\"e\":[],\"l\":[{\"q\":1}]}");

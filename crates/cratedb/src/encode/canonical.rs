@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::encode::form::{Form, Member};
 use crate::encode::json;
+use crate::table::native::Native;
 
 /// Writes one row to `row`, replacing its content; calls `field` with each column's value.
 pub(crate) fn write_row(
@@ -108,7 +109,19 @@ pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<
         }
         Form::Real => json::write_float(special::<f32>(raw).ok_or_else(unexpected)?, out),
         Form::Double => json::write_float(special::<f64>(raw).ok_or_else(unexpected)?, out),
-        Form::Text
+        Form::Native { native: Native::GeoPoint, .. } => {
+            list(value, out, |item, out| write(&Form::Double, item, out)).map_err(|_| unexpected())?;
+        }
+        Form::Native { native: Native::FloatVector(_), .. } => {
+            list(value, out, |item, out| write(&Form::Real, item, out)).map_err(|_| unexpected())?;
+        }
+        Form::Native { native: Native::Bit(_), .. } => {
+            // The server writes B'0101'.
+            let bits = raw.trim_matches('"').trim_start_matches('B').trim_matches('\'');
+            json::write_text(bits.as_bytes(), out);
+        }
+        Form::Native { native: Native::Ip | Native::Char(_), .. }
+        | Form::Text
         | Form::Varchar(_)
         | Form::Base64
         | Form::Hex
@@ -261,5 +274,14 @@ mod tests {
         assert_eq!(again(&Form::Double, "\"NaN\"").unwrap(), "\"NaN\"");
         assert_eq!(again(&Form::Text, "\"a\\/\\u00e9\\n\"").unwrap(), "\"a/é\\n\"");
         assert_eq!(again(&Form::Int, "\"9223372036854775807\"").unwrap(), "9223372036854775807");
+    }
+
+    #[test]
+    fn values_of_the_server_s_own_types_are_written_as_the_loader_writes_them() {
+        let again = |native, text| again(&Form::Native { native, text: true }, text).unwrap();
+        assert_eq!(again(Native::GeoPoint, "[7, -1.0E-10]"), "[7.0,-1e-10]");
+        assert_eq!(again(Native::FloatVector(2), "[0.1, 2]"), "[0.1,2.0]");
+        assert_eq!(again(Native::Bit(4), "\"B'0101'\""), "\"0101\"");
+        assert_eq!(again(Native::Ip, "\"2001:db8::1\""), "\"2001:db8::1\"");
     }
 }

@@ -23,6 +23,8 @@
 //! | struct | OBJECT(...) AS (...) | object; NULL fields are left out |
 //! | map | ARRAY(OBJECT AS (key, value)) | array of objects |
 //! | null | TEXT | `null` |
+//!
+//! On request, a column has one of the [`Native`] types instead.
 
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use sawmill_pgcopy::{is_interval, is_uuid};
@@ -30,6 +32,7 @@ use sawmill_pgcopy::{is_interval, is_uuid};
 use crate::options::{Binary, CrateOptions, Dates, Times, Timestamps};
 use crate::table::crate_type::CrateType;
 use crate::table::names::refused_name;
+use crate::table::native::Native;
 
 /// How a value is written; the array's type says how it is read.
 #[derive(Clone, Debug)]
@@ -59,6 +62,11 @@ pub(crate) enum Form {
     Day,
     Clock,
     Interval,
+    /// A value of a type of CrateDB's own, from text or not.
+    Native {
+        native: Native,
+        text: bool,
+    },
     Dictionary(Box<Form>),
     List(Box<Form>),
     Struct(Vec<Member>),

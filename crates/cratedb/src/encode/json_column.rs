@@ -18,6 +18,7 @@ use sawmill_pgcopy::{
 use crate::encode::form::{Form, Member};
 use crate::encode::integers::{self, Scale, scale_of};
 use crate::encode::json;
+use crate::encode::native_column::NativeColumn;
 
 /// A form and the array whose values it writes.
 pub(crate) struct JsonColumn<'a> {
@@ -46,6 +47,7 @@ pub(crate) enum Values<'a> {
     Day(Integers<'a>, bool),
     Clock(Integers<'a>, TimeUnit),
     Interval(&'a ArrayRef),
+    Native(NativeColumn<'a>),
     Dictionary(Keys<'a>, Box<JsonColumn<'a>>),
     List(Offsets<'a>, Box<JsonColumn<'a>>),
     Struct(Vec<(&'a Member, JsonColumn<'a>)>),
@@ -104,6 +106,9 @@ impl Form {
                 Values::Clock(some!(Integers::bind(array)), *unit)
             }
             (Self::Interval, _) => Values::Interval(array),
+            (Self::Native { native, text }, _) => {
+                Values::Native(some!(NativeColumn::bind(*native, *text, array)))
+            }
             (Self::Dictionary(form), DataType::BinaryView) => return form.values(array),
             (Self::Dictionary(form), _) => {
                 let (keys, entries) = some!(Keys::bind(array));
@@ -204,6 +209,7 @@ impl JsonColumn<'_> {
                 self.write_plain(row, out)?;
                 out.push(b'"');
             }
+            Values::Native(values) => values.write_json(row, out)?,
             Values::Dictionary(keys, entries) => entries.write(keys.key(row), out)?,
             Values::List(offsets, items) => {
                 write_array(offsets.range(row), out, |item, out| items.write(item, out))?;
@@ -252,6 +258,7 @@ impl JsonColumn<'_> {
                     .ok_or_else(|| Fault::new(0, format!("{} is not an interval", array.data_type())))?;
                 json::write_interval(months, days, nanos, out);
             }
+            Values::Native(values) => values.write_plain(row, out)?,
             Values::Dictionary(keys, entries) => return entries.write_plain(keys.key(row), out),
             _ => return self.write(row, out),
         }

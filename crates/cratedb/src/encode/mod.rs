@@ -7,4 +7,5 @@ pub(crate) mod form;
 pub(crate) mod integers;
 pub(crate) mod json;
 pub(crate) mod json_column;
+pub(crate) mod native_column;
 pub(crate) mod unnest;

@@ -15,6 +15,7 @@ use crate::encode::json_column::{JsonColumn, Values};
 use crate::table::columns::{Column, Key, Plan};
 use crate::table::crate_type::CrateType;
 use crate::table::names::{CrateTable, quote};
+use crate::table::native::Native;
 
 /// Milliseconds from 1970 to 2000, from where PostgreSQL counts.
 const EPOCH_2000: i64 = 946_684_800_000;
@@ -81,7 +82,7 @@ impl ArrayColumn {
                     }
                 })?;
             }
-            CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => {
+            CrateType::Text | CrateType::Native(_) | CrateType::Object(_) | CrateType::Array(_) => {
                 variable(out, |out| bound.write_plain(row, out))?;
             }
         }
@@ -247,7 +248,7 @@ pub(crate) fn beside_json(data_type: &CrateType) -> usize {
         CrateType::BigInt | CrateType::Double | CrateType::Timestamp | CrateType::TimestampTz => 8,
         // Four numbers of 16 bits, then as many of four digits each on both sides of the point.
         CrateType::Numeric(precision, _) => 8 + 2 * (usize::from(*precision) / 4 + 2),
-        CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => 0,
+        CrateType::Text | CrateType::Native(_) | CrateType::Object(_) | CrateType::Array(_) => 0,
     }
 }
 
@@ -263,7 +264,9 @@ fn wire_types(data_type: &CrateType) -> (Type, Type) {
         CrateType::Numeric(..) => (Type::NUMERIC, Type::NUMERIC_ARRAY),
         CrateType::Timestamp => (Type::TIMESTAMP, Type::TIMESTAMP_ARRAY),
         CrateType::TimestampTz => (Type::TIMESTAMPTZ, Type::TIMESTAMPTZ_ARRAY),
-        CrateType::Text | CrateType::Object(_) | CrateType::Array(_) => (Type::VARCHAR, Type::VARCHAR_ARRAY),
+        CrateType::Text | CrateType::Native(_) | CrateType::Object(_) | CrateType::Array(_) => {
+            (Type::VARCHAR, Type::VARCHAR_ARRAY)
+        }
     }
 }
 
@@ -283,12 +286,16 @@ pub(crate) fn parameter_types(plan: &Plan) -> Vec<Type> {
 /// The expression that turns a parameter into a column's value: a cast for JSON text, else the name.
 ///
 /// CrateDB has no cast from text to an array but to one of objects. As a field of an object that takes
-/// anything, JSON of an array has a type that can be cast.
+/// anything, JSON of an array has a type that can be cast. The server makes vectors from arrays, and
+/// characters from text, without being asked.
 pub(crate) fn from_json(name: &str, data_type: &CrateType) -> String {
+    let of_field = |cast: &str| format!("(('{{\"a\":' || {name} || '}}')::object(ignored))['a']::{cast}");
     match data_type {
-        CrateType::Array(item) if !matches!(**item, CrateType::Object(_)) => {
-            format!("(('{{\"a\":' || {name} || '}}')::object(ignored))['a']::{}", data_type.cast())
+        CrateType::Native(Native::FloatVector(_)) => of_field("array(real)"),
+        CrateType::Native(Native::GeoPoint | Native::Ip | Native::Bit(_)) => {
+            format!("{name}::{}", data_type.cast())
         }
+        CrateType::Array(item) if !matches!(**item, CrateType::Object(_)) => of_field(&data_type.cast()),
         nested if nested.is_nested() => format!("{name}::{}", nested.cast()),
         _ => name.to_owned(),
     }

@@ -79,7 +79,9 @@ fn of_table(options: &CrateOptions) -> Vec<(&'static str, String)> {
     const NOT_GIVEN: &str = "not given";
     let list = |names: &[String]| if names.is_empty() { NOT_GIVEN.to_owned() } else { names.join(",") };
     let given = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_GIVEN.to_owned());
-    let with: Vec<String> = options.with.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let pairs = |pairs: &[(String, String)]| {
+        list(&pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>())
+    };
     vec![
         ("--long-text", word(&options.long_text)),
         ("--primary-key", list(&options.primary_key)),
@@ -87,7 +89,8 @@ fn of_table(options: &CrateOptions) -> Vec<(&'static str, String)> {
         ("--partition-by", given(&options.partition_by)),
         ("--shards", given(&options.shards.map(|shards| shards.to_string()))),
         ("--replicas", given(&options.replicas)),
-        ("--with", list(&with)),
+        ("--with", pairs(&options.with)),
+        ("--types", pairs(&options.types)),
         ("--no-index", list(&options.no_index)),
         ("--no-columnstore", if options.no_columnstore { "given".to_owned() } else { NOT_GIVEN.to_owned() }),
     ]

@@ -12,12 +12,11 @@ use sawmill_loader::{
 use sawmill_source::{Error, Kind, Result, Source, columns_of_files};
 
 use crate::connect::sql::Sql;
-use crate::encode::form;
 use crate::options::LongText;
 use crate::records::checkpoint::Checkpoints;
 use crate::session::planned::existing_plan;
 use crate::table::catalogue;
-use crate::table::columns::{Plan, Purpose};
+use crate::table::columns::{Plan, Purpose, wanted};
 use crate::table::crate_type::Layout;
 use crate::table::existing::Existing;
 use crate::table::names::{CrateTable, quote, refused_name};
@@ -159,7 +158,7 @@ fn definition(
     }
     let options = &crate_db.options;
     let layout = Layout { objects: options.objects, plain_text: options.long_text == LongText::Noindex };
-    match form::natural(field, options) {
+    match wanted(field, options) {
         Ok((crate_type, _)) => Ok((crate_type.ddl(layout), crate_type.text_storage(layout))),
         Err(what) => Err(format!("column {name:?} of {}: {what}", first_file_with(source, name))),
     }

@@ -53,7 +53,7 @@ pub(crate) fn columns(sql: &mut Sql<'_>, table: &CrateTable) -> Result<Vec<Exist
     // The catalogue also lists fields of objects, under names with brackets.
     rows.retain(|Row(name, ..)| !name.contains('['));
     let has_more = |Row(_, data_type, ..): &Row| {
-        matches!(data_type.as_str(), "numeric" | "text")
+        matches!(data_type.as_str(), "numeric" | "text" | "float_vector" | "bit" | "character")
             || data_type.starts_with("object")
             || data_type.ends_with("_array")
     };
@@ -71,7 +71,7 @@ pub(crate) fn columns(sql: &mut Sql<'_>, table: &CrateTable) -> Result<Vec<Exist
         .advise(
             "run the same command again; if the table is not being altered, report this table's statement",
         )),
-        _ => Ok(StoredType::Scalar(row.1.clone())),
+        _ => Ok(StoredType::named(&row.1, None)),
     };
     rows.iter()
         .map(|row| {

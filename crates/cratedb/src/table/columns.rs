@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::encode::form;
 use crate::encode::form::Form;
 use crate::options::CrateOptions;
 use crate::table::crate_type::CrateType;
-use crate::table::existing::Existing;
+use crate::table::existing::{Existing, StoredType, native_type};
 use crate::table::names::{CrateTable, quote, refused_name};
+use crate::table::native::Native;
 
 /// A column as it is loaded.
 #[derive(Clone, Debug)]
@@ -57,6 +58,20 @@ impl Key {
 /// Bytes of text that Lucene takes into an index or a column store.
 pub(crate) const MAX_TEXT_LENGTH: usize = 32_766;
 
+/// The type that a column has on request.
+fn requested(name: &str, options: &CrateOptions) -> Result<Option<Native>, String> {
+    let found = options.types.iter().rfind(|(column, _)| column == name);
+    found.map(|(_, text)| native_type(text)).transpose()
+}
+
+/// The type of a new column and how its values are written, or why there is none.
+pub(crate) fn wanted(field: &Field, options: &CrateOptions) -> Result<(CrateType, Form), String> {
+    let (crate_type, form) = form::natural(field, options)?;
+    let Some(native) = requested(field.name(), options)? else { return Ok((crate_type, form)) };
+    form.into_stored(&crate_type, field.data_type(), &StoredType::Native(native))
+        .map_err(|_| format!("{native} cannot hold values of the type {}", field.data_type()))
+}
+
 /// The columns of a new table. All that cannot be represented is named at once.
 pub(crate) fn natural(
     schema: &Schema,
@@ -75,7 +90,7 @@ pub(crate) fn natural(
                 "column {name:?} has the name of the row key: use --row-key with another name"
             ));
         }
-        match form::natural(field, options) {
+        match wanted(field, options) {
             Ok((crate_type, form)) => columns.push(Column {
                 name: name.clone(),
                 source: i,
@@ -87,7 +102,8 @@ pub(crate) fn natural(
         }
     }
     let known = |name: &String| schema.fields().iter().any(|field| field.name() == name);
-    for name in options.primary_key.iter().chain(&options.no_index).filter(|name| !known(name)) {
+    let typed = options.types.iter().map(|(name, _)| name);
+    for name in options.primary_key.iter().chain(&options.no_index).chain(typed).filter(|name| !known(name)) {
         refused.push(format!("there is no column {name:?}"));
     }
     for column in columns.iter().filter(|column| options.primary_key.contains(&column.name)) {
@@ -141,7 +157,13 @@ pub(crate) fn matched(
             refused.push(format!("column {name:?} is computed by the server"));
             continue;
         }
-        let (crate_type, form) = match form::natural(field, options) {
+        let natural = requested(name, options).and_then(|native| match native {
+            Some(native) if theirs.data_type != StoredType::Native(native) => {
+                Err(format!("the table has {}, not {native}", theirs.data_type))
+            }
+            _ => form::natural(field, options),
+        });
+        let (crate_type, form) = match natural {
             Ok(natural) => natural,
             Err(what) => {
                 refused.push(format!("column {name:?}: {what}"));

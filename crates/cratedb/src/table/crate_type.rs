@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use crate::options::Objects;
 use crate::table::names::quote;
+use crate::table::native::Native;
 
 /// A column type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub(crate) enum CrateType {
     Text,
     Timestamp,
     TimestampTz,
+    Native(Native),
     Object(Vec<(String, CrateType)>),
     Array(Box<CrateType>),
 }
@@ -55,6 +57,7 @@ impl CrateType {
                 ddl
             }
             Self::Array(item) => format!("ARRAY({})", item.ddl(layout)),
+            Self::Native(native) => native.to_string(),
             Self::Numeric(precision, scale) => format!("NUMERIC({precision},{scale})"),
             scalar => scalar.scalar_name().to_uppercase(),
         }
@@ -88,6 +91,7 @@ impl CrateType {
             Self::Text => "text",
             Self::Timestamp => "timestamp without time zone",
             Self::TimestampTz => "timestamp with time zone",
+            Self::Native(native) => native.name(),
             Self::Object(_) => "object",
             Self::Array(_) => "array",
         }
@@ -105,6 +109,7 @@ impl CrateType {
     pub(crate) fn cast(&self) -> String {
         match self {
             Self::Array(item) => format!("array({})", item.cast()),
+            Self::Native(native) => native.to_string().to_lowercase(),
             other => other.scalar_name().to_owned(),
         }
     }
@@ -116,7 +121,7 @@ impl CrateType {
 
     /// Whether `STORAGE WITH (columnstore = false)` is allowed (`StorageSupport.supportsDocValuesOff`).
     pub(crate) fn may_leave_columnstore(&self) -> bool {
-        !matches!(self.innermost(), Self::Boolean | Self::Object(_))
+        !matches!(self.innermost(), Self::Boolean | Self::Native(_) | Self::Object(_))
     }
 }
 

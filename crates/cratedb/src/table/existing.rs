@@ -4,7 +4,8 @@ mod declaration;
 mod fitting;
 mod stored_type;
 
-pub(crate) use declaration::declared_types;
+pub use declaration::is_native_type;
+pub(crate) use declaration::{declared_types, native_type};
 pub(crate) use stored_type::{Policy, StoredType};
 
 /// A column of an existing table.

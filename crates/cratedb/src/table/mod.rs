@@ -6,3 +6,4 @@ pub(crate) mod crate_type;
 pub(crate) mod ddl;
 pub(crate) mod existing;
 pub(crate) mod names;
+pub(crate) mod native;

@@ -91,9 +91,9 @@ fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
 }
 
 /// The columns that can order the pages; empty for `_id`. If CrateDB (6.4.3) orders by a float column, it returns
-/// NULL in place of Infinity.
+/// NULL in place of Infinity. It does not compare bits by `>`.
 fn without_floats<'k>(key: &'k [String], columns: &[Column]) -> &'k [String] {
-    let is_float = |column: &Column| matches!(column.form, Form::Real | Form::Double);
+    let is_float = |column: &Column| matches!(column.form, Form::Real | Form::Double | Form::Native { .. });
     let has_float = columns.iter().any(|column| is_float(column) && key.contains(&column.name));
     if has_float { &[] } else { key }
 }

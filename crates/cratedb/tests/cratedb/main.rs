@@ -11,6 +11,7 @@ mod filtered;
 mod hostile_servers;
 mod keys;
 mod modes;
+mod native_types;
 mod objects;
 mod other_options;
 mod out_of_range;

@@ -1,5 +1,6 @@
 //! Options of delimited text, such as CSV, and which files are delimited text.
 
+mod listed_types;
 #[cfg(feature = "full")]
 mod rejected_lines;
 #[cfg(feature = "full")]
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use sawmill_cratedb::is_native_type;
 use sawmill_profile::Profile;
 use sawmill_store::Location;
 
@@ -98,12 +100,16 @@ pub(crate) struct TextArgs {
     /// the word table for the column types of an existing PostgreSQL table. May be repeated. Sawmill infers the types
     /// of other columns from a sample: bool, int16, int32, int64, float32, float64, decimal(P,S), date, time,
     /// timestamp, timestamptz (each also with _ns, or with a pattern in parentheses), epoch_s, epoch_ms, epoch_us,
-    /// epoch_ns, uuid, json, text.
+    /// epoch_ns, uuid, json, text. For columns of CrateDB, of Parquet too: geo_point, float_vector(N), ip, bit(N),
+    /// char(N).
     #[arg(long, value_name = "NAME=TYPE,...|@FILE|table", help_heading = HEADING)]
     pub types: Vec<String>,
     /// Columns of the table by their names in the files, with their types in SQL.
     #[arg(skip)]
     pub table_types: Vec<(String, String)>,
+    /// Types that only CrateDB has are among the types.
+    #[arg(skip)]
+    pub for_crate_db: bool,
     /// Fields are text as it is written, because they are written as text again.
     #[arg(skip)]
     pub as_written: bool,
@@ -188,7 +194,7 @@ impl TextArgs {
     fn given(&self, for_json: bool) -> Option<&'static str> {
         let of_all_text = [
             ("--skip-lines", self.skip_lines.is_some()),
-            ("--types", !self.types.is_empty()),
+            ("--types", !self.types.is_empty() && !self.are_crate_db_s()),
             ("--text-encoding", self.text_encoding.is_some()),
             ("--true", !self.true_words.is_empty()),
             ("--false", !self.false_words.is_empty()),
@@ -225,7 +231,10 @@ impl TextArgs {
         by_position: bool,
     ) -> Result<Cow<'_, Self>, Error> {
         if !self.types.iter().any(|list| list == TABLE) {
-            return Ok(Cow::Borrowed(self));
+            return Ok(match target {
+                Destination::CrateDb(_) => Cow::Owned(Self { for_crate_db: true, ..self.clone() }),
+                Destination::Postgres(_) => Cow::Borrowed(self),
+            });
         }
         let refused = |what: &str| {
             let advice = "give the types by name: --types 'a=int32,b=decimal(10,2)'";
@@ -246,6 +255,33 @@ impl TextArgs {
         }
         let types = self.types.iter().filter(|list| *list != TABLE).cloned().collect();
         Ok(Cow::Owned(Self { types, table_types: columns, ..self.clone() }))
+    }
+
+    /// The target with those types that only CrateDB has.
+    ///
+    /// # Errors
+    /// A list that cannot be read.
+    pub(crate) fn typed(
+        &self,
+        target: Destination,
+        rename: &[(String, String)],
+    ) -> Result<Destination, Error> {
+        if !self.for_crate_db {
+            return Ok(target);
+        }
+        let in_table = |name: String| match rename.iter().find(|(in_files, _)| *in_files == name) {
+            Some((_, in_table)) => in_table.clone(),
+            None => name,
+        };
+        let native = listed_types::listed(&self.types)?.into_iter().filter(|(_, of)| is_native_type(of));
+        let types = native.map(|(name, of)| (in_table(name), of)).collect();
+        Ok(target.with(|postgres| postgres, |crate_db| crate_db.types(types)))
+    }
+
+    /// Whether only CrateDB has the given types: they are for files of any format.
+    fn are_crate_db_s(&self) -> bool {
+        let listed = listed_types::listed(&self.types);
+        self.for_crate_db && listed.is_ok_and(|types| types.iter().all(|(_, of)| is_native_type(of)))
     }
 
     /// The files of --rejects that take records of text that cannot be read, and rows that the database refuses.

@@ -1,8 +1,8 @@
 //! Opens delimited text.
 
-use std::path::Path;
 use std::time::Instant;
 
+use sawmill_cratedb::is_native_type;
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{
     ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Pattern, Ragged, RecordForm,
@@ -10,6 +10,7 @@ use sawmill_source::{
 };
 use sawmill_store::Location;
 
+use super::listed_types::listed;
 use super::{InputFormat, RaggedArg, Special, TextArgs, TextKind};
 use crate::arguments::stores::Objects;
 use crate::error::Error;
@@ -33,7 +34,7 @@ pub(crate) fn open(
     if kind == TextKind::Json {
         dialect.records = RecordForm::Json;
     }
-    let types = types(&args.types, &mut dialect.formats)?;
+    let types = types(&args.types, args.for_crate_db, &mut dialect.formats)?;
     if kind == TextKind::Json && !args.table_types.is_empty() {
         let advice = "give the types of keys: --types 'user.id=int32,payload=json'";
         return Err(Error::usage(
@@ -121,33 +122,17 @@ fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
     })
 }
 
-/// Parses `a=int32,b=decimal(10,2)`, and files of such lines.
-fn types(given: &[String], formats: &mut Formats) -> Result<Vec<(String, ColumnType)>, Error> {
-    let mut lists = Vec::new();
-    for list in given {
-        match list.strip_prefix('@') {
-            None => lists.push(list.clone()),
-            Some(file) => lists.extend(lines(Path::new(file))?),
-        }
-    }
-    let mut types = Vec::new();
-    for part in lists.iter().flat_map(|list| parts(list)).map(str::trim).filter(|part| !part.is_empty()) {
-        if part == super::TABLE {
-            let what = "only load and verify know the types of a table's columns";
-            return Err(Error::usage(what, "--types table", "write NAME=TYPE"));
-        }
-        // A name may contain an equals sign, a type does not.
-        let Some((name, of)) = part.rsplit_once('=') else {
-            return Err(Error::usage(
-                "a type without a column",
-                format!("--types {part}"),
-                "write NAME=TYPE",
-            ));
-        };
-        let name = unquoted(name.trim()).to_owned();
-        types.push((name, column_type(unquoted(of.trim()), formats)?));
-    }
-    Ok(types)
+/// Parses `a=int32,b=decimal(10,2)`, and files of such lines. Columns of types that only CrateDB has are text.
+fn types(
+    given: &[String],
+    for_crate_db: bool,
+    formats: &mut Formats,
+) -> Result<Vec<(String, ColumnType)>, Error> {
+    let types = listed(given)?.into_iter().map(|(name, of)| match for_crate_db && is_native_type(&of) {
+        true => Ok((name, ColumnType::Text)),
+        false => Ok((name, column_type(&of, formats)?)),
+    });
+    types.collect()
 }
 
 /// The types that text needs for columns of these PostgreSQL types. Columns of other types take the server's own text.
@@ -180,22 +165,6 @@ fn of_sql(sql: &str) -> ColumnType {
     name.parse().unwrap_or(ColumnType::Text)
 }
 
-/// The lines of a file of types. Those that are empty or start with # are left out.
-fn lines(file: &Path) -> Result<Vec<String>, Error> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        let what = format!("the file of types cannot be read: {error}");
-        Error::usage(what, file.display().to_string(), "give --types @FILE with NAME=TYPE on each line")
-    })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(lines.map(str::to_owned).collect())
-}
-
-/// A name or type without the quotes around it, as TOML has them.
-fn unquoted(text: &str) -> &str {
-    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
-}
-
 /// Parses a type, or one with a pattern such as `date(%d.%m.%Y)`.
 fn column_type(text: &str, formats: &mut Formats) -> Result<ColumnType, Error> {
     let with_pattern = text.strip_suffix(')').and_then(|text| text.split_once('('));
@@ -215,33 +184,13 @@ fn column_type(text: &str, formats: &mut Formats) -> Result<ColumnType, Error> {
     })
 }
 
-/// The parts of a list between the commas outside of parentheses and of quotes around names.
-fn parts(list: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth, mut quoted) = (Vec::new(), 0, 0_u32, false);
-    for (at, byte) in list.bytes().enumerate() {
-        match byte {
-            b'"' if quoted || list[start..at].trim().is_empty() => quoted = !quoted,
-            _ if quoted => {}
-            b'(' => depth += 1,
-            b')' => depth = depth.saturating_sub(1),
-            b',' if depth == 0 => {
-                parts.push(&list[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&list[start..]);
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn types_are_a_list_in_which_decimals_have_commas() {
-        let types = |given: &[String]| types(given, &mut Formats::default());
+        let types = |given: &[String]| types(given, false, &mut Formats::default());
         let parsed = types(&["a=int32, b=decimal(10,2)".into(), "c=d=text".into()]).unwrap();
         let named: Vec<String> = parsed.iter().map(|(name, of)| format!("{name} {of}")).collect();
         assert_eq!(named, ["a int32", "b decimal(10,2)", "c=d text"]);
@@ -249,9 +198,12 @@ mod tests {
         let quoted: Vec<&str> = quoted.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(quoted, ["c,d", "(", "e"]);
         assert!(types(&["a".into()]).unwrap_err().to_string().contains("NAME=TYPE"));
+        assert!(types(&["a=ip".into()]).is_err());
+        let own = super::types(&["a=ip,b=int32".into()], true, &mut Formats::default()).unwrap();
+        assert_eq!(own.iter().map(|(_, of)| of.to_string()).collect::<Vec<_>>(), ["text", "int32"]);
         assert!(types(&["a=number".into()]).unwrap_err().to_string().contains("there is no type"));
         let mut formats = Formats::default();
-        super::types(&["d=date(%d.%m.%Y),t=timestamp(%d.%m.%Y, %H:%M)".into()], &mut formats).unwrap();
+        super::types(&["d=date(%d.%m.%Y),t=timestamp(%d.%m.%Y, %H:%M)".into()], false, &mut formats).unwrap();
         assert_eq!(formats.patterns.len(), 2);
         assert!(types(&["d=date(%H:%M)".into()]).unwrap_err().to_string().contains("does not describe"));
     }
@@ -288,7 +240,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("types");
         std::fs::write(&path, "\u{feff}# of trips\nfare = decimal(10,2)\n\n\"zip\" = \"text\"\n").unwrap();
-        let parsed = types(&[format!("@{}", path.display())], &mut Formats::default()).unwrap();
+        let parsed = types(&[format!("@{}", path.display())], false, &mut Formats::default()).unwrap();
         let named: Vec<String> = parsed.iter().map(|(name, of)| format!("{name} {of}")).collect();
         assert_eq!(named, ["fare decimal(10,2)", "zip text"]);
     }

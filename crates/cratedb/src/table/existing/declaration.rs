@@ -7,6 +7,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use super::{Policy, StoredType};
+use crate::table::native::Native;
 
 /// The names and types of a table's columns.
 ///
@@ -18,6 +19,25 @@ pub(crate) fn declared_types(ddl: &str) -> Result<Vec<(String, StoredType)>, Str
         parser.advance()?;
     }
     parser.fields()
+}
+
+/// Whether a type is one that a new column has only on request, such as `geo_point` or `float_vector(768)`.
+pub fn is_native_type(text: &str) -> bool {
+    native_type(text).is_ok()
+}
+
+/// The type that a new column has on request.
+pub(crate) fn native_type(text: &str) -> Result<Native, String> {
+    let parsed = tokens(text).and_then(|tokens| {
+        let mut parser = Parser { tokens, at: 0 };
+        Ok((parser.data_type()?, parser.at == parser.tokens.len()))
+    });
+    match parsed {
+        Ok((StoredType::Native(native), true)) => Ok(native),
+        _ => Err(format!(
+            "{text:?} is not one of geo_point, float_vector(N), ip, bit(N), char(N); all others follow from the source"
+        )),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,10 +174,7 @@ impl Parser {
                 Some(most) => StoredType::Varchar(*most),
                 None => StoredType::Scalar("text".to_owned()),
             }),
-            other => {
-                self.bounds()?;
-                Ok(StoredType::Scalar(other.to_owned()))
-            }
+            other => Ok(StoredType::named(other, self.bounds()?.first().copied())),
         }
     }
 
@@ -257,6 +274,18 @@ WITH (
                 "last VARCHAR(5)",
             ]
         );
+    }
+
+    #[test]
+    fn types_of_the_server_s_own_are_read_as_they_are_written() {
+        for text in ["GEO_POINT", "FLOAT_VECTOR(768)", "IP", "BIT(8)", "CHARACTER(3)"] {
+            assert_eq!(native_type(text).unwrap().to_string(), text);
+        }
+        assert_eq!(native_type("char(3)"), Ok(Native::Char(3)));
+        assert_eq!(native_type("float_vector"), Ok(Native::FloatVector(1)));
+        for text in ["", "text", "varchar(3)", "int32", "decimal(10,2)", "date(%d.%m.%Y)", "ip(", "ip, ip"] {
+            assert!(!is_native_type(text), "{text}");
+        }
     }
 
     #[test]

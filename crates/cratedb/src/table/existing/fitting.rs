@@ -9,6 +9,7 @@ use arrow_schema::{DataType, Field};
 use super::{Policy, StoredType};
 use crate::encode::form::{Form, MAX_DIGITS, Member};
 use crate::table::crate_type::CrateType;
+use crate::table::native::is_text;
 
 /// Why values do not fit.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,6 +90,10 @@ impl Form {
                 let arrow: Vec<&Field> = arrow.iter().map(AsRef::as_ref).collect();
                 let members = members_into(members, types, &arrow, *policy, fields)?;
                 Ok((wanted.clone(), Form::Struct(members)))
+            }
+            (_, _, StoredType::Native(native), _) if native.takes(arrow) => {
+                let form = Form::Native { native: *native, text: is_text(arrow) };
+                Ok((CrateType::Native(*native), form))
             }
             (form, _, StoredType::Numeric { precision, scale }, _) => {
                 let form = form.into_numeric(wanted, arrow, *precision, *scale).ok_or_else(misfit)?;
@@ -197,7 +202,7 @@ fn guess_of(arrow: &DataType) -> String {
 /// from strings. Among floats, it may see `"NaN"` first, and then make all of them TEXT.
 fn guessed_exactly(form: &Form) -> bool {
     match form {
-        Form::Real | Form::Double => false,
+        Form::Real | Form::Double | Form::Native { .. } => false,
         Form::Dictionary(inner) | Form::List(inner) => guessed_exactly(inner),
         Form::Struct(members) => members.iter().all(|member| guessed_exactly(&member.form)),
         Form::Entries(members) => members.iter().all(|member| guessed_exactly(&member.form)),
@@ -233,6 +238,7 @@ fn sent_as_null(natural: &CrateType, stored: &StoredType) -> CrateType {
     match stored {
         StoredType::Scalar(name) => sent_as(natural, name),
         StoredType::Array(item) => CrateType::Array(Box::new(sent_as_null(natural, item))),
+        StoredType::Native(native) => CrateType::Native(*native),
         StoredType::Object(..) => CrateType::Object(Vec::new()),
         StoredType::Numeric { .. } | StoredType::Varchar(_) => natural.clone(),
     }

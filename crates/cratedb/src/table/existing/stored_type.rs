@@ -3,6 +3,7 @@
 use std::fmt::{Display, Formatter, Result};
 
 use crate::table::names::quote;
+use crate::table::native::Native;
 
 /// The type of a column, of a field of an object, or of the items of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,7 @@ pub(crate) enum StoredType {
         precision: Option<u8>,
         scale: Option<u8>,
     },
+    Native(Native),
     Object(Policy, Vec<(String, StoredType)>),
     Array(Box<StoredType>),
 }
@@ -31,6 +33,11 @@ pub(crate) enum Policy {
 }
 
 impl StoredType {
+    /// The type of this name in the catalogue.
+    pub(crate) fn named(name: &str, length: Option<u32>) -> Self {
+        Native::new(name, length).map_or_else(|| Self::Scalar(name.to_owned()), Self::Native)
+    }
+
     /// Whether no value has given the type yet: a dynamic object had the field, but only with NULL or empty
     /// arrays.
     pub(crate) fn is_undefined(&self) -> bool {
@@ -46,6 +53,7 @@ impl Display for StoredType {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::Scalar(name) => f.write_str(&name.to_uppercase()),
+            Self::Native(native) => write!(f, "{native}"),
             Self::Varchar(most) => write!(f, "VARCHAR({most})"),
             Self::Numeric { precision: Some(precision), scale: Some(scale) } => {
                 write!(f, "NUMERIC({precision},{scale})")

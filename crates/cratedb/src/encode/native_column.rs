@@ -1,0 +1,285 @@
+//! Values of CrateDB's own types, written in the form in which the server returns them.
+//!
+//! The server would change some values silently: a point with a coordinate that is NULL is NULL. They are refused
+//! before they are sent.
+
+use std::io::Write as _;
+use std::net::IpAddr;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
+use half::f16;
+use sawmill_pgcopy::{ByteStrings, Fault, Items, Lists, Offsets, shown, utf8};
+
+use crate::encode::json;
+use crate::table::native::{Native, coordinates};
+
+/// A column of one of these types.
+pub(crate) struct NativeColumn<'a> {
+    native: Native,
+    /// The source has text, which may arrive as bytes.
+    text: bool,
+    parts: Parts<'a>,
+}
+
+enum Parts<'a> {
+    List(Offsets<'a>, Floats<'a>),
+    Pair([Floats<'a>; 2]),
+    Bytes(ByteStrings<'a>),
+}
+
+/// Floats of any width.
+struct Floats<'a> {
+    nulls: Option<&'a NullBuffer>,
+    values: Width<'a>,
+}
+
+enum Width<'a> {
+    Half(&'a [f16]),
+    Single(&'a [f32]),
+    Double(&'a [f64]),
+}
+
+impl<'a> Floats<'a> {
+    fn bind(array: &'a ArrayRef) -> Option<Self> {
+        let values = match array.data_type() {
+            DataType::Float16 => Width::Half(array.as_primitive_opt::<Float16Type>()?.values()),
+            DataType::Float32 => Width::Single(array.as_primitive_opt::<Float32Type>()?.values()),
+            _ => Width::Double(array.as_primitive_opt::<Float64Type>()?.values()),
+        };
+        Some(Self { nulls: array.nulls(), values })
+    }
+
+    /// `None` where it is NULL.
+    fn get(&self, at: usize) -> Option<f64> {
+        match &self.values {
+            _ if self.nulls.is_some_and(|nulls| nulls.is_null(at)) => None,
+            Width::Half(values) => Some(values[at].to_f64()),
+            Width::Single(values) => Some(values[at].into()),
+            Width::Double(values) => Some(values[at]),
+        }
+    }
+}
+
+impl<'a> NativeColumn<'a> {
+    /// Binds an array; `None` if its type is unexpected.
+    pub(crate) fn bind(native: Native, text: bool, array: &'a ArrayRef) -> Option<Self> {
+        let parts = match array.data_type() {
+            DataType::Struct(fields) => {
+                let ([x, y], columns) = (coordinates(fields)?, array.as_struct_opt()?.columns());
+                Parts::Pair([Floats::bind(columns.get(x)?)?, Floats::bind(columns.get(y)?)?])
+            }
+            DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+                let Lists { offsets, items: Items::Values(items), .. } = Lists::bind(array)? else {
+                    return None;
+                };
+                Parts::List(offsets, Floats::bind(items)?)
+            }
+            _ => Parts::Bytes(ByteStrings::bind(array)?),
+        };
+        Some(Self { native, text, parts })
+    }
+
+    /// Appends a value as JSON. The value must not be NULL.
+    pub(crate) fn write_json(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+        match self.native {
+            Native::GeoPoint | Native::FloatVector(_) => self.write_plain(row, out),
+            Native::Ip | Native::Bit(_) | Native::Char(_) => {
+                let mut text = Vec::new();
+                self.write_plain(row, &mut text)?;
+                json::write_text(&text, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends a value as text, and one with parts as JSON. The value must not be NULL.
+    pub(crate) fn write_plain(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+        match self.native {
+            Native::GeoPoint => {
+                let [x, y] = self.point(row)?;
+                out.push(b'[');
+                json::write_float(x, out);
+                out.push(b',');
+                json::write_float(y, out);
+                out.push(b']');
+            }
+            Native::FloatVector(length) => self.write_vector(row, length, out)?,
+            Native::Ip => {
+                let text = utf8(self.bytes(row), 0)?;
+                let address: IpAddr = text
+                    .parse()
+                    .map_err(|_| Fault::new(0, format!("{} is not an IPv4 or IPv6 address", shown(text))))?;
+                // The server has 192.0.2.1 for ::ffff:192.0.2.1 too.
+                // Writing to a Vec cannot fail.
+                let _ = write!(out, "{}", address.to_canonical());
+            }
+            Native::Bit(length) => self.write_bits(row, length, out)?,
+            Native::Char(length) => {
+                let text = utf8(self.bytes(row), 0)?;
+                let (units, length) = (text.encode_utf16().count(), length as usize);
+                let Some(missing) = length.checked_sub(units) else {
+                    let what =
+                        format!("the text {} has {units} characters; CHARACTER({length})", shown(text));
+                    return Err(Fault::new(0, what));
+                };
+                out.extend_from_slice(text.as_bytes());
+                out.resize(out.len() + missing, b' ');
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, row: usize) -> &'a [u8] {
+        match &self.parts {
+            Parts::Bytes(bytes) => bytes.value(row),
+            Parts::List(..) | Parts::Pair(_) => &[],
+        }
+    }
+
+    /// Longitude and latitude.
+    fn point(&self, row: usize) -> Result<[f64; 2], Fault> {
+        let number = |floats: &Floats<'_>, at: usize| {
+            floats.get(at).ok_or_else(|| Fault::new(0, "a coordinate of the point is NULL"))
+        };
+        let [x, y] = match &self.parts {
+            Parts::List(offsets, items) => {
+                let range = offsets.range(row);
+                if range.len() != 2 {
+                    return Err(Fault::new(
+                        0,
+                        format!("the list has {} items; GEO_POINT takes 2", range.len()),
+                    ));
+                }
+                [number(items, range.start)?, number(items, range.start + 1)?]
+            }
+            Parts::Pair([x, y]) => [number(x, row)?, number(y, row)?],
+            Parts::Bytes(bytes) if self.text => {
+                let text = utf8(bytes.value(row), 0)?;
+                wkt(text).ok_or_else(|| {
+                    Fault::new(0, format!("{} is not a point such as POINT (7.1 50.7)", shown(text)))
+                })?
+            }
+            Parts::Bytes(bytes) => wkb(bytes.value(row))
+                .ok_or_else(|| Fault::new(0, "the bytes are not a point of two coordinates in WKB"))?,
+        };
+        match (-180.0..=180.0).contains(&x) && (-90.0..=90.0).contains(&y) {
+            true => Ok([x, y]),
+            false => Err(Fault::new(0, format!("the point has the longitude {x} and the latitude {y}"))),
+        }
+    }
+
+    fn write_vector(&self, row: usize, length: u32, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let Parts::List(offsets, items) = &self.parts else {
+            return Err(Fault::new(0, "a column of vectors has another form"));
+        };
+        let range = offsets.range(row);
+        if range.len() != length as usize {
+            let what = format!("the list has {} items; FLOAT_VECTOR({length}) takes {length}", range.len());
+            return Err(Fault::new(0, what));
+        }
+        for (i, item) in range.enumerate() {
+            let refused = |what: &str| Fault::new(0, what).below(&format!("[{i}]"));
+            let number = items.get(item).ok_or_else(|| refused("a number of the vector is NULL"))? as f32;
+            if !number.is_finite() {
+                return Err(refused("a number of the vector is not finite as REAL"));
+            }
+            out.push(if i == 0 { b'[' } else { b',' });
+            json::write_float(number, out);
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    fn write_bits(&self, row: usize, length: u32, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let (bytes, start) = (self.bytes(row), out.len());
+        match self.text {
+            true if bytes.iter().all(|byte| matches!(byte, b'0' | b'1')) => out.extend_from_slice(bytes),
+            true => {
+                let text = shown(&String::from_utf8_lossy(bytes));
+                return Err(Fault::new(0, format!("the text {text} has other characters than 0 and 1")));
+            }
+            false => {
+                for byte in bytes {
+                    // Writing to a Vec cannot fail.
+                    let _ = write!(out, "{byte:08b}");
+                }
+            }
+        }
+        match out.len() - start {
+            bits if bits == length as usize => Ok(()),
+            bits => Err(Fault::new(0, format!("the value has {bits} bits; BIT({length}) takes {length}"))),
+        }
+    }
+}
+
+/// The coordinates of `POINT (x y)`, or of `[x, y]`, which the server takes too.
+fn wkt(text: &str) -> Option<[f64; 2]> {
+    let text = text.trim();
+    let numbers: Vec<&str> = match text.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']')?.split(',').map(str::trim).collect(),
+        None => {
+            let (word, rest) = text.split_at_checked(5)?;
+            let inner = rest.trim_start().strip_prefix('(')?.strip_suffix(')')?;
+            word.eq_ignore_ascii_case("point").then_some(inner)?.split_whitespace().collect()
+        }
+    };
+    match numbers.as_slice() {
+        [x, y] => Some([x.parse().ok()?, y.parse().ok()?]),
+        _ => None,
+    }
+}
+
+/// The coordinates of a point in well-known binary (OGC 06-103r4).
+fn wkb(bytes: &[u8]) -> Option<[f64; 2]> {
+    let (order, rest) = bytes.split_first()?;
+    let little = match order {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    let (kind, rest) = rest.split_first_chunk::<4>()?;
+    let rest = match if little { u32::from_le_bytes(*kind) } else { u32::from_be_bytes(*kind) } {
+        1 => rest,
+        // PostGIS says by a flag that the number of the reference system follows.
+        0x2000_0001 => rest.get(4..)?,
+        _ => return None,
+    };
+    let number = |bytes: [u8; 8]| if little { f64::from_le_bytes(bytes) } else { f64::from_be_bytes(bytes) };
+    let (x, rest) = rest.split_first_chunk::<8>()?;
+    let y: [u8; 8] = rest.try_into().ok()?;
+    Some([number(*x), number(y)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_read_from_text() {
+        for text in ["POINT (7.1 -50.7)", " point(7.1  -50.7) ", "[7.1, -50.7]", "POINT ( 7.1 -50.7 )"] {
+            assert_eq!(wkt(text), Some([7.1, -50.7]), "{text}");
+        }
+        for text in ["", "POINT", "POINT (1)", "POINT (1 2 3)", "POINT (1, 2)", "LINE (1 2)", "[1 2]", "é"] {
+            assert_eq!(wkt(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn points_are_read_from_bytes_of_either_order() {
+        let (x, y) = (7.1f64, -50.7f64);
+        let little = [&[1, 1, 0, 0, 0][..], &x.to_le_bytes(), &y.to_le_bytes()].concat();
+        let big = [&[0, 0, 0, 0, 1][..], &x.to_be_bytes(), &y.to_be_bytes()].concat();
+        let flagged =
+            [&[1, 1, 0, 0, 0x20, 0xe6, 0x10, 0, 0][..], &x.to_le_bytes(), &y.to_le_bytes()].concat();
+        for bytes in [&little, &big, &flagged] {
+            assert_eq!(wkb(bytes), Some([x, y]));
+            (0..bytes.len()).for_each(|end| assert_eq!(wkb(&bytes[..end]), None));
+            assert_eq!(wkb(&[&bytes[..], &[0]].concat()), None);
+        }
+        assert_eq!(wkb(&[&[1, 2][..], &little[2..]].concat()), None);
+    }
+}
