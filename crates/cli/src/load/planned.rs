@@ -91,7 +91,10 @@ impl PlannedLoad<'_> {
     ) -> Result<(), Error> {
         let Self { source, tables, options, .. } = *self;
         let (columns, alter) = postgres.planned_changes(source, options, control)?.unzip();
-        let conversions = postgres.planned_conversions(source, columns.as_ref(), control)?;
+        let conversions = match tables {
+            Some(_) => None,
+            None => postgres.planned_conversions(source, columns.as_ref(), control)?,
+        };
         let plan = PostgresPlan {
             files: source.files().len(),
             rows: source.rows(),
@@ -99,14 +102,17 @@ impl PlannedLoad<'_> {
             degree: options.degree,
             route: postgres.route(options.degree)?,
             memory_bytes: options.block_memory(),
-            ddl: match alter {
-                Some(alter) => alter.unwrap_or_default(),
-                None => tables.map_or_else(|| postgres.ddl(source, control), |tables| tables.ddl(control))?,
+            ddl: match (alter, &conversions) {
+                (Some(alter), _) => alter.unwrap_or_default(),
+                (None, Some(_)) => String::new(),
+                (None, None) => {
+                    tables.map_or_else(|| postgres.ddl(source, control), |tables| tables.ddl(control))?
+                }
             },
             reading,
             partitions: PartitionsPlan::new(postgres),
             columns,
-            conversions,
+            conversions: conversions.unwrap_or_default(),
         };
         console.result(&plan, || postgres_text(&plan))
     }

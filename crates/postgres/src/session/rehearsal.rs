@@ -96,8 +96,8 @@ impl Postgres {
         Ok(Rehearsal { notes, ..whole })
     }
 
-    /// How values would be converted for columns of the table with other types than the files', one line each. Empty
-    /// for a load that makes its table.
+    /// How values would be converted for columns of the table with other types than the files', one line each. `None`
+    /// if the load makes its table.
     ///
     /// # Errors
     /// Columns that do not fit; no connection.
@@ -106,12 +106,12 @@ impl Postgres {
         source: &dyn Source,
         changes: Option<&ColumnChanges>,
         control: &Control<'_>,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Option<Vec<String>>> {
         if self.mode.makes_the_table() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let connection = Connection::open(&self.server, control)?;
-        let Some(found) = find(&connection, &self.table, control)? else { return Ok(Vec::new()) };
+        let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
         let mut existing = columns::read(&connection, found.oid, control)?;
         let table = self.table.within(&found.schema);
         let schema = match self.by_position {
@@ -119,7 +119,7 @@ impl Postgres {
             true => columns::by_position(source.schema(), &existing, &table)?,
         };
         let Some(changes) = changes else {
-            return Ok(columns::conversions(&schema, &self.matched(&schema, &existing, &table)?));
+            return Ok(Some(columns::conversions(&schema, &self.matched(&schema, &existing, &table)?)));
         };
         // Columns that change are not compared.
         existing.iter_mut().for_each(|column| column.not_null = false);
@@ -128,7 +128,7 @@ impl Postgres {
         let names: Vec<String> =
             names.filter(|name| existing.iter().any(|column| column.name == **name)).cloned().collect();
         let columns = columns::matched_of(&names, &schema, &existing, &table, &self.values)?;
-        Ok(columns::conversions(&schema, &columns))
+        Ok(Some(columns::conversions(&schema, &columns)))
     }
 
     /// The changes a load would make for columns by which its new files and the table differ, and its
