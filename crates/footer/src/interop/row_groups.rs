@@ -1,11 +1,11 @@
-//! Row groups of the `parquet` crate, decoded by the crate itself from a footer that holds nothing but the
-//! structs of the wanted column chunks.
+//! Row groups of the `parquet` crate: built of the structs of usual column chunks (`chunks.rs`), or else decoded by the
+//! crate itself from a footer that holds nothing but the structs of the wanted ones.
 //!
 //! ```text
 //! our rows ─where the structs start─▶ footer of wanted structs ─the crate's decoder─▶ its column chunks
 //! ```
 //!
-//! That is faster than building the crate's chunks field by field, and gives exactly what the crate decodes.
+//! Both give exactly what the crate decodes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,11 +13,12 @@ use std::sync::Arc;
 use super::super::repaired;
 use super::parquet::errors::ParquetError;
 use super::parquet::file::metadata::{
-    ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy, RowGroupMetaData,
-    SortingColumn as TheirSorting,
+    ColumnChunkMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy,
+    RowGroupMetaData, SortingColumn as TheirSorting,
 };
 use super::parquet::schema::types::SchemaDescPtr;
 
+use super::chunks;
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::row_group::RowGroup;
 use crate::decode::file_metadata::has_dictionary;
@@ -91,12 +92,32 @@ impl RowGroups<'_> {
                 group.column_of_leaf(leaf).map_or(Ok(()), |chunk| chunk.readable())?;
             }
         }
+        let built: Option<Vec<_>> = groups.iter().map(|group| self.built(group)).collect();
+        if let Some(built) = built {
+            return groups.iter().zip(built).map(|(group, columns)| self.finish(group, columns)).collect();
+        }
         let all = 0..self.leaves.len();
         let theirs = match self.decode(&groups, all.clone(), Repair::Places)? {
             Ok(theirs) => theirs,
             Err(_) => self.decode(&groups, all, Repair::All)?.map_err(|_| self.rejected(&groups))?,
         };
-        groups.iter().zip(theirs).map(|(group, theirs)| self.finish(group, theirs)).collect()
+        let finish = |(group, theirs): (&RowGroup<'_>, RowGroupMetaData)| {
+            self.finish(group, theirs.into_builder().take_columns())
+        };
+        groups.iter().zip(theirs).map(finish).collect()
+    }
+
+    /// The column chunks of a row group, if all of them are usual and their statistics wanted.
+    fn built(&self, group: &RowGroup<'_>) -> Option<Vec<ColumnChunkMetaData>> {
+        if !self.plain || self.footer.decoded.with_statistics.is_some() {
+            return None;
+        }
+        let mut columns = Vec::with_capacity(self.leaves.len());
+        for (&leaf, column) in self.leaves.iter().zip(self.schema.columns()) {
+            let chunk = group.column_of_leaf(leaf)?;
+            columns.push(chunks::built(self.footer.bytes(), chunk.footer_offset(), column)?);
+        }
+        Some(columns)
     }
 
     /// What the crate decodes of the groups' chunks; those outside of the places among the leaves are replaced
@@ -134,12 +155,16 @@ impl RowGroups<'_> {
         Ok(decoded.map(|metadata| metadata.into_builder().take_row_groups()))
     }
 
-    /// The row group with the crate's chunks and what our decoder knows of the group.
-    fn finish(&self, group: &RowGroup<'_>, theirs: RowGroupMetaData) -> Result<RowGroupMetaData, Error> {
+    /// The row group with these chunks and what our decoder knows of the group.
+    fn finish(
+        &self,
+        group: &RowGroup<'_>,
+        columns: Vec<ColumnChunkMetaData>,
+    ) -> Result<RowGroupMetaData, Error> {
         let mut builder = RowGroupMetaData::builder(Arc::clone(self.schema))
             .set_num_rows(group.num_rows())
             .set_total_byte_size(group.total_byte_size())
-            .set_column_metadata(theirs.into_builder().take_columns());
+            .set_column_metadata(columns);
         if let Some(ordinal) = super::ordinal(group) {
             builder = builder.set_ordinal(ordinal);
         }

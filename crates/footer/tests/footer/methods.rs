@@ -230,6 +230,52 @@ fn methods_agree_on_odd_chunks_among_even_ones() {
     }
 }
 
+/// A number of more than eight bytes is the only difference to the chunks walked in lockstep with its own.
+#[test]
+fn long_varints_in_any_of_several_row_groups_are_noticed() {
+    let ten: [&[u8]; 3] = [
+        &[0x14],
+        &[0x94, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00],
+        &[0x94, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00],
+    ];
+    let columns = 90;
+    for (row_groups, long) in [5, 10].into_iter().flat_map(|groups| [(groups, ten[1]), (groups, ten[2])]) {
+        for odd in 0..row_groups {
+            let mut writer = ThriftWriter::new();
+            writer.i32(1, 1);
+            handmade::schema(&mut writer, columns);
+            writer.i64(3, 10);
+            writer.list(4, handmade::STRUCT, row_groups as u64);
+            for group in 0..row_groups {
+                handmade::row_group(&mut writer, columns, |writer, column| {
+                    writer.begin_element();
+                    writer.i64(2, 0);
+                    writer.begin(3);
+                    writer.i32(1, 2);
+                    writer.list(2, handmade::I32, 1);
+                    writer.integer(0);
+                    writer.list(3, handmade::BINARY, 1);
+                    writer.bytes_value(b"c");
+                    writer.i32(4, 6);
+                    writer.field(5, 6);
+                    writer.raw(if group == odd && column % 40 == 30 { long } else { ten[0] });
+                    [(6, 200), (7, 100), (9, 4)].into_iter().for_each(|(id, value)| writer.i64(id, value));
+                    writer.stop();
+                    writer.stop();
+                });
+            }
+            writer.stop();
+            let bytes = writer.into_bytes();
+            for method in OTHERS {
+                let footer = Footer::decode(bytes.as_slice(), &Options::new().method(method)).unwrap();
+                let mut chunks = footer.row_groups().flat_map(|group| group.columns());
+                assert!(chunks.all(|chunk| chunk.num_values() == 10), "{method:?}: {odd} of {row_groups}");
+            }
+            assert_agreement(&bytes, &Options::new());
+        }
+    }
+}
+
 #[test]
 fn names_of_all_lengths_and_of_any_bytes_are_skipped_alike() {
     // A one-byte length after a name that ends in a byte with its top bit set looks like the end of a longer
