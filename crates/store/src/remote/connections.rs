@@ -15,6 +15,11 @@ use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url};
 
 use crate::remote::checksums::Stating;
 
+/// An option of a client that has a time.
+type SetTime = fn(ClientBuilder, Duration) -> ClientBuilder;
+/// An option of a client that is off until it is asked for.
+type SwitchOn = fn(ClientBuilder) -> ClientBuilder;
+
 /// The most redirects of a request.
 const MAX_REDIRECTS: usize = 10;
 
@@ -78,7 +83,7 @@ impl Connections {
             let certificate = Certificate::from_pem(certificate.as_bytes()).map_err(failed)?;
             builder = builder.tls_certs_merge([certificate]);
         }
-        let durations: [(Key, fn(ClientBuilder, Duration) -> ClientBuilder); 6] = [
+        let durations: [(Key, SetTime); 6] = [
             (Key::Timeout, ClientBuilder::timeout),
             (Key::ConnectTimeout, ClientBuilder::connect_timeout),
             (Key::ReadTimeout, ClientBuilder::read_timeout),
@@ -97,7 +102,7 @@ impl Connections {
         if let Some(bytes) = number(Key::Http2MaxFrameSize) {
             builder = builder.http2_max_frame_size(bytes);
         }
-        let switches: [(Key, fn(ClientBuilder) -> ClientBuilder); 5] = [
+        let switches: [(Key, SwitchOn); 5] = [
             (Key::NoSystemCertificates, |builder| builder.tls_certs_only([])),
             (Key::Http2KeepAliveWhileIdle, |builder| builder.http2_keep_alive_while_idle(true)),
             (Key::Http1Only, ClientBuilder::http1_only),
