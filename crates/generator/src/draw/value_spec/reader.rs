@@ -61,13 +61,16 @@ pub(crate) struct Surroundings<'a> {
 /// Finds what a name means.
 type Find<'a, T> = &'a dyn Fn(&str) -> Result<T, Complaint>;
 
+/// Finds a table that has a column, by both names.
+type FindTable<'a> = &'a dyn Fn(&str, &str) -> Result<Arc<Dataset>, Complaint>;
+
 /// What a field may use of other tables.
 #[derive(Clone, Copy)]
 pub(crate) struct OtherTables<'a> {
     /// Finds an earlier field that refers to another table.
     pub referring: Find<'a, (Operand, Referring)>,
     /// The other table of that name, with at least the column of that name.
-    pub table: &'a dyn Fn(&str, &str) -> Result<Arc<Dataset>, Complaint>,
+    pub table: FindTable<'a>,
     /// How the rows of the table of that name follow from this one's, its parent's.
     pub children: Find<'a, Arc<FanOut>>,
     /// How the rows of this table follow from its parent's rows.
