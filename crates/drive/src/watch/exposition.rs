@@ -110,10 +110,12 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
 
 /// Name, help text and source of a family with a sample of each operation.
 type Family<F> = (&'static str, &'static str, F);
+type Counted = fn(&OperationResult) -> u64;
+type Measured = fn(&IntervalHistograms) -> &Durations;
 
 fn operations(metrics: &mut Metrics, snapshot: &Snapshot<'_>) {
     let operations = snapshot.operations;
-    let counters: [Family<fn(&OperationResult) -> u64>; 3] = [
+    let counters: [Family<Counted>; 3] = [
         ("operations_total", "Operations that ended well.", |one| one.ok),
         ("rows_total", "Rows that operations which ended well wrote or read.", |one| one.rows),
         ("retries_total", "Attempts beyond the first.", |one| one.retries),
@@ -132,7 +134,7 @@ fn operations(metrics: &mut Metrics, snapshot: &Snapshot<'_>) {
             metrics.sample("errors_total", &[("operation", &one.name), ("kind", kind)], count);
         }
     }
-    let histograms: [Family<fn(&IntervalHistograms) -> &Durations>; 3] = [
+    let histograms: [Family<Measured>; 3] = [
         ("latency_seconds", "From the intended start of an operation that ended well to its end.", |of| {
             &of.latency
         }),
