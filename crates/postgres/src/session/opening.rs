@@ -447,7 +447,11 @@ impl<'a> Opening<'_, 'a> {
                     self.looks_at_columns() && self.has_other_columns(planned, columns, records, record)?
                 );
             }
-            LoadState::Resumed if self.postgres.evolves() && records.holds_nothing(&record.id)? => {
+            // Nothing is bound to the columns from before.
+            LoadState::Resumed
+                if (self.postgres.evolves() || !staged && !self.postgres.mode.makes_the_table())
+                    && records.holds_nothing(&record.id)? =>
+            {
                 records.set_columns(&record.id, &planned.recorded(columns))?;
                 return Ok(false);
             }

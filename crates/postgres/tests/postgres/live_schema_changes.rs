@@ -350,6 +350,15 @@ fn tables_of_lists_are_compared() {
 }
 
 #[test]
+fn a_load_that_failed_before_its_first_row_takes_the_changed_column() {
+    let load = Load::into("CREATE TABLE t (id bigint, v varchar(2), w bigint)");
+    run(&load.source(), &load.append(), &options()).unwrap_err();
+    load.execute("ALTER TABLE t ALTER v TYPE varchar(9)");
+    let verified = run(&load.source(), &load.append(), &LoadOptions { verify: true, ..options() }).unwrap();
+    assert_eq!(verified.rows, ROWS as u64);
+}
+
+#[test]
 fn a_type_of_another_length_is_named_and_not_taken_for_a_lost_connection() {
     let load = Load::into("CREATE TABLE t (id bigint, v integer, w bigint)");
     let loaded = load.load_while(&load.append(), "t", "ALTER TABLE t ALTER v TYPE bigint");
