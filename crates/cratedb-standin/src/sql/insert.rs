@@ -73,6 +73,17 @@ impl Cursor {
             self.skip();
             return Ok((Selected::Parameter(number), Cast::Scalar));
         }
+        if self.words("case when") {
+            let column = self.ident()?;
+            self.expect("is null then null else")?;
+            if self.ident()? != column {
+                return Err(format!("line 1: only {column} is supported"));
+            }
+            self.expect("::")?;
+            let cast = Cast::UnlessNull(self.data_type()?);
+            self.expect("end")?;
+            return Ok((Selected::Column(column), cast));
+        }
         if !self.sign("(") {
             let column = self.ident()?;
             let cast = if self.sign("::") { Cast::Direct(self.data_type()?) } else { Cast::Plain };

@@ -67,6 +67,8 @@ pub(crate) enum Cast {
     Plain,
     /// `c::type`
     Direct(Type),
+    /// `CASE WHEN c IS NULL THEN NULL ELSE c::type END`
+    UnlessNull(Type),
     /// `(('{"a":' || c || '}')::object(ignored))['a']::type`
     OfField(Type),
     /// A parameter beside the arrays: one value for all rows.

@@ -292,8 +292,10 @@ pub(crate) fn from_json(name: &str, data_type: &CrateType) -> String {
     let of_field = |cast: &str| format!("(('{{\"a\":' || {name} || '}}')::object(ignored))['a']::{cast}");
     match data_type {
         CrateType::Native(Native::FloatVector(_)) => of_field("array(real)"),
-        CrateType::Native(Native::GeoPoint | Native::Ip | Native::Bit(_)) => {
-            format!("{name}::{}", data_type.cast())
+        CrateType::Native(Native::GeoPoint | Native::Ip) => format!("{name}::{}", data_type.cast()),
+        // The server (seen: 6.4.3) fails at the cast of NULL.
+        CrateType::Native(Native::Bit(_)) => {
+            format!("CASE WHEN {name} IS NULL THEN NULL ELSE {name}::{} END", data_type.cast())
         }
         CrateType::Array(item) if !matches!(**item, CrateType::Object(_)) => of_field(&data_type.cast()),
         nested if nested.is_nested() => format!("{name}::{}", nested.cast()),
