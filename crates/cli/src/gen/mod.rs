@@ -192,7 +192,7 @@ struct GenResult {
 }
 
 impl GenResult {
-    /// Of files that are no version of a table.
+    /// The result for files outside of a Delta table.
     fn new(
         dataset: &Dataset,
         seed: u64,
