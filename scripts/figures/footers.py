@@ -9,7 +9,6 @@ TABLE = [
     ("parquet 60", "parquet 60, default", False),
     ("it skips", "parquet 60, skips", False),
     ("all chunks", "all chunks", True),
-    ("portable", "all chunks, portable", True),
     ("with statistics", "all chunks and their statistics", True),
     ("10 columns", "10 columns and their statistics", True),
     ("first row group", "first row group", True),
