@@ -37,13 +37,13 @@ impl Unit {
 
 /// Divides the units that workers load last, two units' worth of rows, into quarters of at least 16 Ki rows:
 /// at the end a worker then waits for the others no longer than one of these pieces takes. If there are fewer rows than
-/// in four units, all of them are divided, into sixteenths of at least 16 Ki rows, unless they fit one quarter.
+/// in four units, all of them are divided, into eighths of at least 16 Ki rows, unless they fit one quarter.
 fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
     const FINEST: u64 = 16 * 1024;
     let all = runs.iter().flatten().fold(0u64, |all, unit| all.saturating_add(unit.rows));
     let quarter = (unit_rows / 4).max(FINEST);
     let (mut left, piece_rows) = match all > quarter && all / 4 < unit_rows {
-        true => (all, (all / 16).clamp(FINEST, quarter)),
+        true => (all, all.div_ceil(8).clamp(FINEST, quarter)),
         false => (unit_rows.saturating_mul(2), quarter),
     };
     // Workers load the runs with the most rows first (see `Schedule`).
@@ -349,11 +349,13 @@ mod tests {
         assert_eq!(plan(&[256 * K, 256 * K], 128 * K), [vec![128 * K; 2], vec![32 * K; 8]]);
         assert_eq!(plan(&[100 * K, 412 * K], 128 * K)[0], [32 * K, 32 * K, 32 * K, 4 * K]);
         assert_eq!(plan(&[100 * K, 412 * K], 128 * K)[1][..3], [128 * K, 128 * K, 32 * K]);
-        // Of fewer rows than four units, the pieces are smaller: the workers end with almost the same number of rows.
-        assert_eq!(plan(&[200 * K], 256 * K), [[vec![16 * K; 12], vec![8 * K]].concat()]);
-        assert_eq!(plan(&[512 * K], 256 * K), [vec![32 * K; 16]]);
-        let unit = [vec![48 * K; 5], vec![16 * K]].concat();
-        assert_eq!(plan(&[256 * K, 512 * K], 256 * K), [unit.clone(), [unit.clone(), unit].concat()]);
+        // Fewer rows than four units become eighths: the workers end with almost the same number of rows.
+        assert_eq!(plan(&[200 * K], 256 * K), [vec![25 * K; 8]]);
+        assert_eq!(plan(&[512 * K], 256 * K), [vec![64 * K; 8]]);
+        assert_eq!(
+            plan(&[128 * K, 256 * K], 256 * K),
+            [vec![48 * K, 48 * K, 32 * K], [vec![48 * K; 5], vec![16 * K]].concat()]
+        );
         assert_eq!(plan(&[64 * K], 256 * K), [[64 * K]]);
         // Few rows become few pieces, and units that are already small stay whole.
         assert_eq!(plan(&[20 * K], 16 * K), [[16 * K, 4 * K]]);
