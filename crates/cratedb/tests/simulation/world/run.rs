@@ -32,7 +32,10 @@ pub struct Outcome {
 /// Runs the simulation that this seed determines.
 pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
     let mut draw = Draw::new(seed);
-    let setting = Setting::drawn(&mut draw);
+    let mut setting = Setting::drawn(&mut draw);
+    if let Some(mistake) = mistake {
+        mistake.fit(&mut setting);
+    }
     Run::new(seed, setting, draw, mistake, trace).play()
 }
 
