@@ -64,6 +64,11 @@ pub use path_name::path_name;
 #[doc(hidden)]
 pub use remote::fuzzed_answer;
 #[cfg(feature = "objects")]
-pub use remote::{Entry, ObjectFolder, ObjectWriter, StoreOptions, Stores, Unfinished, UploadLimits};
+#[doc(hidden)]
+pub use remote::simulated;
+#[cfg(feature = "objects")]
+pub use remote::{
+    Entry, ObjectFolder, ObjectWriter, Sent, StoreOptions, Stores, Unfinished, UploadLimits, WholeFolder,
+};
 pub use whole_directory::WholeDirectory;
 pub use whole_file::{Identity, WholeFile, followed, is_stream};

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 use crate::layout::rows::{Layout, Part};
+use crate::output::checksum::Checksum;
 use crate::output::dataset_files::DatasetFiles;
 use crate::output::existing::manifests::Found;
 use crate::output::folder::Folder;
@@ -65,6 +66,8 @@ pub(crate) struct Settled {
     reduced: Vec<(String, Manifest)>,
     /// Files to remove.
     removed: Vec<String>,
+    /// The content sum of an earlier run that made the same rows.
+    pub content_sum: Option<Checksum>,
     /// A message for the user.
     pub notice: Option<String>,
 }
@@ -264,7 +267,10 @@ impl Directory<'_> {
             Part::WHOLE => parts::described(found, &kept, self.layout.files),
             _ => None,
         };
-        Ok(Settled { kept, removed, notice, ..Settled::default() })
+        let own = self.manifest();
+        let earlier = found.iter().find(|found| found.name == own).and_then(Found::readable);
+        let content_sum = earlier.and_then(|then| then.content_sum);
+        Ok(Settled { kept, removed, notice, content_sum, ..Settled::default() })
     }
 
     /// Refuses to finish a dataset with missing files.

@@ -105,14 +105,9 @@ fn settle(
         None => Settled::default(),
     };
     settled.notice.iter().for_each(|notice| (patience.notice)(notice));
-    manifest.content_sum = job.content_sum;
-    if let (None, Existing::Resume | Existing::Finish, Some(directory)) =
-        (job.content_sum, job.existing, directory)
-    {
-        // The rows are the same, so the content sum of the earlier run is valid.
-        let earlier = Manifest::read(directory.folder, &directory.manifest())?;
-        manifest.content_sum = earlier.and_then(|then| then.content_sum);
-    }
+    // The rows are the same, so the content sum of the earlier run is valid. It is of the manifest that decided: reading
+    // the file once more would hide that another run has replaced it meanwhile.
+    manifest.content_sum = job.content_sum.or(settled.content_sum);
     if folder.is_some_and(Folder::lacks_locks) {
         manifest.run = Some(process::this_run());
     }

@@ -9,9 +9,9 @@ use crate::world::run::run;
 use crate::world::{PROTOCOL, SEEDS};
 
 const HELP: &str = "\
-Runs loads in a simulated world, each decided by one seed.
+Runs loads and writers in a simulated world, each decided by one seed.
 
-  --protocol P     the first option of scripts/simulate: postgres (default) or cratedb
+  --protocol P     the first option of scripts/simulate: postgres (default), cratedb or store
   --seeds N        how many seeds (default: as many as the tests)
   --first S        the first of them (default 0)
   --every N        every N-th of them, for several processes

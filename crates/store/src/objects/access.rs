@@ -48,6 +48,14 @@ pub enum Version {
 }
 
 impl Version {
+    /// The entity tag, if it is one.
+    pub fn tag(&self) -> Option<&str> {
+        match self {
+            Self::ETag(tag) => Some(tag),
+            _ => None,
+        }
+    }
+
     /// The tag that `If-Match` may name. Weak tags never match there.
     pub fn strong_tag(&self) -> Option<&str> {
         match self {

@@ -21,7 +21,8 @@ use crate::remote::connections::Connections;
 use crate::remote::faults::fault;
 use crate::remote::options::StoreOptions;
 use crate::remote::writing::create_only::CreateOnly;
-use crate::remote::writing::uploads::{Bucket, Uploads};
+use crate::remote::writing::simulated::SimulatedStore;
+use crate::remote::writing::uploads::{Bucket, UploadList, Uploads};
 
 /// Settings of connections, which the user's settings override. A transfer may take as long as bytes arrive.
 const CONNECTIONS: [(ClientConfigKey, &str); 5] = [
@@ -53,13 +54,18 @@ pub(super) struct Built {
     /// Lists objects, page by page.
     pub pages: Option<Arc<dyn PaginatedListStore>>,
     /// Finds unfinished uploads.
-    pub uploads: Option<Arc<Uploads>>,
+    pub uploads: Option<Arc<UploadList>>,
 }
 
 impl Built {
     fn without_uploads(store: impl ObjectStore + PaginatedListStore) -> Self {
         let store = Arc::new(store);
         Self { pages: Some(Arc::clone(&store) as _), store, uploads: None }
+    }
+
+    pub(super) fn simulated(store: Arc<dyn SimulatedStore>) -> Self {
+        let uploads = Some(Arc::new(UploadList::Simulated(Arc::clone(&store))));
+        Self { pages: Some(Arc::clone(&store) as _), store, uploads }
     }
 }
 
@@ -114,7 +120,7 @@ fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Buil
     let builder = builder.with_bucket_name(url.authority()).with_retry(retry());
     let place = Bucket::new(url.authority(), &builder);
     let store = builder.build().map_err(|error| fault(url, &error))?;
-    let uploads = Some(Arc::new(Uploads::new(store.clone(), place)));
+    let uploads = Some(Arc::new(UploadList::Bucket(Uploads::new(store.clone(), place))));
     Ok(Built { uploads, ..Built::without_uploads(store) })
 }
 

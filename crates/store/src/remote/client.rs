@@ -12,6 +12,7 @@ use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
@@ -20,7 +21,7 @@ use crate::remote::build::Built;
 use crate::remote::checksums::{Running, Stated};
 use crate::remote::faults::{fault, is_empty, lacks_ranges, was_repeated};
 use crate::remote::hedging::Hedging;
-use crate::remote::writing::uploads::Uploads;
+use crate::remote::writing::uploads::UploadList;
 
 /// How often a broken transfer starts again. The client repeats requests that fail immediately.
 const TRANSFERS: u32 = 4;
@@ -30,7 +31,7 @@ const TRANSFERS: u32 = 4;
 pub(super) struct Client {
     pub store: Arc<dyn ObjectStore>,
     pub pages: Option<Arc<dyn PaginatedListStore>>,
-    pub uploads: Option<Arc<Uploads>>,
+    pub uploads: Option<Arc<UploadList>>,
     pub runtime: Handle,
     cancel: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
@@ -58,6 +59,30 @@ impl Client {
         })
     }
 
+    /// Whether the store is one of a simulation.
+    pub(super) fn is_simulated(&self) -> bool {
+        matches!(self.uploads.as_deref(), Some(UploadList::Simulated(_)))
+    }
+
+    /// Starts work on the runtime's threads. A simulation does one thing after the other.
+    pub(super) fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        let begun = self.runtime.spawn(work);
+        while self.is_simulated() && !begun.is_finished() {
+            std::thread::yield_now();
+        }
+        begun
+    }
+
+    /// Waits before a request is sent again; not in a simulation.
+    pub(super) async fn pause(&self, attempt: u32) {
+        if !self.is_simulated() {
+            tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
+        }
+    }
+
     /// Counts an answered request.
     pub(super) fn count(&self, bytes: u64) {
         self.traffic.count(bytes);
@@ -69,7 +94,7 @@ impl Client {
         work: impl Future<Output = Result<Vec<u8>, Error>> + Send + 'static,
     ) -> Pending {
         let (pending, answer): (Pending, Answer) = Pending::new(Arc::clone(&self.cancel));
-        self.runtime.spawn(async move { answer.send(work.await) });
+        drop(self.begin(async move { answer.send(work.await) }));
         pending
     }
 

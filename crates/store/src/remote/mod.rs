@@ -22,6 +22,7 @@ mod writing;
 
 pub use options::StoreOptions;
 pub use stores::Stores;
+pub use writing::simulated;
 #[cfg(fuzzing)]
 pub use writing::uploads::fuzzed_answer;
-pub use writing::{Entry, ObjectFolder, ObjectWriter, Unfinished, UploadLimits};
+pub use writing::{Entry, ObjectFolder, ObjectWriter, Sent, Unfinished, UploadLimits, WholeFolder};

@@ -11,12 +11,13 @@ use tokio::runtime::{Builder, Runtime};
 use crate::error::{Error, Kind};
 use crate::location::{ObjectUrl, Scheme};
 use crate::objects::{Object, ObjectReader, Traffic};
-use crate::remote::build;
+use crate::remote::build::{self, Built};
 use crate::remote::client::Client;
 use crate::remote::copying;
 use crate::remote::listing;
 use crate::remote::options::StoreOptions;
-use crate::remote::writing::{ObjectFolder, ObjectWriter, UploadLimits};
+use crate::remote::writing::simulated::NewClient;
+use crate::remote::writing::{ObjectFolder, ObjectWriter, UploadLimits, WholeFolder};
 
 /// Identifies a client: the kind of store, its bucket or host, the query that signs requests to a web server,
 /// and whether uploads may replace objects.
@@ -29,6 +30,7 @@ pub struct Stores {
     cancel: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
     clients: Mutex<HashMap<StoreKey, Client>>,
+    simulated: Option<NewClient>,
 }
 
 impl Stores {
@@ -47,7 +49,18 @@ impl Stores {
             cancel,
             traffic: Arc::default(),
             clients: Mutex::default(),
+            simulated: None,
         })
+    }
+
+    /// The same, whose clients are those of a simulation.
+    ///
+    /// # Errors
+    ///
+    /// The system has no threads left.
+    #[doc(hidden)]
+    pub fn simulated(client: NewClient, cancel: Arc<AtomicBool>) -> Result<Self, Error> {
+        Ok(Self { simulated: Some(client), ..Self::new(StoreOptions::default(), cancel)? })
     }
 
     /// Opens an object: reads its last `tail` bytes, and learns its size and version from the same answer.
@@ -124,6 +137,21 @@ impl Stores {
         ObjectFolder::new(self.client_for(url, !replaces)?, url, limits, replaces)
     }
 
+    /// Opens a folder of a store that takes its objects together. They replace others of their name only if `overwrite`
+    /// is set, or if an unfinished run has marked the folder.
+    ///
+    /// # Errors
+    ///
+    /// A web server; the name or the store's settings are not valid; the store refuses or cannot be reached.
+    pub fn whole_folder(
+        &self,
+        url: &ObjectUrl,
+        limits: UploadLimits,
+        overwrite: bool,
+    ) -> Result<WholeFolder, Error> {
+        WholeFolder::open(overwrite, |replaces| self.folder(url, limits, replaces))
+    }
+
     /// The number of requests answered so far, and their bytes.
     pub fn traffic(&self) -> (u64, u64) {
         self.traffic.so_far()
@@ -140,7 +168,10 @@ impl Stores {
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let built = build::client(url, &self.options, create_only)?;
+        let built = match &self.simulated {
+            Some(client) => Built::simulated(client(create_only)),
+            None => build::client(url, &self.options, create_only)?,
+        };
         let runtime = self.runtime.handle().clone();
         let client = Client::new(built, runtime, Arc::clone(&self.cancel), Arc::clone(&self.traffic));
         clients.insert(key, client.clone());

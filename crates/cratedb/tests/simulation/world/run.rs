@@ -32,7 +32,10 @@ pub struct Outcome {
 /// Runs the simulation that this seed determines.
 pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
     let mut draw = Draw::new(seed);
-    let setting = Setting::drawn(&mut draw);
+    let mut setting = Setting::drawn(&mut draw);
+    if let Some(mistake) = mistake {
+        mistake.fit(&mut setting);
+    }
     Run::new(seed, setting, draw, mistake, trace).play()
 }
 
@@ -190,7 +193,7 @@ impl Run {
     }
 
     /// The command, perhaps with other options than the last one, perhaps twice at once.
-    fn command(&mut self, faults: Vec<(u64, Fault)>) {
+    fn command(&mut self, mut faults: Vec<(u64, Fault)>) {
         let mut options = self.options();
         if self.draw.one_in(4) {
             options.unit_rows = self.draw.between(1, 3);
@@ -199,7 +202,7 @@ impl Run {
         options.retries = self.draw.of(&[0, 1, 3, 8]);
         options.patience = Duration::from_secs(self.draw.of(&[0, 5, 60, 300]));
         let rate = self.draw.of(&[0, 0, 0, 0, 20, 100]);
-        let twice = faults.iter().any(|(_, fault)| *fault == Fault::Twice);
+        let twice = faults.extract_if(.., |(_, fault)| *fault == Fault::Twice).count() > 0;
         let process = Process::new(&self.world, faults, rate);
         if !twice {
             let _ = self.load(&process, options);

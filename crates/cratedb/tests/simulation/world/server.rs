@@ -162,8 +162,41 @@ impl Server {
             (Mistake::LeaseForAll, Step::TakeLease) => done(1, "[]"),
             (Mistake::KeepRows, Step::RemoveRows) => done(1, "[]"),
             (Mistake::CompleteEarly, Step::Place) => done(1, "[]"),
+            (Mistake::NeverComplete, Step::RecordComplete) => done(1, "[]"),
+            (Mistake::TrustRecords, Step::Count) if request.statement().contains("GROUP BY") => {
+                let tags = self.recorded_tags();
+                done(
+                    tags.len() as u64,
+                    &format!("{:?}", tags.iter().map(|(tag, rows)| [*tag, *rows]).collect::<Vec<_>>()),
+                )
+            }
+            (Mistake::KeepTags, Step::DropTags) => done(1, "[]"),
+            (Mistake::KeepLease, Step::GiveLeaseBack) => done(1, "[]"),
+            (Mistake::NoFlush, Step::Flush) => done(1, "[]"),
+            (Mistake::DropFirst, Step::CreateTable) => {
+                self.engine.execute(&format!("DROP TABLE \"{SCHEMA}\".\"{TABLE}\""));
+                None
+            }
+            (Mistake::PlaceEarly, Step::Seal) => {
+                let [gathering, _] = GATHERING;
+                Some(
+                    self.engine
+                        .execute(&format!("ALTER TABLE \"{SCHEMA}\".\"{gathering}\" RENAME TO \"{TABLE}\"")),
+                )
+            }
             _ => None,
         }
+    }
+
+    /// The rows on record under each tag.
+    fn recorded_tags(&self) -> BTreeMap<u64, u64> {
+        let mut tags = BTreeMap::new();
+        for text in self.engine.values("sawmill", "units", "tags").unwrap_or_default() {
+            let text: String = serde_json::from_str(&text).unwrap_or_default();
+            let of_unit: Vec<(u64, u64)> = serde_json::from_str(&text).unwrap_or_default();
+            of_unit.into_iter().for_each(|(tag, rows)| *tags.entry(tag).or_default() += rows);
+        }
+        tags
     }
 
     /// The node crashes: its jobs end, and so do its connections.

@@ -159,7 +159,12 @@ impl Folder for StoreFolder {
             self.files(below)?;
         }
         for file in made {
-            let entry = self.listed().get(&file.name).cloned();
+            let listed = self.listed().get(&file.name).filter(|entry| entry.tag == file.tag).cloned();
+            // A list may lag behind.
+            let entry = match listed {
+                Some(entry) => Some(entry),
+                None => self.folder.entry(&file.name)?,
+            };
             let wanted = FileBytes {
                 name: &file.name,
                 bytes: file.bytes,

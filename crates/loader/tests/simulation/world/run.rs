@@ -12,7 +12,7 @@ use sawmill_source::{Control, Error, Result};
 use super::audit::Audit;
 use super::coverage::Coverage;
 use super::draw::Draw;
-use super::fault::Fault;
+use super::fault::{Fault, Step};
 use super::mistake::Mistake;
 use super::process::Process;
 use super::scheduler::Scheduler;
@@ -203,7 +203,7 @@ impl Run {
     }
 
     /// The command, perhaps with other options than the last one, perhaps twice at once.
-    fn command(&mut self, faults: Vec<(u64, Fault)>) -> Arc<Process> {
+    fn command(&mut self, mut faults: Vec<(u64, Fault)>) -> Arc<Process> {
         let mut options = self.options();
         if self.draw.one_in(4) {
             options.unit_rows = self.draw.between(1, 3);
@@ -211,12 +211,13 @@ impl Run {
         }
         options.retries = self.draw.of(&[0, 1, 3, 8]);
         let rate = self.draw.of(&[0, 0, 0, 0, 20, 100]);
-        let twice = faults.iter().any(|(_, fault)| *fault == Fault::Twice);
+        let twice = faults.extract_if(.., |(_, fault)| *fault == Fault::Twice).count() > 0;
         let process = Process::new(&self.world, faults, rate);
         if !twice {
             let _ = self.load(&process, options);
             return process;
         }
+        self.world.state().coverage.count(Fault::Twice, Step::OpenSource);
         let second = Process::new(&self.world, Vec::new(), rate);
         let this = &*self;
         scope(|scope| {

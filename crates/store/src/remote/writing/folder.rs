@@ -15,7 +15,7 @@ use crate::objects::Object;
 use crate::remote::client::{Client, path_of, version_of, whole};
 use crate::remote::faults::fault;
 use crate::remote::listing::pages;
-use crate::remote::writing::put::{put, remove, taken};
+use crate::remote::writing::put::{Mark, put, remove, taken};
 use crate::remote::writing::uploads::Unfinished;
 use crate::remote::writing::writer::{ObjectWriter, UploadLimits};
 
@@ -152,7 +152,8 @@ impl ObjectFolder {
             Some(version) => PutMode::Update(version),
             None => PutMode::Create,
         };
-        let version = self.patiently(&url, put(&self.client, &url, &path, bytes.to_vec(), mode))?;
+        let how = (mode, &Mark::new());
+        let version = self.patiently(&url, put(&self.client, &url, &path, bytes.to_vec(), how))?;
         self.seen().insert(name.to_owned(), Some(version));
         Ok(())
     }
@@ -165,7 +166,8 @@ impl ObjectFolder {
     pub fn create_small(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let url = self.url(name);
         let path = path_of(&url)?;
-        self.patiently(&url, put(&self.client, &url, &path, bytes.to_vec(), PutMode::Create)).map(drop)
+        let how = (PutMode::Create, &Mark::new());
+        self.patiently(&url, put(&self.client, &url, &path, bytes.to_vec(), how)).map(drop)
     }
 
     /// Reads an object from start to end, piece by piece, while it is the one that was found.
@@ -206,6 +208,23 @@ impl ObjectFolder {
         Ok(ObjectWriter::new(self.client.clone(), url, path, self.replaces, memory))
     }
 
+    /// Whether a small object is the one that this has last read or written.
+    pub(super) fn is_as_seen(&self, name: &str) -> Result<bool, Error> {
+        let seen = self.seen().get(name).cloned().flatten().and_then(|seen| seen.e_tag);
+        Ok(self.entry(name)?.is_some_and(|there| there.tag == seen))
+    }
+
+    /// Whether an object is the one of the upload with this mark.
+    pub(super) fn has_mark(&self, name: &str, mark: &Mark) -> Result<bool, Error> {
+        let url = self.url(name);
+        let path = path_of(&url)?;
+        Ok(self.patiently(&url, mark.of_ours(&self.client, &url, &path))?.is_some())
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Removes an object, if it exists. One that this has read or written must be the same still.
     ///
     /// # Errors
@@ -236,7 +255,7 @@ impl ObjectFolder {
         let Some(uploads) = &self.client.uploads else { return Ok(None) };
         let path = path_of(&self.url)?;
         let mut found = self.patiently(&self.url, uploads.below(&self.url, path.as_ref()))?;
-        found.retain_mut(|upload| match self.name_of(&Path::from(upload.name.as_str())) {
+        found.retain_mut(|upload| match self.name_of_key(&upload.name) {
             Some(name) => {
                 upload.name = name;
                 true
@@ -260,7 +279,12 @@ impl ObjectFolder {
 
     /// The name of an object or folder relative to this folder; empty for the object that has its name.
     fn name_of(&self, path: &Path) -> Option<String> {
-        let rest = path.as_ref().strip_prefix(self.url.key())?;
+        self.name_of_key(path.as_ref())
+    }
+
+    /// The same, of its key.
+    pub(super) fn name_of_key(&self, key: &str) -> Option<String> {
+        let rest = key.strip_prefix(self.url.key())?;
         match (self.url.key(), rest.strip_prefix('/')) {
             ("", None) => Some(rest.to_owned()),
             (_, Some(name)) => Some(name.to_owned()),

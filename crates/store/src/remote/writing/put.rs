@@ -4,8 +4,6 @@
 //! in its own way. So each upload has a mark, which the store keeps beside the bytes: an object with our mark
 //! is ours.
 
-use std::time::Duration;
-
 use object_store::path::Path;
 use object_store::{
     Attribute, AttributeValue, Attributes, Error as StoreError, GetOptions, ObjectStoreExt, PutMode,
@@ -60,15 +58,15 @@ impl Mark {
     }
 }
 
-/// Writes an object with one request.
+/// Writes an object with one request, under a mark that no other one has.
 pub(super) async fn put(
     client: &Client,
     url: &ObjectUrl,
     path: &Path,
     bytes: Vec<u8>,
-    mode: PutMode,
+    (mode, mark): (PutMode, &Mark),
 ) -> Result<UpdateVersion, Error> {
-    let (mark, payload) = (Mark::new(), PutPayload::from(bytes));
+    let payload = PutPayload::from(bytes);
     let mut attempt = 0;
     loop {
         let options =
@@ -84,7 +82,7 @@ pub(super) async fn put(
         if error.kind() != Kind::Unavailable || attempt == ATTEMPTS {
             return Err(error);
         }
-        tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
+        client.pause(attempt).await;
     }
 }
 

@@ -2,6 +2,7 @@
 //! and objects whose names it cannot read.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -20,6 +21,7 @@ use crate::objects::Version;
 use crate::remote::connections::Connections;
 use crate::remote::faults::{fault, refusal_of};
 use crate::remote::listing::Listing;
+use crate::remote::writing::simulated::SimulatedStore;
 
 /// How often a list is requested.
 const ATTEMPTS: u32 = 4;
@@ -67,7 +69,51 @@ impl Bucket {
     }
 }
 
-/// Lists and aborts the uploads of a bucket.
+/// What lists and aborts unfinished uploads.
+pub(in crate::remote) enum UploadList {
+    Bucket(Uploads),
+    Simulated(Arc<dyn SimulatedStore>),
+}
+
+impl UploadList {
+    /// The uploads of objects whose keys start with `prefix`, by their whole keys.
+    pub(super) async fn below(&self, url: &ObjectUrl, prefix: &str) -> Result<Vec<Unfinished>, Error> {
+        match self {
+            Self::Bucket(uploads) => uploads.below(url, prefix).await,
+            Self::Simulated(store) => {
+                let found = store.unfinished(prefix).map_err(|error| fault(url, &error))?;
+                let begun = String::new;
+                Ok(found.into_iter().map(|(name, id)| Unfinished { name, begun: begun(), id }).collect())
+            }
+        }
+    }
+
+    /// Aborts an upload, if it exists.
+    pub(super) async fn abort(&self, url: &ObjectUrl, path: &Path, upload: &Unfinished) -> Result<(), Error> {
+        let aborted = match self {
+            Self::Bucket(uploads) => uploads.store.abort_multipart(path, &upload.id).await,
+            Self::Simulated(store) => store.abort(path.as_ref(), &upload.id),
+        };
+        match aborted {
+            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(fault(url, &error)),
+        }
+    }
+
+    /// All objects below a folder, whatever their names; none of a simulation, which has no odd names.
+    pub(in crate::remote) async fn objects(
+        &self,
+        url: &ObjectUrl,
+        folder: &str,
+    ) -> Result<Vec<ListedObject>, Error> {
+        match self {
+            Self::Bucket(uploads) => uploads.objects(url, folder).await,
+            Self::Simulated(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Lists the uploads of a bucket.
 pub(in crate::remote) struct Uploads {
     store: AmazonS3,
     bucket: Bucket,
@@ -133,8 +179,7 @@ impl Uploads {
         Self { store, bucket }
     }
 
-    /// The uploads of objects whose keys start with `prefix`, by their whole keys.
-    pub(super) async fn below(&self, url: &ObjectUrl, prefix: &str) -> Result<Vec<Unfinished>, Error> {
+    async fn below(&self, url: &ObjectUrl, prefix: &str) -> Result<Vec<Unfinished>, Error> {
         let mut found = Vec::new();
         let (mut key, mut id) = (String::new(), String::new());
         loop {
@@ -154,12 +199,7 @@ impl Uploads {
         }
     }
 
-    /// All objects below a folder, whatever their names.
-    pub(in crate::remote) async fn objects(
-        &self,
-        url: &ObjectUrl,
-        folder: &str,
-    ) -> Result<Vec<ListedObject>, Error> {
+    async fn objects(&self, url: &ObjectUrl, folder: &str) -> Result<Vec<ListedObject>, Error> {
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let (mut found, mut token, mut seen) = (Vec::new(), String::new(), HashSet::new());
         loop {
@@ -244,14 +284,6 @@ impl Uploads {
         let query = asked.query().unwrap_or_default().replace('+', "%20");
         asked.set_query(Some(&query));
         Ok(asked)
-    }
-
-    /// Aborts an upload, if it exists.
-    pub(super) async fn abort(&self, url: &ObjectUrl, path: &Path, upload: &Unfinished) -> Result<(), Error> {
-        match self.store.abort_multipart(path, &upload.id).await {
-            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
-            Err(error) => Err(fault(url, &error)),
-        }
     }
 }
 

@@ -66,13 +66,14 @@ impl ObjectWriter {
         replaces: bool,
         (limits, requests): (UploadLimits, Arc<Semaphore>),
     ) -> Self {
+        let is_simulated = client.is_simulated();
         Self {
             client,
             url,
             path,
             replaces,
             mark: Mark::new(),
-            part_bytes: limits.part.max(MIN_PART),
+            part_bytes: limits.part.max(if is_simulated { 1 } else { MIN_PART }),
             is_new: true,
             part: Vec::new(),
             upload: None,
@@ -118,6 +119,11 @@ impl ObjectWriter {
         }
     }
 
+    /// The mark of its upload.
+    pub(super) fn mark(&self) -> &Mark {
+        &self.mark
+    }
+
     /// Completes the object: it is in the store when this returns. Returns its entity tag.
     ///
     /// # Errors
@@ -127,7 +133,8 @@ impl ObjectWriter {
         if self.upload.is_none() {
             let mode = if self.replaces { PutMode::Overwrite } else { PutMode::Create };
             let bytes = std::mem::take(&mut self.part);
-            let version = self.client.wait(put(&self.client, &self.url, &self.path, bytes, mode))??;
+            let how = (mode, &self.mark);
+            let version = self.client.wait(put(&self.client, &self.url, &self.path, bytes, how))??;
             return Ok(version.e_tag);
         }
         if !self.part.is_empty() {
@@ -191,7 +198,7 @@ impl ObjectWriter {
         let Some(upload) = &mut self.upload else { return Err(broken(&self.url)) };
         let bytes = std::mem::take(&mut self.part);
         let sending = upload.put_part(PutPayload::from(bytes));
-        self.sending.push_back(self.client.runtime.spawn(async move {
+        self.sending.push_back(self.client.begin(async move {
             let sent = sending.await;
             drop(permit);
             sent
