@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::draw::distribution::count;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
-use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;

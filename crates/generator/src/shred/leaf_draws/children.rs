@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::draw::misfit::Misfit;
-use crate::draw::value_spec::of_children::{Fold, OfChildren};
+use crate::draw::value_spec::other_rows::of_children::{Fold, OfChildren};
 use crate::random::rng::BLOCK_ROWS;
 use crate::shred::block::Shredder;
 use crate::shred::chosen_fields::ChosenFields;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::draw::expression::{Operand, OperandRow};
-use crate::draw::value_spec::fan_out::FanOut;
-use crate::draw::value_spec::other_column::Referring;
+use crate::draw::value_spec::other_rows::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::other_column::Referring;
 use crate::draw::value_spec::reader::FoundKey;
 use crate::draw::value_spec::{ReferencedKey, UuidKey};
 use crate::error::{Complaint, Error};
@@ -121,14 +121,13 @@ pub(super) fn other_table(
     folder: &SpecFolder<'_>,
     depth: usize,
 ) -> Result<Arc<Dataset>, Complaint> {
-    let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
     match tables.filter(|tables| tables.has(name)) {
         Some(tables) => match tables.columns_without(name, column) {
             Some(all) => {
                 let what = format!("{name} has no column {column:?}");
                 Err((what, format!("its columns are {}", all.join(", "))))
             }
-            None => tables.with_column(name, column, depth + 1).map_err(invalid),
+            None => tables.with_column(name, column, depth + 1).map_err(invalid(name)),
         },
         None if name == own => {
             let what = format!("{name} looks up its own columns");
@@ -140,12 +139,22 @@ pub(super) fn other_table(
 
 /// How the rows of the table `name` follow from the rows of `own`, its parent.
 pub(super) fn children(name: &str, own: &str, tables: Option<&Tables<'_>>) -> Result<Arc<FanOut>, Complaint> {
-    let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
-    let fan_out = tables.map_or(Ok(None), |tables| tables.fan_out(name)).map_err(invalid)?;
+    let fan_out = tables.map_or(Ok(None), |tables| tables.fan_out(name)).map_err(invalid(name))?;
     fan_out.filter(|fan_out| fan_out.parent == own).ok_or_else(|| {
         let what = format!("{name:?} is not a table with rows for each row of {own}");
         (what, format!("name one with `per = {{ table = \"{own}\", rows = ... }}`"))
     })
+}
+
+/// That the table `name` has an error.
+fn invalid(name: &str) -> impl Fn(Error) -> Complaint {
+    move |error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned())
+}
+
+/// Whether file names can start with `name`.
+pub(super) fn is_stem(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !name.is_empty() && name.chars().all(fits)
 }
 
 /// Reads the dataset `name`: a spec in the same folder, or a built-in one.
@@ -154,8 +163,7 @@ fn other_dataset(name: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Da
         let what = format!("datasets that refer to one another more than {MAX_REFERENCES} deep");
         return Err((what, "shorten the chain of references".into()));
     }
-    let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || !name.chars().all(named) {
+    if !is_stem(name) {
         let advice = "write a dataset and its key, like \"orders.id\"";
         return Err((format!("{name:?} is not a valid dataset name"), advice.into()));
     }

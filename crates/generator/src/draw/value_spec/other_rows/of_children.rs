@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::draw::value_spec::ValueSpec;
-use crate::draw::value_spec::fan_out::FanOut;
-use crate::draw::value_spec::other_column::column_of_table;
+use crate::draw::value_spec::other_rows::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::other_column::column_of_table;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::error::{Complaint, Error};
 use crate::spec::dataset::Dataset;
