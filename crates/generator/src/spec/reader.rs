@@ -8,6 +8,7 @@ mod names;
 pub(crate) mod needed;
 mod optional;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -164,6 +165,8 @@ pub(crate) fn read_table(
         order: Vec::new(),
         operands: Vec::new(),
         groups: HashMap::from([(String::new(), Levels::default())]),
+        missing: RefCell::default(),
+        follows_copula: matches!(only, Only::All),
     };
     let derived = tables.map_or(Ok(None), |tables| tables.derived(stem, 0))?;
     let (fields, present) = match (tables, &derived) {
@@ -215,7 +218,7 @@ pub(crate) fn read_table(
         is_chain |= leaf.values.follows_rows();
     });
     dataset.chain = reader.fan_out.filter(|_| is_chain);
-    if !matches!(only, Only::Key(_)) {
+    if reader.follows_copula {
         copula::reader::read(root, &mut dataset)?;
     }
     Ok(dataset)
@@ -278,6 +281,10 @@ struct Reader<'a> {
     operands: Vec<usize>,
     /// The levels of a present group, by its path.
     groups: HashMap<String, Levels>,
+    /// The names in the specs of fields that no field has that was read.
+    missing: RefCell<Vec<String>>,
+    /// Whether the values of the fields depend on the copula.
+    follows_copula: bool,
 }
 
 #[cfg(test)]

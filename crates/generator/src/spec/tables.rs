@@ -17,7 +17,7 @@ use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;
-use crate::spec::reader::needed::{Only, needed, others};
+use crate::spec::reader::needed::{Only, others};
 use crate::spec::reader::read_table;
 use crate::spec::tables::file_rows::FileRows;
 use crate::spec_file::folder::SpecFolder;
@@ -125,12 +125,13 @@ impl<'a> Tables<'a> {
             let what = format!("tables that look one another up: {}", chain.join(", "));
             return Err(table.error("", what, "use a column that does not depend on this one"));
         }
-        let only = needed(table, column);
-        if only.is_none() && !column.is_empty() {
-            return self.dataset(name, depth);
-        }
+        let only = match column {
+            "" => Only::All,
+            // Other tables have it.
+            _ if others(table, column).is_some() => return self.dataset(name, depth),
+            _ => Only::Column(column),
+        };
         self.open.borrow_mut().push(key.clone());
-        let only = only.as_deref().map_or(Only::All, Only::Values);
         let dataset = read_table(table, Some(self), self.folder, depth, only);
         self.open.borrow_mut().pop();
         let dataset = Arc::new(dataset?);

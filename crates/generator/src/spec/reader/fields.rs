@@ -1,10 +1,13 @@
 //! The fields of a record, a struct, a list or a map.
 
+use std::collections::HashSet;
+
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec::dataset::{Field, Kind, Levels, MAX_DEPTH};
+use crate::spec::reader::names::Scope;
 use crate::spec::reader::needed::Only;
 use crate::spec::reader::optional::present;
 use crate::spec::reader::{GROUP_KEYS, Position, Reader, Seen};
@@ -12,64 +15,80 @@ use crate::spec::value_length::{SHORT_BYTES, longest};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
 
+/// A field as the spec has it.
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    table: SpecTable<'a>,
+}
+
 impl Reader<'_> {
+    /// Reads the fields of the record, or of a struct. Those of the names `together` are present together.
     pub(super) fn fields(
         &mut self,
         specs: SpecNode<'_>,
         position: Position<'_>,
         together: Option<&[String]>,
     ) -> Result<Vec<Field>, Error> {
-        let path = position.parent;
-        let Some(array) = specs.array() else {
-            let what = format!("`fields` is {}", specs.described());
-            return Err(specs.error(path, what, "write each field under [[fields]]"));
-        };
-        if array.len() == 0 {
-            return Err(specs.error(path, "no fields", "add at least one field"));
+        let all = named(specs, position.parent)?;
+        if !position.parent.is_empty() {
+            return all.iter().map(|field| self.named_field(field, position, together)).collect();
         }
-        let is_record = path.is_empty();
-        if is_record {
-            self.first_hidden = self.columns + columns_in(specs, self.only);
+        let (only, mut fields) = (self.only, Vec::new());
+        if let Only::Column(column) = only {
+            self.column(column, &all, together, &mut fields)?;
+            return Ok(fields);
         }
-        let mut fields: Vec<Field> = Vec::new();
-        for spec in array {
-            let table = spec.any_table(path, "a field")?;
-            let node = table.need("name", path, "a field")?;
-            let name = node.string().filter(|n| !n.is_empty() && !n.contains(['.', '\0']));
-            let Some(name) = name else {
-                let what = format!("{} is not a valid field name", node.described());
-                return Err(node.error(path, what, "write `name = \"...\"` without dots"));
-            };
-            if is_record && !self.only.reads(name) {
-                continue;
-            }
-            let hidden = self.hidden.iter().filter(|_| is_record);
-            if fields.iter().chain(hidden).any(|f| f.name == name) {
-                return Err(node.error(path, format!("two fields are named {name:?}"), "rename one of them"));
-            }
-            let bit = together.and_then(|names| names.iter().position(|n| n == name));
-            let own = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            self.is_hidden &= !is_record;
-            if is_record && let Some(node) = table.get("hidden") {
-                let what = format!("`hidden = {}`", node.described());
-                let hidden = node.boolean().ok_or_else(|| node.error(&own, what, "use true or false"))?;
-                self.is_hidden = hidden && matches!(self.only, Only::All);
-            }
-            let field = self.field(table, name, own, position, bit)?;
-            match (is_record, self.is_hidden) {
-                (true, true) => {
-                    self.order.push((true, self.hidden.len()));
-                    self.hidden.push(field);
-                    continue;
-                }
-                (true, false) => {
-                    self.order.push((false, self.order.iter().filter(|(hidden, _)| !hidden).count()));
-                }
-                (false, _) => {}
-            }
-            fields.push(field);
+        self.first_hidden = self.columns + columns_in(&all);
+        for field in all.iter().filter(|field| only.reads(field.name)) {
+            self.record_field(field, together, &mut fields)?;
         }
         Ok(fields)
+    }
+
+    /// Reads a field of the record, and adds it to `fields` or to the hidden ones.
+    pub(super) fn record_field(
+        &mut self,
+        named: &Named<'_>,
+        together: Option<&[String]>,
+        fields: &mut Vec<Field>,
+    ) -> Result<(), Error> {
+        let is_hidden = named.table.get("hidden").map_or(Ok(false), |node| {
+            let what = format!("`hidden = {}`", node.described());
+            node.boolean().ok_or_else(|| node.error(named.name, what, "use true or false"))
+        })?;
+        self.is_hidden = is_hidden && matches!(self.only, Only::All);
+        let field = self.named_field(named, Position::RECORD, together)?;
+        let place = match self.is_hidden {
+            true => self.hidden.len(),
+            false => self.order.len() - self.hidden.len(),
+        };
+        self.order.push((self.is_hidden, place));
+        if self.is_hidden {
+            self.hidden.push(field)
+        } else {
+            fields.push(field)
+        }
+        Ok(())
+    }
+
+    fn named_field(
+        &mut self,
+        named: &Named<'_>,
+        position: Position<'_>,
+        together: Option<&[String]>,
+    ) -> Result<Field, Error> {
+        let name = named.name;
+        let bit = together.and_then(|names| names.iter().position(|n| n == name));
+        let path = match position.parent {
+            "" => name.to_owned(),
+            parent => format!("{parent}.{name}"),
+        };
+        self.field(named.table, name, path, position, bit)
+    }
+
+    /// What names in the spec of the field at `path` can mean.
+    pub(super) fn scope<'s>(&'s self, path: &'s str) -> Scope<'s> {
+        Scope { path, leaves: &self.leaves, groups: &self.groups, missing: &self.missing }
     }
 
     /// The position of the next leaf.
@@ -164,14 +183,36 @@ impl Reader<'_> {
     }
 }
 
-/// The leaves of the fields `specs` of a record that files have; without hidden fields if there are all.
-fn columns_in(specs: SpecNode<'_>, only: Only<'_>) -> usize {
-    let of_field = |spec: SpecNode<'_>| {
-        let Ok(table) = spec.any_table("", "a field") else { return 0 };
-        let is_hidden = table.get("hidden").and_then(|node| node.boolean()) == Some(true);
-        if is_hidden && matches!(only, Only::All) { 0 } else { leaves_in(table) }
+/// The fields `specs` of the record or of the struct at `path`, with their names.
+fn named<'a>(specs: SpecNode<'a>, path: &str) -> Result<Vec<Named<'a>>, Error> {
+    let Some(array) = specs.array() else {
+        let what = format!("`fields` is {}", specs.described());
+        return Err(specs.error(path, what, "write each field under [[fields]]"));
     };
-    specs.array().into_iter().flatten().map(of_field).sum()
+    if array.len() == 0 {
+        return Err(specs.error(path, "no fields", "add at least one field"));
+    }
+    let mut names = HashSet::with_capacity(array.len());
+    let mut all = Vec::with_capacity(array.len());
+    for spec in array {
+        let table = spec.any_table(path, "a field")?;
+        let node = table.need("name", path, "a field")?;
+        let Some(name) = node.string().filter(|n| !n.is_empty() && !n.contains(['.', '\0'])) else {
+            let what = format!("{} is not a valid field name", node.described());
+            return Err(node.error(path, what, "write `name = \"...\"` without dots"));
+        };
+        if !names.insert(name) {
+            return Err(node.error(path, format!("two fields are named {name:?}"), "rename one of them"));
+        }
+        all.push(Named { name, table });
+    }
+    Ok(all)
+}
+
+/// The leaves of the fields of a record that files have.
+fn columns_in(all: &[Named<'_>]) -> usize {
+    let is_hidden = |table: SpecTable<'_>| table.get("hidden").and_then(SpecNode::boolean) == Some(true);
+    all.iter().filter(|field| !is_hidden(field.table)).map(|field| leaves_in(field.table)).sum()
 }
 
 /// The leaves of a field.

@@ -5,7 +5,7 @@ use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
 use crate::error::Error;
 use crate::spec::dataset::{Kind, Leaf, Levels};
-use crate::spec::reader::names::{children, key, operand, other_table, referring};
+use crate::spec::reader::names::{children, key, other_table};
 use crate::spec::reader::{Position, Reader};
 use crate::spec::value_length::{MAX_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
@@ -34,16 +34,16 @@ impl Reader<'_> {
             let index = self.see(path, &kind, levels, &values);
             return Ok(Kind::Leaf(Box::new(Leaf::new(index, kind, values))));
         }
-        let (leaves, groups) = (&self.leaves, &self.groups);
+        let scope = self.scope(path);
         let (folder, depth, dataset, root) = (self.folder, self.depth, self.dataset, self.root);
         let mut around = Surroundings {
             kind: &kind,
             path,
             folder,
-            operand: &mut |name| operand(name, path, leaves, groups),
+            operand: &mut |name| scope.operand(name),
             key: &mut |name| key(name, (dataset, root, path), self.tables, folder, depth),
             tables: OtherTables {
-                referring: &|name| referring(name, path, leaves, groups),
+                referring: &|name| scope.referring(name),
                 table: &|name, column| other_table((name, column), dataset, self.tables, folder, depth),
                 children: &|name| children(name, dataset, self.tables),
                 fan_out: self.fan_out.as_ref(),

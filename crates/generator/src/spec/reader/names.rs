@@ -1,5 +1,6 @@
 //! Finds what a name in a spec means: an earlier field, a key of another table, another table.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,71 +17,77 @@ use crate::spec::tables::Tables;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::SpecTable;
 
-/// Finds the field `name` for an expression at `path`: first among its siblings, then level by level
-/// further out.
-pub(super) fn operand(
-    name: &str,
-    path: &str,
-    leaves: &[Seen],
-    groups: &HashMap<String, Levels>,
-) -> Result<Operand, Complaint> {
-    let operand = earlier(name, path, leaves, groups)?;
-    if !operand.kind.is_computable() {
-        let what = format!("{name} is a {}", operand.kind.name());
-        return Err((what, "use fields that are numbers, dates, times, booleans or strings".into()));
-    }
-    Ok(operand)
+/// What a name in a field's spec can mean: the fields of the record that have been read.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    /// The field with the name in its spec.
+    pub(super) path: &'a str,
+    pub(super) leaves: &'a [Seen],
+    pub(super) groups: &'a HashMap<String, Levels>,
+    /// The names that no field has.
+    pub(super) missing: &'a RefCell<Vec<String>>,
 }
 
-/// The earlier field `name` of any type.
-fn earlier(
-    name: &str,
-    path: &str,
-    leaves: &[Seen],
-    groups: &HashMap<String, Levels>,
-) -> Result<Operand, Complaint> {
-    let mut group = path;
-    loop {
-        group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
-        let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
-        if let Some(seen) = leaves.iter().find(|seen| seen.path == wanted) {
-            let shared = groups.get(group).copied().unwrap_or_default();
-            if seen.levels.repetition != shared.repetition {
-                let advice = "use fields of the record or of the element that contains this field";
-                return Err((format!("{name} is inside a list"), advice.into()));
+impl Scope<'_> {
+    /// Finds the field `name` for an expression: first among the siblings, then level by level further out.
+    pub(super) fn operand(self, name: &str) -> Result<Operand, Complaint> {
+        let operand = self.earlier(name)?;
+        if !operand.kind.is_computable() {
+            let what = format!("{name} is a {}", operand.kind.name());
+            return Err((what, "use fields that are numbers, dates, times, booleans or strings".into()));
+        }
+        Ok(operand)
+    }
+
+    /// The earlier field `name` of any type.
+    fn earlier(self, name: &str) -> Result<Operand, Complaint> {
+        let mut group = self.path;
+        loop {
+            group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
+            let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
+            if let Some(seen) = self.leaves.iter().find(|seen| seen.path == wanted) {
+                let shared = self.groups.get(group).copied().unwrap_or_default();
+                if seen.levels.repetition != shared.repetition {
+                    let advice = "use fields of the record or of the element that contains this field";
+                    return Err((format!("{name} is inside a list"), advice.into()));
+                }
+                return Ok(seen.operand(shared));
             }
-            // Groups on both paths are present wherever this field is.
-            let nullable = seen.levels.definition > shared.definition;
-            let kind = seen.kind.clone();
-            return Ok(Operand {
-                leaf: seen.index,
-                kind,
-                repetition: seen.levels.repetition,
-                nullable,
-                reach: seen.reach,
-                longest: seen.longest,
-                row: OperandRow::Own,
-            });
+            if group.is_empty() {
+                self.missing.borrow_mut().push(name.to_owned());
+                let advice =
+                    "use the name of a field defined before this one, or a dotted path from the record";
+                return Err((format!("{name} is not an earlier field"), advice.into()));
+            }
         }
-        if group.is_empty() {
-            let advice = "use the name of a field defined before this one, or a dotted path from the record";
-            return Err((format!("{name} is not an earlier field"), advice.into()));
-        }
+    }
+
+    /// Finds the field `name` as [`operand`](Self::operand) does, if its values are keys of another table.
+    pub(super) fn referring(self, name: &str) -> Result<(Operand, Referring), Complaint> {
+        let operand = self.earlier(name)?;
+        let refers =
+            self.leaves.iter().find(|seen| seen.index == operand.leaf).and_then(|seen| seen.refers.clone());
+        let advice = "name an earlier field with `ref` values, or with the key of the parent";
+        let refers =
+            refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
+        Ok((operand, refers))
     }
 }
 
-/// Finds the field `name` as [`operand`] does, if its values are keys of another table.
-pub(super) fn referring(
-    name: &str,
-    path: &str,
-    leaves: &[Seen],
-    groups: &HashMap<String, Levels>,
-) -> Result<(Operand, Referring), Complaint> {
-    let operand = earlier(name, path, leaves, groups)?;
-    let refers = leaves.iter().find(|seen| seen.index == operand.leaf).and_then(|seen| seen.refers.clone());
-    let advice = "name an earlier field with `ref` values, or with the key of the parent";
-    let refers = refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
-    Ok((operand, refers))
+impl Seen {
+    /// The leaf as an operand of a field that shares groups with these levels.
+    fn operand(&self, shared: Levels) -> Operand {
+        Operand {
+            leaf: self.index,
+            kind: self.kind.clone(),
+            repetition: self.levels.repetition,
+            // Groups on both paths are present wherever the field is.
+            nullable: self.levels.definition > shared.definition,
+            reach: self.reach,
+            longest: self.longest,
+            row: OperandRow::Own,
+        }
+    }
 }
 
 /// Finds the key `name`, which is a dataset and one of its fields, for the field `path` of the dataset `own`.

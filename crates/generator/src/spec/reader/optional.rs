@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Present;
 use crate::spec::reader::Reader;
-use crate::spec::reader::names::operand;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
@@ -29,7 +28,7 @@ impl Reader<'_> {
             let what = format!("`nulls.expression = {}`", node.described());
             return Err(node.error(path, what, "write a condition, for a field that no `present` names"));
         }
-        let resolve = &mut |name: &str| operand(name, path, &self.leaves, &self.groups);
+        let resolve = &mut |name: &str| self.scope(path).operand(name);
         let text = node.string().unwrap_or_default();
         let condition = Expression::parse(text, &LogicalType::Boolean, &[], resolve)
             .map_err(|(what, advice)| node.error(path, what, advice))?;
