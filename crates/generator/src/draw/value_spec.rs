@@ -33,7 +33,7 @@ use geometry::Shapes;
 use intervals::Intervals;
 use other_rows::changes::Changes;
 use other_rows::fan_out::{Child, FanOut};
-use other_rows::of_children::OfChildren;
+use other_rows::of_children::{Children, OfChildren};
 use other_rows::other_column::{OtherColumn, RowOf};
 use own::OwnDistribution;
 use seasonal::Seasonal;
@@ -99,7 +99,7 @@ pub(crate) enum ValueSpec {
     Reference(Reference),
     /// A column of the row that a reference names, or of the parent.
     OtherColumn(OtherColumn),
-    /// A sum, a count or an extreme of the row's children.
+    /// A sum, a count or an extreme of the row's children, or of the elements of a list.
     OfChildren(OfChildren),
     /// 1, 2, ... for the rows of each parent.
     ChildNumber(Arc<FanOut>),
@@ -267,6 +267,9 @@ impl ValueSpec {
                 ChosenBy::Row(_) => &[],
             },
             ValueSpec::OtherColumn(OtherColumn { of: RowOf::Key { operand, .. }, .. }) => operand,
+            ValueSpec::OfChildren(OfChildren { children: Children::Elements(elements), .. }) => {
+                &elements.operand
+            }
             _ => &[],
         }
     }
@@ -281,8 +284,8 @@ impl ValueSpec {
             | ValueSpec::Distinct(_)
             | ValueSpec::Monotone(_)
             | ValueSpec::ChildNumber(_)
-            | ValueSpec::OfChildren(_)
             | ValueSpec::Operation(_) => true,
+            ValueSpec::OfChildren(children) => children.elements().is_none(),
             values => values.follows_rows(),
         }
     }

@@ -253,6 +253,7 @@ impl<'a> Shredder<'a> {
             shredded: &mut self.shredded,
             scratch: &mut self.scratch,
             operand_values: &mut self.operand_values,
+            dataset: self.dataset,
             wanted,
             ranks: &self.ranks,
             version: &self.version,

@@ -1,6 +1,6 @@
 //! Draws the values of a leaf into its buffer, from its distribution and a random stream.
 
-mod children;
+pub(crate) mod children;
 mod other_rows;
 mod row_before;
 
@@ -241,7 +241,7 @@ impl Leaf {
             }
             (ValueSpec::Expression(expression), out) => formula(expression, kind, draws, out, &mut misfits),
             (ValueSpec::OtherColumn(column), out) => return column.draw(draws, out).0,
-            (ValueSpec::OfChildren(children), out) => children.draw(kind, draws, out, &mut misfits),
+            (ValueSpec::OfChildren(children), out) => return children.draw(kind, draws, out).0,
             (ValueSpec::ChildNumber(fan_out), out) => {
                 let children = fan_out.children(draws.seed, draws.numbers);
                 let range = kind.range();

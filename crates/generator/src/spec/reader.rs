@@ -160,6 +160,7 @@ pub(crate) fn read_table(
         columns: 0,
         first_hidden: 0,
         lists: 0,
+        whole_lists: Vec::new(),
         hidden: Vec::new(),
         is_hidden: false,
         order: Vec::new(),
@@ -255,6 +256,18 @@ struct Seen {
     refers: Option<Referring>,
 }
 
+/// A list or map that has been read.
+struct SeenList {
+    path: String,
+    /// The path of its elements.
+    elements: String,
+    levels: Levels,
+    /// The position of its first leaf.
+    first: usize,
+    /// Whether some are null or empty.
+    may_be_empty: bool,
+}
+
 struct Reader<'a> {
     folder: &'a SpecFolder<'a>,
     depth: usize,
@@ -272,6 +285,8 @@ struct Reader<'a> {
     first_hidden: usize,
     /// The lists so far.
     lists: usize,
+    /// Those that have been read with their elements.
+    whole_lists: Vec<SeenList>,
     hidden: Vec<Field>,
     /// Whether the field that is read is hidden.
     is_hidden: bool,

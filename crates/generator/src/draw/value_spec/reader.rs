@@ -20,7 +20,7 @@ use crate::draw::value_spec::cycle::cycle;
 use crate::draw::value_spec::geometry::Shapes;
 use crate::draw::value_spec::intervals::Intervals;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
-use crate::draw::value_spec::other_rows::of_children::of_children;
+use crate::draw::value_spec::other_rows::of_children::{Elements, of_children};
 use crate::draw::value_spec::other_rows::other_column::{Referring, child_number, lookup, parent};
 use crate::draw::value_spec::reader::formulas::expression;
 use crate::draw::value_spec::reader::numbers::{continuous, counts, sequence, uniform, zipf};
@@ -59,6 +59,9 @@ pub(crate) struct Surroundings<'a> {
 /// Finds what a name means.
 type Find<'a, T> = &'a dyn Fn(&str) -> Result<T, Complaint>;
 
+/// Finds the elements or values of a list, if the name is one's.
+type FindElements<'a> = &'a dyn Fn(&str, bool) -> Result<Option<Elements>, Complaint>;
+
 /// Finds a table that has a column, by both names.
 type FindTable<'a> = &'a dyn Fn(&str, &str) -> Result<Arc<Dataset>, Complaint>;
 
@@ -71,6 +74,8 @@ pub(crate) struct OtherTables<'a> {
     pub table: FindTable<'a>,
     /// How the rows of the table of that name follow from this one's, its parent's.
     pub children: Find<'a, Arc<FanOut>>,
+    /// Finds an earlier list, to count its elements, or the values in it.
+    pub elements: FindElements<'a>,
     /// How the rows of this table follow from its parent's rows.
     pub fan_out: Option<&'a Arc<FanOut>>,
 }
@@ -112,10 +117,13 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("ref", "the key of a row of another dataset; rows are drawn with Zipfian skew"),
     ("lookup", "a `column` of the row that an earlier field refers to (`by`)"),
     ("parent", "a column of the row of the parent table to which this row belongs"),
-    ("sum", "the sum of a column `of` the rows whose parent the row is"),
-    ("count", "how many rows `of` another table have the row as their parent"),
-    ("min", "the least value of a column `of` the rows whose parent the row is"),
-    ("max", "the greatest value of a column `of` the rows whose parent the row is"),
+    ("sum", "the sum of a column `of` the rows whose parent the row is, or of an earlier list"),
+    (
+        "count",
+        "how many rows `of` another table have the row as their parent, or the length of an earlier list",
+    ),
+    ("min", "the least value of a column `of` the rows whose parent the row is, or of an earlier list"),
+    ("max", "the greatest value of a column `of` the rows whose parent the row is, or of an earlier list"),
     ("child_number", "1, 2, ... for the rows of each row of the parent table"),
     ("column", "the column of this name in the `file` of the table"),
     ("unique", "a template with a number that is unique in the dataset"),

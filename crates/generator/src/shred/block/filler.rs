@@ -8,14 +8,16 @@ use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::other_rows::changes::Version;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::of_children::OfChildren;
 use crate::random::rng::{BLOCK_ROWS, Stream};
 use crate::shred::block::Shredded;
 use crate::shred::first_misfit::MisfitAt;
 use crate::shred::leaf_draws::Draws;
+use crate::shred::leaf_draws::children::as_operands;
 use crate::shred::levels::{row_of_value, values_of_rows};
 use crate::shred::operands::{OperandValues, distinguish, operands};
 use crate::shred::value_buffer::ValueBuffer;
-use crate::spec::dataset::{Field, Kind, Leaf};
+use crate::spec::dataset::{Dataset, Field, Kind, Leaf};
 
 /// The buffers of a struct or list while its fields are filled.
 #[derive(Debug, Default)]
@@ -53,6 +55,7 @@ pub(super) struct Filler<'a> {
     pub(super) shredded: &'a mut Shredded,
     pub(super) scratch: &'a mut Vec<Scratch>,
     pub(super) operand_values: &'a mut Vec<OperandValues>,
+    pub(super) dataset: &'a Dataset,
     /// The requested rows of the block.
     pub(super) wanted: Range<usize>,
     /// The ranks of each member of the copula, by row.
@@ -156,7 +159,11 @@ impl Filler<'_> {
         scratch.operands.clear();
         let own = &mut definition[at..];
         let wanted = leaf.values.operands();
-        if !wanted.is_empty() {
+        if let ValueSpec::OfChildren(children) = &leaf.values {
+            there = self
+                .fold_elements(children, own, (entries, field.levels.definition), &mut scratch.operands)
+                .unwrap_or(there);
+        } else if !wanted.is_empty() {
             let scope = (entries.repetition, field.levels.definition, entries.list_level);
             there = operands(wanted, self.operand_values, scope, own, &mut scratch.operands);
         }
@@ -194,6 +201,7 @@ impl Filler<'_> {
         let first = values.len();
         let (misfit, nulls) = match (&leaf.values, self.chain) {
             (ValueSpec::OtherColumn(column), _) => column.draw(&draws, &mut values),
+            (ValueSpec::OfChildren(children), _) => children.draw(&leaf.kind, &draws, &mut values),
             (chained, Some(fan_out)) if chained.follows_rows() => {
                 (leaf.draw_chain(&draws, fan_out, self.operand_values, &mut values), Vec::new())
             }
@@ -212,9 +220,37 @@ impl Filler<'_> {
         }
         if leaf.is_operand {
             let level = field.levels.definition;
-            self.operand_values[leaf.index].fill(leaf, &buffer.values, first, own, level);
+            self.operand_values[leaf.index].fill(leaf, &buffer.values, (at, first), own, level);
         }
         buffer.definition = definition;
+    }
+
+    /// If values are folded elements of a list: adds them to `out`, and returns their number. Entries without an extreme
+    /// become null; present ones had the level `there`.
+    fn fold_elements(
+        &self,
+        children: &OfChildren,
+        own: &mut [u8],
+        (entries, there): (Entries<'_>, u8),
+        out: &mut Vec<Values>,
+    ) -> Option<usize> {
+        let elements = children.elements()?;
+        let [operand] = &elements.operand;
+        let (_, leaf) = self.dataset.leaf(operand.leaf)?;
+        let from = self.operand_values[operand.leaf].from;
+        let n = entries.definition.len();
+        let folded = elements.folded(children.fold, (&*self.shredded, leaf), from, n);
+        let mut values = Vec::with_capacity(n);
+        for (i, folded) in folded.into_iter().enumerate() {
+            match (own.get_mut(i), folded) {
+                (Some(level), _) if *level != there => {}
+                // The reader makes such a field optional.
+                (Some(level), None) => *level -= 1,
+                (_, folded) => values.push(folded.unwrap_or(0)),
+            }
+        }
+        out.push(as_operands(&values));
+        Some(values.len())
     }
 
     /// For sequences, monotone values and columns of the parent: appends the number of each of the `there` values,

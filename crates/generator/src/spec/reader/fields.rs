@@ -88,7 +88,8 @@ impl Reader<'_> {
 
     /// What names in the spec of the field at `path` can mean.
     pub(super) fn scope<'s>(&'s self, path: &'s str) -> Scope<'s> {
-        Scope { path, leaves: &self.leaves, groups: &self.groups, missing: &self.missing }
+        let (leaves, lists, groups) = (&self.leaves, &self.whole_lists, &self.groups);
+        Scope { path, leaves, lists, groups, missing: &self.missing }
     }
 
     /// The position of the next leaf.

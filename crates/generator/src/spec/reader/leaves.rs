@@ -46,6 +46,7 @@ impl Reader<'_> {
                 referring: &|name| scope.referring(name),
                 table: &|name, column| other_table((name, column), dataset, self.tables, folder, depth),
                 children: &|name| children(name, dataset, self.tables),
+                elements: &|name, counts| scope.elements(name, counts),
                 fan_out: self.fan_out.as_ref(),
             },
             in_list: position.levels.repetition > 0,
@@ -81,6 +82,12 @@ impl Reader<'_> {
         let operand = operand.and_then(|operand| self.leaves.iter().find(|seen| seen.index == operand.leaf));
         let other = match values {
             ValueSpec::OtherColumn(column) if column.nullable => Some(&column.name),
+            ValueSpec::OfChildren(children) if children.may_be_null && !optional => {
+                let what = format!("the {}, of which some rows have none", children.name);
+                let advice =
+                    "add `nulls = 0`: the field is then null in these rows; or give each row at least one";
+                return Err(node.error(path, what, advice));
+            }
             _ => operand.map(|seen| &seen.path),
         };
         if let (false, Some(name)) = (optional, other) {

@@ -5,7 +5,7 @@ use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
 use crate::spec::dataset::{Field, Kind, Levels, ListStyle};
-use crate::spec::reader::{Position, Reader};
+use crate::spec::reader::{Position, Reader, SeenList};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 
 impl Reader<'_> {
@@ -26,7 +26,7 @@ impl Reader<'_> {
             return Err(length.error(path, what, advice));
         }
         *levels = Levels { definition: levels.definition + 1, repetition: levels.repetition + 1 };
-        let number = self.lists;
+        let (number, first) = (self.lists, self.next_leaf());
         self.lists += 1;
         let inner = Position { parent: path, levels: *levels, elements, depth: position.depth + 1 };
         if type_name == "map" {
@@ -51,6 +51,7 @@ impl Reader<'_> {
                     return Err(key_node.error(path, what, "shorten the map or allow more key values"));
                 }
             }
+            self.see_list((path, group), *levels, first, &lengths);
             return Ok(Kind::List { number, lengths, style: ListStyle::Map, children });
         }
         let legacy = match table.get("legacy") {
@@ -66,12 +67,25 @@ impl Reader<'_> {
             (false, Some(size)) => (ListStyle::Fixed(size), "element", format!("{path}.list.element")),
         };
         self.groups.insert(own.rsplit_once('.').map_or(path, |(group, _)| group).to_owned(), *levels);
-        let element = self.field(child(node, type_name, path)?, name, own, inner, None)?;
+        let element = self.field(child(node, type_name, path)?, name, own.clone(), inner, None)?;
         if legacy && (element.nulls != Nulls::Never || matches!(element.kind, Kind::List { .. })) {
             let what = "the element of a legacy list cannot be nullable, a list or a map";
             return Err(node.error(path, what, "remove `nulls` or `legacy`"));
         }
+        self.see_list((path, own), *levels, first, &lengths);
         Ok(Kind::List { number, lengths, style, children: vec![element] })
+    }
+
+    /// Adds a list that has been read, with the path of its elements and its first leaf.
+    fn see_list(
+        &mut self,
+        (path, elements): (&str, String),
+        levels: Levels,
+        first: usize,
+        lengths: &Lengths,
+    ) {
+        let may_be_empty = lengths.lengths.iter().any(|length| length.unwrap_or(0) == 0);
+        self.whole_lists.push(SeenList { path: path.to_owned(), elements, levels, first, may_be_empty });
     }
 }
 

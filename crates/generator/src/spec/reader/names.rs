@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use crate::draw::expression::{Operand, OperandRow};
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::of_children::Elements;
 use crate::draw::value_spec::other_rows::other_column::Referring;
 use crate::draw::value_spec::reader::FoundKey;
 use crate::draw::value_spec::{ReferencedKey, UuidKey};
 use crate::error::{Complaint, Error};
 use crate::spec::dataset::{Dataset, Levels};
 use crate::spec::reader::needed::Only;
-use crate::spec::reader::{MAX_REFERENCES, Seen, read, read_table};
+use crate::spec::reader::{MAX_REFERENCES, Seen, SeenList, read, read_table};
 use crate::spec::tables::Tables;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::SpecTable;
@@ -23,6 +24,7 @@ pub(super) struct Scope<'a> {
     /// The field with the name in its spec.
     pub(super) path: &'a str,
     pub(super) leaves: &'a [Seen],
+    pub(super) lists: &'a [SeenList],
     pub(super) groups: &'a HashMap<String, Levels>,
     /// The names that no field has.
     pub(super) missing: &'a RefCell<Vec<String>>,
@@ -43,7 +45,7 @@ impl Scope<'_> {
     fn earlier(self, name: &str) -> Result<Operand, Complaint> {
         let mut group = self.path;
         loop {
-            group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
+            group = outer(group);
             let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
             if let Some(seen) = self.leaves.iter().find(|seen| seen.path == wanted) {
                 let shared = self.groups.get(group).copied().unwrap_or_default();
@@ -72,6 +74,74 @@ impl Scope<'_> {
             refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
         Ok((operand, refers))
     }
+
+    /// Finds the elements of the earlier list `name` of the same record or element, if it `counts` them, or the values
+    /// in it; `None` if no list has the name.
+    pub(super) fn elements(self, name: &str, counts: bool) -> Result<Option<Elements>, Complaint> {
+        let mut group = self.path;
+        let own = self.groups.get(outer(group)).copied().unwrap_or_default();
+        loop {
+            group = outer(group);
+            let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
+            let found = self.lists.iter().find_map(|list| Some((list, below(&list.path, &wanted)?)));
+            if let Some((list, column)) = found {
+                let shared = self.groups.get(group).copied().unwrap_or_default();
+                if shared.repetition != own.repetition || list.levels.repetition != own.repetition + 1 {
+                    let advice = "use a list of the record or of the element that contains this field";
+                    return Err((format!("{} is not a list beside this field", list.path), advice.into()));
+                }
+                return self.in_list(list, column, shared, counts).map(Some);
+            }
+            if group.is_empty() {
+                self.missing.borrow_mut().push(name.to_owned());
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The elements of a list, or the values of its `column`, which is empty for a list of values.
+    fn in_list(
+        self,
+        list: &SeenList,
+        column: &str,
+        shared: Levels,
+        counts: bool,
+    ) -> Result<Elements, Complaint> {
+        if counts && !column.is_empty() {
+            let what = format!("a count of {}.{column}", list.path);
+            return Err((what, "name the list: it counts elements".into()));
+        }
+        let path =
+            if column.is_empty() { list.elements.clone() } else { format!("{}.{column}", list.elements) };
+        let is_wanted = |seen: &&Seen| if counts { seen.index == list.first } else { seen.path == path };
+        let Some(seen) = self.leaves.iter().find(is_wanted) else {
+            let what = format!("the list {} has no values {column:?}", list.path);
+            let all = self.leaves.iter().filter_map(|seen| below(&list.elements, &seen.path));
+            let all: Vec<String> = all.map(|column| format!("{}.{column}", list.path)).collect();
+            return Err((what, format!("name one of: {}", all.join(", "))));
+        };
+        let level = if counts { list.levels } else { seen.levels };
+        Ok(Elements {
+            operand: [Operand { nullable: false, ..seen.operand(shared) }],
+            there: level.definition,
+            deepest: level.repetition,
+            around: shared.repetition,
+            may_be_none: list.may_be_empty
+                || list.levels.definition > shared.definition + 1
+                || seen.levels.definition > list.levels.definition,
+        })
+    }
+}
+
+/// The path of the group around `path`, which is empty for the record.
+fn outer(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(outer, _)| outer)
+}
+
+/// What follows `group` in `path`: nothing if it is the same.
+fn below<'p>(group: &str, path: &'p str) -> Option<&'p str> {
+    let rest = path.strip_prefix(group)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
 }
 
 impl Seen {

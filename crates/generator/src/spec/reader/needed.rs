@@ -82,7 +82,7 @@ impl Reader<'_> {
                 continue;
             }
             let before = (self.leaves.len(), self.columns, self.lists, self.operands.len());
-            let there = (self.order.len(), fields.len());
+            let there = (self.order.len(), fields.len(), self.whole_lists.len());
             self.missing.get_mut().clear();
             let tried = self.record_field(&all[place], together, fields);
             let missing = self.missing.take();
@@ -98,6 +98,7 @@ impl Reader<'_> {
             self.operands.truncate(before.3);
             self.order.truncate(there.0);
             fields.truncate(there.1);
+            self.whole_lists.truncate(there.2);
             open.push(place);
             open.extend(earlier);
         }

@@ -1,3 +1,5 @@
+mod folds;
+
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;

@@ -234,6 +234,7 @@ fn needs_block(dataset: &Dataset, field: &Field, leaf: &Leaf) -> bool {
     };
     field.levels.definition > 0
         || leaf.values.follows_rows()
+        || matches!(&leaf.values, ValueSpec::OfChildren(children) if children.elements().is_some())
         || matches!(&leaf.values, ValueSpec::OtherColumn(column) if column.by_blocks)
         || leaf.values.operands().iter().any(of_operand)
 }
