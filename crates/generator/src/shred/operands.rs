@@ -27,19 +27,11 @@ pub(crate) struct OperandValues {
 const NULL: u32 = u32::MAX;
 
 impl OperandValues {
-    /// Copies the values of a leaf, of a block that begins at `from`. Its entries have the levels `definition`; an
-    /// entry is a value if its level is `level`. If the leaf has no levels, all entries are values.
-    pub(crate) fn fill(
-        &mut self,
-        leaf: &Leaf,
-        buffer: &ValueBuffer,
-        from: (usize, usize),
-        definition: &[u8],
-        level: u8,
-    ) {
-        self.from = from;
+    /// Copies the values of a leaf from where the block begins. Its entries have the levels `definition`; an entry is a
+    /// value if its level is `level`. If the leaf has no levels, all entries are values.
+    pub(crate) fn fill(&mut self, leaf: &Leaf, buffer: &ValueBuffer, definition: &[u8], level: u8) {
         self.before = self.last();
-        self.values = values(leaf, buffer, from.1);
+        self.values = values(leaf, buffer, self.from.1);
         self.places.clear();
         if definition.iter().any(|d| *d != level) {
             let mut next = 0;

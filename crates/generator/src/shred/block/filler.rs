@@ -218,9 +218,10 @@ impl Filler<'_> {
             let list = (field.levels.definition, entries.list_level);
             distinguish(leaf, &mut buffer.values, first, levels, list);
         }
+        let operand = &mut self.operand_values[leaf.index];
+        operand.from = (at, first);
         if leaf.is_operand {
-            let level = field.levels.definition;
-            self.operand_values[leaf.index].fill(leaf, &buffer.values, (at, first), own, level);
+            operand.fill(leaf, &buffer.values, own, field.levels.definition);
         }
         buffer.definition = definition;
     }

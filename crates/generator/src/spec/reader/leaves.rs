@@ -2,6 +2,7 @@
 
 use crate::draw::expression::{Operand, OperandRow, Reach};
 use crate::draw::value_spec::ValueSpec;
+use crate::draw::value_spec::other_rows::of_children::Fold;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
 use crate::error::Error;
 use crate::spec::dataset::{Kind, Leaf, Levels};
@@ -95,7 +96,10 @@ impl Reader<'_> {
             let advice = format!("add `nulls = 0`: the field is then null wherever {name} is");
             return Err(node.error(path, what, advice));
         }
-        self.operands.extend(values.operands().iter().map(|o| o.leaf));
+        // To count elements, their levels are enough.
+        if !matches!(values, ValueSpec::OfChildren(children) if children.fold == Fold::Count) {
+            self.operands.extend(values.operands().iter().map(|o| o.leaf));
+        }
         Ok(())
     }
 }
