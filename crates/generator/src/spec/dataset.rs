@@ -268,7 +268,7 @@ impl Dataset {
     /// The names of the tables of the spec in a file, in its order; none if it describes a single dataset.
     ///
     /// # Errors
-    /// The file cannot be read, or is not TOML.
+    /// The file cannot be read, is not TOML, or has a table without a name for its folder.
     pub fn tables_of_file(path: &Path) -> Result<Vec<String>, Error> {
         reader::table_names(&spec_text(path)?).map_err(|error| error.in_file(path))
     }

@@ -4,7 +4,7 @@ mod derived;
 mod fields;
 mod leaves;
 mod lists;
-mod names;
+pub(crate) mod names;
 pub(crate) mod needed;
 mod optional;
 
@@ -95,7 +95,7 @@ pub(crate) fn read_one(
     // Other tables may also hold it, but only tables that were read for it.
     drop(tables);
     let mut dataset = Arc::try_unwrap(dataset)
-        .map_err(|_| Error::spec("tables that look one another up", name, "remove one of the look-ups"))?;
+        .map_err(|_| Error::spec(tables::CYCLE, name, "remove one of the look-ups"))?;
     // The spec, the table and the scale decide its rows.
     let mut parts = folder.sum().to_le_bytes().to_vec();
     parts.extend_from_slice(&scale.unwrap_or(1.0).to_le_bytes());
@@ -108,7 +108,8 @@ pub(crate) fn read_one(
 /// The names of the tables of the spec in `text`; none if it describes a single dataset.
 pub(crate) fn table_names(text: &str) -> Result<Vec<String>, Error> {
     let parsed = parsed(text)?;
-    Ok(tables::names(SpecTable::root(parsed.get_ref(), text)))
+    let tables = tables::named(SpecTable::root(parsed.get_ref(), text))?.unwrap_or_default();
+    Ok(tables.into_iter().map(|(name, _)| name.to_owned()).collect())
 }
 
 fn parsed(text: &str) -> Result<Spanned<DeTable<'_>>, Error> {

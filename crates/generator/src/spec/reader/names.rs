@@ -14,7 +14,7 @@ use crate::error::{Complaint, Error};
 use crate::spec::dataset::{Dataset, Levels};
 use crate::spec::reader::needed::Only;
 use crate::spec::reader::{MAX_REFERENCES, Seen, SeenList, read, read_table};
-use crate::spec::tables::Tables;
+use crate::spec::tables::{CYCLE, Tables};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::SpecTable;
 
@@ -223,13 +223,17 @@ pub(super) fn children(name: &str, own: &str, tables: Option<&Tables<'_>>) -> Re
     })
 }
 
-/// That the table `name` has an error.
+/// That the table `name` has an error, unless the error says that of a table that `name` needs.
 fn invalid(name: &str) -> impl Fn(Error) -> Complaint {
-    move |error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned())
+    const FIX: &str = "fix that table";
+    move |error| match error.what().starts_with(CYCLE) || error.advice() == FIX {
+        true => (error.what(), error.advice()),
+        false => (format!("the table {name} is not valid: {error}"), FIX.to_owned()),
+    }
 }
 
 /// Whether file names can start with `name`.
-pub(super) fn is_stem(name: &str) -> bool {
+pub(crate) fn is_stem(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !name.is_empty() && name.chars().all(fits)
 }

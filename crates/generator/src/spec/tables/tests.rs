@@ -320,8 +320,9 @@ fields = [
     }
     for (from, to, complaint) in [
         ("AT", "AT,1", "row 1 of countries.csv has not 3 cells"),
-        ("84", "many", "row 2 of the file has no int64 in people"),
-        ("code", "kode", "the file has no column \"code\""),
+        ("84", "many", "row 2 of countries.csv has no int64 in people"),
+        ("code", "kode", "countries.csv has no column \"code\""),
+        ("note", "code", "countries.csv has two columns \"code\""),
     ] {
         std::fs::write(folder.path().join("countries.csv"), csv.replace(from, to)).unwrap();
         let error = read("countries").unwrap_err().to_string();
