@@ -20,6 +20,7 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
 pub(crate) mod cycle;
+pub(crate) mod distinct_numbers;
 pub(crate) mod geometry;
 pub(crate) mod intervals;
 pub(crate) mod other_rows;
@@ -29,6 +30,7 @@ pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 
 use cycle::Cycle;
+use distinct_numbers::DistinctNumbers;
 use geometry::Shapes;
 use intervals::Intervals;
 use other_rows::changes::Changes;
@@ -66,6 +68,8 @@ pub(crate) enum ValueSpec {
         min: i128,
         span: u128,
     },
+    /// Whole numbers that do not repeat.
+    DistinctNumbers(DistinctNumbers),
     /// Doubles from `min` to `min + width`.
     Reals {
         min: f64,
@@ -282,6 +286,7 @@ impl ValueSpec {
             ValueSpec::Reference(reference) => reference.distinct.is_some(),
             ValueSpec::Sequence { .. }
             | ValueSpec::Distinct(_)
+            | ValueSpec::DistinctNumbers(_)
             | ValueSpec::Monotone(_)
             | ValueSpec::ChildNumber(_)
             | ValueSpec::Operation(_) => true,
@@ -316,6 +321,7 @@ impl ValueSpec {
             | ValueSpec::OfChildren(_)
             | ValueSpec::Operation(_)
             | ValueSpec::Distinct(_)
+            | ValueSpec::DistinctNumbers(_)
             | ValueSpec::Sequence { .. } => false,
             ValueSpec::Choice { .. } => self.cycle().is_none(),
             ValueSpec::Reference(reference) => reference.distinct.is_none(),
@@ -344,6 +350,9 @@ impl ValueSpec {
             }
             ValueSpec::Integers { min, span } if *span > 0 => {
                 stored(Reach::new(*min as f64, *min as f64 + (*span - 1) as f64))
+            }
+            ValueSpec::DistinctNumbers(distinct) => {
+                stored(Reach::new(distinct.least() as f64, f64::INFINITY))
             }
             ValueSpec::Reals { min, width } => Reach::new(*min, min + width),
             ValueSpec::Curve { curve, low: least, high: most } => {

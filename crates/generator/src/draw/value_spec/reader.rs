@@ -85,7 +85,7 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("constant", "always the same value"),
     (
         "uniform",
-        "every value from `min` to `max` with the same probability; whole numbers, dates and times include `max`",
+        "every value from `min` to `max` with the same probability; whole numbers, dates and times include `max`, and may be `unique`",
     ),
     ("zipf", "the ranks 1 to `n`, rank k with a probability proportional to k^-s"),
     ("weights", "one of the keys, with a probability proportional to its weight"),
@@ -179,7 +179,7 @@ impl ValueSpec {
                 Intervals::read(parameters, path).map(ValueSpec::Intervals)
             }
             "point" | "polygon" => Shapes::read(name, parameters, kind, path).map(ValueSpec::Shapes),
-            "uniform" => numbers().and_then(|()| uniform(parameters, kind, path)),
+            "uniform" => numbers().and_then(|()| uniform(parameters, around)),
             "zipf" => numbers().and_then(|()| zipf(parameters, kind, path)),
             "normal" | "lognormal" | "exponential" => {
                 numbers().and_then(|()| continuous(name, parameters, kind, path))

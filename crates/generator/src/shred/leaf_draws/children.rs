@@ -11,11 +11,11 @@ use crate::random::rng::BLOCK_ROWS;
 use crate::shred::block::{Shredded, Shredder};
 use crate::shred::chosen_fields::ChosenFields;
 use crate::shred::first_misfit::FirstMisfit;
-use crate::shred::leaf_draws::{Draws, wholes};
+use crate::shred::leaf_draws::{Draws, stored_in, wholes};
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Dataset, Leaf};
 use crate::types::logical_type::LogicalType;
-use crate::types::number::{Number, scaled, stored_number};
+use crate::types::number::{Number, stored_number};
 
 impl OfChildren {
     /// Appends the value of each row's children or of each list's elements. Returns the first value that does not fit,
@@ -34,14 +34,11 @@ impl OfChildren {
             }
             Children::Elements(_) => of_elements(draws),
         };
-        let (low, high) = kind.range();
-        let fits = |n: i128| match (low..=high).contains(&n) {
-            true => Ok(n),
-            false => Err(Misfit::Outside(scaled(kind, n))),
-        };
+        let range = kind.range();
         let nulls = (0..folded.len()).filter(|i| folded[*i].is_none()).collect();
         let values = folded.into_iter().enumerate();
-        let values: Vec<i128> = values.filter_map(|(i, n)| Some(misfits.or_stand_in(i, fits(n?)))).collect();
+        let values: Vec<i128> =
+            values.filter_map(|(i, n)| Some(misfits.or_stand_in(i, stored_in(kind, range, n?)))).collect();
         wholes(out, &Draws { n: values.len(), wanted: 0..0, ..*draws }, |i, _| values[i]);
         (misfits.found, nulls)
     }

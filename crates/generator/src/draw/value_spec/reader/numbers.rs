@@ -3,14 +3,28 @@
 use crate::draw::distribution::{Counts, Curve, Ranks, quantity};
 use crate::draw::misfit::nearest_whole;
 use crate::draw::value_spec::ValueSpec;
+use crate::draw::value_spec::distinct_numbers::DistinctNumbers;
+use crate::draw::value_spec::reader::Surroundings;
 use crate::error::Error;
+use crate::random::rng::purpose;
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::literal::{Literal, real, whole};
 use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 
-pub(super) fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
-    let table = node.table(path, "uniform", &["min", "max"])?;
+/// `uniform`: numbers from `min` to `max`, whole ones `unique` on request.
+pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let (kind, path) = (around.kind, around.path);
+    let table = node.table(path, "uniform", &["min", "max", "unique"])?;
+    let is_unique = table.get("unique").map_or(Ok(false), |node| match node.boolean() {
+        Some(true) if around.in_list || kind.is_real() => Err(node.error(
+            path,
+            "unique numbers that are real or in a list",
+            "use whole numbers of the record",
+        )),
+        Some(is_unique) => Ok(is_unique),
+        None => Err(node.error(path, format!("`unique = {}`", node.described()), "use true or false")),
+    })?;
     let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
     let above = || {
         let what = format!("min {} is greater than max {}", min.described(), max.described());
@@ -38,6 +52,11 @@ pub(super) fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Res
         return Err(above());
     }
     let span = high.wrapping_sub(low) as u128;
+    if is_unique {
+        let span = u64::try_from(span.saturating_add(1)).unwrap_or(u64::MAX);
+        let distinct = DistinctNumbers::new(low, span, purpose(path, "unique"));
+        return Ok(ValueSpec::DistinctNumbers(distinct));
+    }
     Ok(match span < 1 << 64 && i64::try_from(low).is_ok() {
         // A span of 2^64 is stored as 0.
         true => ValueSpec::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
