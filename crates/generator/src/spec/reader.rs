@@ -9,7 +9,7 @@ pub(crate) mod needed;
 mod optional;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use toml::Spanned;
@@ -23,7 +23,7 @@ use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::other_rows::other_column::Referring;
 use crate::error::Error;
 use crate::random::rng::purpose;
-use crate::spec::dataset::{Dataset, Field, Levels};
+use crate::spec::dataset::{Dataset, Field, Levels, Present};
 use crate::spec::reader::names::is_stem;
 use crate::spec::reader::needed::Only;
 use crate::spec::reader::optional::present;
@@ -128,49 +128,10 @@ pub(crate) fn read_table(
     depth: usize,
     only: Only<'_>,
 ) -> Result<Dataset, Error> {
-    let of_tables = [&[PER, SCALE, FILE], DERIVED_KEYS].concat();
-    let keys = DATASET_KEYS.iter().chain(of_tables.iter().filter(|_| tables.is_some()));
-    let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
-    root.check("", if tables.is_some() { "a table" } else { "a dataset" }, &keys)?;
-    let name = root.need("name", "", "a dataset")?;
-    let Some(stem) = name.string().filter(|name| is_stem(name)) else {
-        let what = format!("{} cannot be the start of file names", name.described());
-        return Err(name.error("", what, "use letters, digits, - and _"));
-    };
-    let (rows, fan_out) = match tables {
-        Some(tables) => (tables.rows(stem)?, tables.fan_out(stem)?),
-        None => {
-            let count = |node: SpecNode<'_>| match node.integer() {
-                // Data may be empty.
-                Some(0) => Ok(0),
-                _ => count(node, "", i64::MAX as u64),
-            };
-            (root.get("rows").map(count).transpose()?, None)
-        }
-    };
-    let salt = tables.map_or(0, |_| purpose(stem, "table"));
-    let mut reader = Reader {
-        folder,
-        depth,
-        dataset: stem,
-        root,
-        tables,
-        fan_out,
-        only,
-        leaves: Vec::new(),
-        columns: 0,
-        first_hidden: 0,
-        lists: 0,
-        whole_lists: Vec::new(),
-        hidden: Vec::new(),
-        is_hidden: false,
-        order: Vec::new(),
-        operands: Vec::new(),
-        groups: HashMap::from([(String::new(), Levels::default())]),
-        missing: RefCell::default(),
-        follows_copula: matches!(only, Only::All),
-    };
-    let derived = tables.map_or(Ok(None), |tables| tables.derived(stem, 0))?;
+    let name = table_name(root, tables.is_some())?;
+    let (rows, fan_out) = declared_rows(root, tables, name)?;
+    let mut reader = Reader { fan_out, ..Reader::new((root, name), tables, folder, depth, only) };
+    let derived = tables.map_or(Ok(None), |tables| tables.derived(name, 0))?;
     let (fields, present) = match (tables, &derived) {
         (Some(tables), Some(derived)) => reader.derived(derived, tables, root)?,
         _ => {
@@ -179,51 +140,46 @@ pub(crate) fn read_table(
             (reader.fields(specs, Position::RECORD, names.as_deref())?, present)
         }
     };
-    let changes = match &derived {
-        Some(Derived::Changes(changes, _)) => Some(changes.clone()),
-        _ => None,
-    };
     if fields.is_empty() {
-        return Err(root.error(
-            "",
-            "a record without fields that files have",
-            "add a field that is not hidden",
-        ));
+        let what = "a record without fields that files have";
+        return Err(root.error("", what, "add a field that is not hidden"));
     }
-    let place = |(is_hidden, place): (bool, usize)| place + if is_hidden { fields.len() } else { 0 };
-    let order = reader.order.into_iter().map(place).collect();
-    let (leaves, operands) = (reader.columns, reader.operands);
-    let mut dataset = Dataset {
-        name: stem.to_owned(),
-        rows,
-        fields,
-        hidden: reader.hidden,
-        order,
-        chain: None,
-        present,
-        copula: None,
-        present_ranked: None,
-        leaves,
-        text_hash: folder.sum(),
-        files: folder.files(),
-        salt,
-        most_rows: derived
-            .map(|derived| derived.rows())
-            .or(reader.fan_out.as_ref().map(|fan_out| fan_out.rows))
-            .or(rows.filter(|_| root.get("file").is_some())),
-        changes,
-        maker: None,
-    };
-    let mut is_chain = false;
-    dataset.each_leaf_mut(&mut |leaf| {
-        leaf.is_operand = operands.contains(&leaf.index);
-        is_chain |= leaf.values.follows_rows();
-    });
-    dataset.chain = reader.fan_out.filter(|_| is_chain);
-    if reader.follows_copula {
+    let follows_copula = reader.follows_copula;
+    let mut dataset = reader.finished(fields, present, rows, derived.as_ref());
+    if follows_copula {
         copula::reader::read(root, &mut dataset)?;
     }
     Ok(dataset)
+}
+
+/// The name of a dataset or table, whose keys are checked.
+fn table_name(root: SpecTable<'_>, is_table: bool) -> Result<&str, Error> {
+    let of_tables = [&[PER, SCALE, FILE], DERIVED_KEYS].concat();
+    let keys = DATASET_KEYS.iter().chain(of_tables.iter().filter(|_| is_table));
+    let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
+    root.check("", if is_table { "a table" } else { "a dataset" }, &keys)?;
+    let node = root.need("name", "", "a dataset")?;
+    node.string().filter(|name| is_stem(name)).ok_or_else(|| {
+        let what = format!("{} cannot be the start of file names", node.described());
+        node.error("", what, "use letters, digits, - and _")
+    })
+}
+
+/// The rows of a dataset or table, and how they follow from those of its parent.
+fn declared_rows(
+    root: SpecTable<'_>,
+    tables: Option<&Tables<'_>>,
+    name: &str,
+) -> Result<(Option<u64>, Option<Arc<FanOut>>), Error> {
+    if let Some(tables) = tables {
+        return Ok((tables.rows(name)?, tables.fan_out(name)?));
+    }
+    let count = |node: SpecNode<'_>| match node.integer() {
+        // Data may be empty.
+        Some(0) => Ok(0),
+        _ => count(node, "", i64::MAX as u64),
+    };
+    Ok((root.get("rows").map(count).transpose()?, None))
 }
 
 /// The reader's position in the tree of fields.
@@ -301,6 +257,83 @@ struct Reader<'a> {
     missing: RefCell<Vec<String>>,
     /// Whether the values of the fields depend on the copula.
     follows_copula: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of the dataset or table of this name.
+    fn new(
+        (root, dataset): (SpecTable<'a>, &'a str),
+        tables: Option<&'a Tables<'a>>,
+        folder: &'a SpecFolder<'a>,
+        depth: usize,
+        only: Only<'a>,
+    ) -> Self {
+        Reader {
+            folder,
+            depth,
+            dataset,
+            root,
+            tables,
+            fan_out: None,
+            only,
+            leaves: Vec::new(),
+            columns: 0,
+            first_hidden: 0,
+            lists: 0,
+            whole_lists: Vec::new(),
+            hidden: Vec::new(),
+            is_hidden: false,
+            order: Vec::new(),
+            operands: Vec::new(),
+            groups: HashMap::from([(String::new(), Levels::default())]),
+            missing: RefCell::default(),
+            follows_copula: matches!(only, Only::All),
+        }
+    }
+
+    /// The dataset with these fields, without its copula.
+    fn finished(
+        self,
+        fields: Vec<Field>,
+        present: Option<Present>,
+        rows: Option<u64>,
+        derived: Option<&Derived>,
+    ) -> Dataset {
+        let place = |(is_hidden, place): (bool, usize)| place + if is_hidden { fields.len() } else { 0 };
+        let order = self.order.into_iter().map(place).collect();
+        let mut dataset = Dataset {
+            name: self.dataset.to_owned(),
+            rows,
+            fields,
+            hidden: self.hidden,
+            order,
+            chain: None,
+            present,
+            copula: None,
+            present_ranked: None,
+            leaves: self.columns,
+            text_hash: self.folder.sum(),
+            files: self.folder.files(),
+            salt: self.tables.map_or(0, |_| purpose(self.dataset, "table")),
+            most_rows: derived
+                .map(Derived::rows)
+                .or(self.fan_out.as_ref().map(|fan_out| fan_out.rows))
+                .or(rows.filter(|_| self.root.get("file").is_some())),
+            changes: match derived {
+                Some(Derived::Changes(changes, _)) => Some(changes.clone()),
+                _ => None,
+            },
+            maker: None,
+        };
+        let operands: HashSet<usize> = self.operands.into_iter().collect();
+        let mut is_chain = false;
+        dataset.each_leaf_mut(&mut |leaf| {
+            leaf.is_operand = operands.contains(&leaf.index);
+            is_chain |= leaf.values.follows_rows();
+        });
+        dataset.chain = self.fan_out.filter(|_| is_chain);
+        dataset
+    }
 }
 
 #[cfg(test)]
