@@ -374,6 +374,7 @@ impl Leaf {
             ValueSpec::Integers { .. } | ValueSpec::Wide { .. } | ValueSpec::Reals { .. } => {
                 "uniform".to_owned()
             }
+            ValueSpec::DistinctNumbers(_) => "uniform, none twice".to_owned(),
             ValueSpec::Curve { curve, .. } => match curve {
                 Curve::Normal { .. } => "normal",
                 Curve::LogNormal { .. } => "lognormal",
@@ -471,6 +472,7 @@ impl Leaf {
             ValueSpec::Uuid
             | ValueSpec::Bytes { .. }
             | ValueSpec::OfChildren(_)
+            | ValueSpec::DistinctNumbers(_)
             | ValueSpec::Intervals(_)
             | ValueSpec::Shapes(_)
             | ValueSpec::Computed { .. } => return String::new(),

@@ -11,6 +11,7 @@ use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::literal::{Literal, entry, real, whole};
 use crate::types::logical_type::LogicalType;
+use crate::types::number::{Number, stored_number};
 
 /// The most values of one list.
 const MAX_VALUES: usize = 1 << 22;
@@ -68,7 +69,11 @@ fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<List
             // All NaNs become one positive NaN, which sorts last.
             entry = self::entry(kind, &Literal::Real("nan"))?;
         }
-        Key::Real(if value.is_nan() { f64::NAN.abs() } else { value })
+        // Numbers that the type stores alike are one value.
+        match stored_number(kind, &entry) {
+            Some(Number::Real(stored)) if !stored.is_nan() => Key::Real(stored),
+            _ => Key::Real(f64::NAN.abs()),
+        }
     } else {
         Key::Bytes
     };
@@ -196,6 +201,8 @@ fn build(
     if let Some(pair) = values.windows(2).find(|pair| pair[0].entry == pair[1].entry) {
         let shown = match pair[0].key {
             Key::Whole(n) => n.to_string(),
+            // In few digits, as it is written.
+            Key::Real(v) if *kind == LogicalType::Float => (v as f32).to_string(),
             Key::Real(v) => v.to_string(),
             Key::Bytes => format!("{:?}", String::from_utf8_lossy(&pair[0].entry)),
         };

@@ -7,7 +7,7 @@
 use crate::draw::distribution::quantity;
 use crate::draw::expression::Reach;
 use crate::draw::misfit::nearest_whole;
-use crate::draw::value_spec::reader::whole_of;
+use crate::draw::value_spec::reader::numbers::whole_of;
 use crate::error::Error;
 use crate::random::rng::{Sequence, unit_interval};
 use crate::spec_file::toml_reader::SpecNode;

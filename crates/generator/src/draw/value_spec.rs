@@ -19,27 +19,24 @@ use crate::random::weights::Weights;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
-pub(crate) mod arrivals;
-pub(crate) mod changes;
 pub(crate) mod cycle;
-pub(crate) mod fan_out;
+pub(crate) mod distinct_numbers;
 pub(crate) mod geometry;
 pub(crate) mod intervals;
-pub(crate) mod of_children;
-pub(crate) mod other_column;
+pub(crate) mod other_rows;
 pub(crate) mod own;
 pub(crate) mod reader;
-mod references;
 pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 
-use changes::Changes;
 use cycle::Cycle;
-use fan_out::{Child, FanOut};
+use distinct_numbers::DistinctNumbers;
 use geometry::Shapes;
 use intervals::Intervals;
-use of_children::OfChildren;
-use other_column::{OtherColumn, RowOf};
+use other_rows::changes::Changes;
+use other_rows::fan_out::{Child, FanOut};
+use other_rows::of_children::{Children, OfChildren};
+use other_rows::other_column::{OtherColumn, RowOf};
 use own::OwnDistribution;
 use seasonal::Seasonal;
 use weights_by::WeightsBy;
@@ -71,6 +68,8 @@ pub(crate) enum ValueSpec {
         min: i128,
         span: u128,
     },
+    /// Whole numbers that do not repeat.
+    DistinctNumbers(DistinctNumbers),
     /// Doubles from `min` to `min + width`.
     Reals {
         min: f64,
@@ -104,7 +103,7 @@ pub(crate) enum ValueSpec {
     Reference(Reference),
     /// A column of the row that a reference names, or of the parent.
     OtherColumn(OtherColumn),
-    /// A sum, a count or an extreme of the row's children.
+    /// A sum, a count or an extreme of the row's children, or of the elements of a list.
     OfChildren(OfChildren),
     /// 1, 2, ... for the rows of each parent.
     ChildNumber(Arc<FanOut>),
@@ -272,6 +271,9 @@ impl ValueSpec {
                 ChosenBy::Row(_) => &[],
             },
             ValueSpec::OtherColumn(OtherColumn { of: RowOf::Key { operand, .. }, .. }) => operand,
+            ValueSpec::OfChildren(OfChildren { children: Children::Elements(elements), .. }) => {
+                &elements.operand
+            }
             _ => &[],
         }
     }
@@ -284,10 +286,11 @@ impl ValueSpec {
             ValueSpec::Reference(reference) => reference.distinct.is_some(),
             ValueSpec::Sequence { .. }
             | ValueSpec::Distinct(_)
+            | ValueSpec::DistinctNumbers(_)
             | ValueSpec::Monotone(_)
             | ValueSpec::ChildNumber(_)
-            | ValueSpec::OfChildren(_)
             | ValueSpec::Operation(_) => true,
+            ValueSpec::OfChildren(children) => children.elements().is_none(),
             values => values.follows_rows(),
         }
     }
@@ -318,6 +321,7 @@ impl ValueSpec {
             | ValueSpec::OfChildren(_)
             | ValueSpec::Operation(_)
             | ValueSpec::Distinct(_)
+            | ValueSpec::DistinctNumbers(_)
             | ValueSpec::Sequence { .. } => false,
             ValueSpec::Choice { .. } => self.cycle().is_none(),
             ValueSpec::Reference(reference) => reference.distinct.is_none(),
@@ -346,6 +350,9 @@ impl ValueSpec {
             }
             ValueSpec::Integers { min, span } if *span > 0 => {
                 stored(Reach::new(*min as f64, *min as f64 + (*span - 1) as f64))
+            }
+            ValueSpec::DistinctNumbers(distinct) => {
+                stored(Reach::new(distinct.least() as f64, f64::INFINITY))
             }
             ValueSpec::Reals { min, width } => Reach::new(*min, min + width),
             ValueSpec::Curve { curve, low: least, high: most } => {

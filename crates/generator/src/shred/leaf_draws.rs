@@ -1,8 +1,9 @@
 //! Draws the values of a leaf into its buffer, from its distribution and a random stream.
 
-mod children;
+pub(crate) mod children;
 mod other_rows;
 mod row_before;
+mod row_numbers;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +11,6 @@ use std::ops::Range;
 use crate::draw::copula::Ranked;
 use crate::draw::expression::{Column, Expression, Row, Values};
 use crate::draw::misfit::{Misfit, nearest_whole};
-use crate::draw::monotone::Monotone;
 use crate::draw::text::person_name::{self, Addresses};
 use crate::draw::text::words::Words;
 use crate::draw::text::{PADDING, email, uuid};
@@ -19,11 +19,12 @@ use crate::random::instruction_sets::widest;
 use crate::random::rng::{Sequence, Stream, scale64, scale128, unit_interval};
 use crate::random::weights::Weights;
 use crate::shred::first_misfit::FirstMisfit;
+use crate::shred::leaf_draws::row_numbers::{distinct_numbers, monotone, sequence};
 use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::spec::dataset::Leaf;
 use crate::types::literal::big_endian;
 use crate::types::logical_type::LogicalType;
-use crate::types::number::Number;
+use crate::types::number::{Number, scaled};
 
 /// The input for drawing the values of one block.
 pub(crate) struct Draws<'a> {
@@ -157,6 +158,12 @@ fn whole_in(kind: &LogicalType, one: i128, range: (i128, i128), value: Number) -
     whole.filter(|n| (range.0..=range.1).contains(n)).ok_or(Misfit::Outside(value))
 }
 
+/// A stored whole number, checked against the range of its type.
+#[inline(always)]
+fn stored_in(kind: &LogicalType, range: (i128, i128), n: i128) -> Result<i128, Misfit> {
+    if (range.0..=range.1).contains(&n) { Ok(n) } else { Err(Misfit::Outside(scaled(kind, n))) }
+}
+
 /// A finite real number, checked against the largest one of its type, `most`.
 #[inline(always)]
 fn real_in(most: f64, value: f64) -> Result<f64, Misfit> {
@@ -210,6 +217,9 @@ impl Leaf {
                 // Only unsigned numbers exceed i64::MAX; they keep their bits.
                 wholes(out, draws, |_, draw| i128::from(min.wrapping_add(scale64(draw, *span) as i64)));
             }
+            (ValueSpec::DistinctNumbers(distinct), out) => {
+                distinct_numbers(distinct, kind, draws, out, &mut misfits)
+            }
             (ValueSpec::Wide { min, span }, out) => wide(*min, *span, draws, out),
             (ValueSpec::Reals { min, width }, out) => {
                 reals(out, draws, |_, draw| min + width * unit_interval(draw));
@@ -241,7 +251,7 @@ impl Leaf {
             }
             (ValueSpec::Expression(expression), out) => formula(expression, kind, draws, out, &mut misfits),
             (ValueSpec::OtherColumn(column), out) => return column.draw(draws, out).0,
-            (ValueSpec::OfChildren(children), out) => children.draw(kind, draws, out, &mut misfits),
+            (ValueSpec::OfChildren(children), out) => return children.draw(kind, draws, out).0,
             (ValueSpec::ChildNumber(fan_out), out) => {
                 let children = fan_out.children(draws.seed, draws.numbers);
                 let range = kind.range();
@@ -394,51 +404,6 @@ fn continuous(
         let whole = nearest_whole(value * one).filter(|n| (range.0..=range.1).contains(n));
         let end = if value < 0.0 { ends.0 } else { ends.1 };
         misfits.or_stand_in(i, whole.or(end).ok_or(Misfit::Outside(Number::Real(value))))
-    });
-}
-
-/// Appends `start + step * n` for the number `n` of each value; wraps around at the end of the type's range.
-fn sequence(
-    (start, step): (i128, i128),
-    (low, high): (i128, i128),
-    draws: &Draws<'_>,
-    out: &mut ValueBuffer,
-    misfits: &mut FirstMisfit,
-) {
-    let around = |value: i128| {
-        let places = high.checked_sub(low)?.checked_add(1)?;
-        low.checked_add(value.checked_sub(low)?.rem_euclid(places))
-    };
-    wholes(out, draws, |i, _| {
-        let value = step.checked_mul(draws.numbers[i].into()).and_then(|n| n.checked_add(start));
-        let value = match value {
-            Some(value) if (low..=high).contains(&value) => Some(value),
-            value => value.and_then(around),
-        };
-        misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge))
-    });
-}
-
-/// Appends increasing values, one for the number of each value.
-fn monotone(
-    walk: &Monotone,
-    kind: &LogicalType,
-    draws: &Draws<'_>,
-    out: &mut ValueBuffer,
-    misfits: &mut FirstMisfit,
-) {
-    let (one, range) = (kind.one(), kind.range());
-    let in_ones = |n: i128| match one {
-        1 => Number::Whole(n),
-        one => Number::Real(n as f64 / one as f64),
-    };
-    let fits = |n: i128| match (range.0..=range.1).contains(&n) {
-        true => Ok(n),
-        false => Err(Misfit::Outside(in_ones(n))),
-    };
-    wholes(out, draws, |i, draw| {
-        let value = walk.value(draws.numbers[i], draw);
-        misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge).and_then(fits))
     });
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct OperandValues {
     values: Values,
     /// The last value of the block before.
     pub before: Values,
+    /// Where the entries and the values of the block begin in the buffer of the leaf.
+    pub from: (usize, usize),
     /// For each entry, the position of its value, or [`NULL`]. Empty if all entries have one.
     places: Vec<u32>,
 }
@@ -25,18 +27,11 @@ pub(crate) struct OperandValues {
 const NULL: u32 = u32::MAX;
 
 impl OperandValues {
-    /// Copies the values from `first` up of a leaf. Its entries have the levels `definition`; an entry is a
+    /// Copies the values of a leaf from where the block begins. Its entries have the levels `definition`; an entry is a
     /// value if its level is `level`. If the leaf has no levels, all entries are values.
-    pub(crate) fn fill(
-        &mut self,
-        leaf: &Leaf,
-        buffer: &ValueBuffer,
-        first: usize,
-        definition: &[u8],
-        level: u8,
-    ) {
+    pub(crate) fn fill(&mut self, leaf: &Leaf, buffer: &ValueBuffer, definition: &[u8], level: u8) {
         self.before = self.last();
-        self.values = values(leaf, buffer, first);
+        self.values = values(leaf, buffer, self.from.1);
         self.places.clear();
         if definition.iter().any(|d| *d != level) {
             let mut next = 0;

@@ -16,8 +16,8 @@ use crate::draw::expression::{Expression, Operand};
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::template::Template;
-use crate::draw::value_spec::changes::{Changes, Operation};
-use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::changes::{Changes, Operation};
+use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::own::{DrawnNumber, OwnDistribution};
 use crate::draw::value_spec::{Reference, ReferencedKey, UuidKey, ValueSpec};
 use crate::error::Error;
@@ -268,7 +268,7 @@ impl Dataset {
     /// The names of the tables of the spec in a file, in its order; none if it describes a single dataset.
     ///
     /// # Errors
-    /// The file cannot be read, or is not TOML.
+    /// The file cannot be read, is not TOML, or has a table without a name for its folder.
     pub fn tables_of_file(path: &Path) -> Result<Vec<String>, Error> {
         reader::table_names(&spec_text(path)?).map_err(|error| error.in_file(path))
     }

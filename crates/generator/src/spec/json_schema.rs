@@ -280,7 +280,7 @@ fn parameters(name: &str, lengths: bool) -> Value {
                 json!({})
             }
         }
-        "uniform" => bounded(vec![], &["min", "max"]),
+        "uniform" => bounded(vec![("unique", json!({ "type": "boolean" }))], &["min", "max"]),
         "zipf" => {
             object(&[("n", json!({ "type": "integer", "minimum": 1 })), ("s", number(0.0))], &["n", "s"])
         }

@@ -105,7 +105,7 @@ impl DatasetName {
     /// The names of all tables, if it names several; none for a single dataset.
     ///
     /// # Errors
-    /// The spec cannot be read, or is not TOML.
+    /// The spec cannot be read, is not TOML, or has a table without a name for its folder.
     pub fn tables(&self) -> Result<Vec<String>, Error> {
         match self {
             Self::Benchmark(benchmark, None) => {

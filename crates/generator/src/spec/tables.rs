@@ -10,18 +10,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::draw::distribution::count;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
-use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;
-use crate::spec::reader::needed::{Only, needed, others};
+use crate::spec::reader::names::is_stem;
+use crate::spec::reader::needed::{Only, others};
 use crate::spec::reader::read_table;
 use crate::spec::tables::file_rows::FileRows;
 use crate::spec_file::folder::SpecFolder;
-use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+use crate::spec_file::toml_reader::SpecTable;
 
 /// The keys of a spec with several tables, with their descriptions.
 pub(crate) const SCHEMA_KEYS: &[(&str, &str)] = &[
@@ -31,6 +31,9 @@ pub(crate) const SCHEMA_KEYS: &[(&str, &str)] = &[
 
 /// How the rows of a table follow the scale.
 pub(crate) const SCALES: [&str; 3] = ["linear", "sqrt", "fixed"];
+
+/// The complaint about a column that depends on itself.
+pub(crate) const CYCLE: &str = "tables that look one another up";
 
 /// The most tables of a spec.
 const MAX_TABLES: usize = 1000;
@@ -59,30 +62,9 @@ impl<'a> Tables<'a> {
         folder: &'a SpecFolder<'a>,
         scale: Option<f64>,
     ) -> Result<Option<Self>, Error> {
-        let Some(node) = root.get("tables") else { return Ok(None) };
-        let keys: Vec<&str> = SCHEMA_KEYS.iter().map(|(key, _)| *key).collect();
-        root.check("", "a spec with several tables", &keys)?;
-        let Some(array) = node.array().filter(|array| (1..=MAX_TABLES).contains(&array.len())) else {
-            let what = format!("`tables` is {}", node.described());
-            return Err(node.error(
-                "",
-                what,
-                format!("write 1 to {MAX_TABLES} tables, each under [[tables]]"),
-            ));
-        };
-        let scale = scale.unwrap_or(1.0);
-        let mut tables: Vec<(&str, SpecTable<'_>)> = Vec::new();
-        for table in array {
-            let table = table.any_table("", "a table")?;
-            let name = table.need("name", "", "a table")?;
-            let text = name.string().unwrap_or_default();
-            if tables.iter().any(|(other, _)| *other == text) {
-                return Err(name.error("", format!("two tables are named {text:?}"), "rename one of them"));
-            }
-            tables.push((text, table));
-        }
+        let Some(tables) = named(root)? else { return Ok(None) };
         let (read, open, files) = Default::default();
-        Ok(Some(Tables { tables, folder, scale, read, open, files }))
+        Ok(Some(Tables { tables, folder, scale: scale.unwrap_or(1.0), read, open, files }))
     }
 
     /// The names of the tables, in the order of the spec.
@@ -122,15 +104,16 @@ impl<'a> Tables<'a> {
                 column => format!("{name}.{column}"),
             };
             let chain: Vec<String> = open.iter().chain([&key]).map(shown).collect();
-            let what = format!("tables that look one another up: {}", chain.join(", "));
+            let what = format!("{CYCLE}: {}", chain.join(", "));
             return Err(table.error("", what, "use a column that does not depend on this one"));
         }
-        let only = needed(table, column);
-        if only.is_none() && !column.is_empty() {
-            return self.dataset(name, depth);
-        }
+        let only = match column {
+            "" => Only::All,
+            // Other tables have it.
+            _ if others(table, column).is_some() => return self.dataset(name, depth),
+            _ => Only::Column(column),
+        };
         self.open.borrow_mut().push(key.clone());
-        let only = only.as_deref().map_or(Only::All, Only::Values);
         let dataset = read_table(table, Some(self), self.folder, depth, only);
         self.open.borrow_mut().pop();
         let dataset = Arc::new(dataset?);
@@ -188,7 +171,11 @@ impl<'a> Tables<'a> {
             }
             (None, Some(fan_out)) => Ok(Some(fan_out.rows)),
             (Some(node), None) => {
-                let rows = count(node, "", i64::MAX as u64)?;
+                let rows = node.integer().and_then(|rows| u64::try_from(rows).ok());
+                let rows = rows.filter(|rows| (1..=i64::MAX as u64).contains(rows)).ok_or_else(|| {
+                    let what = format!("`rows = {}` of the table {name}", node.described());
+                    node.error("", what, "write a whole number of at least 1, or leave the table out")
+                })?;
                 Ok(Some(((rows as f64 * self.factor(table)?).round() as u64).max(1)))
             }
             (None, None) => Ok(None),
@@ -244,14 +231,40 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The names of the tables of a spec, in its order; none if it describes a single dataset.
-pub(crate) fn names(root: SpecTable<'_>) -> Vec<String> {
-    let tables = root.get("tables").and_then(SpecNode::array);
-    let name = |table: SpecNode<'_>| {
-        let table = table.any_table("", "a table").ok()?;
-        table.get("name").and_then(|name| name.string()).map(str::to_owned)
+/// The complaint about two tables that would share a folder.
+pub(crate) fn one_folder(other: &str, name: &str) -> Option<String> {
+    other.eq_ignore_ascii_case(name).then(|| match other == name {
+        true => format!("two tables are named {name:?}"),
+        false => format!("tables named {other:?} and {name:?}, one folder where case is ignored"),
+    })
+}
+
+/// The tables of a spec with their names, in its order; `None` if it describes a single dataset.
+///
+/// # Errors
+/// A table has no name, or one that cannot be that of its folder beside the others.
+pub(crate) fn named(root: SpecTable<'_>) -> Result<Option<Vec<(&str, SpecTable<'_>)>>, Error> {
+    let Some(node) = root.get("tables") else { return Ok(None) };
+    let keys: Vec<&str> = SCHEMA_KEYS.iter().map(|(key, _)| *key).collect();
+    root.check("", "a spec with several tables", &keys)?;
+    let Some(array) = node.array().filter(|array| (1..=MAX_TABLES).contains(&array.len())) else {
+        let what = format!("`tables` is {}", node.described());
+        return Err(node.error("", what, format!("write 1 to {MAX_TABLES} tables, each under [[tables]]")));
     };
-    tables.into_iter().flatten().filter_map(name).collect()
+    let mut tables: Vec<(&str, SpecTable<'_>)> = Vec::new();
+    for table in array {
+        let table = table.any_table("", "a table")?;
+        let node = table.need("name", "", "a table")?;
+        let Some(name) = node.string().filter(|name| is_stem(name)) else {
+            let what = format!("{} cannot be the name of a table and of its folder", node.described());
+            return Err(node.error("", what, "use letters, digits, - and _"));
+        };
+        if let Some(what) = tables.iter().find_map(|(other, _)| one_folder(other, name)) {
+            return Err(node.error("", what, "rename one of them"));
+        }
+        tables.push((name, table));
+    }
+    Ok(Some(tables))
 }
 
 #[cfg(test)]

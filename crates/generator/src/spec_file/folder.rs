@@ -59,6 +59,13 @@ impl<'a> SpecFolder<'a> {
         if !path.metadata()?.is_file() {
             return refused("it is not a regular file".to_owned());
         }
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")) {
+            let csv = path.with_extension("csv");
+            let command = format!("sawmill convert '{}' --out '{}'", path.display(), csv.display());
+            return refused(format!(
+                "it is a Parquet file, not text; name the CSV file that `{command}` makes"
+            ));
+        }
         let mut text = String::new();
         let read = File::open(&path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
         if read as u64 > MAX_BYTES {
@@ -90,6 +97,7 @@ mod tests {
         std::fs::create_dir_all(at("specs/lists")).unwrap();
         std::fs::write(at("secret"), "secret").unwrap();
         std::fs::write(at("specs/lists/cities"), "Graz").unwrap();
+        std::fs::write(at("specs/places.Parquet"), "PAR1").unwrap();
         std::os::unix::fs::symlink("../secret", at("specs/link")).unwrap();
         std::os::unix::fs::symlink("lists/cities", at("specs/inner")).unwrap();
         let directory = at("specs");
@@ -106,6 +114,7 @@ mod tests {
             ("/dev/zero", "out of the folder"),
             ("link", "a link leads out"),
             ("lists", "not a regular file"),
+            ("places.Parquet", "places.Parquet' --out '"),
         ] {
             let error = folder.read(name).unwrap_err().to_string();
             assert!(error.contains(reason), "{name}: {error}");

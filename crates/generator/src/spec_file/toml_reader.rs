@@ -121,17 +121,6 @@ impl<'a> SpecNode<'a> {
         Some(array.iter().map(move |v| SpecNode { value: v.get_ref(), start: v.span().start, text }))
     }
 
-    /// Calls `visit` with each text of this value and of those in it.
-    pub(crate) fn each_text(self, visit: &mut dyn FnMut(&str)) {
-        let of = |value: &'a DeValue<'a>| SpecNode { value, ..self };
-        match self.value {
-            DeValue::String(text) => visit(text),
-            DeValue::Array(values) => values.iter().for_each(|value| of(value.get_ref()).each_text(visit)),
-            DeValue::Table(table) => table.values().for_each(|value| of(value.get_ref()).each_text(visit)),
-            _ => {}
-        }
-    }
-
     /// The value for messages: its text if that is short, otherwise its type.
     pub(crate) fn described(self) -> String {
         match self.value {

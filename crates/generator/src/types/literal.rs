@@ -53,6 +53,8 @@ impl<'a> Literal<'a> {
         match kind {
             LogicalType::Boolean => key.parse().map_or(text, Literal::Boolean),
             _ if kind.is_whole() || kind.is_real() => match key.parse() {
+                // Real numbers have a zero below 0.
+                Ok(0) if kind.is_real() => Literal::Real(key),
                 Ok(whole) => Literal::Whole(whole),
                 Err(_) => Literal::Real(key),
             },

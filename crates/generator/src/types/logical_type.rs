@@ -407,8 +407,10 @@ impl LogicalType {
             }
             LogicalType::Float16 | LogicalType::Float | LogicalType::Double => "use a number".to_owned(),
             LogicalType::Decimal { precision, scale, .. } => {
+                // Numbers of specs have 128 bits.
+                let digits = (*precision).min(38);
                 format!(
-                    "use a number of at most {precision} digits, {scale} of them after the point; put long numbers in quotes"
+                    "use a number of at most {digits} digits, {scale} of them after the point; put long numbers in quotes"
                 )
             }
             LogicalType::Date => "use a date like 2024-02-29".to_owned(),

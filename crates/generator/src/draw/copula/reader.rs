@@ -39,6 +39,17 @@ struct Read {
     leaf: Option<(usize, Ranked)>,
 }
 
+/// The paths of the fields that are members of the copula of `root`, and whether `present` is one.
+pub(crate) fn members(root: SpecTable<'_>) -> (Vec<&str>, bool) {
+    let nodes = root.get("copula").and_then(SpecNode::array).into_iter().flatten();
+    let tables: Vec<SpecTable<'_>> = nodes.filter_map(|node| node.any_table("", "").ok()).collect();
+    let paths = |key| tables.iter().filter_map(move |table| table.get(key)?.string());
+    (
+        paths("field").chain(paths("nulls")).collect(),
+        tables.iter().any(|table| table.get("present").is_some()),
+    )
+}
+
 /// Reads the `copula` of `root`, if it has one, and tells the leaves of `dataset` which member each follows.
 pub(crate) fn read(root: SpecTable<'_>, dataset: &mut Dataset) -> Result<(), Error> {
     let Some(node) = root.get("copula") else { return Ok(()) };

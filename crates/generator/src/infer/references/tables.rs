@@ -13,6 +13,7 @@ use crate::infer::references::skew::Frequencies;
 use crate::infer::references::{Class, Evidence, Key};
 use crate::infer::spec::inferred_spec::InferredSpec;
 use crate::infer::values::lengths::lengths;
+use crate::spec::tables::one_folder;
 
 /// The most orphans of a reference, as a share.
 const MAX_ORPHANS: f64 = 0.05;
@@ -68,11 +69,10 @@ impl InferredTables {
     /// Finds the references between tables with known key candidates.
     ///
     /// # Errors
-    /// Two tables have the same name.
+    /// Two tables have the same name, but for capitals.
     pub fn new(tables: Vec<InferredSpec>) -> Result<Self, Error> {
         for (i, table) in tables.iter().enumerate() {
-            if tables[..i].iter().any(|other| other.name() == table.name()) {
-                let what = format!("two tables are named {:?}", table.name());
+            if let Some(what) = tables[..i].iter().find_map(|other| one_folder(other.name(), table.name())) {
                 return Err(Error::spec(what, "--like", "rename the files: each gives its table a name"));
             }
         }

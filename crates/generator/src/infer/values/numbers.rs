@@ -93,6 +93,14 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
         let bounds = (low as f64, high as f64);
         let counted = Counted { runs: &reals, n, unit: 1.0, counts, bounds };
         if let Some(known) = counted.nearest().filter(|k| !is_temporal(kind) || *k == Known::Uniform) {
+            if counts
+                && known == Known::Uniform
+                && around.rows.is_some()
+                && never_repeats(&runs, around.is_whole)
+            {
+                let (low, high) = (literal(kind, low), literal(kind, high));
+                return format!("{{ uniform = {{ min = {low}, max = {high}, unique = true }} }}");
+            }
             // Bounds of continuous distributions are quantities.
             let continuous =
                 matches!(known, Known::Normal { .. } | Known::LogNormal { .. } | Known::Exponential { .. });
@@ -203,6 +211,13 @@ fn sequence(rows: &[u64], at: &dyn Fn(usize) -> Option<i128>) -> Option<(i128, i
     let expected = |row: u64| step.checked_mul(row.into()).and_then(|n| n.checked_add(start));
     let all = rows.iter().enumerate().all(|(i, row)| at(i) == expected(*row));
     (all && step != 0).then_some((start, step))
+}
+
+/// Whether no value occurs twice: in all rows, or where ten pairs would be the same by chance.
+fn never_repeats(runs: &[(i128, u64)], is_whole: bool) -> bool {
+    let (Some((low, _)), Some((high, _))) = (runs.first(), runs.last()) else { return false };
+    let (n, span) = (runs.len() as f64, *high as f64 - *low as f64 + 1.0);
+    runs.iter().all(|(_, n)| *n == 1) && (is_whole || n * n / (2.0 * span) >= 10.0)
 }
 
 /// The values that come again and again in this order, if all rows are sampled.

@@ -3,8 +3,8 @@
 use crate::draw::expression::Values;
 use crate::draw::misfit::Misfit;
 use crate::draw::value_spec::ValueSpec;
-use crate::draw::value_spec::changes::{Change, RowVersion, Version};
-use crate::draw::value_spec::other_column::{OtherColumn, RowOf};
+use crate::draw::value_spec::other_rows::changes::{Change, RowVersion, Version};
+use crate::draw::value_spec::other_rows::other_column::{OtherColumn, RowOf};
 use crate::random::rng::{BLOCK_ROWS, Stream};
 use crate::shred::block::Shredder;
 use crate::shred::chosen_fields::ChosenFields;

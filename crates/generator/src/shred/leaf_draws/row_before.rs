@@ -2,7 +2,7 @@
 
 use crate::draw::expression::{Numbers, OperandRow, Values};
 use crate::draw::misfit::Misfit;
-use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::shred::leaf_draws::Draws;
 use crate::shred::operands::{OperandValues, values};
 use crate::shred::value_buffer::ValueBuffer;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
-use crate::draw::value_spec::changes::{Changes, Operation};
-use crate::draw::value_spec::other_column::{OtherColumn, RowOf, column_of};
+use crate::draw::value_spec::other_rows::changes::{Changes, Operation};
+use crate::draw::value_spec::other_rows::other_column::{OtherColumn, RowOf, column_of};
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;

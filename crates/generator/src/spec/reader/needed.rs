@@ -1,24 +1,32 @@
-//! Which fields of a record must be read for the values of one of them: the column of another table, or a key, which
-//! may be defined later, such as the manager of an employee.
+//! Which fields of a record are read for the values of one of them: the column of another table, or a key, which may
+//! be defined later, such as the manager of an employee.
+//!
+//! A field is read after the earlier fields that its formulas, conditions and references name. What they name is known
+//! when they have been parsed: a field that names an unread one is read again after that one.
 
+use crate::draw::copula::reader::members;
+use crate::error::Error;
+use crate::spec::dataset::Field;
+use crate::spec::reader::Reader;
+use crate::spec::reader::fields::Named;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 
 /// The fields of a record that are read.
 #[derive(Clone, Copy)]
 pub(crate) enum Only<'a> {
     All,
-    /// Those of these names, on which the values of another table depend.
-    Values(&'a [String]),
+    /// The one with a column of another table, and those on which its values depend.
+    Column(&'a str),
     /// The one with a key, which depends on no other.
     Key(&'a str),
 }
 
 impl Only<'_> {
+    /// Whether the field `name` of the record is read, whatever names it.
     pub(crate) fn reads(self, name: &str) -> bool {
         match self {
             Only::All => true,
-            Only::Values(names) => names.iter().any(|other| other == name),
-            Only::Key(path) => is_in(path, name),
+            Only::Column(path) | Only::Key(path) => is_in(path, name),
         }
     }
 }
@@ -28,62 +36,72 @@ fn is_in(path: &str, name: &str) -> bool {
     path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The fields of a table's record, with their names.
-fn fields(table: SpecTable<'_>) -> Vec<(&str, SpecNode<'_>)> {
-    let nodes = table.get("fields").and_then(SpecNode::array).into_iter().flatten();
-    let named =
-        nodes.filter_map(|node| Some((node.any_table("", "a field").ok()?.get("name")?.string()?, node)));
-    named.collect()
-}
-
 /// The names of the fields of a table that has none for `column`.
 pub(crate) fn others(table: SpecTable<'_>, column: &str) -> Option<Vec<String>> {
-    let names: Vec<String> = fields(table).iter().map(|(name, _)| (*name).to_owned()).collect();
+    let nodes = table.get("fields").and_then(SpecNode::array).into_iter().flatten();
+    let name =
+        |node: SpecNode<'_>| node.any_table("", "a field").ok()?.get("name")?.string().map(str::to_owned);
+    let names: Vec<String> = nodes.filter_map(name).collect();
     names.iter().all(|name| !is_in(column, name)).then_some(names)
 }
 
-/// The names of the fields on which the values of `column` may depend, itself among them: those that it mentions,
-/// directly or through others, and those of a copula. `None` if no field has the name, or other tables have it.
-pub(crate) fn needed(table: SpecTable<'_>, column: &str) -> Option<Vec<String>> {
-    let mut fields = fields(table);
-    fields.iter().find(|(name, _)| is_in(column, name))?;
-    let copula = table.get("copula");
-    let mut needed: Vec<String> = Vec::new();
-    // A field depends on earlier ones alone.
-    while let Some((name, node)) = fields.pop() {
-        let mut is_needed = is_in(column, name) || needed.iter().any(|other| other == name);
-        copula.into_iter().for_each(|copula| copula.each_text(&mut |text| is_needed |= mentions(text, name)));
-        if is_needed {
-            node.each_text(&mut |text| {
-                let earlier = fields.iter().map(|(earlier, _)| *earlier);
-                needed.extend(earlier.filter(|earlier| mentions(text, earlier)).map(str::to_owned));
-            });
-            needed.push(name.to_owned());
+impl Reader<'_> {
+    /// Reads the fields on which the values of `column` depend, and the copula if one of them follows it.
+    pub(super) fn column(
+        &mut self,
+        column: &str,
+        all: &[Named<'_>],
+        together: Option<&[String]>,
+        fields: &mut Vec<Field>,
+    ) -> Result<(), Error> {
+        let mut read = vec![false; all.len()];
+        let own = (0..all.len()).filter(|place| is_in(column, all[*place].name)).collect();
+        self.with_operands(own, all, together, (&mut read[..], &mut *fields))?;
+        let (members, has_present) = members(self.root);
+        let is_member = |name: &str| members.iter().any(|member| is_in(member, name));
+        let is_together = |name: &str| together.is_some_and(|names| names.iter().any(|other| other == name));
+        let mut names = all.iter().zip(&read).filter(|(_, is_read)| **is_read).map(|(field, _)| field.name);
+        if names.any(|name| is_member(name) || has_present && is_together(name)) {
+            let members = (0..all.len()).filter(|place| is_member(all[*place].name)).collect();
+            self.with_operands(members, all, together, (&mut read[..], &mut *fields))?;
+            self.follows_copula = true;
         }
+        Ok(())
     }
-    Some(needed)
-}
 
-/// Whether a text of a spec, such as a formula, has the name of a field.
-fn mentions(text: &str, name: &str) -> bool {
-    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-    text == name || words.any(|word| word == name) || text.contains(&format!("`{name}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use toml::de::DeTable;
-
-    use super::*;
-
-    #[test]
-    fn fields_that_a_formula_names_are_needed_with_theirs() {
-        let spec = "fields = [{ name = 'a' }, { name = 'b c', values.expression = 'a + 1' }, { name = 'd' }, \
-                    { name = 'e', fields = [{ name = 'f', values.expression = '`b c` * 2' }] }]";
-        let parsed = DeTable::parse(spec).unwrap();
-        let root = SpecTable::root(parsed.get_ref(), spec);
-        assert_eq!(needed(root, "e.f").unwrap(), ["b c", "e", "a", "b c", "a"]);
-        assert_eq!(needed(root, "d").unwrap(), ["d"]);
-        assert_eq!(needed(root, "g"), None);
+    /// Reads the fields at the places `open`, each after those that it depends on.
+    fn with_operands(
+        &mut self,
+        mut open: Vec<usize>,
+        all: &[Named<'_>],
+        together: Option<&[String]>,
+        (read, fields): (&mut [bool], &mut Vec<Field>),
+    ) -> Result<(), Error> {
+        while let Some(place) = open.pop() {
+            if read[place] {
+                continue;
+            }
+            let before = (self.leaves.len(), self.columns, self.lists, self.operands.len());
+            let there = (self.order.len(), fields.len(), self.whole_lists.len());
+            self.missing.get_mut().clear();
+            let tried = self.record_field(&all[place], together, fields);
+            let missing = self.missing.take();
+            let is_missing = |i: &usize| !read[*i] && missing.iter().any(|path| is_in(path, all[*i].name));
+            let earlier: Vec<usize> = (0..place).filter(is_missing).collect();
+            if earlier.is_empty() {
+                tried?;
+                read[place] = true;
+                continue;
+            }
+            self.leaves.truncate(before.0);
+            (self.columns, self.lists) = (before.1, before.2);
+            self.operands.truncate(before.3);
+            self.order.truncate(there.0);
+            fields.truncate(there.1);
+            self.whole_lists.truncate(there.2);
+            open.push(place);
+            open.extend(earlier);
+        }
+        Ok(())
     }
 }

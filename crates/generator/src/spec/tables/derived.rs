@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
-use crate::draw::value_spec::arrivals::{Arrivals, Delayed};
-use crate::draw::value_spec::changes::{BLOCK, Changes};
+use crate::draw::value_spec::other_rows::arrivals::{Arrivals, Delayed};
+use crate::draw::value_spec::other_rows::changes::{BLOCK, Changes};
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec::tables::{MAX_PARENTS, Tables};

@@ -17,6 +17,8 @@ pub(crate) const FILE: (&str, &str) = (
 /// The names of the columns, and the rows.
 #[derive(Debug)]
 pub(crate) struct FileRows {
+    /// The name of the file.
+    file: String,
     columns: Vec<String>,
     pub rows: Vec<Vec<String>>,
 }
@@ -44,7 +46,10 @@ impl FileRows {
         let what = match wrong {
             Some(row) => format!("row {} of {name} has not {} cells", row + 1, columns.len()),
             None if rows.is_empty() => format!("{name} has no rows"),
-            None => return Ok(FileRows { columns, rows }),
+            None => match twice(&columns) {
+                Some(column) => format!("{name} has two columns {column:?}"),
+                None => return Ok(FileRows { file: name.to_owned(), columns, rows }),
+            },
         };
         Err(node.error("", what, "write a header, then rows with as many cells, separated by commas"))
     }
@@ -52,12 +57,12 @@ impl FileRows {
     /// The values of the column `name`, for a field of this type.
     pub(crate) fn column(&self, name: &str, kind: &LogicalType) -> Result<ValueSpec, Complaint> {
         let Some(place) = self.columns.iter().position(|column| column == name) else {
-            let what = format!("the file has no column {name:?}");
+            let what = format!("{} has no column {name:?}", self.file);
             return Err((what, format!("its columns are {}", self.columns.join(", "))));
         };
         if *kind == LogicalType::Boolean {
             return Err((
-                "a boolean column of a file".to_owned(),
+                format!("{name} of {} in a boolean", self.file),
                 "use a string, and compare it in a formula".into(),
             ));
         }
@@ -65,12 +70,18 @@ impl FileRows {
         for (row, cells) in self.rows.iter().enumerate() {
             let value = cells.get(place).and_then(|cell| of_text(kind, cell));
             values.push(value.ok_or_else(|| {
-                let what = format!("row {} of the file has no {} in {name}", row + 1, kind.name());
+                let what = format!("row {} of {} has no {} in {name}", row + 1, self.file, kind.name());
                 (what, kind.takes())
             })?);
         }
         in_order(&values, 1)
     }
+}
+
+/// A name that two columns have.
+fn twice(columns: &[String]) -> Option<&String> {
+    let is_second = |(place, name): &(usize, &String)| columns[..*place].contains(name);
+    columns.iter().enumerate().find(is_second).map(|(_, name)| name)
 }
 
 /// The records of comma-separated text. A quoted cell may contain commas, line ends and doubled quotes.
@@ -101,6 +112,29 @@ fn records(text: &str) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw::value_spec::ChosenBy;
+
+    /// The values of a column with these cells, PLAIN-encoded.
+    fn stored(kind: &LogicalType, cells: &[&str]) -> Vec<Vec<u8>> {
+        let rows = cells.iter().map(|cell| vec![(*cell).to_owned()]).collect();
+        let file = FileRows { file: "t.csv".to_owned(), columns: vec!["x".to_owned()], rows };
+        let ValueSpec::Choice { dictionary, by: Some(by), .. } = file.column("x", kind).unwrap() else {
+            panic!("a column of a file is not in its order")
+        };
+        let ChosenBy::Row(cycle) = &*by else { panic!("the rows do not choose") };
+        (0..cells.len() as u64).map(|row| dictionary.entries[cycle.number(row) as usize].clone()).collect()
+    }
+
+    #[test]
+    fn numbers_keep_the_sign_of_zero_and_are_those_that_the_type_stores() {
+        let doubles = [0.0f64, -0.0, 5.0].map(|v| v.to_le_bytes().to_vec());
+        assert_eq!(stored(&LogicalType::Double, &["0", "-0", "5"]), doubles);
+        // The second and the third are the same float.
+        let floats = [5.0f32, 0.3, 0.3, 0.1].map(|v| v.to_le_bytes().to_vec());
+        assert_eq!(stored(&LogicalType::Float, &["5", "0.30000001", "0.3", "0.1"]), floats);
+        let integer = LogicalType::Integer { bits: 32, signed: true };
+        assert_eq!(stored(&integer, &["-0", "7"]), [0i32, 7].map(|v| v.to_le_bytes().to_vec()));
+    }
 
     #[test]
     fn cells_may_be_quoted() {

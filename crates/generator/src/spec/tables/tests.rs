@@ -1,3 +1,5 @@
+mod folds;
+
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -318,8 +320,9 @@ fields = [
     }
     for (from, to, complaint) in [
         ("AT", "AT,1", "row 1 of countries.csv has not 3 cells"),
-        ("84", "many", "row 2 of the file has no int64 in people"),
-        ("code", "kode", "the file has no column \"code\""),
+        ("84", "many", "row 2 of countries.csv has no int64 in people"),
+        ("code", "kode", "countries.csv has no column \"code\""),
+        ("note", "code", "countries.csv has two columns \"code\""),
     ] {
         std::fs::write(folder.path().join("countries.csv"), csv.replace(from, to)).unwrap();
         let error = read("countries").unwrap_err().to_string();
@@ -383,6 +386,79 @@ fn mistakes_name_the_field_and_the_way_out() {
         let error =
             error.map(|_| format!("{from} -> {to} is accepted")).unwrap_or_else(|error| error.to_string());
         assert!(error.contains(complaint), "{complaint}: {error}");
+    }
+}
+
+#[test]
+fn a_table_depends_on_what_formulas_name_and_on_no_word_of_a_text() {
+    // The label has the word `total` in a text, the total depends on the label. The copula needs the total, the label
+    // does not follow the copula.
+    let spec = r#"
+name = "words"
+[[tables]]
+name = "customers"
+rows = 40
+copula = [{ field = "mood" }, { field = "size", with = [0.5] }]
+fields = [
+  { name = "total", type = "int64", values.sum = { of = "orders.amount" } },
+  { name = "mood", type = "string", nulls.expression = "total > 15", values.weights = { good = 1, bad = 2 } },
+  { name = "size", type = "double", values.quantiles = { values = [1, 9] } },
+  { name = "name", type = "string", values.choice = ["a", "bcd"] },
+  { name = "label", type = "string", values.expression = "concat('total ', name)" },
+]
+[[tables]]
+name = "orders"
+per = { table = "customers", rows.constant = 2 }
+fields = [
+  { name = "label", type = "string", values.parent = "label" },
+  { name = "amount", type = "int64", values.expression = "length(label)" },
+]
+"#;
+    let customers = Dataset::table_from_toml(spec, "customers", None).unwrap();
+    let made = rows(&customers, 0..40, 1024);
+    let labels = made.column_by_name("label").unwrap().as_string::<i32>();
+    let mood = made.column_by_name("mood").unwrap();
+    for (row, total) in ids(&made, "total").into_iter().enumerate() {
+        assert_eq!(total, 2 * labels.value(row).len() as i64);
+        assert_eq!(mood.is_null(row), total > 15);
+    }
+    // A cycle through a formula is one.
+    let cycle = spec.replace("concat('total ', name)", "concat(total, name)");
+    let error = Dataset::table_from_toml(&cycle, "customers", None).unwrap_err().to_string();
+    assert!(
+        error.contains("look one another up: customers, orders.amount, customers.label, orders.amount"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_column_of_another_table_sees_the_fields_that_its_own_table_sees() {
+    // Inside the struct, `size` is the field before it, and the condition names a field `true`.
+    let spec = r#"
+name = "names"
+[[tables]]
+name = "boxes"
+rows = 50
+fields = [
+  { name = "id", type = "int64", values.sequence = {} },
+  { name = "true", type = "boolean", values.expression = "id % 2 == 0" },
+  { name = "size", type = "int64", values.expression = "id * 10" },
+  { name = "inner", type = "struct", fields = [
+    { name = "size", type = "int64", values.expression = "if(true, size, 7)" },
+  ] },
+]
+[[tables]]
+name = "parts"
+per = { table = "boxes", rows.constant = 1 }
+fields = [
+  { name = "box", type = "int64", values.parent = "id" },
+  { name = "size", type = "int64", values.parent = "inner.size" },
+]
+"#;
+    let parts = Dataset::table_from_toml(spec, "parts", None).unwrap();
+    let made = rows(&parts, 0..50, 1024);
+    for (id, size) in ids(&made, "box").into_iter().zip(ids(&made, "size")) {
+        assert_eq!(size, if id % 2 == 0 { id * 10 } else { 7 });
     }
 }
 

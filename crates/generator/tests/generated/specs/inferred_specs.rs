@@ -1,6 +1,9 @@
 //! Inferred specs are valid, and their data has the same schema and nearly the same shape as the sample.
 
+use std::collections::HashSet;
+
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use sawmill_generator::{BUILT_IN, Dataset, InferredSpec};
 
@@ -54,6 +57,21 @@ fn contacts_are_recognised() {
     let nulls: Vec<f64> =
         spec.lines().filter_map(|line| line.strip_prefix("nulls = ")?.parse().ok()).collect();
     assert!((nulls[0] - 0.2).abs() < 0.03 && (nulls[1] - 0.4).abs() < 0.03, "{spec}");
+}
+
+#[test]
+fn whole_numbers_that_never_repeat_stay_so_in_more_rows() {
+    let spec = "name = 'keys'\nfields = [{ name = 'id', type = 'int64', values.uniform = { min = 100_000, max = 124_999, unique = true } }]";
+    let ids = |dataset: &Dataset, rows: u64| -> HashSet<i64> {
+        let batches = dataset.batches(0..rows, 9, 1000).map(Result::unwrap);
+        batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+    };
+    let dataset = parse(spec);
+    assert_eq!(ids(&dataset, 20_000).len(), 20_000);
+    let batches: Vec<RecordBatch> = dataset.batches(0..20_000, 9, 1000).map(Result::unwrap).collect();
+    let spec = infer(&dataset, &batches);
+    assert!(spec.contains("unique = true"), "{spec}");
+    assert_eq!(ids(&parse(&spec), 60_000).len(), 60_000);
 }
 
 /// A city determines its country, a rate nearly its surcharge; the weekday has nothing to do with either.

@@ -4,7 +4,7 @@
 //! before the rows of the next block. So the row that arrives as number *j* is found without those before it.
 
 use crate::draw::lengths::Lengths;
-use crate::draw::value_spec::changes::{BLOCK, of_blocks, part_of, shuffle};
+use crate::draw::value_spec::other_rows::changes::{BLOCK, of_blocks, part_of, shuffle};
 use crate::random::rng::{Stream, unit_interval};
 
 /// The rows of a table as they arrive.

@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 
 use crate::draw::distribution::{Ranks, count, exponent};
-use crate::draw::value_spec::other_column::fan_out;
-use crate::draw::value_spec::reader::{Surroundings, text_only};
+use crate::draw::value_spec::other_rows::other_column::fan_out;
+use crate::draw::value_spec::reader::Surroundings;
+use crate::draw::value_spec::reader::texts::text_only;
 use crate::draw::value_spec::{DistinctRows, Orphans, Reference, ReferencedKey, ValueSpec};
 use crate::error::Error;
 use crate::random::permutation::Permutation;

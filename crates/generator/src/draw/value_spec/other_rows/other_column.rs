@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::draw::expression::{Operand, Reach, Values};
-use crate::draw::value_spec::arrivals::Arrivals;
-use crate::draw::value_spec::changes::Changes;
-use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::other_rows::arrivals::Arrivals;
+use crate::draw::value_spec::other_rows::changes::Changes;
+use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
@@ -158,7 +158,7 @@ pub(crate) fn child_number(node: SpecNode<'_>, around: &Surroundings<'_>) -> Res
 }
 
 /// The children that the rows of the table are.
-pub(super) fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>, Error> {
+pub(crate) fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>, Error> {
     let path = around.path;
     let Some(fan_out) = around.tables.fan_out else {
         let advice =
@@ -234,6 +234,7 @@ fn needs_block(dataset: &Dataset, field: &Field, leaf: &Leaf) -> bool {
     };
     field.levels.definition > 0
         || leaf.values.follows_rows()
+        || matches!(&leaf.values, ValueSpec::OfChildren(children) if children.elements().is_some())
         || matches!(&leaf.values, ValueSpec::OtherColumn(column) if column.by_blocks)
         || leaf.values.operands().iter().any(of_operand)
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::draw::lengths::Lengths;
-use crate::draw::value_spec::fan_out::{quantiles, sorted_outcomes};
+use crate::draw::value_spec::other_rows::fan_out::{quantiles, sorted_outcomes};
 use crate::random::rng::{Stream, scale64};
 
 /// The rows of the table in a block of changes.

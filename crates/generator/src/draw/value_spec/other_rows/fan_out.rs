@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::draw::lengths::Lengths;
-use crate::draw::value_spec::changes::shuffle;
+use crate::draw::value_spec::other_rows::changes::shuffle;
 use crate::random::rng::Stream;
 
 /// The parents of a block.

@@ -1,0 +1,63 @@
+//! Whole numbers of a range in a drawn order, none of them twice: keys that are no sequence.
+
+use crate::random::permutation::Permutation;
+use crate::random::rng::Stream;
+
+/// The numbers of a range, one for each row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DistinctNumbers {
+    min: i128,
+    /// How many numbers the range has; later rows continue after it.
+    span: u64,
+    /// The random stream of the order.
+    purpose: u64,
+}
+
+impl DistinctNumbers {
+    /// `span` numbers from `min` up, at least one.
+    pub(crate) fn new(min: i128, span: u64, purpose: u64) -> Self {
+        DistinctNumbers { min, span: span.max(1), purpose }
+    }
+
+    pub(crate) fn least(&self) -> i128 {
+        self.min
+    }
+
+    /// The number of each row, in a job with this `seed`.
+    pub(crate) fn of_seed(self, seed: u64) -> impl Fn(u64) -> i128 {
+        let order = Permutation::new(self.span, Stream::new(seed, self.purpose, 0).draw(0));
+        let DistinctNumbers { min, span, .. } = self;
+        move |row| min + i128::from(row / span * span) + i128::from(order.place(row % span))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_numbers_of_the_record_are_unique() {
+        let refused = |field: &str| {
+            let spec = format!("name = 't'\nfields = [{{ name = 'x', {field} }}]");
+            crate::Dataset::from_toml(&spec).map(|_| ()).map_err(|error| error.to_string())
+        };
+        let values = "values.uniform = { min = 1, max = 9, unique = true }";
+        assert_eq!(refused(&format!("type = 'int8', {values}")), Ok(()));
+        let list = format!("type = 'list', length.constant = 2, element = {{ type = 'int8', {values} }}");
+        for field in [format!("type = 'double', {values}"), list] {
+            let error = refused(&field).unwrap_err();
+            assert!(error.contains("unique numbers that are real or in a list"), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_number_repeats_and_all_of_the_range_come_first() {
+        for (min, span) in [(-7, 1), (5, 1_000), (0, 1_025)] {
+            let of_seed = DistinctNumbers::new(min, span, 3).of_seed(42);
+            let mut numbers: Vec<i128> = (0..3 * span).map(&of_seed).collect();
+            assert!(numbers[..span as usize].iter().all(|n| (min..min + span as i128).contains(n)));
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq((0..3 * span).map(|row| min + i128::from(row))));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Distributions of numbers, with the checks that their values fit the type of the field.
+
+use crate::draw::distribution::{Counts, Curve, Ranks, quantity};
+use crate::draw::misfit::nearest_whole;
+use crate::draw::value_spec::ValueSpec;
+use crate::draw::value_spec::distinct_numbers::DistinctNumbers;
+use crate::draw::value_spec::reader::Surroundings;
+use crate::error::Error;
+use crate::random::rng::purpose;
+use crate::spec_file::toml_reader::SpecNode;
+use crate::types::literal::{Literal, real, whole};
+use crate::types::logical_type::LogicalType;
+use crate::types::number::Number;
+
+/// `uniform`: numbers from `min` to `max`, whole ones `unique` on request.
+pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let (kind, path) = (around.kind, around.path);
+    let table = node.table(path, "uniform", &["min", "max", "unique"])?;
+    let is_unique = table.get("unique").map_or(Ok(false), |node| match node.boolean() {
+        Some(true) if around.in_list || kind.is_real() => Err(node.error(
+            path,
+            "unique numbers that are real or in a list",
+            "use whole numbers of the record",
+        )),
+        Some(is_unique) => Ok(is_unique),
+        None => Err(node.error(path, format!("`unique = {}`", node.described()), "use true or false")),
+    })?;
+    let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
+    let above = || {
+        let what = format!("min {} is greater than max {}", min.described(), max.described());
+        min.error(path, what, "swap them")
+    };
+    if kind.is_real() {
+        let bound = |node: SpecNode<'_>| {
+            let value = Literal::new(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
+            value.ok_or_else(|| {
+                let what = format!("{} is not a finite {}", node.described(), kind.name());
+                node.error(path, what, kind.takes())
+            })
+        };
+        let (low, high) = (bound(min)?, bound(max)?);
+        if low > high {
+            return Err(above());
+        }
+        if !(high - low).is_finite() {
+            return Err(max.error(path, "the span from min to max is not finite", "use closer bounds"));
+        }
+        return Ok(ValueSpec::Reals { min: low, width: high - low });
+    }
+    let (low, high) = (whole_of(kind, min, path)?, whole_of(kind, max, path)?);
+    if low > high {
+        return Err(above());
+    }
+    let span = high.wrapping_sub(low) as u128;
+    if is_unique {
+        let span = u64::try_from(span.saturating_add(1)).unwrap_or(u64::MAX);
+        let distinct = DistinctNumbers::new(low, span, purpose(path, "unique"));
+        return Ok(ValueSpec::DistinctNumbers(distinct));
+    }
+    Ok(match span < 1 << 64 && i64::try_from(low).is_ok() {
+        // A span of 2^64 is stored as 0.
+        true => ValueSpec::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
+        false => ValueSpec::Wide { min: low, span: span.wrapping_add(1) },
+    })
+}
+
+/// `zipf`: ranks up to one that fits into the type.
+pub(super) fn zipf(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
+    let ranks = Ranks::read(parameters, path)?;
+    fits(kind, i128::from(ranks.count()), parameters, path)?;
+    Ok(ValueSpec::Zipf(ranks))
+}
+
+/// `normal`, `lognormal` or `exponential`, with the bounds of the values.
+pub(super) fn continuous(
+    name: &str,
+    parameters: SpecNode<'_>,
+    kind: &LogicalType,
+    path: &str,
+) -> Result<ValueSpec, Error> {
+    let curve = Curve::read(name, parameters, kind, path)?;
+    let (low, high) = bounds(curve, parameters, kind, path)?;
+    Ok(ValueSpec::Curve { curve, low, high })
+}
+
+/// `poisson` or `geometric`: counts up to one that fits into the type.
+pub(super) fn counts(
+    name: &str,
+    parameters: SpecNode<'_>,
+    kind: &LogicalType,
+    path: &str,
+) -> Result<ValueSpec, Error> {
+    let counts = Counts::read(name, parameters, path)?;
+    let most = counts.outcomes().last().map_or(0, |(k, _)| k);
+    fits(kind, most.into(), parameters, path)?;
+    Ok(ValueSpec::Counts(counts))
+}
+
+/// `sequence`: whole numbers from `start` in steps of `step`.
+pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
+    let table = parameters.table(path, "sequence", &["start", "step"])?;
+    let start = match table.get("start") {
+        Some(node) => whole_of(kind, node, path)?,
+        None => 0,
+    };
+    let step = match table.get("step") {
+        None => kind.one(),
+        Some(node) if kind.is_temporal() => {
+            let step = quantity(kind, node, path)?;
+            nearest_whole(step).filter(|whole| *whole as f64 == step).ok_or_else(|| {
+                let what =
+                    format!("a step of {}, which is {step} units of type {}", node.described(), kind.name());
+                node.error(path, what, "use a step of whole units")
+            })?
+        }
+        Some(node) => whole_of(kind, node, path)?,
+    };
+    Ok(ValueSpec::Sequence { start, step })
+}
+
+/// Reads a whole number of the type `kind`.
+pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<i128, Error> {
+    Literal::new(node).and_then(|literal| whole(kind, &literal)).ok_or_else(|| {
+        node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
+    })
+}
+
+/// Refuses distributions whose largest value `most` exceeds the type.
+fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
+    let high = kind.range().1;
+    let too_large = match kind.is_real() {
+        true => most as f64 > kind.most_real(),
+        false => most.checked_mul(kind.one()).is_none_or(|most| most > high),
+    };
+    if too_large {
+        let what = format!("values up to {most} in {}", kind.a_name());
+        return Err(node.error(path, what, "use a wider type or smaller parameters"));
+    }
+    Ok(())
+}
+
+/// Reads the optional `min` and `max` of a continuous distribution, in the units of the draw. A missing bound
+/// is infinite.
+fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
+    let table = node.any_table(path, "parameters")?;
+    let one = kind.one() as f64;
+    let (least, most) = match kind.is_whole() {
+        true => (kind.range().0 as f64 / one, kind.range().1 as f64 / one),
+        false => (-kind.most_real(), kind.most_real()),
+    };
+    let bound = |key: &str| match table.get(key) {
+        None => Ok(None),
+        Some(node) => match quantity(kind, node, path)? {
+            bound if (least..=most).contains(&bound) => Ok(Some(bound)),
+            _ => {
+                let what = format!("`{key} = {}` of {}", node.described(), kind.a_name());
+                Err(node.error(path, what, format!("use a value from {least} to {most}")))
+            }
+        },
+    };
+    let (min, max) = (bound("min")?, bound("max")?);
+    let (low, high) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
+    if low > high {
+        return Err(node.error(path, format!("min {low} is greater than max {high}"), "swap them"));
+    }
+    // Otherwise half of the values would not fit.
+    let centre = curve.centre().clamp(low, high);
+    if !(least..=most).contains(&centre) {
+        let what = format!("values around {} in {}", Number::Real(centre), kind.a_name());
+        return Err(node.error(path, what, "use a wider type, or set `min` and `max`"));
+    }
+    Ok((low, high))
+}

@@ -1,0 +1,164 @@
+//! Strings, UUIDs and bytes.
+
+use std::sync::Arc;
+
+use crate::draw::choice::bad_weights;
+use crate::draw::text::distinct::DistinctStrings;
+use crate::draw::text::pattern::Pattern;
+use crate::draw::text::template::Template;
+use crate::draw::value_spec::ValueSpec;
+use crate::draw::value_spec::reader::Surroundings;
+use crate::error::Error;
+use crate::random::rng::purpose;
+use crate::random::weights::Weights;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+use crate::types::logical_type::LogicalType;
+
+/// `unique`: a template with the number of the value.
+pub(super) fn template(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let template = parameters
+        .string()
+        .map_or_else(|| Err("the template of `unique` must be a string".to_owned()), Template::parse);
+    template
+        .map(ValueSpec::Unique)
+        .map_err(|what| parameters.error(path, what, "for example \"+91-{id:010}\""))
+}
+
+/// `pattern`: strings that match a regular expression.
+pub(super) fn pattern(parameters: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
+    if parameters.is_table() {
+        let table = parameters.table(path, "pattern", &["weights", "unique"])?;
+        return match (table.get("weights"), table.get("unique")) {
+            (None, Some(unique)) => distinct_strings(unique, around),
+            (Some(_), Some(unique)) => {
+                Err(unique.error(path, "a pattern with `weights` and `unique`", "use one of them"))
+            }
+            _ => weighted_patterns(table.need("weights", path, "pattern")?, path),
+        };
+    }
+    let pattern = parameters.string().map_or_else(
+        || Err("a pattern must be a string with a regular expression".to_owned()),
+        Pattern::parse,
+    );
+    pattern.map(ValueSpec::Pattern).map_err(|what| parameters.error(path, what, advice))
+}
+
+/// `pattern = { unique = { PATTERN = COUNT, ... } }`.
+fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    if around.in_list {
+        let advice = "use `unique` patterns for fields of the record";
+        return Err(node.error(path, "unique strings inside a list", advice));
+    }
+    let (patterns, counts) = counted_patterns(node, path)?;
+    let whole = |count: &f64| {
+        (*count >= 0.0 && *count <= u32::MAX.into() && count.fract() == 0.0).then_some(*count as u64)
+    };
+    let Some(counts) = counts.iter().map(whole).collect::<Option<Vec<u64>>>() else {
+        return Err(node.error(
+            path,
+            "a count that is not a whole number",
+            "write how many rows have each pattern",
+        ));
+    };
+    DistinctStrings::new(patterns.into_iter().zip(counts).collect(), purpose(path, "unique"))
+        .map(|distinct| ValueSpec::Distinct(Arc::new(distinct)))
+        .map_err(|what| {
+            node.error(path, what, "write smaller counts, or patterns such as \"[A-Z]{2}-[0-9]{4}\"")
+        })
+}
+
+/// `pattern = { weights = { PATTERN = WEIGHT, ... } }`.
+fn weighted_patterns(node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let (patterns, weights) = counted_patterns(node, path)?;
+    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
+    Ok(ValueSpec::Pattern(Pattern::weighted(patterns, table)))
+}
+
+/// Patterns, each with its number.
+fn counted_patterns(node: SpecNode<'_>, path: &str) -> Result<(Vec<Pattern>, Vec<f64>), Error> {
+    let table = node.any_table(path, "weights")?;
+    let (mut patterns, mut weights) = (Vec::new(), Vec::new());
+    for (key, weight) in table.entries() {
+        let pattern = Pattern::parse(key);
+        let advice = "write regular expressions as the keys: { \"N/A\" = 1, \"[0-9]{4}\" = 9 }";
+        patterns.push(pattern.map_err(|what| table.key_error(key, path, what, advice))?);
+        weights.push(weight.number().unwrap_or(f64::NAN));
+    }
+    Ok((patterns, weights))
+}
+
+/// `words`: from `min` to `max` of them.
+pub(super) fn words(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let table = parameters.table(path, "words", &["min", "max"])?;
+    let (least, most) = lengths(table, path, 1000)?;
+    Ok(ValueSpec::Words { least, most })
+}
+
+pub(super) fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
+    match around.kind {
+        LogicalType::String | LogicalType::Enum | LogicalType::Binary => Ok(()),
+        // A pattern can draw JSON. The user is responsible for its validity.
+        LogicalType::Json if name == "pattern" => Ok(()),
+        kind => {
+            let what = format!("{name} draws strings, not {}", kind.name());
+            Err(node.error(around.path, what, "change the field to a string, or use another distribution"))
+        }
+    }
+}
+
+pub(super) fn uuid(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    if *around.kind == LogicalType::Uuid {
+        return Ok(ValueSpec::Uuid);
+    }
+    text_only("uuid", node, around).map(|()| ValueSpec::Uuid)
+}
+
+pub(super) fn bytes(
+    parameters: Option<SpecNode<'_>>,
+    node: SpecNode<'_>,
+    around: &Surroundings<'_>,
+) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    match (around.kind, parameters) {
+        (LogicalType::FixedBinary(width), None) => Ok(ValueSpec::Bytes { least: *width, most: *width }),
+        (LogicalType::Binary, Some(parameters)) => {
+            let table = parameters.table(path, "bytes", &["min", "max"])?;
+            let (least, most) = lengths(table, path, 1 << 20)?;
+            Ok(ValueSpec::Bytes { least, most })
+        }
+        (LogicalType::Binary, None) => {
+            Err(node.error(path, "bytes without a length", "write { bytes = { min = 0, max = 16 } }"))
+        }
+        (LogicalType::FixedBinary(_), Some(_)) => Err(node.error(
+            path,
+            "bytes in a fixed_binary always have its width",
+            "write `values = \"bytes\"`",
+        )),
+        (kind, _) => {
+            let what = format!("bytes draws binary, not {}", kind.name());
+            Err(node.error(path, what, "change the type of the field, or use another distribution"))
+        }
+    }
+}
+
+/// Reads `min` and `max` of a length.
+fn lengths(table: SpecTable<'_>, path: &str, longest: u32) -> Result<(u32, u32), Error> {
+    let read = |key: &str| {
+        let node = table.need(key, path, "a length")?;
+        match node.integer().map(u32::try_from) {
+            Some(Ok(n)) if n <= longest => Ok((n, node)),
+            _ => {
+                let what = format!("`{key} = {}`", node.described());
+                Err(node.error(path, what, format!("use a whole number from 0 to {longest}")))
+            }
+        }
+    };
+    let ((least, node), (most, _)) = (read("min")?, read("max")?);
+    if least > most {
+        return Err(node.error(path, format!("min {least} is greater than max {most}"), "swap them"));
+    }
+    Ok((least, most))
+}

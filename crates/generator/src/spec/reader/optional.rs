@@ -1,0 +1,116 @@
+//! When a field is null: by chance, by a condition, or together with others.
+
+use crate::draw::choice::bad_weights;
+use crate::draw::expression::{Expression, OperandRow};
+use crate::draw::nulls::Nulls;
+use crate::error::Error;
+use crate::random::weights::Weights;
+use crate::spec::dataset::Present;
+use crate::spec::reader::Reader;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+use crate::types::logical_type::LogicalType;
+
+impl Reader<'_> {
+    /// Reads when the field in `table` is null, and the condition for it if there is one.
+    pub(super) fn nulls(
+        &mut self,
+        table: SpecTable<'_>,
+        together: Option<usize>,
+        path: &str,
+    ) -> Result<(Nulls, Option<Box<Expression>>), Error> {
+        let given = table.get("nulls").filter(|node| node.is_table());
+        let given = given.map(|node| node.any_table(path, "`nulls`")).transpose()?;
+        let Some(node) = given.and_then(|given| given.get("expression")) else {
+            return Ok((nulls(table, together, path)?, None));
+        };
+        given.map_or(Ok(()), |given| given.check(path, "`nulls`", &["expression"]))?;
+        if together.is_some() || node.string().is_none() {
+            let what = format!("`nulls.expression = {}`", node.described());
+            return Err(node.error(path, what, "write a condition, for a field that no `present` names"));
+        }
+        let resolve = &mut |name: &str| self.scope(path).operand(name);
+        let text = node.string().unwrap_or_default();
+        let condition = Expression::parse(text, &LogicalType::Boolean, &[], resolve)
+            .map_err(|(what, advice)| node.error(path, what, advice))?;
+        if condition.operands.iter().any(|operand| operand.row != OperandRow::Own) {
+            return Err(node.error(path, "previous() in a condition of nulls", "use a hidden field for it"));
+        }
+        self.operands.extend(condition.operands.iter().map(|operand| operand.leaf));
+        Ok((Nulls::Where, Some(Box::new(condition))))
+    }
+}
+
+/// Reads how often the field in `table` is null, if no condition says it.
+fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nulls, Error> {
+    let Some(node) = table.get("nulls") else {
+        return Ok(together.map_or(Nulls::Never, |bit| Nulls::Together(bit as u32)));
+    };
+    if together.is_some() {
+        let what = "`nulls` on a field that the `present` of its struct names";
+        return Err(node.error(path, what, "keep one of them"));
+    }
+    let wrong = || {
+        let what = format!("`nulls = {}` is not a probability", node.described());
+        node.error(
+            path,
+            what,
+            "use 0.0 to 1.0, { weights = { null = 1, value = 9 } } or { expression = \"...\" }",
+        )
+    };
+    if node.is_table() {
+        let weights =
+            node.table(path, "`nulls`", &["weights", "expression"])?.need("weights", path, "`nulls`")?;
+        let weights = weights.table(path, "`nulls`", &["null", "value"])?;
+        let weight = |key| {
+            let number = weights.need(key, path, "`nulls`")?.number();
+            number.filter(|w| w.is_finite() && *w >= 0.0).ok_or_else(wrong)
+        };
+        let (null, value) = (weight("null")?, weight("value")?);
+        return if null + value > 0.0 { Ok(Nulls::Share(null / (null + value))) } else { Err(wrong()) };
+    }
+    node.number().filter(|p| (0.0..=1.0).contains(p)).map(Nulls::Share).ok_or_else(wrong)
+}
+
+/// Reads which fields of `table` are present together, and returns the names of these fields with it.
+pub(super) fn present(
+    table: SpecTable<'_>,
+    fields: SpecNode<'_>,
+    path: &str,
+) -> Result<(Option<Vec<String>>, Option<Present>), Error> {
+    let Some(node) = table.get("present") else { return Ok((None, None)) };
+    let wrong = |node: SpecNode<'_>| {
+        let what = format!("`present` contains {}", node.described());
+        node.error(path, what, "write a list of { fields = [...], weight = ... }")
+    };
+    let mut combinations: Vec<(Vec<String>, f64)> = Vec::new();
+    for combination in node.array().ok_or_else(|| wrong(node))? {
+        let table = combination.table(path, "a combination of `present`", &["fields", "weight"])?;
+        let names = table.need("fields", path, "a combination of `present`")?;
+        let mut all = Vec::new();
+        for name in names.array().ok_or_else(|| wrong(names))? {
+            let text = name.string().ok_or_else(|| wrong(name))?;
+            let known = fields.array().into_iter().flatten().any(|field| {
+                let table = field.any_table(path, "a field").ok();
+                table.and_then(|t| t.get("name")).and_then(|n| n.string()) == Some(text)
+            });
+            if !known {
+                let what = format!("no field is named {text:?}");
+                return Err(name.error(path, what, "use names of fields of this struct"));
+            }
+            all.push(text.to_owned());
+        }
+        let weight = table.need("weight", path, "a combination of `present`")?;
+        combinations.push((all, weight.number().ok_or_else(|| wrong(weight))?));
+    }
+    let mut names: Vec<String> = combinations.iter().flat_map(|(names, _)| names.iter().cloned()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() > 32 {
+        return Err(node.error(path, "`present` names more than 32 fields", "name fewer fields"));
+    }
+    let bit = |name: &String| names.iter().position(|n| n == name).map_or(0, |i| 1u32 << i);
+    let masks = combinations.iter().map(|(n, _)| n.iter().map(bit).fold(0, |a, b| a | b)).collect();
+    let weights: Vec<f64> = combinations.iter().map(|(_, w)| *w).collect();
+    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
+    Ok((Some(names), Some(Present { table, masks })))
+}
