@@ -103,7 +103,7 @@ def data():
 def load(source, *options):
     """The median seconds of loads into a private server, from start of the process to its end."""
     result = WORK / "load.json"
-    run(SAWMILL, "bench", "load", source, "--connections", "2", "--runs", "3", "--warmup", "1", "--json", result,
+    run(SAWMILL, "bench", "load", source, "--connections", "2", "--runs", "3", "--warmup", "1", "--json-file", result,
         *options)
     found = json.loads(result.read_text())
     return found["cases"][0]["sides"][0]["wall"]["median"]

@@ -41,7 +41,7 @@ Examples:
   sawmill bench gen contacts --rows 1M --save before
   sawmill bench gen contacts --rows 1M --baseline before --fail-if-slower 5%
   sawmill bench footer /data/trips --against 'python3 footers.py /data/trips' --html footers.html
-  sawmill bench load /data/trips --connections 1..8*2 --json load.json
+  sawmill bench load /data/trips --connections 1..8*2 --json-file load.json
   sawmill bench load /data/trips --table logged,unlogged --pk yes,no --key id --connections 1,2,4
   sawmill bench report monday.json tuesday.json --html history.html
 
