@@ -228,7 +228,7 @@ impl Made {
             console.steps(&self.summary);
             return Ok(());
         }
-        console.result(&self.result, || format!("{}\n", self.summary))
+        console.summary(&self.result, || format!("{}\n", self.summary))
     }
 }
 
@@ -327,7 +327,7 @@ fn run_generate(args: &GenArgs, console: Console) -> Result<(), Error> {
         let tables = whole_schema::make_all(args, &tables, console)?;
         let lines: Vec<&str> = tables.iter().map(|made| made.summary.as_str()).collect();
         let results: Vec<&GenResult> = tables.iter().map(|made| &made.result).collect();
-        return console.result(&AllTables { tables: results }, || lines.join("\n") + "\n");
+        return console.summary(&AllTables { tables: results }, || lines.join("\n") + "\n");
     }
     make(args, console)?.print(&args.out, console)
 }
