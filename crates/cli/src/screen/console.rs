@@ -32,7 +32,7 @@ pub(crate) struct Console {
 
 /// How often a progress bar reads its phase.
 const TICK: Duration = Duration::from_millis(100);
-/// How often a line tells the progress where there is no terminal.
+/// How often a line tells the progress where there is no terminal, unless `SAWMILL_PROGRESS` asks for more.
 const LINE: Duration = Duration::from_secs(10);
 
 /// The bars on the screen, if any.
@@ -217,6 +217,13 @@ impl Console {
     }
 }
 
+/// The time between two lines of progress.
+fn line_every() -> Duration {
+    let asked = std::env::var("SAWMILL_PROGRESS").ok().and_then(|seconds| seconds.parse().ok());
+    let asked = asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    asked.filter(|every| !every.is_zero()).unwrap_or(LINE)
+}
+
 /// Runs `work` while a line every ten seconds on standard error tells its progress.
 fn with_lines<T>(
     title: &str,
@@ -227,14 +234,15 @@ fn with_lines<T>(
 ) -> T {
     let name = Mutex::new(title.to_owned());
     let tell = |over: &AtomicBool| {
-        let (began, mut next) = (Instant::now(), LINE);
+        let (began, every) = (Instant::now(), line_every());
+        let mut next = every;
         while !over.load(Relaxed) {
             let seconds = began.elapsed();
             if seconds < next {
                 std::thread::park_timeout(next.saturating_sub(seconds));
                 continue;
             }
-            next += LINE;
+            next = seconds + every;
             let name = name.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let line = progress_line(&name, phase.rows(), rows.saturating_sub(kept.load(Relaxed)), seconds);
             // If standard error is closed or full, nothing can report it.

@@ -136,3 +136,21 @@ fn a_quiet_job_says_nothing_but_errors() {
     // What was asked for is no summary.
     assert!(sawmill(["footer", &parquet, "--quiet"]).ok().out.contains("a.parquet"));
 }
+
+#[test]
+fn a_log_gets_lines_of_progress() {
+    let line = ["gen", "contacts", "--rows", "1M", "--threads", "1", "--out", "/dev/null"];
+    let run = |more: &[&str]| {
+        let mut process = command([&line[..], more].concat());
+        crate::harness::Ran::from(process.env("SAWMILL_PROGRESS", "0.01").output().unwrap()).ok().err
+    };
+    let told = run(&[]);
+    let lines: Vec<&str> = told.lines().collect();
+    let is_progress = |line: &&str| line.starts_with("generate: ") && line.contains(" of 1,000,000 rows, ");
+    assert!(!lines.is_empty() && lines.iter().all(is_progress), "{told}");
+    assert_eq!(run(&["--quiet"]), "");
+    // Without the variable a line is due after ten seconds.
+    assert!(
+        !sawmill(["gen", "contacts", "--rows", "1000", "--out", "/dev/null"]).ok().err.contains("generate: ")
+    );
+}
