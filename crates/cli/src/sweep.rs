@@ -37,12 +37,20 @@ const SWEPT: [(&str, &[&str]); 3] = [
     ("footer", &["--tail-hint"]),
     (
         "load",
-        &["--connections", "--unit-rows", "--batch-rows", "--batch-bytes", "--table", "--pk", "--strategy"],
+        &[
+            "--connections",
+            "--unit-rows",
+            "--batch-rows",
+            "--batch-bytes",
+            "--table-kind",
+            "--keyed",
+            "--strategy",
+        ],
     ),
 ];
 
 /// The options among them whose values are words.
-const WORDS: [&str; 4] = ["--table", "--pk", "--strategy", "--compression"];
+const WORDS: [&str; 4] = ["--table-kind", "--keyed", "--strategy", "--compression"];
 
 /// The options among them whose values are sizes in bytes.
 const SIZES: [&str; 3] = ["--page-size", "--tail-hint", "--batch-bytes"];
@@ -116,8 +124,7 @@ fn options_of(words: &[OsString]) -> &'static [&'static str] {
 
 /// The values of a list of words; none for a single word.
 fn words_of(text: &str, option: &str) -> Result<Vec<String>, Error> {
-    // A table's name may contain commas between double quotes.
-    if !text.contains(',') || text.contains('"') {
+    if !text.contains(',') {
         return Ok(Vec::new());
     }
     let words: Vec<String> = text.split(',').map(|word| word.trim().to_owned()).collect();
@@ -231,12 +238,13 @@ mod tests {
 
     #[test]
     fn kinds_of_tables_are_swept_by_their_names() {
-        let found = of("sawmill bench load a --table logged,unlogged --pk=yes,no --connections 1").unwrap();
+        let found =
+            of("sawmill bench load a --table-kind logged,unlogged --keyed=yes,no --connections 1").unwrap();
         assert_eq!(found.len(), 4);
-        assert_eq!(format!("{:?}", found[3].parameters), r#"{"pk": "no", "table": "unlogged"}"#);
-        assert!(of("sawmill bench load a --table s.t").unwrap()[0].parameters.is_empty());
-        assert!(of("sawmill bench load a --pk yes,").is_err());
-        assert!(of("sawmill bench load a --pk yes,yes").is_err());
+        assert_eq!(format!("{:?}", found[3].parameters), r#"{"keyed": "no", "table_kind": "unlogged"}"#);
+        assert!(of("sawmill bench load a --table s,t").unwrap()[0].parameters.is_empty());
+        assert!(of("sawmill bench load a --keyed yes,").is_err());
+        assert!(of("sawmill bench load a --keyed yes,yes").is_err());
     }
 
     #[test]

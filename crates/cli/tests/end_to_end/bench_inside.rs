@@ -85,20 +85,25 @@ fn four_kinds_of_tables_over_connections_come_out_as_four_tables() {
     .unwrap();
     let (spec, files) = (spec.display().to_string(), home.path().join("files").display().to_string());
     crate::harness::sawmill(["gen", &spec, "--rows", "3000", "--out", &files]).ok();
-    let kinds = ["--table", "logged,unlogged", "--pk=yes,no", "--key", "id", "--connections", "1,2"];
+    let kinds =
+        ["--table-kind", "logged,unlogged", "--keyed=yes,no", "--primary-key", "id", "--connections", "1,2"];
     let once = ["--runs", "1", "--warmup", "0", "--json-file", "r.json"];
     let table = bench(&home, &[&["load", &files], &kinds[..], &once].concat()).ok().out;
-    for kind in ["pk=no table=logged", "pk=no table=unlogged", "pk=yes table=logged", "pk=yes table=unlogged"]
-    {
+    for kind in [
+        "keyed=no table_kind=logged",
+        "keyed=no table_kind=unlogged",
+        "keyed=yes table_kind=logged",
+        "keyed=yes table_kind=unlogged",
+    ] {
         let title = format!("load {kind}\nconnections");
         assert!(table.contains(&title), "{title}: {table}");
     }
     assert_eq!(table.matches("speed-up").count(), 4, "{table}");
     assert_eq!(read(&home.path().join("r.json"))["cases"].as_array().unwrap().len(), 8);
     // The default key is the first column, whose values here are all the same.
-    let error = bench(&home, &["load", &files, "--pk", "yes", "--runs", "1"]).fails(1);
+    let error = bench(&home, &["load", &files, "--keyed", "yes", "--runs", "1"]).fails(1);
     assert!(error.contains("duplicate key"), "{error}");
-    let error = bench(&home, &["load", &files, "--pk", "yes", "--key", "nobody"]).fails(2);
+    let error = bench(&home, &["load", &files, "--keyed", "yes", "--primary-key", "nobody"]).fails(2);
     assert!(error.contains("no column \"nobody\""), "{error}");
 }
 
