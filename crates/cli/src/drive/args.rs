@@ -92,7 +92,7 @@ pub(crate) struct DriveArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub length: Option<Duration>,
     /// How long the part before it lasts, which does not count.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "warmup", alias = "warm-up", value_name = "TIME", value_parser = parse_duration)]
     pub warm_up: Option<Duration>,
     /// Connections [default: the plan's, or 8].
     #[arg(long, value_name = "N")]

@@ -22,8 +22,8 @@ use crate::screen::phases;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sawmill footer bench-files --dir /tmp/footers
-  sawmill footer bench-files --dir /tmp/footers --widths 1000 --kind string
+  sawmill footer bench-files --out /tmp/footers
+  sawmill footer bench-files --out /tmp/footers --widths 1000 --kind string
   sawmill footer /tmp/footers --bench      # measure them
 
 A file is named after the type and the number of its columns: float-100.parquet. A file of 100,000 columns
@@ -31,7 +31,7 @@ takes 0.5 GB (float) or 1.3 GB (string) of disk and, while it is written, 2 GB o
 its footer.")]
 pub(crate) struct BenchFilesArgs {
     /// The directory for the files; created if missing.
-    #[arg(long)]
+    #[arg(long = "out", alias = "dir", value_name = "DIR")]
     dir: PathBuf,
     /// Numbers of columns; one file for each.
     #[arg(long = "widths", value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000],

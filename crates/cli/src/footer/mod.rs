@@ -93,7 +93,7 @@ Examples:
   sawmill footer extract --scrub data.parquet report.parquet   # for a bug report
   curl -s https://example.com/data.parquet | sawmill footer -
   sawmill footer wide.parquet --bench
-  sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
+  sawmill footer bench-files --out /tmp/footers   # files of up to 100,000 columns to measure
   sawmill footer s3://bucket/trips --ndjson --part 2/8   # in a job of 8 processes
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer s3://bucket/trips 'gs://bucket/2020/*.parquet' https://host/data.parquet

@@ -229,7 +229,7 @@ fn files_for_the_benchmark_are_made_with_bounds_and_page_indexes() {
     let made = dir.path().join("made");
     let out = made.to_str().unwrap();
     let made_by = |columns: &str| {
-        sawmill(["--json", "footer", "bench-files", "--dir", out, "--widths", columns, "--groups", "3"])
+        sawmill(["--json", "footer", "bench-files", "--out", out, "--widths", columns, "--groups", "3"])
             .ok()
             .json()
     };
@@ -245,6 +245,6 @@ fn files_for_the_benchmark_are_made_with_bounds_and_page_indexes() {
         }
         view(&path, &["--check"]).ok();
     }
-    sawmill(["footer", "bench-files", "--dir", out, "--widths", "0"]).fails(2);
+    sawmill(["footer", "bench-files", "--out", out, "--widths", "0"]).fails(2);
     sawmill(["footer", "bench-files", "--help"]).ok();
 }
