@@ -169,7 +169,7 @@ def load():
     for name, (file, *options) in cases.items():
         result = WORK / "load.json"
         run(SAWMILL, "bench", "load", WORK / file, "--connections", "2", "--runs", TURNS, "--warmup", "0", *options,
-            "--json", result)
+            "--json-file", result)
         for side in json.loads(result.read_text())["cases"][0]["sides"]:
             print(f"load {name:24} {side['name']:10} {side['wall']['median']:6.2f} s", flush=True)
 

@@ -155,7 +155,9 @@ def tables(entry, drawn):
     text += ["Seconds of loads over 1 to 8 connections into logged and unlogged tables, with and without a primary key.", ""]
     kinds = {}
     for case in entry["cases"]:
-        name = f"{case['parameters']['table']}, {'primary key' if case['parameters']['pk'] == 'yes' else 'no key'}"
+        # Earlier results name these parameters by earlier options.
+        of = {"table_kind": case["parameters"].get("table"), "keyed": case["parameters"].get("pk"), **case["parameters"]}
+        name = f"{of['table_kind']}, {'primary key' if of['keyed'] == 'yes' else 'no key'}"
         kinds.setdefault(name, []).append((int(case["parameters"]["connections"]), case["sides"][0]["wall"]))
     degrees = sorted({degree for points in kinds.values() for degree, _ in points})
     rows = [[name, *(f"{wall['median']:.3f}" for _, wall in sorted(points))] for name, points in kinds.items()]

@@ -162,7 +162,7 @@ class Benchmarks:
             arguments = arguments.replace("docs/generator-contacts.svg", str(self.written / "contacts.svg"))
         with tempfile.TemporaryDirectory(dir=memory) as out:
             words = [word.replace("OUT", out) for word in arguments.split()]
-            found = self.bench(name, [self.binary, "bench", *words, "--json", str(self.written / f"{name}.json")])
+            found = self.bench(name, [self.binary, "bench", *words, "--json-file", str(self.written / f"{name}.json")])
         # The folder's name differs each time.
         found["command"] = found["command"].replace(out, memory or tempfile.gettempdir())
         return found
@@ -177,9 +177,9 @@ class Benchmarks:
         run([program, "data"], changed, 1800)
         name = f"kinds-{script}-{rows_of}"
         command = [self.binary, "bench", "load", str(self.peers / "data" / f"{rows_of}-{rows}"), "--connections", "2"]
-        command += ["--table", "logged,unlogged", "--pk", "no,yes", "--key", key]
+        command += ["--table-kind", "logged,unlogged", "--keyed", "no,yes", "--primary-key", key]
         command += ["--runs", changed.get("SAWMILL_RUNS", "3"), "--warmup", "0", "--against", f"{peer}={program} run"]
-        return self.bench(name, command + ["--json", str(self.written / f"{name}.json")], changed, 600)
+        return self.bench(name, command + ["--json-file", str(self.written / f"{name}.json")], changed, 600)
 
     def trips(self, rows):
         files = str(self.peers / "data" / f"trips-{rows}")
@@ -190,9 +190,10 @@ class Benchmarks:
 
     def tables(self):
         files = self.trips(self.environment.get("SAWMILL_LOAD_ROWS", "1000000"))
-        command = [self.binary, "bench", "load", files, "--table", "logged,unlogged", "--pk", "yes,no", "--key", "trip_id"]
+        command = [self.binary, "bench", "load", files, "--table-kind", "logged,unlogged"]
+        command += ["--keyed", "yes,no", "--primary-key", "trip_id"]
         command += ["--connections", "1,2" if self.quick else "1,2,4,8", "--runs", "2" if self.quick else "3"]
-        return self.bench("load-tables", command + ["--json", str(self.written / "load-tables.json")])
+        return self.bench("load-tables", command + ["--json-file", str(self.written / "load-tables.json")])
 
     def cargo(self, names, arguments, environment=None, timeout=1800):
         # One set of features for all benchmarks, so that nothing is built twice.

@@ -103,7 +103,7 @@ def data():
 def load(source, *options):
     """The median seconds of loads into a private server, from start of the process to its end."""
     result = WORK / "load.json"
-    run(SAWMILL, "bench", "load", source, "--connections", "2", "--runs", "3", "--warmup", "1", "--json", result,
+    run(SAWMILL, "bench", "load", source, "--connections", "2", "--runs", "3", "--warmup", "1", "--json-file", result,
         *options)
     found = json.loads(result.read_text())
     return found["cases"][0]["sides"][0]["wall"]["median"]
@@ -171,8 +171,8 @@ def generation(_):
 def tables(_):
     print("tables: 2 M trips at 30 ms; seconds by table and degree")
     with store("--latency", "30"):
-        print(run(SAWMILL, "bench", "load", "s3://data/trips", "--table", "logged,unlogged", "--pk", "yes,no",
-                  "--key", "trip_id", "--connections", "1,2,4,8", "--runs", "3", "--warmup", "0")[1])
+        print(run(SAWMILL, "bench", "load", "s3://data/trips", "--table-kind", "logged,unlogged", "--keyed",
+                  "yes,no", "--primary-key", "trip_id", "--connections", "1,2,4,8", "--runs", "3", "--warmup", "0")[1])
         peer = f"polars and ADBC={PYTHON} {WORK / 'polars_load.py'} s3://data/trips {ENDPOINT}"
         (WORK / "polars_load.py").write_text(POLARS_LOAD)
         print(run(SAWMILL, "bench", "load", "s3://data/trips", "--connections", "2", "--runs", "3", "--against", peer)[1])

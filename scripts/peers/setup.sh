@@ -54,7 +54,7 @@ trips_data() { make_data "$load_name" "$load_spec" --rows "$load_rows" --files 4
 bench_load() {
   trips_data
   "$sawmill" bench load "$trips" --connections "${SAWMILL_DEGREE:-2}" --runs "$runs" --warmup "$warmup" \
-    --against "$1=$0 run" --json "$peers/results/load-$(basename "$0").json" "${@:2}"
+    --against "$1=$0 run" --json-file "$peers/results/load-$(basename "$0").json" "${@:2}"
 }
 
 # The wide files whose footers are read.
@@ -74,7 +74,7 @@ wide_data() {
 bench_footer() {
   wide_data
   "$sawmill" bench footer "$wide" --runs "$runs" --warmup "$warmup" \
-    --against "$1=$0 run" --json "$peers/results/footer-$(basename "$0").json" "${@:2}"
+    --against "$1=$0 run" --json-file "$peers/results/footer-$(basename "$0").json" "${@:2}"
 }
 
 # Finds PostgreSQL's client.

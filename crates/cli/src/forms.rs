@@ -7,7 +7,7 @@
 //! footer ls FILE                    footer FILE
 //! footer check FILE                 footer --check FILE
 //! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t
-//! bench load IN --grid              bench load IN --table logged,unlogged --pk yes,no --connections '1..16*2'
+//! bench load IN --grid              bench load IN --table-kind logged,unlogged --keyed yes,no --connections '1..16*2'
 //! ```
 //!
 //! All other words stay as they are, so that the parser's messages name what the user typed.
@@ -20,7 +20,7 @@ use sawmill_store::percent_decoded;
 const SCHEMES: [&str; 4] = ["postgres://", "postgresql://", "crate://", "crates://"];
 
 /// What `bench load --grid` measures: four kinds of tables, each filled over 1 to 16 connections.
-const GRID: [&str; 6] = ["--table", "logged,unlogged", "--pk", "yes,no", "--connections", "1..16*2"];
+const GRID: [&str; 6] = ["--table-kind", "logged,unlogged", "--keyed", "yes,no", "--connections", "1..16*2"];
 
 /// Whether a word is the address of a server.
 pub(crate) fn is_address(word: &str) -> bool {
@@ -224,7 +224,7 @@ mod tests {
             ("sawmill footer check a --pages", "sawmill footer --check a --pages"),
             (
                 "sawmill bench load s3://b/t --grid --runs 3",
-                "sawmill bench load s3://b/t --table logged,unlogged --pk yes,no --connections 1..16*2 --runs 3",
+                "sawmill bench load s3://b/t --table-kind logged,unlogged --keyed yes,no --connections 1..16*2 --runs 3",
             ),
             ("sawmill load a postgres://h/db/t", "sawmill load a --to postgres://h/db --table t"),
             ("sawmill load a --to postgres://h/db/s.t", "sawmill load a --to postgres://h/db --table s.t"),

@@ -75,7 +75,7 @@ struct Cli {
     /// Report details on standard error.
     #[arg(long, short, global = true, display_order = LAST, hide_short_help = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Do not show progress bars and steps.
+    /// Print nothing but errors and what was asked for: no progress, notes and summaries of jobs.
     #[arg(long, short, global = true, display_order = LAST)]
     quiet: bool,
     /// Draw a flame graph of the CPU time of each thread, as an SVG for a browser; for a benchmark, of an
@@ -153,18 +153,22 @@ pub(crate) fn words() -> &'static [OsString] {
     COMMAND.get().map_or(&[], |(_, words)| words)
 }
 
+/// Whether the command line asks for JSON, also one that cannot be parsed.
+pub(crate) fn asks_for_json() -> bool {
+    words().iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
 /// Runs a command line in this process, once; returns the exit code. `program` starts the command again, such as
 /// `python -m sawmill`.
 pub fn command(program: Vec<OsString>, words: Vec<OsString>) -> u8 {
     COMMAND.get_or_init(|| (program, words));
     sawmill_source::silence_guarded_panics();
     let points = parse();
-    let as_json = points.as_ref().is_ok_and(|points| points.iter().any(|(_, cli)| cli.json));
     let done = points.and_then(|points| sawmill_profile::caught("main", || run(&points)));
     match done {
         Ok(()) => 0,
         Err(error) => {
-            report(&error, as_json);
+            report(&error);
             error.exit() as u8
         }
     }
@@ -191,8 +195,8 @@ fn write_manual(_: &std::path::Path) -> Result<(), Error> {
 
 /// Prints the error on standard error: a line for people, or with `--json` an object. If standard error is closed or
 /// full, nothing can report it.
-fn report(error: &Error, as_json: bool) {
-    let text = match (error.exit(), as_json) {
+fn report(error: &Error) {
+    let text = match (error.exit(), asks_for_json()) {
         (Exit::BrokenPipe, _) => return,
         (_, true) => error.json(),
         (_, false) => format!("error: {}", screen::escape::message(&error.to_string())),

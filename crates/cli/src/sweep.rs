@@ -37,12 +37,20 @@ const SWEPT: [(&str, &[&str]); 3] = [
     ("footer", &["--tail-hint"]),
     (
         "load",
-        &["--connections", "--unit-rows", "--batch-rows", "--batch-bytes", "--table", "--pk", "--strategy"],
+        &[
+            "--connections",
+            "--unit-rows",
+            "--batch-rows",
+            "--batch-bytes",
+            "--table-kind",
+            "--keyed",
+            "--strategy",
+        ],
     ),
 ];
 
 /// The options among them whose values are words.
-const WORDS: [&str; 4] = ["--table", "--pk", "--strategy", "--compression"];
+const WORDS: [&str; 4] = ["--table-kind", "--keyed", "--strategy", "--compression"];
 
 /// The options among them whose values are sizes in bytes.
 const SIZES: [&str; 3] = ["--page-size", "--tail-hint", "--batch-bytes"];
@@ -55,7 +63,7 @@ const ADVICE: &str = "give a list like 1,2,4 or a range like 1..4, 10..30+10 or 
 /// The points of a command line, in the order of the values; the last option varies fastest. A command line
 /// that sweeps nothing, or is not a benchmark, is one point.
 pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Point>, Error> {
-    let words = with_json_files(words.into_iter().collect());
+    let words: Vec<OsString> = words.into_iter().collect();
     let options = options_of(&words);
     let mut points = vec![Point { parameters: Parameters::new(), words: Vec::new() }];
     let mut option: Option<&str> = None;
@@ -114,39 +122,9 @@ fn options_of(words: &[OsString]) -> &'static [&'static str] {
     found.map_or(&[], |(_, options)| options)
 }
 
-/// After `bench` and `drive`, `--json FILE` means `--results FILE`. Before `bench`, before another option and at the end,
-/// `--json` is the flag of all sub-commands: results on standard output.
-fn with_json_files(words: Vec<OsString>) -> Vec<OsString> {
-    let command = words.iter().skip(1).position(|word| !word.as_encoded_bytes().starts_with(b"-"));
-    let drive = command.map(|place| place + 1).filter(|place| words[*place] == "drive");
-    if options_of(&words).is_empty() && drive.is_none() {
-        return words;
-    }
-    let bench = words.iter().position(|word| word == "bench").or(drive).unwrap_or(words.len());
-    let mut written: Vec<OsString> = Vec::with_capacity(words.len());
-    let mut words = words.into_iter().enumerate().peekable();
-    while let Some((at, word)) = words.next() {
-        let text = word.to_str().unwrap_or_default();
-        let is_file = |next: &(usize, OsString)| !next.1.as_encoded_bytes().starts_with(b"-");
-        if at > bench && text == "--json" && words.peek().is_some_and(is_file) {
-            written.push("--results".into());
-        } else if at > bench && text == "--json" {
-            // `-` is standard output, as is the flag without a value.
-            words.next_if(|(_, next)| next == "-");
-            written.push(word);
-        } else if let Some(file) = text.strip_prefix("--json=").filter(|_| at > bench) {
-            written.push(format!("--results={file}").into());
-        } else {
-            written.push(word);
-        }
-    }
-    written
-}
-
 /// The values of a list of words; none for a single word.
 fn words_of(text: &str, option: &str) -> Result<Vec<String>, Error> {
-    // A table's name may contain commas between double quotes.
-    if !text.contains(',') || text.contains('"') {
+    if !text.contains(',') {
         return Ok(Vec::new());
     }
     let words: Vec<String> = text.split(',').map(|word| word.trim().to_owned()).collect();
@@ -260,12 +238,13 @@ mod tests {
 
     #[test]
     fn kinds_of_tables_are_swept_by_their_names() {
-        let found = of("sawmill bench load a --table logged,unlogged --pk=yes,no --connections 1").unwrap();
+        let found =
+            of("sawmill bench load a --table-kind logged,unlogged --keyed=yes,no --connections 1").unwrap();
         assert_eq!(found.len(), 4);
-        assert_eq!(format!("{:?}", found[3].parameters), r#"{"pk": "no", "table": "unlogged"}"#);
-        assert!(of("sawmill bench load a --table s.t").unwrap()[0].parameters.is_empty());
-        assert!(of("sawmill bench load a --pk yes,").is_err());
-        assert!(of("sawmill bench load a --pk yes,yes").is_err());
+        assert_eq!(format!("{:?}", found[3].parameters), r#"{"keyed": "no", "table_kind": "unlogged"}"#);
+        assert!(of("sawmill bench load a --table s,t").unwrap()[0].parameters.is_empty());
+        assert!(of("sawmill bench load a --keyed yes,").is_err());
+        assert!(of("sawmill bench load a --keyed yes,yes").is_err());
     }
 
     #[test]
@@ -276,22 +255,6 @@ mod tests {
         assert_eq!(found.iter().map(|point| &point.parameters["compression"]).collect::<Vec<_>>(), codecs);
         let line = "sawmill bench gen c --compression snappy --compression=name=lz4,name=none";
         assert_eq!(lines(line)[1], "sawmill bench gen c --compression snappy --compression=name=none");
-    }
-
-    #[test]
-    fn json_with_a_file_is_a_file_of_results_in_a_benchmark_only() {
-        for (line, meant) in [
-            ("sawmill bench gen c --json a.json", "sawmill bench gen c --results a.json"),
-            ("sawmill bench gen --json=a.json c", "sawmill bench gen --results=a.json c"),
-            ("sawmill bench gen c --json", "sawmill bench gen c --json"),
-            ("sawmill bench gen c --json -", "sawmill bench gen c --json"),
-            ("sawmill bench gen c --json --runs 3", "sawmill bench gen c --json --runs 3"),
-            ("sawmill --json bench gen c", "sawmill --json bench gen c"),
-            ("sawmill footer --json a.parquet", "sawmill footer --json a.parquet"),
-            ("sawmill bench report --json a.json", "sawmill bench report --json a.json"),
-        ] {
-            assert_eq!(lines(line), [meant]);
-        }
     }
 
     #[test]

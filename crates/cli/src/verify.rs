@@ -104,7 +104,10 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
     let control = interrupt::control(&phase);
     let verification = target.verify(source, &options, &control)?;
     let report = Report { verification: &verification, reading };
-    console.result(&report, || table_of(&verification))?;
+    match verification.matches() {
+        true => console.summary(&report, || table_of(&verification))?,
+        false => console.result(&report, || table_of(&verification))?,
+    }
     check(&verification, args.target.table())
 }
 

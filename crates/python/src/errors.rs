@@ -1,4 +1,5 @@
-//! Errors as exceptions: `what`, `where`, `advice`, and the exit code that the command would end with.
+//! Errors as exceptions, with the fields of the command's errors as JSON: `code`, `what`, `where` and `advice`, and the
+//! exit code.
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -12,7 +13,13 @@ pub(crate) fn raised(py: Python<'_>, exit: u8, what: &str, place: &str, advice: 
     let parts: Vec<&str> = [what, place, advice].into_iter().filter(|part| !part.is_empty()).collect();
     let error = Error::new_err(parts.join(" - "));
     let value = error.value(py);
-    for (name, part) in [("what", what), ("where", place), ("advice", advice)] {
+    let code = match exit {
+        2 => "usage",
+        4 => "mismatch",
+        130 => "interrupted",
+        _ => "failure",
+    };
+    for (name, part) in [("code", code), ("what", what), ("where", place), ("advice", advice)] {
         if let Err(failed) = value.setattr(name, part) {
             return failed;
         }

@@ -21,6 +21,14 @@ pub(crate) struct Footer {
 }
 
 /// Decodes the footer of a file. `columns` are names or patterns: others are skipped, which takes a third of the time.
+///
+/// ```text
+/// >>> footer = sawmill.footer("trips.parquet")
+/// >>> footer.rows, footer.row_groups
+/// (1000, 1)
+/// >>> pyarrow.table(footer).num_rows == len(footer.schema)
+/// True
+/// ```
 #[pyfunction]
 #[pyo3(signature = (path, *, columns=None))]
 pub(crate) fn footer(py: Python<'_>, path: PathBuf, columns: Option<Vec<String>>) -> PyResult<Footer> {

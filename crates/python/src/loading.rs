@@ -1,7 +1,7 @@
 //! A load of an Arrow stream, and its rows as binary COPY.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use pyo3::prelude::*;
@@ -11,8 +11,8 @@ use sawmill_loader::{LoadOptions, LoadReport, Mode, TableName, Target, load};
 use sawmill_pgcopy::{Buffers, CopyEncoder, HEADER, TRAILER, ValueOptions, natural_columns};
 use sawmill_pgwire::Server;
 use sawmill_postgres::Postgres;
-use sawmill_profile::{Profile, caught};
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_profile::{Phase, Profile, caught};
+use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::batches::Batches;
 use crate::errors::{of_load, raised};
@@ -20,9 +20,11 @@ use crate::streams::batches_of;
 
 /// How often a load looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often a notebook shows the progress.
+const TELL: Duration = Duration::from_secs(1);
 
-/// Loads an object with `__arrow_c_stream__` into a table, and returns the report as JSON. Ctrl-C ends the load; the
-/// same call finishes it.
+/// Loads an object with `__arrow_c_stream__` into a table, and returns the report as JSON: sawmill.load calls it. Ctrl-C
+/// ends the load; the same call finishes it.
 #[pyfunction]
 #[pyo3(signature = (stream, to, table, *, mode="create", verify=false, connections=None))]
 pub(crate) fn load_stream(
@@ -41,16 +43,24 @@ pub(crate) fn load_stream(
     let default = LoadOptions::default();
     let batch_bytes = if CrateServer::understands(to) { CrateDb::BATCH_BYTES } else { default.batch_bytes };
     let options = LoadOptions { degree: connections.unwrap_or(cores).max(1), verify, batch_bytes, ..default };
-    let report = interruptible(py, |cancel| {
-        let phase = Profile::new().phase("load");
+    let phase = Profile::new().phase("load");
+    let rows = source.files().iter().map(|file| file.rows).sum();
+    let report = interruptible(py, &phase, rows, |cancel| {
         load(&source, target.as_ref(), &options, &Control::new(cancel, &phase))
     })?;
     serde_json::to_string(&report).map_err(|error| raised(py, 1, &error.to_string(), "the report", ""))
 }
 
-/// Runs a load on a new thread, while the calling thread looks for signals.
+/// Shows in a notebook how many rows are loaded.
+fn tell(py: Python<'_>, phase: &Phase, rows: u64) -> PyResult<()> {
+    py.import("sawmill")?.getattr("_tell")?.call1((phase.rows(), rows)).map(drop)
+}
+
+/// Runs a load of so many rows on a new thread, while the calling thread looks for signals and tells the progress.
 fn interruptible(
     py: Python<'_>,
+    phase: &Phase,
+    rows: u64,
     work: impl FnOnce(&AtomicBool) -> Result<LoadReport> + Send,
 ) -> PyResult<LoadReport> {
     let cancel = AtomicBool::new(false);
@@ -60,7 +70,7 @@ fn interruptible(
             // The receiver waits until there is a result.
             let _ = send.send(caught("load", || work(&cancel)));
         });
-        let mut interrupted = None;
+        let (mut interrupted, mut next) = (None, Instant::now() + TELL);
         loop {
             let waiting = &mut receive;
             match py.detach(move || waiting.recv_timeout(LOOK)) {
@@ -69,7 +79,12 @@ fn interruptible(
                     return (Err(Error::new(Kind::Source, "the thread of the load has ended")), interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    if let Err(signal) = py.check_signals() {
+                    let mut looked = py.check_signals();
+                    if Instant::now() >= next {
+                        next += TELL;
+                        looked = looked.and_then(|()| tell(py, phase, rows));
+                    }
+                    if let Err(signal) = looked {
                         cancel.store(true, Relaxed);
                         interrupted = Some(signal);
                     }
@@ -97,6 +112,11 @@ fn target(to: &str, table: &str, mode: &str) -> Result<Box<dyn Target>> {
 
 /// The rows of an object with `__arrow_c_stream__` as PostgreSQL's binary COPY, for `COPY table FROM STDIN (FORMAT binary)`
 /// of any driver.
+///
+/// ```text
+/// >>> sawmill.pgcopy(pyarrow.table({"id": [1, 2]}))[:6]
+/// b'PGCOPY'
+/// ```
 #[pyfunction]
 pub(crate) fn pgcopy<'py>(py: Python<'py>, stream: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let (schema, batches) = batches_of(stream)?;

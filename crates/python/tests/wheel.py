@@ -1,5 +1,6 @@
 """Ten things that people do with the module, each checked by another library: wheel.py FOLDER SERVER."""
 
+import doctest
 import json
 import os
 import subprocess
@@ -60,13 +61,13 @@ try:
     sawmill.load(table.slice(0, 10), server, "streamed")
     raise AssertionError("the table exists")
 except sawmill.Error as error:
-    assert error.exit_code == 1 and "exists" in error.what and error.advice, vars(error)
+    assert (error.code, error.exit_code) == ("failure", 1) and "exists" in error.what and error.advice, vars(error)
 sawmill.load(table.slice(0, 10), server, "streamed", mode="append")
 try:
     rows_of("streamed")
     raise AssertionError("the table has ten rows more")
 except sawmill.Error as error:
-    assert error.exit_code == 4, vars(error)
+    assert (error.code, error.exit_code) == ("mismatch", 4), vars(error)
 
 # 8. More rows like a sample.
 spec = sawmill.like(path)
@@ -83,6 +84,38 @@ for wrong in (lambda: sawmill.footer(__file__), lambda: sawmill.generate("nothin
         raise AssertionError("no error")
     except (sawmill.Error, TypeError) as error:
         assert str(error)
+
+# The fields of an error are those of the command's JSON, also if its command line is wrong.
+try:
+    sawmill.run("footer", path, no_such_option=True)
+    raise AssertionError("no error")
+except sawmill.Error as error:
+    assert (error.code, error.exit_code) == ("usage", 2) and "--no-such-option" in error.what, vars(error)
+assert issubclass(sawmill.Error, Exception) and "[[fields]]" in sawmill.like(table.slice(0, 100))
+
+
+def tried(name: str, documented: object) -> str:
+    """Runs the examples of a docstring, as if its server was ours, and returns what failed."""
+    text = (documented.__doc__ or "").replace("postgres://me@localhost/db", server)
+    # Rust marks examples so.
+    text = text.replace("```text\n", "").replace("```", "")
+    names = {"sawmill": sawmill, "pyarrow": pa}
+    examples = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    assert examples.examples, f"{name} has no example"
+    said: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(examples, out=said.append)
+    return "".join(said)
+
+
+# Every function has an example that runs.
+os.chdir(folder)
+sawmill.run("gen", "contacts", rows=1000, out="trips.parquet")
+for name in ("load", "verify", "like", "footer", "generate", "pgcopy", "run"):
+    assert not (failed := tried(name, getattr(sawmill, name))), failed
+assert not (failed := tried("sawmill", sawmill)), failed
+# A load test rightly complains of a machine that is busy with other tests.
+failed = tried("drive", sawmill.drive)
+assert not failed or "the result is invalid" in failed, failed
 
 # The command, as `uvx` starts it.
 bin = os.path.join(os.path.dirname(os.path.dirname(sawmill.__file__)), "bin", "sawmill-parquet")

@@ -97,7 +97,7 @@ def plan(work, folder):
 def sawmill(args, work, rate, folder):
     result = folder / "result.json"
     command = [SAWMILL, "drive", str(plan(work, folder)), "--to", args.to, "--rate", str(rate)]
-    command += ["--for", f"{args.seconds}s", "--overwrite", "--no-proof", "--quiet", "--json", str(result)]
+    command += ["--for", f"{args.seconds}s", "--overwrite", "--no-proof", "--quiet", "--json-file", str(result)]
     result.unlink(missing_ok=True)
     # A result that a busy machine has spoilt is an error of the command, and is written.
     spoilt = subprocess.run(command, stdout=subprocess.DEVNULL).returncode != 0

@@ -41,14 +41,14 @@ Examples:
   sawmill bench gen contacts --rows 1M --save before
   sawmill bench gen contacts --rows 1M --baseline before --fail-if-slower 5%
   sawmill bench footer /data/trips --against 'python3 footers.py /data/trips' --html footers.html
-  sawmill bench load /data/trips --connections 1..8*2 --json load.json
-  sawmill bench load /data/trips --table logged,unlogged --pk yes,no --key id --connections 1,2,4
+  sawmill bench load /data/trips --connections 1..8*2 --json-file load.json
+  sawmill bench load /data/trips --table-kind logged,unlogged --keyed yes,no --primary-key id --connections 1,2,4
   sawmill bench report monday.json tuesday.json --html history.html
 
 Sweeps: some options take a list (1,2,4) or an inclusive range (1..4, 10..30+10, 1024..16384*2), and sawmill
 measures all combinations: --threads, --writers, --files, --row-group-rows, --page-rows, --page-size and
---compression of gen; --tail-hint of footer; --connections, --unit-rows, --batch-rows, --batch-bytes, --table, --pk
-and --strategy of load. A codec of one column is repeated: --compression id=none,id=zstd.
+--compression of gen; --tail-hint of footer; --connections, --unit-rows, --batch-rows, --batch-bytes, --table-kind,
+--keyed and --strategy of load. A codec of one column is repeated: --compression id=none,id=zstd.
 
 With --against, both sides are timed from the start of a process to its end; each of our runs is a process of
 its own, too. Without it, our runs are timed inside this process. It is an error if the sides did not do the

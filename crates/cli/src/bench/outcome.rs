@@ -35,8 +35,8 @@ impl<'a> Outcome<'a> {
         if let Some(name) = &plan.save {
             saved::check(name)?;
         }
-        if let Some(path) = &plan.results {
-            flame::may_replace(path, b'{', &format!("--json {}", path.display()))?;
+        if let Some(path) = &plan.json_file {
+            flame::may_replace(path, b'{', &format!("--json-file {}", path.display()))?;
         }
         if let Some(path) = &plan.html {
             flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
@@ -90,7 +90,7 @@ impl<'a> Outcome<'a> {
         if let Some(path) = flamegraph {
             flame::write(path, &together, console)?;
         }
-        if let Some(path) = &self.plan.results {
+        if let Some(path) = &self.plan.json_file {
             self.file.write(path)?;
         }
         if let Some(path) = &self.plan.html {

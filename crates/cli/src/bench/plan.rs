@@ -18,10 +18,9 @@ pub(crate) struct PlanArgs {
     /// each of our runs. For a shell, write sh -c '...'. NAME=COMMAND names the side. May be repeated.
     #[arg(long, value_name = "COMMAND")]
     pub against: Vec<String>,
-    /// Write the results with all raw samples to this file, as JSON. --json FILE does the same; --json
-    /// without a file writes them to standard output.
-    #[arg(long, value_name = "FILE")]
-    pub results: Option<PathBuf>,
+    /// Write the results with all raw samples to this file, as JSON.
+    #[arg(long, alias = "results", value_name = "FILE")]
+    pub json_file: Option<PathBuf>,
     /// Draw the results as a self-contained HTML page, with a flame graph of one more run.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -206,7 +206,7 @@ fn convert(
         console.steps(&summary(&converted));
         return Ok(());
     }
-    console.result(&converted, || summary(&converted) + "\n")
+    console.summary(&converted, || summary(&converted) + "\n")
 }
 
 fn summary(converted: &Converted<'_>) -> String {

@@ -38,7 +38,7 @@ impl Directory {
         };
         make().map_err(|error: std::io::Error| {
             let place = parent.display().to_string();
-            Error::failure(format!("creating a directory failed: {error}"), place, "set TMPDIR or give --dir")
+            Error::failure(format!("creating a directory failed: {error}"), place, "set TMPDIR or give --out")
         })
     }
 

@@ -33,11 +33,11 @@ Examples:
   sawmill demo --rows 10M --files 8
   sawmill demo --keep                       # leaves the server running, and prints how to query and stop it
   sawmill demo --to postgres://me@localhost/db
-  sawmill demo --rows 100k --dir /tmp/contacts --json
+  sawmill demo --rows 100k --out /tmp/contacts --json
 
 Without --to, the demo starts a private PostgreSQL: an installed one (found by SAWMILL_PG_BIN, pg_config, PATH or
 in the usual directories), or one that it downloads once. The server runs without fsync, because its data is
-temporary. However the demo ends, it removes everything it made, except what --dir and --keep retain.")]
+temporary. However the demo ends, it removes everything it made, except what --out and --keep retain.")]
 pub(crate) struct DemoArgs {
     /// How many records of the contacts dataset to generate.
     #[arg(long, default_value = "1M", value_parser = phases::count)]
@@ -46,7 +46,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 4)]
     files: u32,
     /// Write the files to this directory and keep them.
-    #[arg(long)]
+    #[arg(long = "out", alias = "dir", value_name = "DIR")]
     dir: Option<PathBuf>,
     /// The seed of the dataset.
     #[arg(long, default_value_t = 42)]

@@ -38,6 +38,13 @@ pub(super) fn check() -> Report {
             "sysctl kernel.io_uring_disabled=0, if the policy of this machine allows it",
         ));
     }
+    if read("/sys/kernel/mm/transparent_hugepage/enabled").is_some_and(|value| value.contains("[never]")) {
+        findings.push(Finding::new(
+            "huge pages are off",
+            "footers of tens of thousands of columns wait longer for fresh memory",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, as root",
+        ));
+    }
     let memory = memory.map_or_else(|| "unknown".to_owned(), bytes);
     Report { looked_at: format!("this machine: {cores} cores, {memory} of memory free"), findings }
 }

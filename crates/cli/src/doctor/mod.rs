@@ -24,10 +24,10 @@ use crate::screen::console::Console;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sawmill doctor                                  # this machine
+  sawmill doctor                                  # this machine: cores, memory, rings, huge pages, PostgreSQL
   sawmill doctor /data/trips                      # footers: row groups, statistics, page indexes, codecs
   sawmill doctor s3://bucket/trips --json
-  sawmill doctor postgres://me@localhost/db       # settings, permissions and connections for a load
+  sawmill doctor postgres://me@localhost/db       # settings, permissions, connections, replication
   sawmill doctor crate://localhost:4200           # disks, heap, shards, blocked tables, the server's own checks
 
 It changes nothing.")]

@@ -25,10 +25,10 @@ Examples:
   sawmill drive gen:orders --to postgres://me@localhost/db --find-max --p99 50ms --for 10s --overwrite
   sawmill drive gen:orders --to local --rate 500 --for 60s --chaos 'kill server every 10s'
   sawmill drive gen:events --to crate://localhost:4200 --rate 200 --for 30s
-  sawmill drive shop.toml --to postgres://me@localhost/db --json result.json
+  sawmill drive shop.toml --to postgres://me@localhost/db --json-file result.json
   sawmill drive fixtures/plans/tpc-b.toml --to local --for 30s                  # transfers that meet at one branch
   sawmill drive gen:events --to local --rate 1000 --for 30s --html run.html --prometheus :9400
-  sawmill drive merge one.json two.json --out both.json
+  sawmill drive merge one.json two.json --json-file both.json
   sawmill drive gen:orders --to null --rate 100k --connections 1 --for 10s      # the driver's own capacity
 
 Operations have intended start times; latency counts from these, so that a server that stalls is not flattered.
@@ -92,7 +92,7 @@ pub(crate) struct DriveArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub length: Option<Duration>,
     /// How long the part before it lasts, which does not count.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "warmup", alias = "warm-up", value_name = "TIME", value_parser = parse_duration)]
     pub warm_up: Option<Duration>,
     /// Connections [default: the plan's, or 8].
     #[arg(long, value_name = "N")]
@@ -135,9 +135,9 @@ pub(crate) struct DriveArgs {
     /// When to start, for several processes: seconds since 1970 (date -d '+1 min' +%s).
     #[arg(long, value_name = "SECONDS")]
     pub start_at: Option<f64>,
-    /// Write the result to this file, as JSON. --json FILE does the same; --json alone prints it.
-    #[arg(long, value_name = "FILE")]
-    pub results: Option<PathBuf>,
+    /// Write the result to this file, as JSON.
+    #[arg(long, alias = "results", value_name = "FILE")]
+    pub json_file: Option<PathBuf>,
     #[command(flatten)]
     pub watch: WatchArgs,
 }

@@ -15,8 +15,8 @@ use crate::screen::flame;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sawmill drive merge one.json two.json --out both.json
-  sawmill drive merge part-1.json part-2.json --out all.json --html all.html
+  sawmill drive merge one.json two.json --json-file both.json
+  sawmill drive merge part-1.json part-2.json --json-file all.json --html all.html
   sawmill drive merge one.json two.json --json | jq .total.latency.p99_us
 
 The results have to be of one plan, and each of --part 1/n to n/n has to be there once. The percentiles of the whole
@@ -24,19 +24,19 @@ run are exact, and limits are judged by them. Those of a single second are taken
 
 Exit codes: 1 a result is invalid or its rows were not looked for, 3 a limit was missed, 4 rows are lost or wrong.")]
 pub(crate) struct MergeArgs {
-    /// Files written by sawmill drive --json.
+    /// Files written by sawmill drive --json-file.
     #[arg(required = true, num_args = 2..)]
     files: Vec<PathBuf>,
-    /// Write the merged result to this file.
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    /// Write the merged result to this file, as JSON.
+    #[arg(long, alias = "out", value_name = "FILE")]
+    json_file: Option<PathBuf>,
     /// Draw the merged result as a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
-    if let Some(path) = &args.out {
+    if let Some(path) = &args.json_file {
         may_write(path)?;
     }
     if let Some(path) = &args.html {
@@ -49,11 +49,14 @@ pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
         Ok::<_, Error>(NamedResult::from_json(&text, path)?)
     });
     let result = merge(&parts.collect::<Result<Vec<_>, _>>()?)?;
-    if let Some(path) = &args.out {
+    if let Some(path) = &args.json_file {
         results::write_json(path, &result)?;
     }
-    let name =
-        args.out.as_ref().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());
+    let name = args
+        .json_file
+        .as_ref()
+        .and_then(|path| path.file_stem())
+        .map(|name| name.to_string_lossy().into_owned());
     let merged = [NamedResult { name: name.unwrap_or_else(|| "merged".to_owned()), result }];
     if let Some(path) = &args.html {
         results::write_html(path, &merged)?;

@@ -20,7 +20,7 @@ pub(crate) fn run(command: &DriveCommand, console: Console) -> Result<(), Error>
 
 fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
     let mut plan = plan::plan(args)?;
-    if let Some(path) = &args.results {
+    if let Some(path) = &args.json_file {
         may_write(path)?;
     }
     let (mut watchers, troubles) = args.watch.watchers(console)?;
@@ -42,7 +42,7 @@ fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
         Some(limits) => find_max(&mut plan, &limits, args.repeats, driving)?,
         None => drive(&plan, driving)?,
     };
-    if let Some(path) = &args.results {
+    if let Some(path) = &args.json_file {
         results::write_json(path, &result)?;
     }
     drop(watchers);
@@ -64,7 +64,7 @@ fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
 
 /// The name of the result in a report: the name of its file, or of its plan.
 fn name_of(args: &DriveArgs) -> String {
-    let path = args.results.as_deref().unwrap_or(Path::new(args.plan()));
+    let path = args.json_file.as_deref().unwrap_or(Path::new(args.plan()));
     path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 

@@ -54,10 +54,10 @@ impl WatchArgs {
         if let Some(path) = &self.hlog {
             watchers.add(HdrLog::new(created(path, "--hlog", b'#')?, &path.display().to_string(), &troubles));
         }
-        if !console.quiet && std::io::stderr().is_terminal() {
-            watchers.add(LiveScreen::new());
-        } else if console.verbose > 0 {
-            watchers.add(Progress(console));
+        match console.quiet {
+            true => {}
+            false if std::io::stderr().is_terminal() => watchers.add(LiveScreen::new()),
+            false => watchers.add(Progress::new(console)),
         }
         Ok((watchers, troubles))
     }

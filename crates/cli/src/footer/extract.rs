@@ -71,7 +71,7 @@ pub(super) fn run(args: &ExtractArgs, console: Console) -> Result<(), Error> {
         footer_bytes: written.len(),
         is_scrubbed: args.scrub,
     };
-    console.result(&report, || {
+    console.summary(&report, || {
         let (file, out) = (escaped_place(&place), escaped_path(&args.out));
         let scrubbed = if args.scrub { ", without names and bounds" } else { "" };
         format!("{out}: the footer of {file}, {}{scrubbed}, and no data\n", bytes(written.len() as u64))

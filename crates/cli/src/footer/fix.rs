@@ -90,7 +90,7 @@ pub(super) fn run(args: &FixArgs, console: Console) -> Result<(), Error> {
         repairs: repairs.iter().collect(),
         left: left.iter().map(|found| Left { what: &found.what, path: &found.path }).collect(),
     };
-    console.result(&report, || {
+    console.summary(&report, || {
         let mut text = Vec::new();
         // Writing to memory cannot fail.
         let _ = repairs.text(&style(console), &mut text);

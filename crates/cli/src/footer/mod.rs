@@ -8,7 +8,6 @@
 //! The views are those of `sawmill-inspect`. Once the views of a file are written, only its summary is kept.
 
 mod bench;
-mod bench_files;
 mod diff;
 mod document;
 mod extract;
@@ -59,7 +58,6 @@ pub(crate) struct FooterCommand {
 /// Commands other than views.
 #[derive(Subcommand, Debug)]
 enum Command {
-    BenchFiles(bench_files::BenchFilesArgs),
     Diff(diff::DiffArgs),
     Head(values::args::FirstRowsArgs),
     Cat(values::args::AllRowsArgs),
@@ -93,7 +91,6 @@ Examples:
   sawmill footer extract --scrub data.parquet report.parquet   # for a bug report
   curl -s https://example.com/data.parquet | sawmill footer -
   sawmill footer wide.parquet --bench
-  sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
   sawmill footer s3://bucket/trips --ndjson --part 2/8   # in a job of 8 processes
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer s3://bucket/trips 'gs://bucket/2020/*.parquet' https://host/data.parquet
@@ -340,7 +337,6 @@ pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
 pub(crate) fn run(command: &FooterCommand, console: Console) -> Result<(), Error> {
     let FooterCommand { other, args } = command;
     match other {
-        Some(Command::BenchFiles(args)) => return bench_files::run(args, console),
         Some(Command::Diff(args)) => return diff::run(args, console),
         Some(Command::Head(args)) => return values::head(&args.args, args.rows, console),
         Some(Command::Cat(args)) => return values::head(&args.args, u64::MAX, console),

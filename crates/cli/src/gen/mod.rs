@@ -165,6 +165,9 @@ fn csv_null(text: &str) -> Result<String, String> {
     }
 }
 
+/// The line for a content sum that was not asked for, once for all tables of a run.
+const NO_SUM: &str = "\ncontent sum not computed (add --content-sum)";
+
 /// The default of `--seed`.
 const DEFAULT_SEED: u64 = 42;
 
@@ -228,7 +231,7 @@ impl Made {
             console.steps(&self.summary);
             return Ok(());
         }
-        console.result(&self.result, || format!("{}\n", self.summary))
+        console.summary(&self.result, || format!("{}\n", self.summary))
     }
 }
 
@@ -325,9 +328,11 @@ fn run_generate(args: &GenArgs, console: Console) -> Result<(), Error> {
     }
     if let Some(tables) = whole_schema::tables(args)? {
         let tables = whole_schema::make_all(args, &tables, console)?;
-        let lines: Vec<&str> = tables.iter().map(|made| made.summary.as_str()).collect();
+        let lines: Vec<&str> = tables.iter().map(|made| made.summary.trim_end_matches(NO_SUM)).collect();
+        let lacks_sum = tables.iter().any(|made| made.summary.ends_with(NO_SUM));
+        let note = if lacks_sum { NO_SUM } else { "" };
         let results: Vec<&GenResult> = tables.iter().map(|made| &made.result).collect();
-        return console.result(&AllTables { tables: results }, || lines.join("\n") + "\n");
+        return console.summary(&AllTables { tables: results }, || lines.join("\n") + note + "\n");
     }
     make(args, console)?.print(&args.out, console)
 }
@@ -491,10 +496,7 @@ fn summary(
     let kept = if kept > 0 { format!(" ({kept} kept)") } else { String::new() };
     let line =
         |what: &str, sum: Option<Checksum>| sum.map_or_else(String::new, |sum| format!("\n{what} {sum}"));
-    let content = content.map_or_else(
-        || "\ncontent sum not computed (add --content-sum)".to_owned(),
-        |sum| format!("\ncontent sum {sum}"),
-    );
+    let content = content.map_or_else(|| NO_SUM.to_owned(), |sum| format!("\ncontent sum {sum}"));
     let sums = line("file checksum", checksum) + &content;
     format!("{what}{kept} in {}: {}{sums}", out.display(), phases::summary(phase))
 }

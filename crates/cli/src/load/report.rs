@@ -58,7 +58,7 @@ pub(super) fn print(
     let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
     let measured = Measured { bottleneck, phase, maxima, over_time, reading };
     let result = LoadResult { table, report, measured };
-    console.result(&result, || {
+    console.summary(&result, || {
         let ordered = reading.ordered.as_ref().map(|ordered| ordered.line(&reading.phases) + "\n");
         summary(table, report, deletes, phase, &maxima) + &reading.left_out() + &ordered.unwrap_or_default()
     })

@@ -47,7 +47,7 @@ pub(crate) fn run(
         reading,
     };
     let result = TablesResult { tables: &reports, server_waits, measured };
-    console.result(&result, || summary(&result) + &reading.left_out())
+    console.summary(&result, || summary(&result) + &reading.left_out())
 }
 
 /// Loads all tables under a progress bar. The phase counts the rows of all tables.

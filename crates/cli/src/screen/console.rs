@@ -1,12 +1,12 @@
 //! Output for people: results on standard output, everything else on standard error.
 //!
-//! Progress bars and notes appear only if standard error is a terminal. In a pipe, a command prints its
-//! result and its errors.
+//! Progress bars and steps appear only if standard error is a terminal. In a log, a line every ten seconds tells how far a
+//! long job is.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use sawmill_inspect::JsonSafe;
@@ -17,13 +17,14 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::screen::connections::ConnectionLines;
 use crate::screen::escape;
+use crate::screen::phases::thousands;
 
 /// What the user wants to see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
     /// Results as JSON.
     pub json: bool,
-    /// No progress bars and steps.
+    /// Nothing but errors, and what was asked for.
     pub quiet: bool,
     /// How many `-v` were given.
     pub verbose: u8,
@@ -31,6 +32,8 @@ pub(crate) struct Console {
 
 /// How often a progress bar reads its phase.
 const TICK: Duration = Duration::from_millis(100);
+/// How often a line tells the progress where there is no terminal, unless `SAWMILL_PROGRESS` asks for more.
+const LINE: Duration = Duration::from_secs(10);
 
 /// The bars on the screen, if any.
 static SCREEN: Mutex<Option<MultiProgress>> = Mutex::new(None);
@@ -74,6 +77,14 @@ impl Console {
             .map_err(|error| Error::failure(error.to_string(), "the result", ""))?;
         json.push(b'\n');
         print(&String::from_utf8_lossy(&json))
+    }
+
+    /// Prints the summary of a job whose product is a file or a table; with `--quiet` only as JSON.
+    pub(crate) fn summary(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
+        match self.quiet && !self.json {
+            true => Ok(()),
+            false => self.result(value, text),
+        }
     }
 
     /// Prints a text that programs read, such as SQL or a dataset spec: as it is, but on a terminal as a result.
@@ -170,8 +181,11 @@ impl Console {
         phase: &Phase,
         work: impl FnOnce(&dyn Fn(String)) -> T,
     ) -> T {
-        if !self.live() {
+        if self.quiet {
             return work(&|_| {});
+        }
+        if !self.live() {
+            return with_lines(title, rows, kept, phase, work);
         }
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {msg}, {rate}, {eta} left";
         let screen = MultiProgress::new();
@@ -203,7 +217,84 @@ impl Console {
     }
 }
 
+/// The time between two lines of progress.
+fn line_every() -> Duration {
+    let asked = std::env::var("SAWMILL_PROGRESS").ok().and_then(|seconds| seconds.parse().ok());
+    let asked = asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    asked.filter(|every| !every.is_zero()).unwrap_or(LINE)
+}
+
+/// Runs `work` while a line every ten seconds on standard error tells its progress.
+fn with_lines<T>(
+    title: &str,
+    rows: u64,
+    kept: &AtomicU64,
+    phase: &Phase,
+    work: impl FnOnce(&dyn Fn(String)) -> T,
+) -> T {
+    let name = Mutex::new(title.to_owned());
+    let tell = |over: &AtomicBool| {
+        let (began, every) = (Instant::now(), line_every());
+        let mut next = every;
+        while !over.load(Relaxed) {
+            let seconds = began.elapsed();
+            if seconds < next {
+                std::thread::park_timeout(next.saturating_sub(seconds));
+                continue;
+            }
+            next = seconds + every;
+            let name = name.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let line = progress_line(&name, phase.rows(), rows.saturating_sub(kept.load(Relaxed)), seconds);
+            // If standard error is closed or full, nothing can report it.
+            let _ = writeln!(std::io::stderr(), "{}", escape::message(&line));
+        }
+    };
+    let rename = |new: String| *name.lock().unwrap_or_else(PoisonError::into_inner) = new;
+    beside("progress lines", tell, || work(&rename)).0
+}
+
+/// How far a job is after `time`, in a line: `load: 45 %, 900 of 2,000 rows, 90.0 rows/s, 12 s left`.
+fn progress_line(name: &str, done: u64, all: u64, time: Duration) -> String {
+    let rate = done as f64 / time.as_secs_f64().max(1e-3);
+    let percent = match all {
+        0 => String::new(),
+        _ => format!(" {} %,", (u128::from(done) * 100 / u128::from(all)).min(100)),
+    };
+    let left = match done {
+        0 => String::new(),
+        _ => format!(", {:.0} s left", all.saturating_sub(done) as f64 / rate),
+    };
+    let (done, all, rate) = (thousands(done), thousands(all), format_rate(rate, "rows"));
+    format!("{name}:{percent} {done} of {all} rows, {rate}{left}")
+}
+
 fn print(text: &str) -> Result<(), Error> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| Error::output(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_progress_has_the_share_the_rate_and_the_rest() {
+        let line = |done, all| progress_line("load", done, all, Duration::from_secs(10));
+        assert_eq!(line(900, 2000), "load: 45 %, 900 of 2,000 rows, 90.0 rows/s, 12 s left");
+        assert_eq!(line(2100, 2000), "load: 100 %, 2,100 of 2,000 rows, 210 rows/s, 0 s left");
+        assert_eq!(line(0, 2000), "load: 0 %, 0 of 2,000 rows, 0.00 rows/s");
+        assert_eq!(line(0, 0), "load: 0 of 0 rows, 0.00 rows/s");
+    }
+
+    #[test]
+    fn work_is_not_held_up_by_its_lines() {
+        let phase = sawmill_profile::Profile::new().phase("load");
+        let began = Instant::now();
+        let done = with_lines("load", 10, &AtomicU64::new(0), &phase, |name| {
+            name("other".to_owned());
+            7
+        });
+        assert_eq!(done, 7);
+        assert!(began.elapsed() < LINE / 2, "{:?}", began.elapsed());
+    }
 }

@@ -10,6 +10,7 @@ use clap::error::ErrorKind;
 use sawmill_inspect::escaped;
 
 use super::escape::lines;
+use crate::error::Error;
 
 /// Replaces the blanks of examples while clap wraps the help, which it does only at blanks.
 const UNBROKEN_BLANK: char = '\u{a0}';
@@ -63,18 +64,11 @@ pub(crate) fn exit(message: &clap::Error) -> ! {
         }
         _ => {
             let plain = message.render().to_string();
-            // The message has the words of the command line, but for the sequences that clap takes for its own colours.
-            let words = crate::words().iter().map(|word| word.to_string_lossy().into_owned());
-            let values = words.flat_map(|word| {
-                let value = word.split_once('=').map(|(_, value)| value.to_owned());
-                [Some(word), value].into_iter().flatten()
-            });
-            let hostile = values.filter(|value| matches!(escaped(value), Cow::Owned(_)));
-            let safe = hostile.fold(plain.clone(), |text, value| {
-                let shown = StyledStr::from(value.clone()).to_string();
-                if shown.is_empty() { text } else { text.replace(&shown, &escaped(&value)) }
-            });
-            let safe = lines(&safe);
+            let safe = without_sequences(&plain);
+            if message.use_stderr() && crate::asks_for_json() {
+                let _ = writeln!(std::io::stderr(), "{}", as_error(&safe).json());
+                std::process::exit(message.exit_code())
+            }
             if safe == plain {
                 message.exit();
             }
@@ -82,6 +76,34 @@ pub(crate) fn exit(message: &clap::Error) -> ! {
             std::process::exit(message.exit_code())
         }
     }
+}
+
+/// A message of the parser with the words of the command line escaped, but for the sequences that clap takes for its own
+/// colours.
+fn without_sequences(plain: &str) -> String {
+    let words = crate::words().iter().map(|word| word.to_string_lossy().into_owned());
+    let values = words.flat_map(|word| {
+        let value = word.split_once('=').map(|(_, value)| value.to_owned());
+        [Some(word), value].into_iter().flatten()
+    });
+    let hostile = values.filter(|value| matches!(escaped(value), Cow::Owned(_)));
+    let safe = hostile.fold(plain.to_owned(), |text, value| {
+        let shown = StyledStr::from(value.clone()).to_string();
+        if shown.is_empty() { text } else { text.replace(&shown, &escaped(&value)) }
+    });
+    lines(&safe)
+}
+
+/// A message of the parser in the parts of our errors: its first paragraph says what was wrong, a tip or the usage what
+/// to do.
+fn as_error(message: &str) -> Error {
+    let paragraphs: Vec<String> =
+        message.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let what = paragraphs.first().map(|text| text.trim_start_matches("error: ")).unwrap_or_default();
+    let begins = |start: &'static str| paragraphs.iter().find_map(move |text| text.strip_prefix(start));
+    let usage = || paragraphs.iter().find(|text| text.starts_with("Usage: ")).map(String::as_str);
+    let advice = begins("tip: ").or_else(usage).unwrap_or("sawmill --help lists the commands");
+    Error::usage(what, "the command line", advice)
 }
 
 #[cfg(test)]
@@ -134,6 +156,30 @@ mod tests {
                     assert!(help.lines().any(|shown| shown == line), "{width} columns: {line:?} of {help}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_message_of_the_parser_has_the_parts_of_an_error() {
+        for (line, what, advice) in [
+            (
+                "gen contacts --row 5",
+                "unexpected argument '--row' found",
+                "a similar argument exists: '--rows'",
+            ),
+            (
+                "load a --to h",
+                "the following required arguments were not provided: --table <NAME>",
+                "Usage: sawmill load",
+            ),
+        ] {
+            let words = std::iter::once("sawmill").chain(line.split(' '));
+            let message = Cli::command().try_get_matches_from(words).unwrap_err().to_string();
+            let error: serde_json::Value = serde_json::from_str(&as_error(&message).json()).unwrap();
+            let error = &error["error"];
+            assert_eq!((&error["code"], &error["exit"]), (&"usage".into(), &2.into()), "{line}");
+            assert_eq!(error["what"], what, "{line}");
+            assert!(error["advice"].as_str().unwrap().starts_with(advice), "{error}");
         }
     }
 

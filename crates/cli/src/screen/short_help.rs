@@ -14,7 +14,7 @@ const SHORT: [(&str, &[&str]); 9] = [
     ),
     (
         "drive",
-        &["to", "rate", "clients", "connections", "for", "limit", "chaos", "overwrite", "results", "html"],
+        &["to", "rate", "clients", "connections", "for", "limit", "chaos", "overwrite", "json-file", "html"],
     ),
     ("footer", &["schema", "row-groups", "chunks", "bounds", "sizes", "check", "pages", "csv", "ndjson"]),
     ("gen", &["rows", "files", "out", "as", "compression", "like", "overwrite"]),

@@ -89,7 +89,10 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
             let way = WAYS.iter().find(|(name, typed_as, _)| {
                 *name == sub_command.get_name() && typed_as.contains(&typed.as_str())
             });
-            if let Some((_, _, way)) = way {
+            if words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str()) {
+                let advice = format!("--json prints the result; --json-file {typed} writes it");
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
+            } else if let Some((_, _, way)) = way {
                 error.remove(ContextKind::SuggestedArg);
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(*way)]));
             } else if let Some(ours) = option(sub_command, &typed) {
@@ -199,6 +202,7 @@ mod tests {
             ("sawmill load --to localhost", "sawmill load FILE postgres://localhost/DATABASE/TABLE"),
             ("sawmill verify a", "sawmill verify FILE postgres://HOST/DATABASE/TABLE"),
             ("sawmill gen --rows 10", "sawmill gen contacts --rows 1k --out DIR"),
+            ("sawmill bench gen contacts --json r.json", "--json-file r.json writes it"),
             // Spelled alike, as clap finds it.
             ("sawmill gen contacts --row 5", "'--rows'"),
         ] {

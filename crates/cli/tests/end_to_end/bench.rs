@@ -43,7 +43,8 @@ pub const GEN: [&str; 4] = ["gen", "contacts", "--rows", "2000"];
 #[test]
 fn runs_of_gen_are_a_table_json_and_a_page_and_leave_no_files() {
     let home = home();
-    let ran = bench(&home, &[&GEN[..], &["--json", "r.json", "--html", "r.html", "--runs", "3"]].concat());
+    let ran =
+        bench(&home, &[&GEN[..], &["--json-file", "r.json", "--html", "r.html", "--runs", "3"]].concat());
     let table = ran.ok().out;
     assert!(table.contains("sawmill") && table.contains("rows/s"), "{table}");
     assert_eq!(names(home.path()), ["r.html", "r.json"]);
@@ -96,7 +97,7 @@ fn slower_than_allowed_is_exit_code_3_with_the_results_all_the_same() {
     let home = home();
     // Generating many rows takes longer than doing nothing.
     let long = ["gen", "contacts", "--rows", "200k", "--out", "/dev/null", "--warmup", "0"];
-    let slow = ["--against", "true", "--fail-if-slower", "5%", "--json", "r.json"];
+    let slow = ["--against", "true", "--fail-if-slower", "5%", "--json-file", "r.json"];
     let error = bench(&home, &[&long[..], &slow].concat()).fails(3);
     assert!(error.contains("slower by more than 5%") && error.contains("gen with true"), "{error}");
     assert!(home.path().join("r.json").exists());
@@ -129,7 +130,7 @@ fn a_saved_result_is_a_baseline_for_the_same_work_only() {
 #[test]
 fn a_sweep_has_a_case_for_each_combination_and_a_table_for_each_parameter() {
     let home = home();
-    let sweep = ["--threads", "1,2", "--files=1..3+2", "--runs", "1", "--json", "r.json"];
+    let sweep = ["--threads", "1,2", "--files=1..3+2", "--runs", "1", "--json-file", "r.json"];
     let table = bench(&home, &[&GEN[..], &sweep].concat()).ok().out;
     assert!(table.contains("speed-up") && table.contains("gen files=3"), "{table}");
     let file = read(&home.path().join("r.json"));
@@ -190,7 +191,7 @@ fn loads_have_a_server_of_their_own_and_other_programs_its_address() {
 fn a_report_draws_the_history_of_several_results() {
     let home = home();
     for name in ["a.json", "b.json"] {
-        bench(&home, &[&GEN[..], &["--runs", "2", "--json", name]].concat()).ok();
+        bench(&home, &[&GEN[..], &["--runs", "2", "--json-file", name]].concat()).ok();
     }
     bench(&home, &["report", "a.json", "b.json", "--html", "h.html"]).ok();
     assert!(std::fs::read_to_string(home.path().join("h.html")).unwrap().contains("<svg"));

@@ -8,7 +8,7 @@ use crate::bench::{GEN, bench, contacts, contacts_of, home, read};
 fn a_load_shows_its_phases_its_bottleneck_and_the_servers_use_of_the_machine() {
     let home = home();
     let files = contacts_of(&home, "100000");
-    let args = ["load", &files, "--runs", "2", "--json", "r.json", "--html", "r.html"];
+    let args = ["load", &files, "--runs", "2", "--json-file", "r.json", "--html", "r.html"];
     let table = bench(&home, &args).ok().out;
     let file = read(&home.path().join("r.json"));
     let side = &file["cases"][0]["sides"][0];
@@ -49,7 +49,7 @@ fn a_load_shows_its_phases_its_bottleneck_and_the_servers_use_of_the_machine() {
 #[test]
 fn the_commit_of_the_code_is_on_record_where_there_is_one() {
     let home = home();
-    bench(&home, &[&GEN[..], &["--runs", "1", "--json=r.json"]].concat()).ok();
+    bench(&home, &[&GEN[..], &["--runs", "1", "--json-file=r.json"]].concat()).ok();
     let file = read(&home.path().join("r.json"));
     let git = std::process::Command::new("git")
         .args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"])
@@ -66,7 +66,7 @@ fn data_is_not_written_over_by_results() {
     let files = contacts(&home);
     let data = std::fs::read_dir(&files).unwrap().next().unwrap().unwrap().path().display().to_string();
     let before = std::fs::read(&data).unwrap();
-    for option in ["--json", "--html", "--flamegraph"] {
+    for option in ["--json-file", "--html", "--flamegraph"] {
         let error = bench(&home, &["footer", &files, option, &data]).fails(2);
         assert!(error.contains("of another kind"), "{error}");
     }
@@ -85,20 +85,25 @@ fn four_kinds_of_tables_over_connections_come_out_as_four_tables() {
     .unwrap();
     let (spec, files) = (spec.display().to_string(), home.path().join("files").display().to_string());
     crate::harness::sawmill(["gen", &spec, "--rows", "3000", "--out", &files]).ok();
-    let kinds = ["--table", "logged,unlogged", "--pk=yes,no", "--key", "id", "--connections", "1,2"];
-    let once = ["--runs", "1", "--warmup", "0", "--json", "r.json"];
+    let kinds =
+        ["--table-kind", "logged,unlogged", "--keyed=yes,no", "--primary-key", "id", "--connections", "1,2"];
+    let once = ["--runs", "1", "--warmup", "0", "--json-file", "r.json"];
     let table = bench(&home, &[&["load", &files], &kinds[..], &once].concat()).ok().out;
-    for kind in ["pk=no table=logged", "pk=no table=unlogged", "pk=yes table=logged", "pk=yes table=unlogged"]
-    {
+    for kind in [
+        "keyed=no table_kind=logged",
+        "keyed=no table_kind=unlogged",
+        "keyed=yes table_kind=logged",
+        "keyed=yes table_kind=unlogged",
+    ] {
         let title = format!("load {kind}\nconnections");
         assert!(table.contains(&title), "{title}: {table}");
     }
     assert_eq!(table.matches("speed-up").count(), 4, "{table}");
     assert_eq!(read(&home.path().join("r.json"))["cases"].as_array().unwrap().len(), 8);
     // The default key is the first column, whose values here are all the same.
-    let error = bench(&home, &["load", &files, "--pk", "yes", "--runs", "1"]).fails(1);
+    let error = bench(&home, &["load", &files, "--keyed", "yes", "--runs", "1"]).fails(1);
     assert!(error.contains("duplicate key"), "{error}");
-    let error = bench(&home, &["load", &files, "--pk", "yes", "--key", "nobody"]).fails(2);
+    let error = bench(&home, &["load", &files, "--keyed", "yes", "--primary-key", "nobody"]).fails(2);
     assert!(error.contains("no column \"nobody\""), "{error}");
 }
 

@@ -70,8 +70,8 @@ fn options_of_a_single_postgresql_table_are_rejected() {
     let home = home();
     let files = contacts(&home);
     for more in [
-        &["--pk", "yes"][..],
-        &["--table", "unlogged"],
+        &["--keyed", "yes"][..],
+        &["--table-kind", "unlogged"],
         &["--mode", "append"],
         &["--strategy", "staged"],
         &["--against", "true"],

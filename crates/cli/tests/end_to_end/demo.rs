@@ -76,7 +76,7 @@ fn no_rows_at_all_are_loaded_and_verified_too() {
 fn files_stay_where_a_directory_was_named() {
     let tmp = temporary();
     let dir = tmp.path().join("kept");
-    run(tmp.path(), &["--files", "2", "--dir", dir.to_str().unwrap()]).ok();
+    run(tmp.path(), &["--files", "2", "--out", dir.to_str().unwrap()]).ok();
     assert_eq!(names(&dir), ["_sawmill.contacts.json", "contacts-00000.parquet", "contacts-00001.parquet"]);
     assert_eq!(names(tmp.path()), ["kept"]);
 }

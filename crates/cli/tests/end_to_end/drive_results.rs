@@ -48,7 +48,7 @@ fn parts_of_a_load_test_merge_into_the_histogram_of_all_operations() {
     let at = |name: &str| home.path().join(name);
     part(&at("one.json"), Some("1/2"), &[(100, 990), (5_000, 10)], "p50 < 20ms");
     part(&at("two.json"), Some("2/2"), &[(200, 970), (90_000, 30)], "p99 < 1s");
-    merge(&home, &["one.json", "two.json", "--out", "both.json", "--html", "both.html"]).ok();
+    merge(&home, &["one.json", "two.json", "--json-file", "both.json", "--html", "both.html"]).ok();
     let latency = &read(&at("both.json"))["total"]["latency"];
     assert_eq!((&latency["count"], &latency["p50_us"]), (&2000.into(), &200.into()));
     assert_eq!(latency["p99_us"].as_u64().unwrap() / 1000, 90, "30 of 2,000 took 90 ms");
@@ -59,10 +59,10 @@ fn parts_of_a_load_test_merge_into_the_histogram_of_all_operations() {
     let error = merge(&home, &["one.json", "gone.json"]).fails(1);
     assert!(error.contains("gone.json"), "{error}");
     part(&at("two.json"), Some("2/2"), &[(90_000, 100)], "p99 < 20ms");
-    let error = merge(&home, &["one.json", "two.json", "--out", "both.json"]).fails(3);
+    let error = merge(&home, &["one.json", "two.json", "--json-file", "both.json"]).fails(3);
     assert!(error.contains("p99 < 20ms (90"), "all parts together: {error}");
     std::fs::write(at("data.csv"), "a,b\n").unwrap();
-    merge(&home, &["one.json", "two.json", "--out", "data.csv"]).fails(2);
+    merge(&home, &["one.json", "two.json", "--json-file", "data.csv"]).fails(2);
 }
 
 #[test]

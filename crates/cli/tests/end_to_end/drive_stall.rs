@@ -15,7 +15,7 @@ fn stopped(load: &[&str]) -> (Option<i32>, DriveResult) {
     let (server, home) = (LocalPg::start().unwrap(), tempfile::tempdir().unwrap());
     let (url, path) = (server.url(), home.path().join("r.json"));
     let path_text = path.display().to_string();
-    let run = ["drive", "gen:events", "--to", &url, "--for", "4s", "--jsonl", "-", "--results", &path_text];
+    let run = ["drive", "gen:events", "--to", &url, "--for", "4s", "--jsonl", "-", "--json-file", &path_text];
     let mut child =
         command([&run[..], load].concat()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -70,7 +70,7 @@ fn a_driver_whose_processor_quota_is_used_up_says_so() {
     let (home, procs) = (tempfile::tempdir().unwrap(), group.join("cgroup.procs"));
     let path = home.path().join("r.json");
     let driver =
-        command(["drive", "gen:events", "--to", "null", "--rate", "20k", "--for", "3s", "--results"]);
+        command(["drive", "gen:events", "--to", "null", "--rate", "20k", "--for", "3s", "--json-file"]);
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(&procs).arg(driver.get_program());
     let ran = shell.args(driver.get_args()).arg(&path).output().unwrap();

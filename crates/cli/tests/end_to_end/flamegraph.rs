@@ -73,7 +73,7 @@ fn peak_memory_is_the_works_and_not_the_pictures() {
 fn a_benchmarks_picture_is_in_no_figure_of_its_cases() {
     let home = home();
     let args = ["gen", "contacts", "--rows", "1M", "--out", "/dev/null", "--threads", "1,2", "--runs", "1"];
-    let more = ["--warmup", "0", "--html", "page.html", "--json", "r.json"];
+    let more = ["--warmup", "0", "--html", "page.html", "--json-file", "r.json"];
     bench(&home, &[&args[..], &more].concat()).ok();
     let file = crate::bench::read(&home.path().join("r.json"));
     for case in file["cases"].as_array().unwrap() {

@@ -54,7 +54,8 @@ fn one_command_makes_all_tables_each_in_a_folder_of_its_name() {
     assert_eq!(names(&out), ["customers", "orders"]);
     // Made again, nothing is replaced; resumed, nothing is missing.
     assert!(sawmill(["gen", spec, "--files", "3", "--out", out_text]).fails(2).contains("customers"));
-    sawmill(["gen", spec, "--files", "3", "--out", out_text, "--resume"]).ok();
+    let resumed = sawmill(["gen", spec, "--files", "3", "--out", out_text, "--resume"]).ok().out;
+    assert_eq!(resumed.matches("content sum not computed").count(), 1, "{resumed}");
     // A table made alone, in parts, has the same files.
     let alone = dir.path().join("alone");
     let table = format!("{spec}/orders");

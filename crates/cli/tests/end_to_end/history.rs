@@ -170,7 +170,7 @@ fn records_that_are_left_out_are_counted_by_the_report_and_by_the_history() {
     let bench = Bench::new();
     let file = day(bench.dir.path(), "1.csv", "id,v\n1,a\n2,b,c\n3,d\n");
     let rejects = bench.dir.path().join("left_out.csv");
-    let more = ["--rejects", rejects.to_str().unwrap(), "-q"];
+    let more = ["--rejects", rejects.to_str().unwrap()];
     let report = bench.load(&file, "days", &more).ok().out;
     assert!(report.contains("1 record cannot be read and is left out"), "{report}");
     let again = bench.load(&file, "days", &[&more[..], &["--json"]].concat()).ok().json();

@@ -2,11 +2,11 @@
 //! addresses and fewer rows.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use sawmill_cratedb_standin::StandIn;
 
-use crate::harness::{command, sawmill, wait};
+use crate::harness::{Ran, command, sawmill, wait};
 use crate::load::Bench;
 
 fn read(name: &str) -> String {
@@ -112,4 +112,45 @@ fn the_files_name_the_image_of_this_version() {
         let version = concat!("sawmill:", env!("CARGO_PKG_VERSION"));
         assert!(!ours.is_empty() && ours.iter().all(|image| image.ends_with(version)), "{name}: {ours:?}");
     }
+}
+
+/// Runs a line of a shell in a folder.
+fn shell(folder: &Path, line: &str) -> Ran {
+    Ran::from(Command::new("sh").args(["-c", line]).current_dir(folder).output().unwrap())
+}
+
+#[test]
+fn the_installer_installs_an_archive_only_if_its_checksum_is_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    if shell(here, "command -v curl && uname -sm | grep -qE 'Linux (x86_64|aarch64)'").code != Some(0) {
+        eprintln!("skipped: curl is missing, or this is not Linux");
+        return;
+    }
+    std::fs::write(
+        here.join("install.sh"),
+        read("install.sh").replace("@version@", "1.2.3").replace("@repository@", "https://nowhere.invalid"),
+    )
+    .unwrap();
+    let pack = "name=sawmill-v1.2.3-$(uname -m)-unknown-linux-gnu && mkdir -p $name/man $name/completions && \
+                printf '#!/bin/sh\\necho sawmill 1.2.3\\n' > $name/sawmill && chmod +x $name/sawmill && \
+                touch $name/man/sawmill.1 $name/completions/sawmill.bash $name/completions/sawmill.zsh \
+                $name/completions/sawmill.fish && tar -czf $name.tar.gz $name && \
+                sha256sum $name.tar.gz > $name.tar.gz.sha256";
+    shell(here, pack).ok();
+    let install = "HOME=$PWD/home sh install.sh --from file://$PWD";
+    let said = shell(here, install).ok().out;
+    assert!(said.contains("home/.local/bin/sawmill: sawmill 1.2.3"), "{said}");
+    assert!(said.contains("add ") && said.contains(" to PATH"), "{said}");
+    for file in ["man/man1/sawmill.1", "bash-completion/completions/sawmill", "zsh/site-functions/_sawmill"] {
+        assert!(here.join("home/.local/share").join(file).exists(), "{file}");
+    }
+    let again = shell(here, &format!("PATH=$PWD/other/bin:$PATH; {install} --to $PWD/other")).ok().out;
+    assert!(here.join("other/bin/sawmill").exists() && !again.contains("PATH"), "{again}");
+
+    shell(here, "echo x >> sawmill-v1.2.3-*.tar.gz").ok();
+    let refused = shell(here, &format!("{install} --to $PWD/third"));
+    assert!(refused.code == Some(1) && refused.err.contains("another checksum"), "{}", refused.err);
+    assert!(!here.join("third").exists());
+    assert_eq!(shell(here, "sh install.sh --help").code, Some(2));
 }

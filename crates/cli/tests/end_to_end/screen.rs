@@ -93,3 +93,64 @@ fn output_that_cannot_be_written_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("standard output"));
 }
+
+#[test]
+fn errors_of_the_command_line_are_json_like_all_others() {
+    for line in [
+        "gen contacts --row 5 --json",
+        "--json load a.parquet",
+        "bench load a --connections 4..1 --json",
+        "load --help kafka --json",
+        "convert a.csv --json",
+        "footer /nothing/here.parquet --json",
+    ] {
+        let ran = sawmill(line.split(' '));
+        let (code, err) = (ran.code, ran.err);
+        let error: serde_json::Value =
+            serde_json::from_str(&err).unwrap_or_else(|e| panic!("{line}: {e}: {err}"));
+        let error = &error["error"];
+        assert_eq!(error["exit"].as_i64(), code.map(i64::from), "{line}: {error}");
+        let named = if code == Some(2) { "usage" } else { "failure" };
+        assert_eq!(error["code"], named, "{line}: {error}");
+        let said = |part: &str| error[part].as_str().is_some_and(|text| !text.is_empty());
+        assert!(said("what") && said("where"), "{line}: {error}");
+        assert!(said("advice") || code != Some(2), "{line}: {error}");
+    }
+    assert!(sawmill(["gen", "contacts", "--row", "5"]).fails(2).contains("Usage:"));
+}
+
+#[test]
+fn a_quiet_job_says_nothing_but_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (parquet, csv) = (path("a.parquet"), path("a.csv"));
+    for line in [
+        &["gen", "contacts", "--rows", "10", "--out", &parquet][..],
+        &["convert", &parquet, &csv, "--columns", "name"],
+    ] {
+        let ran = sawmill([line, &["-q"]].concat()).ok();
+        assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""), "{line:?}");
+    }
+    let again = sawmill(["gen", "contacts", "--rows", "10", "--out", &parquet, "-q"]);
+    assert!(again.out.is_empty() && again.fails(2).starts_with("error: "));
+    // What was asked for is no summary.
+    assert!(sawmill(["footer", &parquet, "--quiet"]).ok().out.contains("a.parquet"));
+}
+
+#[test]
+fn a_log_gets_lines_of_progress() {
+    let line = ["gen", "contacts", "--rows", "1M", "--threads", "1", "--out", "/dev/null"];
+    let run = |more: &[&str]| {
+        let mut process = command([&line[..], more].concat());
+        crate::harness::Ran::from(process.env("SAWMILL_PROGRESS", "0.01").output().unwrap()).ok().err
+    };
+    let told = run(&[]);
+    let lines: Vec<&str> = told.lines().collect();
+    let is_progress = |line: &&str| line.starts_with("generate: ") && line.contains(" of 1,000,000 rows, ");
+    assert!(!lines.is_empty() && lines.iter().all(is_progress), "{told}");
+    assert_eq!(run(&["--quiet"]), "");
+    // Without the variable a line is due after ten seconds.
+    assert!(
+        !sawmill(["gen", "contacts", "--rows", "1000", "--out", "/dev/null"]).ok().err.contains("generate: ")
+    );
+}

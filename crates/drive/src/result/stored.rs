@@ -9,7 +9,7 @@ use crate::report::NamedResult;
 use crate::result::consistency;
 use crate::result::file::{DriveResult, FORMAT, VERSION};
 
-const ADVICE: &str = "pass a file that sawmill drive --json wrote";
+const ADVICE: &str = "pass a file that sawmill drive --json-file wrote";
 
 impl DriveResult {
     /// Parses JSON text; `place` names it in errors.

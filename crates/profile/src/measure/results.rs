@@ -276,7 +276,8 @@ impl ResultFile {
             version: u32,
         }
         let no_result = |error: serde_json::Error| {
-            let advice = format!("pass a file that sawmill bench --json wrote (format {RESULT_FORMAT:?})");
+            let advice =
+                format!("pass a file that sawmill bench --json-file wrote (format {RESULT_FORMAT:?})");
             Error::failed(format!("this is not a benchmark result: {error}"), place, advice)
         };
         let head: Head = serde_json::from_str(text).map_err(no_result)?;

@@ -2,12 +2,20 @@
 
 Rows come and go as Arrow streams, which pyarrow, polars, pandas and DuckDB read and give without a copy:
 
->>> import pyarrow as pa
->>> pa.table(sawmill.generate("contacts", rows=1000)).num_rows
+>>> import pyarrow, sawmill
+>>> pyarrow.table(sawmill.generate("contacts", rows=1000)).num_rows
 1000
 
 Functions on files run the command ``sawmill``, with its options as keywords: ``primary_key="id"`` is
-``--primary-key id``, ``verify=True`` is ``--verify``.
+``--primary-key id``, ``verify=True`` is ``--verify``, ``for_="30s"`` is ``--for 30s``. A notebook shows their progress.
+
+Errors have the fields of the command's errors as JSON:
+
+>>> try:
+...     sawmill.footer("gone.parquet")
+... except sawmill.Error as error:
+...     print(error.code, error.exit_code)
+failure 1
 """
 
 from __future__ import annotations
@@ -16,12 +24,14 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, Any, Protocol, Sequence, Union
 
 from ._sawmill import Error, Footer, Stream, __version__, footer, generate, load_stream, pgcopy
 from ._sawmill import command as _command
 
 __all__ = [
+    "ArrowStream",
     "Error",
     "Footer",
     "Stream",
@@ -37,6 +47,17 @@ __all__ = [
     "verify",
 ]
 
+
+class ArrowStream(Protocol):
+    """A table, a data frame or a stream of any library that speaks Arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+if TYPE_CHECKING:
+    Path = Union[str, os.PathLike[str]]
+    Paths = Union[Path, Sequence[Path]]
+
 #: Starts the command from this installation.
 _PROGRAM = [sys.executable, "-m", "sawmill"]
 
@@ -49,38 +70,73 @@ def main() -> None:
 def _words(options: dict[str, Any]) -> list[str]:
     words: list[str] = []
     for name, value in options.items():
-        option = "--" + name.replace("_", "-")
+        option = "--" + name.rstrip("_").replace("_", "-")
         if value is None or value is False:
             continue
         if value is True:
             words.append(option)
         elif isinstance(value, (list, tuple)):
-            words += [word for item in value for word in (option, str(item))]
+            words += [word for item in value for word in (option, _word(item))]
         else:
-            words += [option, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+            words += [option, _word(value)]
     return words
 
 
-def run(*words: str | os.PathLike[str], **options: Any) -> Any:
-    """Run a command such as ``run("footer", "a.parquet", check=True)``, and return its JSON.
+def _word(value: Any) -> str:
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
-    Progress and notes go to standard error. Ctrl-C stops the command as on a terminal.
+
+def _in_notebook() -> bool:
+    return "ipykernel" in sys.modules
+
+
+def _tell(done: int, rows: int) -> None:
+    """Called each second while a stream is loaded."""
+    if _in_notebook():
+        sys.stderr.write(f"load: {done:,} of {rows:,} rows\n")
+
+
+def run(*words: Path, **options: Any) -> Any:
+    """Run a command, and return its JSON. Progress and notes go to standard error. Ctrl-C stops it as on a terminal.
+
+    >>> sawmill.run("footer", "trips.parquet")["files"][0]["rows"]
+    1000
 
     Raises:
-        Error: with ``what``, ``where``, ``advice`` and ``exit_code``.
+        Error: with ``code``, ``what``, ``where``, ``advice`` and ``exit_code``.
     """
-    line = [*_PROGRAM, *map(os.fspath, words), *_words(options), "--json"]
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        out, err = process.communicate()
-    except KeyboardInterrupt:
-        # The command has had the signal, too, and cleans up.
-        process.communicate()
-        raise
-    if process.returncode == 0:
-        sys.stderr.write(err)
-        return json.loads(out) if out.strip() else None
-    raise _error(err, process.returncode)
+    line = [*_PROGRAM, *map(_word, words), *_words(options), "--json"]
+    environment = {"SAWMILL_PROGRESS": "1", **os.environ} if _in_notebook() else None
+    process = subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment
+    )
+    said: list[str] = []
+
+    def forward() -> None:
+        for text in process.stderr or ():
+            said.append(text)
+            if not text.startswith('{"error":'):
+                sys.stderr.write(text)
+
+    listener = threading.Thread(target=forward)
+    listener.start()
+
+    def ended() -> str:
+        out = process.stdout.read() if process.stdout else ""
+        listener.join()
+        process.wait()
+        return out
+
+    with process:
+        try:
+            out = ended()
+        except KeyboardInterrupt:
+            # The command has had the signal, too, and cleans up.
+            ended()
+            raise
+    if process.returncode != 0:
+        raise _error("".join(said), process.returncode)
+    return json.loads(out) if out.strip() else None
 
 
 def _error(text: str, code: int) -> Error:
@@ -88,26 +144,25 @@ def _error(text: str, code: int) -> Error:
     try:
         parts = json.loads(lines[-1])["error"]
     except (ValueError, KeyError, TypeError):
-        parts = {"what": text.strip(), "where": "", "advice": ""}
+        parts = {"code": "failure", "what": text.strip(), "where": "", "advice": ""}
     shown = [parts[name] for name in ("what", "where", "advice") if parts[name]]
     error = Error(" - ".join(shown))
-    for name in ("what", "where", "advice"):
+    for name in ("code", "what", "where", "advice"):
         setattr(error, name, parts[name])
     error.exit_code = code
     return error
 
 
-def _is_path(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike))
-
-
-def _paths(source: Any) -> list[str]:
-    sources = [source] if _is_path(source) else list(source)
+def _paths(source: Paths) -> list[str]:
+    sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     return [os.fspath(path) for path in sources]
 
 
-def load(source: Any, to: str, table: str, **options: Any) -> Any:
+def load(source: Paths | ArrowStream, to: str, table: str, **options: Any) -> Any:
     """Load rows into a table of PostgreSQL or CrateDB, each exactly once, and return the report.
+
+    >>> sawmill.load("trips.parquet", "postgres://me@localhost/db", "trips", verify=True)["rows"]
+    1000
 
     Args:
         source: a path, a folder, a URL, ``gen:DATASET?rows=10M``, a list of these; or a table, a data frame or a
@@ -123,35 +178,47 @@ def load(source: Any, to: str, table: str, **options: Any) -> Any:
     return run("load", *_paths(source), to=to, table=table, **options)["report"]
 
 
-def verify(source: Any, to: str, table: str, **options: Any) -> Any:
+def verify(source: Paths, to: str, table: str, **options: Any) -> Any:
     """Compare a table with files: rows, non-null values of each column, content sum.
 
+    >>> sawmill.verify("trips.parquet", "postgres://me@localhost/db", "trips")["target"]["rows"]
+    1000
+
     Raises:
-        Error: they differ (``exit_code`` 4).
+        Error: they differ (``code`` is ``mismatch``, ``exit_code`` 4).
     """
     return run("verify", *_paths(source), to=to, table=table, **options)
 
 
-def like(source: Any, **options: Any) -> str:
-    """Learn a spec from Parquet, CSV or a table of Arrow, and return its TOML for :func:`generate`."""
+def like(source: Path | ArrowStream, **options: Any) -> str:
+    """Learn a spec from files or a data frame, and return its TOML for :func:`generate`.
+
+    >>> spec = sawmill.like("trips.parquet")
+    >>> pyarrow.table(sawmill.generate(spec, rows=500)).num_rows
+    500
+
+    Args:
+        source: a path, a folder or a URL of Parquet, CSV or NDJSON; or a table, a data frame or a stream of Arrow,
+            which needs pyarrow.
+        options: those of ``sawmill gen --like``, such as ``sample`` and ``no_verbatim``.
+    """
+    if not hasattr(source, "__arrow_c_stream__"):
+        spec: str = run("gen", like=source, print=True, **options)
+        return spec
     import tempfile
 
+    import pyarrow.parquet
+
     with tempfile.TemporaryDirectory() as folder:
-        if hasattr(source, "__arrow_c_stream__"):
-            import pyarrow
-            import pyarrow.parquet
-
-            path = os.path.join(folder, "sample.parquet")
-            pyarrow.parquet.write_table(pyarrow.table(source), path)
-        else:
-            path = os.fspath(source)
-        line = [*_PROGRAM, "gen", "--like", path, "--print", *_words(options)]
-        done = subprocess.run(line, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise _error(done.stderr.removeprefix("error: "), done.returncode)
-        return done.stdout
+        path = os.path.join(folder, "sample.parquet")
+        pyarrow.parquet.write_table(pyarrow.table(source), path)
+        return like(path, **options)
 
 
-def drive(plan: str | os.PathLike[str], to: str, **options: Any) -> Any:
-    """Run a load test: a plan's path or ``gen:DATASET``; return its result."""
+def drive(plan: Path, to: str, **options: Any) -> Any:
+    """Run a load test: a plan's path or ``gen:DATASET``; return its result.
+
+    >>> sawmill.drive("gen:orders", "null", rate=100, for_="1s")["valid"]
+    True
+    """
     return run("drive", plan, to=to, **options)

@@ -31,13 +31,12 @@ fn into_crate_db(args: &LoadBench) -> bool {
 
 /// Rejects options that only a single table of PostgreSQL has.
 fn reject_other_options(args: &LoadBench) -> Result<(), Error> {
-    let kind = ["logged", "unlogged"].contains(&args.table.as_str());
     let given = [
         ("--sort-by", args.order.sort_by.is_some()),
         ("--against", !args.plan.against.is_empty()),
-        ("--table logged or unlogged", kind),
-        ("--pk", args.pk.is_some()),
-        ("--key", !args.key.is_empty()),
+        ("--table-kind", args.table_kind.is_some()),
+        ("--keyed", args.keyed.is_some()),
+        ("--primary-key", !args.primary_key.is_empty()),
         ("--strategy", args.strategy.is_some()),
         ("--partition-by", args.partition_by.is_some()),
         ("--mode", args.mode != ModeArg::Create),

@@ -20,6 +20,7 @@ use crate::arguments::order_args::{OrderArgs, ordered};
 use crate::arguments::table_args::{StrategyArg, partitioned};
 use crate::arguments::target::{self, EffortArgs, ModeArg};
 use crate::arguments::text::TextArgs;
+use crate::arguments::words::YesNo;
 use crate::bench::against::ReportedWork;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
@@ -37,7 +38,7 @@ Examples:
   sawmill bench load /data/trips --connections 1,2,4
   sawmill bench load /data/trips --to postgres://me@localhost/db --table scratch.trips --runs 10
   sawmill bench load trips.parquet --batch-rows 1024..16384*2 --connections 1,2
-  sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --connections 1,2,4,8
+  sawmill bench load trips.parquet --table-kind logged,unlogged --keyed yes,no --primary-key id --connections 1,2,4,8
   sawmill bench load 'gen:contacts?rows=1M' --connections 1,2
   sawmill bench load s3://bucket/trips --grid --html grid.html
   sawmill bench load trips.parquet --mode replace
@@ -47,11 +48,11 @@ Examples:
   sawmill bench load trips.csv --sort-by pickup --partition-by \"day(pickup)\"
   sawmill bench load trips.parquet --against 'sh -c \"my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE\"'
 
---grid stands for --table logged,unlogged --pk yes,no --connections 1..16*2: four kinds of tables over 1 to 16
-connections, with a picture in --html.
+--grid stands for --table-kind logged,unlogged --keyed yes,no --connections 1..16*2: four kinds of tables over 1 to
+16 connections, with a picture in --html.
 
-Each run creates a table, called NAME with numbers after it, and drops it. With --table logged or unlogged, or
-with --pk, the empty table is created before the time starts, and rows are appended. Without --to, a private
+Each run creates a table, called NAME with numbers after it, and drops it. With --table-kind or
+--keyed, the empty table is created before the time starts, and rows are appended. Without --to, a private
 PostgreSQL is started for all runs, with fsync off. For CrateDB, and with --nested tables, each run creates new
 tables, and no other program can be compared.
 
@@ -68,12 +69,15 @@ pub(crate) struct LoadBench {
     /// Load into this server instead of starting one.
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// The kind of the table, logged or unlogged; or the start of the tables' names: NAME or SCHEMA.NAME.
-    #[arg(long, default_value = DEFAULT_NAME)]
+    /// The start of the tables' names: NAME or SCHEMA.NAME.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAME)]
     table: String,
+    /// The kind of the table.
+    #[arg(long, value_enum)]
+    table_kind: Option<Kind>,
     /// Whether the table has a primary key.
     #[arg(long, value_enum)]
-    pk: Option<PrimaryKey>,
+    keyed: Option<YesNo>,
     /// How connections fill the partitions of the table.
     #[arg(long, value_enum)]
     strategy: Option<StrategyArg>,
@@ -87,7 +91,7 @@ pub(crate) struct LoadBench {
     mode: ModeArg,
     /// The columns of the primary key [default: the first column of the files].
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    key: Vec<String>,
+    primary_key: Vec<String>,
     /// Compare the table with the files, as part of each run.
     #[arg(long)]
     verify: bool,
@@ -114,20 +118,19 @@ const TABLE: &str = "SAWMILL_BENCH_TABLE";
 /// The start of the tables' names.
 const DEFAULT_NAME: &str = "sawmill_bench";
 
-/// Whether the table has a primary key.
+/// The kind of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PrimaryKey {
-    /// A primary key; the load maintains its index.
-    Yes,
-    /// No primary key.
-    No,
+enum Kind {
+    /// Its rows are in the write-ahead log.
+    Logged,
+    /// A crash of the server empties it.
+    Unlogged,
 }
 
 impl LoadBench {
     /// The start of the tables' names.
     fn name(&self) -> Result<TableName, Error> {
-        let is_kind = ["logged", "unlogged"].contains(&self.table.as_str());
-        Ok(if is_kind { DEFAULT_NAME } else { &self.table }.parse()?)
+        Ok(self.table.parse()?)
     }
 
     /// The kind of the tables, if the arguments give one.
@@ -156,20 +159,20 @@ impl LoadBench {
                 advice,
             ));
         }
-        let kinds = ["logged", "unlogged"];
-        if self.pk != Some(PrimaryKey::Yes) && !self.key.is_empty() && self.pk.is_none() {
-            return Err(Error::usage("--key without a primary key", "--key", "give --pk yes"));
+        if self.keyed.is_none() && !self.primary_key.is_empty() {
+            return Err(Error::usage("columns without a primary key", "--primary-key", "give --keyed yes"));
         }
-        if self.pk.is_none() && !kinds.contains(&self.table.as_str()) && self.mode == ModeArg::Create {
+        if self.keyed.is_none() && self.table_kind.is_none() && self.mode == ModeArg::Create {
             return Ok(None);
         }
         let first = || source.schema().fields().first().map(|field| field.name().clone());
-        let primary_key = match self.pk {
-            Some(PrimaryKey::Yes) if self.key.is_empty() => first().into_iter().collect(),
-            Some(PrimaryKey::Yes) => self.key.clone(),
+        let primary_key = match self.keyed {
+            Some(YesNo::Yes) if self.primary_key.is_empty() => first().into_iter().collect(),
+            Some(YesNo::Yes) => self.primary_key.clone(),
             _ => Vec::new(),
         };
-        Ok(Some(TableKind { unlogged: self.table == "unlogged", primary_key, ..TableKind::default() }))
+        let unlogged = self.table_kind == Some(Kind::Unlogged);
+        Ok(Some(TableKind { unlogged, primary_key, ..TableKind::default() }))
     }
 
     /// The order of --sort-by, within the partitions of --partition-by if there are some.

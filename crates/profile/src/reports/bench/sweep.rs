@@ -240,14 +240,17 @@ mod tests {
     fn four_kinds_of_tables_are_four_lines_over_the_degree() {
         let mut cases = Vec::new();
         for table in ["logged", "unlogged"] {
-            for pk in ["yes", "no"] {
+            for keyed in ["yes", "no"] {
                 for degree in ["1", "2", "4", "8"] {
-                    cases.push(case(&[("table", table), ("pk", pk), ("connections", degree)], 1000));
+                    cases.push(case(
+                        &[("table_kind", table), ("keyed", keyed), ("connections", degree)],
+                        1000,
+                    ));
                 }
             }
         }
         let cases: Vec<&Case> = cases.iter().collect();
-        let lines = series("connections", &["pk", "table"], &cases);
+        let lines = series("connections", &["keyed", "table_kind"], &cases);
         let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["logged, with key", "logged, no key", "unlogged, with key", "unlogged, no key"]);
         assert!(lines.iter().all(|line| line.points.len() == 4));

@@ -19,9 +19,9 @@ pub(super) fn varied<'a>(cases: &[&'a Case]) -> Vec<(&'a str, Vec<&'a str>)> {
 /// A value with its parameter: `logged`, `no key`, `batch rows 1024`.
 pub(super) fn called(parameter: &str, value: &str) -> String {
     match (parameter, value) {
-        ("table", kind) => kind.to_owned(),
-        ("pk", "yes") => "with key".to_owned(),
-        ("pk", "no") => "no key".to_owned(),
+        ("table_kind", kind) => kind.to_owned(),
+        ("keyed", "yes") => "with key".to_owned(),
+        ("keyed", "no") => "no key".to_owned(),
         ("strategy", name) => name.to_owned(),
         (parameter, value) => format!("{} {value}", spoken(parameter)),
     }
@@ -36,7 +36,7 @@ pub(super) fn spoken(parameter: &str) -> String {
 pub(super) fn named_by(case: &Case, parameters: &[&str]) -> String {
     // The kind of the table says most.
     let (first, rest): (Vec<&str>, Vec<&str>) =
-        parameters.iter().partition(|parameter| **parameter == "table");
+        parameters.iter().partition(|parameter| **parameter == "table_kind");
     let parts = first.into_iter().chain(rest).filter_map(|parameter| {
         let value = case.parameters.get(parameter)?;
         Some(called(parameter, value))
@@ -50,15 +50,15 @@ mod tests {
 
     #[test]
     fn a_case_is_named_by_what_was_varied_and_its_table_first() {
-        let case = |pk: &str, table: &str| {
-            let parameters = [("degree", "2"), ("pk", pk), ("table", table)];
+        let case = |keyed: &str, kind: &str| {
+            let parameters = [("degree", "2"), ("keyed", keyed), ("table_kind", kind)];
             let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
             Case { parameters: parameters.into(), ..Case::default() }
         };
         let (one, other) = (case("yes", "logged"), case("no", "unlogged"));
         let names: Vec<&str> = varied(&[&one, &other]).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["pk", "table"]);
+        assert_eq!(names, ["keyed", "table_kind"]);
         assert_eq!(named_by(&one, &names), "logged, with key");
-        assert_eq!(named_by(&other, &["degree", "pk"]), "degree 2, no key");
+        assert_eq!(named_by(&other, &["degree", "keyed"]), "degree 2, no key");
     }
 }
