@@ -118,7 +118,7 @@ impl Cursor {
         self.expect("false")?;
         self.expect(")")?;
         match data_type {
-            Type::Boolean | Type::GeoPoint | Type::Ip | Type::Bit(_) | Type::Object(..) => {
+            Type::Boolean | Type::GeoPoint | Type::GeoShape | Type::Ip | Type::Bit(_) | Type::Object(..) => {
                 Err("Invalid storage option \"columnstore\"".into())
             }
             _ => Ok(()),

@@ -197,7 +197,7 @@ impl Table {
         let lines = self
             .columns
             .iter()
-            .map(|column| format!("   {} {}", name_quoted(&column.name), column.data_type.shown(1)));
+            .map(|column| format!("   {} {}", name_quoted(&column.name), column.data_type.shown_column(1)));
         let lines = lines.collect::<Vec<_>>().join(",\n");
         format!("CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{lines}\n)", name.0, name.1)
     }
