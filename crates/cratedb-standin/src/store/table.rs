@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::condition::{holds, names_key};
 use super::{Error, RowResult, error};
@@ -241,7 +242,9 @@ impl Table {
         if !self.learn(columns, values) {
             return Err(RowResult::Refused(4000, too_many_columns(self.most_columns, name)).into());
         }
-        let mut row = vec![Value::Null; self.columns.len()];
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
+        let first = |column: &Column| if column.stamped { Value::Int(now) } else { Value::Null };
+        let mut row: Vec<Value> = self.columns.iter().map(first).collect();
         for (at, json) in columns.iter().zip(values) {
             row[*at] = converted(&self.columns[*at], json)?;
         }
