@@ -126,6 +126,8 @@ pub struct CrateOptions {
     /// Name of an extra column that holds each row's place in the source and is the primary key, so that
     /// any batch can be repeated.
     pub row_key: Option<String>,
+    /// Name of an extra column that the server fills with the time at which it inserts a row.
+    pub loaded_at: Option<String>,
     /// Accept rows without a key: a batch of an interrupted load may be in the table twice.
     pub at_least_once: bool,
     /// The file for rejected rows; without it the first one ends the load.

@@ -26,6 +26,10 @@ pub struct CrateDb {
     /// The rows come from one statement, which cannot be resumed.
     pub(crate) of_statement: bool,
     pub(crate) schema_change: SchemaChange,
+    /// The column with the names of files, by which their rows are replaced.
+    pub(crate) file_column: Option<String>,
+    /// The rows of the source's only file take the place of those that it had.
+    pub(crate) replaces: bool,
 }
 
 impl CrateDb {
@@ -49,6 +53,8 @@ impl CrateDb {
             checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
             of_statement: false,
             schema_change: SchemaChange::default(),
+            file_column: None,
+            replaces: false,
         }
     }
 
@@ -90,6 +96,13 @@ impl CrateDb {
     /// Sets what mode append does if the files have columns that the table lacks.
     pub fn schema_change(mut self, schema_change: SchemaChange) -> Self {
         self.schema_change = schema_change;
+        self
+    }
+
+    /// Sets the column of the source with the names of files, by which rows of changed files are replaced, and the column
+    /// of the table that the server fills with the time of the load.
+    pub fn lineage(mut self, file_column: Option<String>, loaded_at: Option<String>) -> Self {
+        (self.file_column, self.options.loaded_at) = (file_column, loaded_at);
         self
     }
 
@@ -242,6 +255,11 @@ impl Target for CrateDb {
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
         self.remember(source, options, control)
+    }
+
+    fn replacing(&self) -> Option<Box<dyn Target + '_>> {
+        self.file_column.as_ref()?;
+        Some(Box::new(Self { replaces: true, ..self.clone() }))
     }
 
     /// Its client waits for a cluster that has answered before.

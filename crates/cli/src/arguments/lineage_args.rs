@@ -16,7 +16,7 @@ pub(crate) struct LineageArgs {
     /// Write each row's number in its file, from 0, into this column.
     #[arg(long, value_name = "NAME")]
     row_column: Option<String>,
-    /// Let the server write the time of the load into this column. PostgreSQL only.
+    /// Let the server write the time of the load into this column.
     #[arg(long, value_name = "NAME")]
     pub loaded_at_column: Option<String>,
 }
@@ -52,12 +52,16 @@ impl LineageArgs {
             let what = "--changed replace without --file-column";
             return Err(Error::usage(what, "--changed", "name the column that has the rows' files"));
         }
-        if let (Destination::CrateDb(_), true) = (&target, replaces) {
-            let advice = "use --changed append, or load all files with --mode replace";
-            return Err(Error::usage("CrateDB replaces no rows in one step", "--changed", advice));
-        }
-        target.refuse_for_crate_db(self.loaded_at_column.is_some(), "--loaded-at-column")?;
-        let (file, loaded_at) = (self.file_column.clone(), self.loaded_at_column.clone());
-        Ok(target.with_postgres(|postgres| postgres.lineage(file, loaded_at)))
+        let names = || (self.file_column.clone(), self.loaded_at_column.clone());
+        Ok(target.with(
+            |postgres| {
+                let (file, loaded_at) = names();
+                postgres.lineage(file, loaded_at)
+            },
+            |crate_db| {
+                let (file, loaded_at) = names();
+                crate_db.lineage(file, loaded_at)
+            },
+        ))
     }
 }

@@ -178,7 +178,8 @@ enum ChangedArg {
     Error,
     /// Append its rows.
     Append,
-    /// Put its rows in the place of those that it had, in one transaction. With --file-column. PostgreSQL only.
+    /// Put its rows in the place of those that it had: in one transaction, in CrateDB one after the other. With
+    /// --file-column.
     Replace,
 }
 
@@ -351,7 +352,12 @@ impl TableLoad {
         let target = self.schema.apply(target, self.mode, &others)?;
         let of_lineage = [
             (self.nested.makes_tables(), "--nested tables"),
-            (self.table.partition_by.is_some() && self.lineage.loaded_at_column.is_some(), "--partition-by"),
+            (
+                matches!(target, Destination::Postgres(_))
+                    && self.table.partition_by.is_some()
+                    && self.lineage.loaded_at_column.is_some(),
+                "--partition-by",
+            ),
         ];
         let target = self.lineage.apply(target, self.changed == ChangedArg::Replace, &of_lineage)?;
         self.table.apply(self.nested.apply(target)?)

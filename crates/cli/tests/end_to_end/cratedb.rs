@@ -178,6 +178,28 @@ fn one_command_adds_the_new_files_of_a_folder_every_night() {
 }
 
 #[test]
+fn the_rows_of_a_corrected_file_of_a_folder_are_replaced() {
+    let bench = Bench::any();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    let day = |name: &str, rows: &str| std::fs::write(folder.join(name), format!("id,s\n{rows}")).unwrap();
+    day("1.csv", "1,POINT (7.1 50.7)\n2,\n");
+    day("2.csv", "3,\n");
+    let lineage = ["--file-column", "source", "--loaded-at-column", "loaded_at"];
+    let options = [&["--row-key", "--types", "s=geo_shape"], &lineage[..]].concat();
+    bench.load(&folder, &options).ok();
+    day("1.csv", "7,\n8,\n9,\n");
+    assert!(bench.load(&folder, &options).fails(1).contains("1.csv"));
+    let replace = [&options[..], &["--changed", "replace", "--verify"]].concat();
+    let out = bench.load(&folder, &replace).ok().out;
+    assert!(out.contains("replaced 2 rows"), "{out}");
+    bench.sql(&format!("REFRESH TABLE \"doc\".\"{}\"", bench.table));
+    let answer = bench.sql(&format!("SELECT id FROM \"doc\".\"{}\" ORDER BY id", bench.table));
+    assert_eq!(answer["rows"], json!([[3], [7], [8], [9]]));
+    assert!(bench.load(&folder, &replace).ok().out.contains("nothing to do"));
+}
+
+#[test]
 fn the_plan_is_printed_without_a_server() {
     let bench = Bench::standin();
     let file = bench.contacts("1000");

@@ -103,9 +103,6 @@ fn the_rows_of_a_corrected_file_replace_those_that_it_had() {
     assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,3 2.csv 0,4 2.csv 1,5 3.csv 0");
     assert!(nights.night(&["--verify"]).ok().out.contains("nothing to do"));
     sawmill(nights.bench.args("load", &nights.folder, "days", &["--changed", "replace"])).fails(2);
-    let url = "crate://127.0.0.1:1";
-    let words = ["load", "x", "--to", url, "--table", "t", "--file-column", "f", "--changed", "replace"];
-    assert!(sawmill(words).fails(2).contains("CrateDB"));
 }
 
 #[test]

@@ -79,8 +79,14 @@ impl Cursor {
     /// A column, and whether it is the primary key.
     pub(super) fn column(&mut self) -> Result<(Column, bool), String> {
         let name = self.ident()?;
-        let mut column =
-            Column { name, data_type: Type::Timestamp(true), not_null: false, plain: false, generated: None };
+        let mut column = Column {
+            name,
+            data_type: Type::Timestamp(true),
+            not_null: false,
+            plain: false,
+            stamped: false,
+            generated: None,
+        };
         if !self.is_word("generated") {
             column.data_type = self.data_type()?;
         }
@@ -89,6 +95,8 @@ impl Cursor {
         loop {
             if self.words("not null") {
                 column.not_null = true;
+            } else if self.words("default current_timestamp") {
+                column.stamped = true;
             } else if self.words("primary key") {
                 primary = true;
             } else if self.words("index off") {
@@ -118,7 +126,7 @@ impl Cursor {
         self.expect("false")?;
         self.expect(")")?;
         match data_type {
-            Type::Boolean | Type::GeoPoint | Type::Ip | Type::Bit(_) | Type::Object(..) => {
+            Type::Boolean | Type::GeoPoint | Type::GeoShape | Type::Ip | Type::Bit(_) | Type::Object(..) => {
                 Err("Invalid storage option \"columnstore\"".into())
             }
             _ => Ok(()),

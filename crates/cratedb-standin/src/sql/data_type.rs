@@ -27,6 +27,7 @@ impl Cursor {
                 Type::Timestamp(zone)
             }
             "geo_point" => Type::GeoPoint,
+            "geo_shape" => Type::GeoShape,
             "float_vector" => Type::FloatVector(self.length()?),
             "ip" => Type::Ip,
             "bit" => Type::Bit(self.length()?),

@@ -30,6 +30,8 @@ pub(crate) struct Column {
     pub(crate) not_null: bool,
     /// Neither indexed nor in the column store.
     pub(crate) plain: bool,
+    /// It is the time of the insertion where the statement names no value.
+    pub(crate) stamped: bool,
     /// The `date_trunc` unit and source column of a generated column.
     pub(crate) generated: Option<(String, String)>,
 }

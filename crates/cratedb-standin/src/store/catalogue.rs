@@ -61,7 +61,9 @@ fn column_entries(table: &Table) -> Vec<Entry> {
             _ => Value::Null,
         };
         let mut entry = column_entry(&column.name, i, &column.data_type);
+        let default = if column.stamped { text("CURRENT_TIMESTAMP") } else { Value::Null };
         entry.extend([
+            ("column_default", default),
             ("numeric_precision", precision),
             ("is_nullable", text(if nullable { "YES" } else { "NO" })),
             ("is_generated", text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" })),
@@ -71,6 +73,7 @@ fn column_entries(table: &Table) -> Vec<Entry> {
             for (field, data_type) in fields {
                 let mut entry = column_entry(&format!("{}['{field}']", column.name), i, data_type);
                 entry.extend([
+                    ("column_default", Value::Null),
                     ("numeric_precision", Value::Null),
                     ("is_nullable", text("YES")),
                     ("is_generated", text("NEVER")),
@@ -87,7 +90,6 @@ fn column_entry(name: &str, column: usize, data_type: &Type) -> Entry {
         ("column_name", text(name)),
         ("ordinal_position", Value::Int(column as i64 + 1)),
         ("data_type", text(&data_type.catalogue_name())),
-        ("column_default", Value::Null),
     ]
 }
 

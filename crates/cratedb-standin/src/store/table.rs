@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::condition::{holds, names_key};
 use super::{Error, RowResult, error};
@@ -197,7 +198,7 @@ impl Table {
         let lines = self
             .columns
             .iter()
-            .map(|column| format!("   {} {}", name_quoted(&column.name), column.data_type.shown(1)));
+            .map(|column| format!("   {} {}", name_quoted(&column.name), column.data_type.shown_column(1)));
         let lines = lines.collect::<Vec<_>>().join(",\n");
         format!("CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{lines}\n)", name.0, name.1)
     }
@@ -241,7 +242,9 @@ impl Table {
         if !self.learn(columns, values) {
             return Err(RowResult::Refused(4000, too_many_columns(self.most_columns, name)).into());
         }
-        let mut row = vec![Value::Null; self.columns.len()];
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
+        let first = |column: &Column| if column.stamped { Value::Int(now) } else { Value::Null };
+        let mut row: Vec<Value> = self.columns.iter().map(first).collect();
         for (at, json) in columns.iter().zip(values) {
             row[*at] = converted(&self.columns[*at], json)?;
         }

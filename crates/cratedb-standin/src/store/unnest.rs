@@ -30,7 +30,7 @@ fn cast_text(json: Json, cast: &Cast) -> Result<Json, String> {
         (
             Json::Text(text),
             Cast::Direct(Type::Object(..) | Type::Array(_))
-            | Cast::OfField(Type::Object(..) | Type::Array(_)),
+            | Cast::OfField(Type::Object(..) | Type::Array(_) | Type::GeoShape),
         ) => Json::parse(&text).map_err(|_| format!("Cannot cast value `{text}`")),
         (Json::Null, Cast::Direct(Type::Bit(_))) => {
             Err("Cannot invoke \"io.crate.sql.tree.BitString.length()\" because \"bs\" is null".to_owned())

@@ -64,6 +64,7 @@ impl Type {
             (Type::GeoPoint | Type::FloatVector(_) | Type::Ip | Type::Bit(_) | Type::Character(_), json) => {
                 self.native(json)
             }
+            (Type::GeoShape, Json::Object(_)) => self.shape(json),
             (Type::Object(policy, fields), Json::Object(members)) => object(*policy, fields, members),
             (Type::Object(..), Json::Text(text)) => match Json::parse(text) {
                 Ok(json @ Json::Object(_)) => self.cast(&json),

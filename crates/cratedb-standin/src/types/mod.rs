@@ -6,6 +6,7 @@ mod cast;
 mod dynamic;
 mod native;
 mod numeric;
+mod shape;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,8 @@ pub(crate) enum Type {
     Timestamp(bool),
     /// GEO_POINT
     GeoPoint,
+    /// GEO_SHAPE
+    GeoShape,
     /// FLOAT_VECTOR of so many floats.
     FloatVector(usize),
     /// IP

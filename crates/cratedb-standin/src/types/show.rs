@@ -18,6 +18,7 @@ impl Type {
             Type::Timestamp(true) => "timestamp with time zone".into(),
             Type::Timestamp(false) => "timestamp without time zone".into(),
             Type::GeoPoint => "geo_point".into(),
+            Type::GeoShape => "geo_shape".into(),
             Type::FloatVector(_) => "float_vector".into(),
             Type::Ip => "ip".into(),
             Type::Bit(_) => "bit".into(),
@@ -43,13 +44,23 @@ impl Type {
                 }
                 let blanks = |depth: usize| "   ".repeat(depth);
                 let fields = fields.iter().map(|(name, field)| {
-                    format!("{}{} {}", blanks(depth + 1), name_quoted(name), field.shown(depth + 1))
+                    format!("{}{} {}", blanks(depth + 1), name_quoted(name), field.shown_column(depth + 1))
                 });
                 let fields = fields.collect::<Vec<_>>().join(",\n");
                 format!("{policy} AS (\n{fields}\n{})", blanks(depth))
             }
             other => other.catalogue_name().to_uppercase(),
         }
+    }
+
+    /// The same for a column or a field, with its index where that is named.
+    pub(crate) fn shown_column(&self, depth: usize) -> String {
+        let mut inner = self;
+        while let Type::Array(item) = inner {
+            inner = item;
+        }
+        let index = if *inner == Type::GeoShape { " INDEX USING GEOHASH" } else { "" };
+        format!("{}{index}", self.shown(depth))
     }
 }
 

@@ -60,6 +60,38 @@ fn points_vectors_addresses_bits_and_characters_are_checked_and_brought_to_one_f
 }
 
 #[test]
+fn shapes_are_objects_that_are_stored_unchanged() {
+    let refused = |json: &str| cast(&Type::GeoShape, json).unwrap_err();
+    for json in [
+        r#"{"type":"point","coordinates":[1,2.5]}"#,
+        r#"{"type":"LineString","coordinates":[[1,2],[3,4]],"crs":null}"#,
+        r#"{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,0]]]}"#,
+        r#"{"type":"GeometryCollection","geometries":[{"type":"Point","coordinates":[1,2]}]}"#,
+    ] {
+        assert_eq!(cast(&Type::GeoShape, json), Ok(untyped(&Json::parse(json).unwrap())), "{json}");
+    }
+    for json in [
+        "{}",
+        r#"{"type":"Circle","coordinates":[1,2]}"#,
+        r#"{"type":"Point","coordinates":[1,91]}"#,
+        r#"{"type":"Point","coordinates":["1",2]}"#,
+        r#"{"type":"LineString","coordinates":[1,2]}"#,
+        r#"{"type":"GeometryCollection"}"#,
+        "[1,2]",
+    ] {
+        assert!(matches!(refused(json), Refused::Request(_)), "{json}");
+    }
+    for json in [
+        r#"{"type":"LineString","coordinates":[[1,2]]}"#,
+        r#"{"type":"Polygon","coordinates":[[[0,0],[1,0],[0,0]]]}"#,
+        r#"{"type":"MultiPolygon","coordinates":[[[[0,0],[1,0],[1,1],[0,1]]]]}"#,
+    ] {
+        assert!(matches!(refused(json), Refused::Row(4000, _)), "{json}");
+    }
+    assert_eq!(Type::Array(Box::new(Type::GeoShape)).shown_column(1), "ARRAY(GEO_SHAPE) INDEX USING GEOHASH");
+}
+
+#[test]
 fn a_dynamic_object_guesses_types_from_first_values_and_keeps_them() {
     let mut object = Type::Object(Policy::Dynamic, Vec::new());
     let first = Json::parse("{\"i\":1,\"f\":1.0,\"t\":\"NaN\",\"n\":null,\"e\":[],\"l\":[{\"q\":1}]}");

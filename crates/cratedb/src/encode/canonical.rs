@@ -11,6 +11,7 @@ use sawmill_loader::{ContentSum, Sums, Tally};
 use serde_json::value::RawValue;
 
 use crate::encode::form::{Form, Member};
+use crate::encode::geometry::Geometry;
 use crate::encode::json;
 use crate::table::native::Native;
 
@@ -112,6 +113,11 @@ pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<
         Form::Native { native: Native::GeoPoint, .. } => {
             list(value, out, |item, out| write(&Form::Double, item, out)).map_err(|_| unexpected())?;
         }
+        Form::Native { native: Native::GeoShape, .. } => match Geometry::from_json(raw) {
+            Some(shape) => shape.write(out),
+            // A shape that the loader does not write, such as one with heights.
+            None => out.extend_from_slice(raw.as_bytes()),
+        },
         Form::Native { native: Native::FloatVector(_), .. } => {
             list(value, out, |item, out| write(&Form::Real, item, out)).map_err(|_| unexpected())?;
         }
@@ -280,6 +286,11 @@ mod tests {
     fn values_of_the_server_s_own_types_are_written_as_the_loader_writes_them() {
         let again = |native, text| again(&Form::Native { native, text: true }, text).unwrap();
         assert_eq!(again(Native::GeoPoint, "[7, -1.0E-10]"), "[7.0,-1e-10]");
+        let stored = r#"{"coordinates": [[7, -1.0E-10], [8, 9]], "type": "LineString"}"#;
+        let line = r#"{"type":"LineString","coordinates":[[7.0,-1e-10],[8.0,9.0]]}"#;
+        assert_eq!(again(Native::GeoShape, stored), line);
+        let high = r#"{"coordinates":[1,2,3],"type":"Point"}"#;
+        assert_eq!(again(Native::GeoShape, high), high);
         assert_eq!(again(Native::FloatVector(2), "[0.1, 2]"), "[0.1,2.0]");
         assert_eq!(again(Native::Bit(4), "\"B'0101'\""), "\"0101\"");
         assert_eq!(again(Native::Ip, "\"2001:db8::1\""), "\"2001:db8::1\"");

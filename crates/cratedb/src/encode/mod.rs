@@ -4,6 +4,7 @@ pub(crate) mod bodies;
 pub(crate) mod canonical;
 pub(crate) mod encoder;
 pub(crate) mod form;
+pub(crate) mod geometry;
 pub(crate) mod integers;
 pub(crate) mod json;
 pub(crate) mod json_column;

@@ -14,6 +14,7 @@ use arrow_schema::DataType;
 use half::f16;
 use sawmill_pgcopy::{ByteStrings, Fault, Items, Lists, Offsets, shown, utf8};
 
+use crate::encode::geometry::{Geometry, on_globe, point_from_text, write_position};
 use crate::encode::json;
 use crate::table::native::{Native, coordinates};
 
@@ -86,7 +87,7 @@ impl<'a> NativeColumn<'a> {
     /// Appends a value as JSON. The value must not be NULL.
     pub(crate) fn write_json(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
         match self.native {
-            Native::GeoPoint | Native::FloatVector(_) => self.write_plain(row, out),
+            Native::GeoPoint | Native::GeoShape | Native::FloatVector(_) => self.write_plain(row, out),
             Native::Ip | Native::Bit(_) | Native::Char(_) => {
                 let mut text = Vec::new();
                 self.write_plain(row, &mut text)?;
@@ -99,14 +100,8 @@ impl<'a> NativeColumn<'a> {
     /// Appends a value as text, and one with parts as JSON. The value must not be NULL.
     pub(crate) fn write_plain(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
         match self.native {
-            Native::GeoPoint => {
-                let [x, y] = self.point(row)?;
-                out.push(b'[');
-                json::write_float(x, out);
-                out.push(b',');
-                json::write_float(y, out);
-                out.push(b']');
-            }
+            Native::GeoPoint => write_position(self.point(row)?, out),
+            Native::GeoShape => self.shape(row)?.write(out),
             Native::FloatVector(length) => self.write_vector(row, length, out)?,
             Native::Ip => {
                 let text = utf8(self.bytes(row), 0)?;
@@ -145,7 +140,7 @@ impl<'a> NativeColumn<'a> {
         let number = |floats: &Floats<'_>, at: usize| {
             floats.get(at).ok_or_else(|| Fault::new(0, "a coordinate of the point is NULL"))
         };
-        let [x, y] = match &self.parts {
+        let position = match &self.parts {
             Parts::List(offsets, items) => {
                 let range = offsets.range(row);
                 if range.len() != 2 {
@@ -159,17 +154,36 @@ impl<'a> NativeColumn<'a> {
             Parts::Pair([x, y]) => [number(x, row)?, number(y, row)?],
             Parts::Bytes(bytes) if self.text => {
                 let text = utf8(bytes.value(row), 0)?;
-                wkt(text).ok_or_else(|| {
+                point_from_text(text).ok_or_else(|| {
                     Fault::new(0, format!("{} is not a point such as POINT (7.1 50.7)", shown(text)))
                 })?
             }
-            Parts::Bytes(bytes) => wkb(bytes.value(row))
-                .ok_or_else(|| Fault::new(0, "the bytes are not a point of two coordinates in WKB"))?,
+            Parts::Bytes(bytes) => {
+                Geometry::from_wkb(bytes.value(row)).and_then(Geometry::into_point).ok_or_else(|| {
+                    Fault::new(0, "the bytes are not a point of two coordinates in WKB (WGS 84)")
+                })?
+            }
         };
-        match (-180.0..=180.0).contains(&x) && (-90.0..=90.0).contains(&y) {
-            true => Ok([x, y]),
-            false => Err(Fault::new(0, format!("the point has the longitude {x} and the latitude {y}"))),
-        }
+        on_globe(position).map_err(|what| Fault::new(0, what))?;
+        Ok(position)
+    }
+
+    fn shape(&self, row: usize) -> Result<Geometry, Fault> {
+        let bytes = self.bytes(row);
+        let shape = match self.text {
+            true => {
+                let text = utf8(bytes, 0)?;
+                Geometry::from_text(text).ok_or_else(|| {
+                    let what = "is not a shape of two coordinates in WKT or GeoJSON (WGS 84)";
+                    Fault::new(0, format!("{} {what}", shown(text)))
+                })?
+            }
+            false => Geometry::from_wkb(bytes).ok_or_else(|| {
+                Fault::new(0, "the bytes are not a shape of two coordinates in WKB (WGS 84)")
+            })?,
+        };
+        shape.check().map_err(|what| Fault::new(0, what))?;
+        Ok(shape)
     }
 
     fn write_vector(&self, row: usize, length: u32, out: &mut Vec<u8>) -> Result<(), Fault> {
@@ -213,73 +227,5 @@ impl<'a> NativeColumn<'a> {
             bits if bits == length as usize => Ok(()),
             bits => Err(Fault::new(0, format!("the value has {bits} bits; BIT({length}) takes {length}"))),
         }
-    }
-}
-
-/// The coordinates of `POINT (x y)`, or of `[x, y]`, which the server takes too.
-fn wkt(text: &str) -> Option<[f64; 2]> {
-    let text = text.trim();
-    let numbers: Vec<&str> = match text.strip_prefix('[') {
-        Some(rest) => rest.strip_suffix(']')?.split(',').map(str::trim).collect(),
-        None => {
-            let (word, rest) = text.split_at_checked(5)?;
-            let inner = rest.trim_start().strip_prefix('(')?.strip_suffix(')')?;
-            word.eq_ignore_ascii_case("point").then_some(inner)?.split_whitespace().collect()
-        }
-    };
-    match numbers.as_slice() {
-        [x, y] => Some([x.parse().ok()?, y.parse().ok()?]),
-        _ => None,
-    }
-}
-
-/// The coordinates of a point in well-known binary (OGC 06-103r4).
-fn wkb(bytes: &[u8]) -> Option<[f64; 2]> {
-    let (order, rest) = bytes.split_first()?;
-    let little = match order {
-        0 => false,
-        1 => true,
-        _ => return None,
-    };
-    let (kind, rest) = rest.split_first_chunk::<4>()?;
-    let rest = match if little { u32::from_le_bytes(*kind) } else { u32::from_be_bytes(*kind) } {
-        1 => rest,
-        // PostGIS says by a flag that the number of the reference system follows.
-        0x2000_0001 => rest.get(4..)?,
-        _ => return None,
-    };
-    let number = |bytes: [u8; 8]| if little { f64::from_le_bytes(bytes) } else { f64::from_be_bytes(bytes) };
-    let (x, rest) = rest.split_first_chunk::<8>()?;
-    let y: [u8; 8] = rest.try_into().ok()?;
-    Some([number(*x), number(y)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn points_are_read_from_text() {
-        for text in ["POINT (7.1 -50.7)", " point(7.1  -50.7) ", "[7.1, -50.7]", "POINT ( 7.1 -50.7 )"] {
-            assert_eq!(wkt(text), Some([7.1, -50.7]), "{text}");
-        }
-        for text in ["", "POINT", "POINT (1)", "POINT (1 2 3)", "POINT (1, 2)", "LINE (1 2)", "[1 2]", "é"] {
-            assert_eq!(wkt(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn points_are_read_from_bytes_of_either_order() {
-        let (x, y) = (7.1f64, -50.7f64);
-        let little = [&[1, 1, 0, 0, 0][..], &x.to_le_bytes(), &y.to_le_bytes()].concat();
-        let big = [&[0, 0, 0, 0, 1][..], &x.to_be_bytes(), &y.to_be_bytes()].concat();
-        let flagged =
-            [&[1, 1, 0, 0, 0x20, 0xe6, 0x10, 0, 0][..], &x.to_le_bytes(), &y.to_le_bytes()].concat();
-        for bytes in [&little, &big, &flagged] {
-            assert_eq!(wkb(bytes), Some([x, y]));
-            (0..bytes.len()).for_each(|end| assert_eq!(wkb(&bytes[..end]), None));
-            assert_eq!(wkb(&[&bytes[..], &[0]].concat()), None);
-        }
-        assert_eq!(wkb(&[&[1, 2][..], &little[2..]].concat()), None);
     }
 }

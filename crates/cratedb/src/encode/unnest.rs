@@ -292,6 +292,8 @@ pub(crate) fn from_json(name: &str, data_type: &CrateType) -> String {
     let of_field = |cast: &str| format!("(('{{\"a\":' || {name} || '}}')::object(ignored))['a']::{cast}");
     match data_type {
         CrateType::Native(Native::FloatVector(_)) => of_field("array(real)"),
+        // Text has a cast to shapes, but from well-known text only.
+        CrateType::Native(Native::GeoShape) => of_field(&data_type.cast()),
         CrateType::Native(Native::GeoPoint | Native::Ip) => format!("{name}::{}", data_type.cast()),
         // The server (seen: 6.4.3) fails at the cast of NULL.
         CrateType::Native(Native::Bit(_)) => {

@@ -5,6 +5,7 @@
 //! schemas must not begin with an underscore in older versions.)
 
 mod loads;
+mod replaced;
 mod stored;
 mod tables;
 mod units;
@@ -98,6 +99,26 @@ impl LoadRow {
     }
 }
 
+/// The columns of a load's row when it begins, its ID first.
+const INSERTED: [&str; 16] = [
+    "load_id",
+    "target",
+    "mode",
+    "state",
+    "unit_rows",
+    "files",
+    "fingerprints",
+    "rows",
+    "before",
+    "begun",
+    "stamps",
+    "mapping",
+    "shape",
+    "runs",
+    "facts",
+    "completed",
+];
+
 impl Checkpoints {
     pub(crate) fn new(schema: &str) -> Self {
         Self { schema: schema.to_owned() }
@@ -152,12 +173,18 @@ impl Records<'_> {
 
     /// Writes a load's row and removes what an earlier load of the same name has left.
     pub(crate) fn begin(&mut self, row: &LoadRow) -> Result<()> {
+        self.delete(&row.load.id)?;
+        self.insert(row, " ON CONFLICT DO NOTHING")
+    }
+
+    /// Inserts a load's row; `on_conflict` says what happens to one with its ID.
+    fn insert(&mut self, row: &LoadRow, on_conflict: &str) -> Result<()> {
         let load = &row.load;
-        self.delete(&load.id)?;
         let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\", \"facts\") \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            self.table("loads")
+            "INSERT INTO {} (\"{}\") VALUES ({}){on_conflict}",
+            self.table("loads"),
+            INSERTED.join("\", \""),
+            ["?"; INSERTED.len()].join(", ")
         );
         let arguments = [
             json!(load.id),
@@ -175,6 +202,7 @@ impl Records<'_> {
             json!(json!(row.shape).to_string()),
             json!(row.runs),
             json!(load.facts.to_text()),
+            json!(row.completed),
         ];
         self.run(&statement, &arguments).map(drop)
     }
@@ -214,13 +242,16 @@ impl Records<'_> {
     /// Removes a load and its units, of which an interrupted run may have left some without a load. Nothing is sent
     /// where nothing is there: a request that runs on after its connection would remove the new load of this name.
     pub(crate) fn delete(&mut self, id: &str) -> Result<()> {
-        for table in ["units", "loads"] {
+        ["units", "loads"].into_iter().try_for_each(|table| self.delete_from(table, id))
+    }
+
+    /// Removes the rows of a load from a table of records.
+    fn delete_from(&mut self, table: &str, id: &str) -> Result<()> {
+        self.refresh(table)?;
+        let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table(table));
+        if self.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
+            self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
             self.refresh(table)?;
-            let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table(table));
-            if self.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
-                self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
-                self.refresh(table)?;
-            }
         }
         Ok(())
     }

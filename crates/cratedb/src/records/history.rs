@@ -29,7 +29,8 @@ impl CrateDb {
     /// The ID under which a load of this source is recorded.
     pub(crate) fn id_of(&self, source: &dyn Source, table: &CrateTable, key: &Key) -> String {
         let mapping = format!("{}{key:?}{:?}", source.facts().mapping, self.options.by_position);
-        load_id(source.files(), &mapping, &table.to_string(), self.mode.name())
+        let mode = if self.replaces { "replacement" } else { self.mode.name() };
+        load_id(source.files(), &mapping, &table.to_string(), mode)
     }
 
     /// A hash that two loads of a file share if they load the same rows and columns.
@@ -92,6 +93,16 @@ impl CrateDb {
         if loads.is_empty() {
             return Ok(None);
         }
+        let begun = self
+            .replacements_begun(&loads, source, (&table, &plan.key), options)
+            .map_err(|error| error.at(format!("table {table}, {}", cluster.server)))?;
+        let others = (0..source.files().len() as u32).filter(|place| !begun.contains(place)).collect();
+        let others = Others { begun, others };
+        let portion = Portion::new(source, others.others.clone());
+        let source: &dyn Source = if others.begun.is_empty() { source } else { &portion };
+        if source.files().is_empty() && !others.begun.is_empty() {
+            return Ok(others.with(None));
+        }
         let history = TableHistory {
             crate_db: self,
             source,
@@ -104,9 +115,11 @@ impl CrateDb {
             plan: &plan,
             primary: &primary,
             loads: &loads,
+            replacing: !others.begun.is_empty(),
             rows: Cell::new(0),
         };
-        let (here, otherwise): (Vec<_>, Vec<_>) = loads.iter().partition(|row| history.is_of_same_rows(row));
+        let known = loads.iter().filter(|row| row.load.complete || !row.load.facts.replaces);
+        let (here, otherwise): (Vec<_>, Vec<_>) = known.partition(|row| history.is_of_same_rows(row));
         // A key of a row's place, or of its own, stores a row once.
         let keyed = !matches!(plan.key, Key::Tags(_) | Key::None);
         let of_files =
@@ -116,7 +129,57 @@ impl CrateDb {
             otherwise: otherwise.into_iter().filter(of_files).map(|row| &row.load).collect(),
             elsewhere: Vec::new(),
         };
-        remember(&history, loads, &self.mapping_of_files(source), source, options, control)
+        let remembered = remember(&history, loads, &self.mapping_of_files(source), source, options, control)?;
+        Ok(if others.begun.is_empty() { remembered } else { others.with(remembered) })
+    }
+
+    /// The files whose rows an earlier run began to replace, by their places: they are replaced again, whatever content
+    /// they have now.
+    ///
+    /// # Errors
+    /// A replacement that this load does not begin again.
+    fn replacements_begun(
+        &self,
+        loads: &[LoadRow],
+        source: &dyn Source,
+        (table, key): (&CrateTable, &Key),
+        options: &LoadOptions,
+    ) -> Result<BTreeSet<u32>> {
+        let again = Self { replaces: true, ..self.clone() };
+        let same = |place: &u32, id: &str| {
+            again.id_of(&Portion::new(source, vec![*place]), table, key) == id && options.replace_changed
+        };
+        let begun = loads.iter().filter(|row| !row.load.complete && row.load.facts.replaces);
+        let place = |row: &LoadRow| {
+            let place = (0..source.files().len() as u32).find(|place| same(place, &row.load.id));
+            place.filter(|_| self.file_column.is_some()).ok_or_else(|| {
+                let name = row.load.files.names.join(", ");
+                let what = format!("the replacement of the rows of {name} is not finished: it was interrupted, or runs");
+                Error::new(Kind::Exists, what).advise(
+                    "load this file with --changed replace and the options that it began with, which replaces them again",
+                )
+            })
+        };
+        begun.map(place).collect()
+    }
+}
+
+/// The files of a source by their places: those whose rows are replaced again, and all others, in order.
+struct Others {
+    begun: BTreeSet<u32>,
+    others: Vec<u32>,
+}
+
+impl Others {
+    /// What is known of the others, with the places that they have in the source.
+    fn with(self, remembered: Option<Remembered>) -> Option<Remembered> {
+        let new = (0..self.others.len() as u32).collect();
+        let mut all = remembered.unwrap_or_else(|| Remembered { new, ..Remembered::default() });
+        let place = |of: &mut u32| *of = self.others.get(*of as usize).copied().unwrap_or(*of);
+        all.already.iter_mut().for_each(|already| place(&mut already.file));
+        all.unfinished.iter_mut().flatten().chain(&mut all.new).chain(&mut all.replaced).for_each(place);
+        all.replaced.extend(self.begun);
+        Some(all)
     }
 }
 
@@ -134,6 +197,8 @@ struct TableHistory<'r> {
     primary: &'r [String],
     /// All loads into the table, in the order in which they began.
     loads: &'r [LoadRow],
+    /// An earlier run has begun to replace rows, so that the table may lack some.
+    replacing: bool,
     /// The table's rows, once they are counted.
     rows: Cell<u64>,
 }
@@ -246,7 +311,7 @@ impl TableHistory<'_> {
         let complete = self.loads.iter().filter(|row| row.load.complete);
         let last = complete.max_by_key(|row| row.completed.as_deref().map(by_time));
         let (rows, at_end) = (self.rows.get(), last.map_or(0, |last| last.rows));
-        if rows >= at_end {
+        if rows >= at_end || self.replacing {
             return Ok(());
         }
         let what =

@@ -86,6 +86,7 @@ fn of_table(options: &CrateOptions) -> Vec<(&'static str, String)> {
         ("--long-text", word(&options.long_text)),
         ("--primary-key", list(&options.primary_key)),
         ("--row-key", given(&options.row_key)),
+        ("--loaded-at-column", given(&options.loaded_at)),
         ("--partition-by", given(&options.partition_by)),
         ("--shards", given(&options.shards.map(|shards| shards.to_string()))),
         ("--replicas", given(&options.replicas)),

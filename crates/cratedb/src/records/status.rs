@@ -19,7 +19,7 @@ pub(super) const RETRIES: u32 = 3;
 /// All loads that a cluster has records of, or the loads into one table, latest first. Tables in which rows of an
 /// unrecorded load gathered come last. `checkpoint_schema` is the schema of the checkpoint tables.
 ///
-/// It takes up to four seconds to see whether a load of another machine is running; this call waits that long if
+/// It takes up to twelve seconds to see whether a load of another machine is running; this call waits that long if
 /// needed.
 ///
 /// # Errors

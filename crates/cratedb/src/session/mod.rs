@@ -74,6 +74,8 @@ pub(crate) struct CrateSession<'a> {
     since: AtomicU64,
     /// The table that gathers has the name under which late requests do not find it.
     sealed: AtomicBool,
+    /// Rows of the file that were deleted for its new ones.
+    replaced: u64,
 }
 
 impl CrateSession<'_> {
@@ -208,6 +210,9 @@ impl Session for CrateSession<'_> {
         }
         self.writers.confirm_lease(sql)?;
         let rows = self.count_all(total, sql)?;
+        if self.crate_db.replaces {
+            self.check_replaced(total, sql)?;
+        }
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
             let (placing, run) = (State::Placing, (total, &self.facts()));
@@ -282,7 +287,9 @@ impl Session for CrateSession<'_> {
                 were(rows, "row")
             ))),
         }
-        notes.extend(self.sent_twice(self.loaded.load(Relaxed)).map(Note::from));
+        let loaded = self.loaded.load(Relaxed);
+        notes
+            .extend(self.sent_twice(loaded).into_iter().chain(self.note_of_replaced(loaded)).map(Note::from));
         if self.shared && self.options.verify {
             notes.push(
                 "not verified: another load has brought other rows or columns of the same files (sawmill verify compares whole \
@@ -301,7 +308,8 @@ impl CrateSession<'_> {
         let facts = &self.record.load.facts;
         let command = self.options.command.as_deref().or(facts.command.as_deref());
         let run = turns::now().saturating_duration_since(self.started);
-        LoadFacts { filled: facts.filled.clone(), ..LoadFacts::new(command, facts.columns.clone()) }
+        let (filled, replaces) = (facts.filled.clone(), facts.replaces);
+        LoadFacts { filled, replaces, ..LoadFacts::new(command, facts.columns.clone()) }
             .leaving_out(self.options, self.source.files())
             .after(run)
     }

@@ -66,7 +66,7 @@ impl<'a> CrateSession<'a> {
         let to = (&decided.written, chosen == Chosen::Pg);
         let encode = encode_plan(crate_db, source, options, &opening.plan, to);
         let writers = opening.writers((lease, tags), (&decided, &chosen), earlier.rejected, &encode)?;
-        let Opening { mut sql, table, primary, .. } = opening;
+        let Opening { mut sql, table, primary, replaced, .. } = opening;
         let Decided { record, state, counted, written, .. } = decided;
         let session = Self {
             crate_db,
@@ -91,6 +91,7 @@ impl<'a> CrateSession<'a> {
             loaded: AtomicU64::new(0),
             since: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
+            replaced,
         };
         session.cluster.table_is_known();
         session.count_recorded(&mut sql)?;
@@ -130,6 +131,8 @@ pub(super) struct Opening<'a, 'o> {
     pub counted: Option<u64>,
     /// The table that gathered the rows of an unfinished load is in its place already.
     pub placed: bool,
+    /// Rows of the file that were deleted for its new ones.
+    pub replaced: u64,
 }
 
 /// Whether the load is new, resumed or complete, and where its rows go.
@@ -179,6 +182,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             shape: Shape::new(&crate_db.options, &plan, create.as_deref()),
             counted: None,
             placed: false,
+            replaced: 0,
             crate_db,
             source,
             options,
@@ -224,7 +228,11 @@ impl<'a, 'o> Opening<'a, 'o> {
 
     fn decide(&mut self) -> Result<Decided> {
         let gathers = self.gathers();
-        let (record, state) = if gathers { self.gather()? } else { self.append()? };
+        let (record, state) = match gathers {
+            true => self.gather()?,
+            false if self.crate_db.replaces => self.replace_rows()?,
+            false => self.append()?,
+        };
         let placed = self.placed || state == LoadState::Complete;
         Ok(Decided {
             counted: self.counted.filter(|_| state == LoadState::Complete),

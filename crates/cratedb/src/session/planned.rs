@@ -14,6 +14,7 @@ use crate::options::LongText;
 use crate::session::evolving;
 use crate::table::columns::{Key, MAX_TEXT_LENGTH, Plan, Purpose};
 use crate::table::existing::Existing;
+use crate::table::loaded_at::check_loaded_at;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, columns, ddl};
 use crate::target::CrateDb;
@@ -46,6 +47,9 @@ pub(crate) fn existing_plan(
         return Err(Error::new(Kind::Schema, "the table does not exist")
             .at(format!("table {table}, {}", sql.place()))
             .advise("load in mode create, which creates it"));
+    }
+    if purpose != Purpose::Compare {
+        check_loaded_at(crate_db.options.loaded_at.as_deref(), &existing, table)?;
     }
     let primary = catalogue::primary_key(sql, table)?;
     let row_key = crate_db.options.row_key.as_deref();

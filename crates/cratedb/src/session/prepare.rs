@@ -2,6 +2,7 @@
 
 mod append;
 mod gather;
+mod replacement;
 
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Error, Kind, Result};
@@ -74,6 +75,7 @@ impl Opening<'_, '_> {
             mapping: self.mapping.clone(),
             facts: LoadFacts {
                 filled: self.plan.filled(),
+                replaces: self.crate_db.replaces,
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
                     .leaving_out(self.options, self.source.files())
             },

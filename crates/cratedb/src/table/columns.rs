@@ -90,6 +90,9 @@ pub(crate) fn natural(
                 "column {name:?} has the name of the row key: use --row-key with another name"
             ));
         }
+        if options.loaded_at.as_ref() == Some(name) {
+            refused.push(format!("column {name:?} has the name for --loaded-at-column: choose another one"));
+        }
         match wanted(field, options) {
             Ok((crate_type, form)) => columns.push(Column {
                 name: name.clone(),
@@ -100,6 +103,9 @@ pub(crate) fn natural(
             }),
             Err(what) => refused.push(format!("column {name:?}: {what}")),
         }
+    }
+    if let Some((why, proposal)) = options.loaded_at.as_ref().and_then(|name| refused_name(name, true)) {
+        refused.push(format!("the name for --loaded-at-column {why}: use {proposal:?}"));
     }
     let known = |name: &String| schema.fields().iter().any(|field| field.name() == name);
     let typed = options.types.iter().map(|(name, _)| name);

@@ -8,6 +8,7 @@ use sawmill_source::{Error, Kind, Result};
 use crate::options::{CrateOptions, LongText};
 use crate::table::columns::{Column, Key};
 use crate::table::crate_type::{CrateType, Layout};
+use crate::table::loaded_at::LOADED_AT;
 use crate::table::names::{CrateTable, literal, quote};
 
 /// The partitioning of a table.
@@ -102,6 +103,9 @@ pub(crate) fn create_table(
             }
         }
         lines.push(line);
+    }
+    if let Some(name) = &options.loaded_at {
+        lines.push(format!("  {} {LOADED_AT}", quote(name)));
     }
     if let Key::Tags(name) = key {
         lines.push(format!("  {} BIGINT INDEX OFF", quote(name)));

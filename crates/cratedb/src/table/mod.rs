@@ -5,5 +5,6 @@ pub(crate) mod columns;
 pub(crate) mod crate_type;
 pub(crate) mod ddl;
 pub(crate) mod existing;
+pub(crate) mod loaded_at;
 pub(crate) mod names;
 pub(crate) mod native;

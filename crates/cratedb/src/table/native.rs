@@ -9,6 +9,8 @@ use arrow_schema::{DataType, Fields};
 pub(crate) enum Native {
     /// Longitude and latitude.
     GeoPoint,
+    /// Any shape with longitudes and latitudes, as GeoJSON.
+    GeoShape,
     /// So many floats.
     FloatVector(u32),
     /// An IPv4 or IPv6 address.
@@ -25,6 +27,7 @@ impl Native {
         let length = length.unwrap_or(1);
         Some(match name {
             "geo_point" => Self::GeoPoint,
+            "geo_shape" => Self::GeoShape,
             "float_vector" => Self::FloatVector(length),
             "ip" => Self::Ip,
             "bit" => Self::Bit(length),
@@ -37,6 +40,7 @@ impl Native {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::GeoPoint => "geo_point",
+            Self::GeoShape => "geo_shape",
             Self::FloatVector(_) => "float_vector",
             Self::Ip => "ip",
             Self::Bit(_) => "bit",
@@ -57,7 +61,7 @@ impl Native {
                 item.data_type().is_floating()
             }
             (Self::GeoPoint, DataType::Struct(fields)) => coordinates(fields).is_some(),
-            (Self::GeoPoint, other) => is_text(other) || is_binary(other),
+            (Self::GeoPoint | Self::GeoShape, other) => is_text(other) || is_binary(other),
             (Self::FloatVector(_), _) => false,
             (Self::Bit(length), DataType::FixedSizeBinary(bytes)) => {
                 u32::try_from(*bytes).is_ok_and(|bytes| bytes * 8 == length)
@@ -73,7 +77,7 @@ impl Display for Native {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let name = self.name().to_uppercase();
         match self {
-            Self::GeoPoint | Self::Ip => f.write_str(&name),
+            Self::GeoPoint | Self::GeoShape | Self::Ip => f.write_str(&name),
             Self::FloatVector(length) | Self::Bit(length) | Self::Char(length) => {
                 write!(f, "{name}({length})")
             }
@@ -129,6 +133,10 @@ mod tests {
                 Field::new(second, DataType::Float64, true),
             ])
         };
+        assert!(
+            Native::GeoShape.takes(&DataType::LargeUtf8) && Native::GeoShape.takes(&DataType::BinaryView)
+        );
+        assert!(!Native::GeoShape.takes(&floats));
         assert_eq!(coordinates(&named("lat", "lon")), Some([1, 0]));
         assert_eq!(coordinates(&named("X", "y")), Some([0, 1]));
         assert_eq!(coordinates(&named("a", "b")), None);

@@ -26,32 +26,7 @@ pub(crate) fn end_inserts(sql: &mut Sql<'_>, table: &CrateTable, in_doubt: bool)
 pub(crate) fn end(sql: &mut Sql<'_>, is_meant: &dyn Fn(&str) -> bool, in_doubt: bool) -> Result<()> {
     let mut waiting = sql.waiting();
     loop {
-        let asked = sql.unless_refused(JOBS, &[])?;
-        if asked.is_err() && !in_doubt {
-            return Ok(());
-        }
-        let answer = asked.map_err(|refused| {
-            let what = format!("whether a request still runs cannot be asked: {}", refused.what());
-            Error::new(refused.kind(), what).at(refused.place()).advise(
-                "a user other than crate needs a privilege for it: GRANT DQL ON TABLE sys.jobs TO the user; then run the same \
-                 command again to go on",
-            )
-        })?;
-        let jobs = answer.all::<(String, String)>()?;
-        // This query is one of the jobs.
-        if jobs.is_empty() && !in_doubt {
-            return Ok(());
-        }
-        if jobs.is_empty() {
-            return Err(Error::new(
-                Kind::Server,
-                "the server does not list its jobs, so that it is unknown whether a request still runs",
-            )
-            .at(sql.place())
-            .advise("run SET GLOBAL stats.enabled = true, then the same command again to go on"));
-        }
-        let meant: Vec<String> =
-            jobs.into_iter().filter(|(_, statement)| is_meant(statement)).map(|(id, _)| id).collect();
+        let meant = running(sql, is_meant, in_doubt)?;
         if meant.is_empty() {
             return Ok(());
         }
@@ -65,6 +40,55 @@ pub(crate) fn end(sql: &mut Sql<'_>, is_meant: &dyn Fn(&str) -> bool, in_doubt: 
             .advise("see sys.jobs; when they have ended, run the same command again to go on");
         sql.pause(&mut waiting, error)?;
     }
+}
+
+/// Returns when the statements have ended that now insert into a table or delete from it, whoever sent them; later
+/// ones may run. If a request may still run (`in_doubt`), the server has to show its jobs.
+///
+/// # Errors
+/// As [`end`]; a statement that runs for longer than the cluster's patience.
+pub(crate) fn outlast(sql: &mut Sql<'_>, table: &CrateTable, in_doubt: bool) -> Result<()> {
+    let beginnings = ["INSERT INTO", "DELETE FROM"].map(|verb| format!("{verb} {} ", table.quoted()));
+    let is_meant = |statement: &str| beginnings.iter().any(|beginning| statement.starts_with(beginning));
+    let mut waiting = sql.waiting();
+    let mut first = running(sql, &is_meant, in_doubt)?;
+    while !first.is_empty() {
+        let what = format!("{} statements for the table still run at the server", first.len());
+        let error = Error::new(Kind::Busy, what)
+            .at(sql.place())
+            .advise("see sys.jobs; when they have ended, run the same command again");
+        sql.pause(&mut waiting, error)?;
+        let now = running(sql, &is_meant, in_doubt)?;
+        first.retain(|id| now.contains(id));
+    }
+    Ok(())
+}
+
+/// The IDs of the running statements that `is_meant` selects. If a request may still run (`in_doubt`), the server has to
+/// show its jobs.
+fn running(sql: &mut Sql<'_>, is_meant: &dyn Fn(&str) -> bool, in_doubt: bool) -> Result<Vec<String>> {
+    let asked = sql.unless_refused(JOBS, &[])?;
+    if asked.is_err() && !in_doubt {
+        return Ok(Vec::new());
+    }
+    let answer = asked.map_err(|refused| {
+        let what = format!("whether a request still runs cannot be asked: {}", refused.what());
+        Error::new(refused.kind(), what).at(refused.place()).advise(
+            "a user other than crate needs a privilege for it: GRANT DQL ON TABLE sys.jobs TO the user; then run the same \
+             command again to go on",
+        )
+    })?;
+    let jobs = answer.all::<(String, String)>()?;
+    // This query is one of the jobs.
+    if jobs.is_empty() && in_doubt {
+        return Err(Error::new(
+            Kind::Server,
+            "the server does not list its jobs, so that it is unknown whether a request still runs",
+        )
+        .at(sql.place())
+        .advise("run SET GLOBAL stats.enabled = true, then the same command again to go on"));
+    }
+    Ok(jobs.into_iter().filter(|(_, statement)| is_meant(statement)).map(|(id, _)| id).collect())
 }
 
 /// Returns when all statements that `is_meant` selects have ended, without killing any. Returns at once if the

@@ -48,11 +48,13 @@ impl Comparison<'_> {
         let at_once = if keyed.names.len() == 1 { AT_ONCE } else { AT_ONCE_BY_SEVERAL };
         for chunk in rows.chunks(at_once) {
             let (mut ours, arguments) = keyed.wanted(chunk).map_err(|what| self.unreadable(what))?;
+            // Without a limit the server may answer with points as its column store rounds them.
             let statement = format!(
-                "SELECT {} FROM {} WHERE {}",
+                "SELECT {} FROM {} WHERE {} LIMIT {}",
                 keyed.selected.join(", "),
                 self.table.quoted(),
-                keyed.condition(ours.len())
+                keyed.condition(ours.len()),
+                ours.len()
             );
             let answer = sql.run(&statement, &arguments)?;
             for stored in answer.rows()? {

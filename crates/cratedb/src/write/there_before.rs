@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use sawmill_loader::Tally;
 
-/// Counts of rows that existed before. Only on the first try does an existing key prove that another load or
-/// program inserted the row.
+/// Counts of rows whose key the table had when they were sent first: of another load or program, or of a request that
+/// arrived twice, which the count at the end tells apart.
 #[derive(Debug)]
 pub(crate) struct ThereBefore {
     named: Mutex<Tally>,

@@ -17,6 +17,7 @@ mod other_options;
 mod out_of_range;
 mod patience;
 mod remembered;
+mod replaced_files;
 mod restarts;
 mod rows;
 mod runs;

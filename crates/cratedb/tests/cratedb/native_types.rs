@@ -116,6 +116,55 @@ fn every_form_of_a_value_arrives_over_both_transports_and_is_compared() {
     assert_eq!(lines[0], lines[1], "both transports bring the same");
 }
 
+/// A triangle as well-known binary.
+fn triangle() -> Vec<u8> {
+    let numbers = [0.0f64, 0.0, 4.0, 0.0, 4.0, 4.5, 0.0, 0.0].map(f64::to_le_bytes);
+    [&[1, 3, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0][..], &numbers.concat()].concat()
+}
+
+#[test]
+fn shapes_arrive_from_text_and_bytes_over_both_transports_and_are_compared() {
+    let stored =
+        json!({"type": "Polygon", "coordinates": [[[0.0, 0.0], [4.0, 0.0], [4.0, 4.5], [0.0, 0.0]]]});
+    let geojson = r#"{"coordinates":[[[0,0],[4,0],[4,4.5],[0,0]]],"type":"Polygon","bbox":[0,0,4,4.5]}"#;
+    let wkt = "POLYGON ((0 0, 4 0, 4 4.5, 0 0))";
+    let columns = |first: i64| {
+        let bytes = [Some(triangle()), None, Some(wkb(7.1, -50.7))];
+        source_of(
+            vec![
+                ("i", Arc::new(Int64Array::from_iter_values(first..first + 3)) as ArrayRef),
+                ("wkt", texts([Some(wkt), None, Some("point(7.1 -50.7)")])),
+                ("json", texts([Some(geojson), None, Some("POINT (7.1 -50.7)")])),
+                ("wkb", Arc::new(BinaryArray::from_iter(bytes))),
+            ],
+            10,
+        )
+    };
+    let types = [("wkt", "geo_shape"), ("json", "geo_shape"), ("wkb", "GEO_SHAPE")];
+    let point = json!({"type": "Point", "coordinates": [7.1, -50.7]});
+    for transport in [Transport::Http, Transport::Pg] {
+        let cluster = Cluster::any();
+        let table = cluster.table();
+        let verified = LoadOptions { verify: true, ..small() };
+        let (_kept, first) = columns(0);
+        let target = cluster.target(&table, typed(&types, transport));
+        assert!(target.ddl(&first).unwrap().contains("\"wkt\" GEO_SHAPE"));
+        assert!(run(&first, &target, &verified).unwrap().verified.unwrap().matches());
+        assert!(verify(&first, &target).matches());
+        // An existing table has its types already.
+        let (_kept, second) = columns(3);
+        let report = run(&second, &append(cluster.target(&table, keyed(transport))), &verified).unwrap();
+        assert!(report.rows == 3 && report.verified.unwrap().matches());
+        let rows =
+            format!("SELECT \"wkt\", \"json\", \"wkb\" FROM \"doc\".\"{table}\" ORDER BY \"i\" LIMIT 10");
+        let rows = cluster.sql(&rows);
+        assert_eq!(rows[0], vec![stored.clone(); 3]);
+        assert_eq!(rows[1], vec![Value::Null; 3]);
+        assert_eq!(rows[2], vec![point.clone(); 3]);
+        assert_eq!(rows[..3], rows[3..], "the append brings the same");
+    }
+}
+
 #[test]
 fn a_value_that_the_type_does_not_hold_is_refused_with_its_row_and_column() {
     let bytes = |values: [&[u8]; 3]| Arc::new(BinaryArray::from(values.to_vec())) as ArrayRef;
@@ -124,6 +173,9 @@ fn a_value_that_the_type_does_not_hold_is_refused_with_its_row_and_column() {
         ("geo_point", lists([Some(&[1.0, 2.0]), None, Some(&[180.5, 2.0])]), "longitude 180.5"),
         ("geo_point", texts([Some("POINT (1 2)"), None, Some("POINT Z (1 2 3)")]), "is not a point"),
         ("geo_point", bytes([&wkb(1.0, 2.0), &wkb(1.0, 2.0), b"\x01\x02\0\0\0"]), "in WKB"),
+        ("geo_shape", texts([Some("POINT (1 2)"), None, Some("POINT Z (1 2 3)")]), "is not a shape"),
+        ("geo_shape", texts([Some("POINT (1 2)"), None, Some("LINESTRING (1 1)")]), "has one position"),
+        ("geo_shape", bytes([&wkb(1.0, 2.0), &wkb(1.0, 2.0), b"\x01\x02\0\0\0"]), "in WKB"),
         ("float_vector(2)", lists([Some(&[1.0, 2.0]), None, Some(&[1.0])]), "has 1 items"),
         ("float_vector(2)", lists([Some(&[1.0, 2.0]), None, Some(&[1.0, 1e300])]), "is not finite"),
         ("ip", texts([Some("192.0.2.1"), None, Some("192.0.2.256")]), "is not an IPv4 or IPv6 address"),
@@ -159,6 +211,7 @@ fn a_type_that_cannot_hold_the_column_is_refused_before_the_first_row() {
         assert!(error.what().contains(expected), "{error}");
     };
     refused(&[("i", "ip")], "IP cannot hold values of the type Int64");
+    refused(&[("fixed", "geo_shape")], "GEO_SHAPE cannot hold values of the type");
     refused(&[("fixed", "float_vector(4)")], "FLOAT_VECTOR(4) cannot hold");
     refused(&[("wkb", "bit(12)")], "BIT(12) cannot hold");
     refused(&[("wkt", "geometry")], "\"geometry\" is not one of geo_point");

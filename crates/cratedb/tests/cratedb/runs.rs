@@ -96,6 +96,32 @@ fn a_run_of_another_machine_that_shows_no_life_any_more_is_followed() {
 }
 
 #[test]
+fn a_batch_that_waits_is_not_sent_again_once_another_run_has_the_load() {
+    const FAULTS: usize = 2_000;
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let (_kept, source) = people(300);
+    standin.faults().plan((0..FAULTS).map(|_| Some(Fault::Unavailable)));
+    let target = cluster.target("t", options());
+    let patient = LoadOptions { patience: Duration::from_secs(60), ..one_connection() };
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| run(&source, &target, &patient));
+        let end = Instant::now() + Duration::from_secs(30);
+        while standin.faults().left() > FAULTS - 2 {
+            assert!(Instant::now() < end, "the load does not begin");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let leases = format!("\"{}\".\"leases\"", cluster.checkpoints());
+        let owner = r#"{"host":"elsewhere","boot":"x","namespace":"","process":7,"started":"1","load":1}"#;
+        let columns = "(\"name\", \"number\", \"owner\", \"beat\")";
+        cluster.sql(&format!("INSERT INTO {leases} {columns} VALUES ('doc.t', 2, '{owner}', 1)"));
+        let error = first.join().unwrap().unwrap_err();
+        assert!(error.kind() == Kind::Busy && error.what().contains("has taken over"), "{error}");
+    });
+    assert!(standin.faults().left() > 0);
+}
+
+#[test]
 fn the_status_says_which_loads_run_are_broken_off_complete_or_left_behind() {
     let cluster = Cluster::standin();
     let standin = cluster.standin.as_ref().unwrap();

@@ -27,6 +27,9 @@ pub struct LoadFacts {
     /// The columns of the table that the load fills, if they are not recorded elsewhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filled: Vec<String>,
+    /// Whether the rows take the place of those that the file had, which are deleted first.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
     /// Records of text that could not be read and were left out, by file. They also count as rejected.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub records_left_out: BTreeMap<String, u64>,

@@ -100,8 +100,8 @@ pub(crate) struct TextArgs {
     /// the word table for the column types of an existing PostgreSQL table. May be repeated. Sawmill infers the types
     /// of other columns from a sample: bool, int16, int32, int64, float32, float64, decimal(P,S), date, time,
     /// timestamp, timestamptz (each also with _ns, or with a pattern in parentheses), epoch_s, epoch_ms, epoch_us,
-    /// epoch_ns, uuid, json, text. For columns of CrateDB, of Parquet too: geo_point, float_vector(N), ip, bit(N),
-    /// char(N).
+    /// epoch_ns, uuid, json, text. For columns of CrateDB, of Parquet too: geo_point, geo_shape,
+    /// float_vector(N), ip, bit(N), char(N).
     #[arg(long, value_name = "NAME=TYPE,...|@FILE|table", help_heading = HEADING)]
     pub types: Vec<String>,
     /// Columns of the table by their names in the files, with their types in SQL.

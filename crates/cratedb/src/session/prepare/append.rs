@@ -48,7 +48,7 @@ impl Opening<'_, '_> {
 
     /// Sums up the table's rows that cannot be distinguished from the load's own. Row keys distinguish all rows of
     /// other files.
-    fn sum_up_before(&mut self) -> Result<Option<Tally>> {
+    pub(super) fn sum_up_before(&mut self) -> Result<Option<Tally>> {
         let loads = self.loads()?;
         let shares = sharing_files(&loads, self.source, &self.mapping, &self.id).next().is_some();
         let of_files = match &self.plan.key {

@@ -35,7 +35,7 @@ pub(crate) fn native_type(text: &str) -> Result<Native, String> {
     match parsed {
         Ok((StoredType::Native(native), true)) => Ok(native),
         _ => Err(format!(
-            "{text:?} is not one of geo_point, float_vector(N), ip, bit(N), char(N); all others follow from the source"
+            "{text:?} is not one of geo_point, geo_shape, float_vector(N), ip, bit(N), char(N); all others follow from the source"
         )),
     }
 }
@@ -242,6 +242,9 @@ mod tests {
    ),
    "g" BIGINT GENERATED ALWAYS AS "b" + 1,
    "tx" TEXT DEFAULT 'a, b) "',
+   "gs" ARRAY(GEO_SHAPE) INDEX USING QUADTREE WITH (
+      precision = '1m'
+   ),
    CONSTRAINT ck CHECK((("b" > - 2147483648) OR ("b" IS NULL)) OR ("b" = - 2147483648)),
    PRIMARY KEY ("b", "tz"),
    "last" VARCHAR(5)
@@ -271,6 +274,7 @@ WITH (
                 "bn BIGINT",
                 "g BIGINT",
                 "tx TEXT",
+                "gs ARRAY(GEO_SHAPE)",
                 "last VARCHAR(5)",
             ]
         );
@@ -278,7 +282,7 @@ WITH (
 
     #[test]
     fn types_of_the_server_s_own_are_read_as_they_are_written() {
-        for text in ["GEO_POINT", "FLOAT_VECTOR(768)", "IP", "BIT(8)", "CHARACTER(3)"] {
+        for text in ["GEO_POINT", "GEO_SHAPE", "FLOAT_VECTOR(768)", "IP", "BIT(8)", "CHARACTER(3)"] {
             assert_eq!(native_type(text).unwrap().to_string(), text);
         }
         assert_eq!(native_type("char(3)"), Ok(Native::Char(3)));

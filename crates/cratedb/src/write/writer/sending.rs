@@ -142,6 +142,8 @@ impl CrateWriter {
                 }
             };
             waiting.pause(error, &plan.cluster, control)?;
+            // Another run may have taken the load for broken off while this one waited.
+            plan.check_lease(&mut self.client.on(control))?;
             plan.retried.fetch_add(1, Relaxed);
         }
     }

@@ -1,0 +1,233 @@
+//! Corrected files whose rows take the place of those that they had, and the time of a load.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
+use sawmill_cratedb_standin::StandIn;
+use sawmill_loader::{LoadOptions, LoadReport};
+use sawmill_source::{Error, LineageColumns, ParquetFiles, Traced};
+
+use crate::cluster::{Cluster, append, keyed, people, people_from, run, small, verify};
+
+/// The files a and b, loaded into a table with the column `source`.
+struct Nights {
+    cluster: Cluster,
+    table: String,
+    options: CrateOptions,
+    folder: tempfile::TempDir,
+}
+
+/// Options, and what the table has for them before its other columns: a row key, a key of its own, no key.
+fn keys() -> [(CrateOptions, &'static str, &'static str); 3] {
+    let options = || CrateOptions { batch_rows: 100, ..keyed(Transport::Http) };
+    let without = || CrateOptions { row_key: None, ..options() };
+    [
+        (options(), "\"sawmill_row_key\" TEXT PRIMARY KEY, ", ""),
+        (without(), "", " PRIMARY KEY"),
+        (CrateOptions { at_least_once: true, ..without() }, "", ""),
+    ]
+}
+
+fn replacing() -> LoadOptions {
+    LoadOptions { replace_changed: true, verify: true, ..small() }
+}
+
+impl Nights {
+    fn new(cluster: Cluster, (options, before, of_id): (CrateOptions, &str, &str)) -> Self {
+        let (table, folder) = (cluster.table(), tempfile::tempdir().unwrap());
+        cluster.sql(&format!(
+            "CREATE TABLE \"doc\".\"{table}\" ({before}\"id\" BIGINT{of_id}, \"name\" TEXT, \"source\" TEXT) \
+             WITH (number_of_replicas = '0')"
+        ));
+        let nights = Self { cluster, table, options, folder };
+        nights.write("a", 0, 700);
+        nights.write("b", 700, 700);
+        nights.load(&["a", "b"], &small()).unwrap();
+        nights
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.parquet"))
+    }
+
+    fn write(&self, name: &str, first: i64, rows: i64) {
+        people_from(&self.path(name), first, rows);
+    }
+
+    fn load(&self, names: &[&str], options: &LoadOptions) -> Result<LoadReport, Error> {
+        let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
+        let files = ParquetFiles::open(&paths).unwrap();
+        let columns = LineageColumns { file: Some("source".to_owned()), row: None };
+        let target = append(self.cluster.target(&self.table, self.options.clone()));
+        let target = target.lineage(columns.file.clone(), None);
+        run(&Traced::new(&files, columns).unwrap(), &target, options)
+    }
+
+    /// The rows of the files a and b.
+    fn rows(&self) -> [u64; 2] {
+        let all = self.cluster.count(&self.table);
+        let of = |name: &str| {
+            let (table, path) = (&self.table, self.path(name).display().to_string());
+            let count = format!("SELECT count(*) FROM \"doc\".\"{table}\" WHERE \"source\" = '{path}'");
+            self.cluster.sql(&count)[0][0].as_u64().unwrap()
+        };
+        let [a, b] = ["a", "b"].map(of);
+        assert_eq!(a + b, all, "each row has its file");
+        [a, b]
+    }
+
+    /// All is in the table once, and known.
+    #[track_caller]
+    fn are_complete(&self, rows: [u64; 2]) {
+        assert_eq!(self.rows(), rows);
+        let report = self.load(&["a", "b"], &replacing()).unwrap();
+        assert_eq!((report.files_already, report.files_loaded, report.rows), (2, 0, rows[0] + rows[1]));
+        assert!(report.verified.unwrap().matches());
+    }
+
+    /// A run that ends when the server goes away before it has this statement.
+    fn break_off(&self, text: &str) {
+        let away = Duration::from_millis(50);
+        self.standin().restart_before(text, away, Duration::ZERO);
+        let options = LoadOptions { retries: 0, degree: 1, ..replacing() };
+        self.load(&["a", "b"], &options).unwrap_err();
+        std::thread::sleep(away * 4);
+    }
+
+    fn standin(&self) -> &StandIn {
+        self.cluster.standin.as_ref().unwrap()
+    }
+}
+
+#[test]
+fn the_rows_of_a_corrected_file_replace_those_that_it_had() {
+    for key in keys() {
+        let nights = Nights::new(Cluster::any(), key);
+        nights.are_complete([700, 700]);
+        nights.write("a", 0, 500);
+        let error = nights.load(&["a", "b"], &small()).unwrap_err();
+        assert!(error.what().contains("was loaded before with other content"), "{error}");
+        assert_eq!(nights.rows(), [700, 700]);
+        let report = nights.load(&["a", "b"], &replacing()).unwrap();
+        assert_eq!((report.files_loaded, report.files_already, report.rows), (1, 1, 1_200));
+        assert!(report.verified.unwrap().matches());
+        let note = format!("500 rows of {} replaced 700 rows that it had", nights.path("a").display());
+        assert!(report.notes.iter().any(|found| **found == *note), "{:?}", report.notes);
+        nights.are_complete([500, 700]);
+        // The earlier content is another correction, and so is a file without some of its rows.
+        for rows in [700, 10] {
+            nights.write("a", 0, rows);
+            nights.load(&["a", "b"], &small()).unwrap_err();
+            nights.load(&["a", "b"], &replacing()).unwrap();
+            nights.are_complete([rows as u64, 700]);
+        }
+    }
+}
+
+#[test]
+fn a_replacement_that_ends_at_any_statement_is_finished_by_the_same_command() {
+    let steps = [
+        "DO UPDATE SET",
+        "\"fingerprints\" = ?",
+        "DELETE FROM \"doc\"",
+        "SET \"rows\" = ?",
+        "INSERT INTO \"doc\"",
+        "\"units\" (\"load_id\"",
+        "SET \"state\" = ?",
+    ];
+    for key in keys() {
+        for step in steps {
+            let nights = Nights::new(Cluster::standin(), key.clone());
+            nights.write("a", 0, 500);
+            nights.break_off(step);
+            // No other command takes it for an ordinary load.
+            let error = nights.load(&["a", "b"], &LoadOptions { append_changed: true, ..small() });
+            assert!(step == "DO UPDATE SET" || error.is_err(), "{step}");
+            if step == "DO UPDATE SET" {
+                continue;
+            }
+            let error = nights.load(&["b"], &replacing()).unwrap_err();
+            assert!(error.what().contains("is not finished"), "{step}: {error}");
+            nights.load(&["a", "b"], &replacing()).unwrap();
+            nights.are_complete([500, 700]);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_changes_again_after_a_broken_replacement_has_its_last_rows() {
+    for key in keys() {
+        for rows in [300, 700] {
+            let nights = Nights::new(Cluster::standin(), key.clone());
+            nights.write("a", 0, 500);
+            nights.break_off("SET \"state\" = ?");
+            nights.write("a", 0, rows);
+            nights.load(&["a", "b"], &replacing()).unwrap();
+            nights.are_complete([rows as u64, 700]);
+        }
+    }
+}
+
+#[test]
+fn a_deletion_whose_answer_got_lost_takes_no_new_rows() {
+    for key in keys() {
+        let nights = Nights::new(Cluster::standin(), key);
+        nights.write("a", 0, 500);
+        nights.standin().orphan("DELETE FROM \"doc\"", Duration::from_millis(600));
+        let patient = LoadOptions { patience: Duration::from_secs(30), ..replacing() };
+        nights.load(&["a", "b"], &patient).unwrap();
+        assert_eq!(nights.standin().running_on(), 0);
+        nights.are_complete([500, 700]);
+    }
+}
+
+#[test]
+fn the_server_writes_the_time_of_the_load() {
+    for transport in [Transport::Http, Transport::Pg] {
+        for row_key in [None, Some("sawmill_row_key".to_owned())] {
+            let (cluster, with_key) = (Cluster::any(), row_key.is_some());
+            let table = cluster.table();
+            let options = CrateOptions { row_key, ..keyed(transport) };
+            let stamped = |target: CrateDb| target.lineage(None, Some("loaded_at".to_owned()));
+            let (_kept, source) = people(600);
+            let target = stamped(cluster.target(&table, options.clone()));
+            assert!(target.ddl(&source).unwrap().contains("\"loaded_at\" TIMESTAMP WITH TIME ZONE DEFAULT"));
+            let verified = LoadOptions { verify: true, ..small() };
+            assert!(run(&source, &target, &verified).unwrap().verified.unwrap().matches());
+            assert!(verify(&source, &target).matches());
+            if with_key {
+                let (_kept, more) = people(50);
+                run(&more, &append(stamped(cluster.target(&table, options))), &verified).unwrap();
+            }
+            let recent =
+                format!("SELECT count(*) FROM \"doc\".\"{table}\" WHERE \"loaded_at\" > 1577836800000");
+            let rows = cluster.count(&table);
+            assert_eq!(rows, if with_key { 650 } else { 600 });
+            assert_eq!(cluster.sql(&recent)[0][0].as_u64(), Some(rows));
+        }
+    }
+}
+
+#[test]
+fn a_table_without_a_column_for_the_time_of_the_load_is_refused() {
+    let cluster = Cluster::any();
+    let (table, (_kept, source)) = (cluster.table(), people(10));
+    run(&source, &cluster.target(&table, keyed(Transport::Http)), &small()).unwrap();
+    let (_kept, more) = people(20);
+    let appended = |column: &str| {
+        let target = append(cluster.target(&table, keyed(Transport::Http)));
+        run(&more, &target.lineage(None, Some(column.to_owned())), &small()).unwrap_err()
+    };
+    let error = appended("loaded_at");
+    assert!(
+        error.what().contains("is not in the table") && error.to_string().contains("ADD COLUMN"),
+        "{error}"
+    );
+    assert!(appended("name").what().contains("is TEXT in the table"));
+    let target =
+        cluster.target(&cluster.table(), keyed(Transport::Http)).lineage(None, Some("name".to_owned()));
+    let error = run(&source, &target, &small()).unwrap_err();
+    assert!(error.what().contains("--loaded-at-column"), "{error}");
+    assert_eq!(cluster.count(&table), 10);
+}
