@@ -1,6 +1,6 @@
 //! How a table follows the columns of new files: columns that it gets, and types that become wider.
 
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use sawmill_loader::{
     AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, TableName, Widen, WidenedColumn,
     first_file_with, quote, refused_changes,
@@ -168,6 +168,9 @@ impl Evolution {
 /// The wider type that a column needs for a field, and whether the server rewrites the table for it. `None`
 /// if the column takes each value of the field, or if no type takes the values of both.
 pub(super) fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool)> {
+    if *field.data_type() == DataType::Null {
+        return None;
+    }
     let natural = PgType::natural(field).ok()?;
     // The columns of a domain have the domain's type.
     match (PgType::of_catalogue(column.type_oid, column.modifier), natural) {
@@ -175,7 +178,10 @@ pub(super) fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool
         (None, PgType::Time | PgType::Timestamp | PgType::TimestampTz) => {
             (PgType::of_catalogue(column.type_oid, -1) == Some(natural)).then_some((natural, false))
         }
-        (Some(PgType::Varchar(Some(_))), PgType::Text) => Some((PgType::Text, false)),
+        (Some(PgType::Varchar(Some(most))), natural) => {
+            let longest = longest_text(natural)?;
+            longest.is_none_or(|longest| longest > most).then_some((PgType::Text, false))
+        }
         (Some(has), _) if !ColumnType::Plain(has).takes(field) => wider_number(has, natural),
         _ => None,
     }
@@ -196,6 +202,22 @@ fn wider_number(has: PgType, needed: PgType) -> Option<(PgType, bool)> {
             (precision <= MAX_PRECISION).then_some((Numeric(Some((precision, scale))), rewritten))
         }
     }
+}
+
+/// The most characters that a type's values have as text, `Some(None)` if there is no limit. `None` if text columns do
+/// not take the type.
+fn longest_text(natural: PgType) -> Option<Option<u32>> {
+    Some(match natural {
+        PgType::Text => None,
+        PgType::Bool => Some(5),
+        // Signs, a point, and an exponent of two or three digits.
+        PgType::Float4 => Some(15),
+        PgType::Float8 => Some(24),
+        number => {
+            let (before, behind) = digits(number)?;
+            Some(u32::from(before.max(1)) + u32::from(behind) + 1 + u32::from(behind > 0))
+        }
+    })
 }
 
 /// Digits before and behind the point.
