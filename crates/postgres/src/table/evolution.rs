@@ -192,14 +192,15 @@ fn wider_number(has: PgType, needed: PgType) -> Option<(PgType, bool)> {
     match (has, needed) {
         (Int2, Int4 | Int8) | (Int4, Int8) | (Float4, Float8) => Some((needed, true)),
         _ => {
-            let ((before, behind), (needed_before, needed_behind)) = (digits(has)?, digits(needed)?);
+            let ((before, behind), (needed_before, needed_behind)) = (has.digits()?, needed.digits()?);
             let scale = behind.max(needed_behind);
-            let precision = before.max(needed_before).checked_add(scale)?;
             // The server keeps the digits behind the point in each value.
             let rewritten = !matches!(has, Numeric(_)) || scale != behind;
             /// `NUMERIC_MAX_PRECISION` in src/include/utils/numeric.h.
             const MAX_PRECISION: u16 = 1000;
-            (precision <= MAX_PRECISION).then_some((Numeric(Some((precision, scale))), rewritten))
+            let precision = u16::try_from(before.max(needed_before) + scale).ok();
+            let precision = precision.filter(|precision| *precision <= MAX_PRECISION)?;
+            Some((Numeric(Some((precision, i16::try_from(scale).ok()?))), rewritten))
         }
     }
 }
@@ -214,20 +215,9 @@ fn longest_text(natural: PgType) -> Option<Option<u32>> {
         PgType::Float4 => Some(15),
         PgType::Float8 => Some(24),
         number => {
-            let (before, behind) = digits(number)?;
-            Some(u32::from(before.max(1)) + u32::from(behind) + 1 + u32::from(behind > 0))
+            let (before, behind) = number.digits()?;
+            u32::try_from(before.max(1) + behind + 1 + i32::from(behind > 0)).ok()
         }
-    })
-}
-
-/// Digits before and behind the point.
-fn digits(of: PgType) -> Option<(u16, u16)> {
-    Some(match of {
-        PgType::Int2 => (5, 0),
-        PgType::Int4 => (10, 0),
-        PgType::Int8 => (19, 0),
-        PgType::Numeric(Some((precision, scale))) => (precision.saturating_sub(scale), scale),
-        _ => return None,
     })
 }
 
@@ -248,6 +238,8 @@ mod tests {
             (numeric(10, 2), numeric(12, 2), Some((numeric(12, 2), false))),
             (numeric(10, 2), numeric(10, 4), Some((numeric(12, 4), true))),
             (numeric(4, 2), Int8, Some((numeric(21, 2), false))),
+            (numeric(3, 5), numeric(5, 2), Some((numeric(8, 5), false))),
+            (numeric(3, -2), Int4, Some((numeric(10, 0), true))),
             (Int4, Float8, None),
             (Float8, Int8, None),
             (Text, Int4, None),
