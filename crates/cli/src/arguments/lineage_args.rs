@@ -57,7 +57,6 @@ impl LineageArgs {
             return Err(Error::usage("CrateDB replaces no rows in one step", "--changed", advice));
         }
         target.refuse_for_crate_db(self.loaded_at_column.is_some(), "--loaded-at-column")?;
-        let (file, loaded_at) = (self.file_column.clone(), self.loaded_at_column.clone());
-        Ok(target.with_postgres(|postgres| postgres.lineage(file, loaded_at)))
+        Ok(target.with_postgres(|postgres| postgres.lineage(self.columns(), self.loaded_at_column.clone())))
     }
 }

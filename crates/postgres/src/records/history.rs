@@ -373,7 +373,7 @@ impl Records<'_> {
              FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
             self.all_units()
         );
-        let (mut all, connection) = (Tally::default(), self.connection);
+        let (mut all, connection) = (Tally::empty(columns.len()), self.connection);
         for row in self.query(&sql, &[&i64::from(oid), &mapping, &columns])? {
             match (connection.get::<bool>(&row, 3)?, connection.get::<bool>(&row, 4)?) {
                 (true, true) => all.add(&read_tally(connection, &row, 0)?),

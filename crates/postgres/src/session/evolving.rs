@@ -43,6 +43,7 @@ impl Opening<'_, '_> {
         postgres.check_loaded_at(&existing, table)?;
         let names = begun.unwrap_or_else(|| loaded(schema, &files, &changes));
         let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
+        postgres.refuse_own_loaded_at(&columns, table)?;
         let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
         let filled: Vec<_> = existing.into_iter().filter(|column| !is_null(&column.name)).collect();
         let fields = names.iter().filter_map(|name| schema.field_with_name(name).ok().cloned());

@@ -115,7 +115,11 @@ impl Standing for Found<'_, '_, '_> {
             ),
         };
         let presence = self.preparing.presence(scope, table)?;
-        if presence.lacks_rows() {
+        let lost = match mode == Mode::Upsert && self.preparing.may_have_merged_fewer()? {
+            true => presence.recorded > 0 && presence.rows == Some(0),
+            false => presence.lacks_rows(),
+        };
+        if lost {
             return Ok(Some(presence.error(self.preparing.place(), advice)));
         }
         // Of merged rows only a lower bound is known.
