@@ -166,6 +166,7 @@ impl Postgres {
         match (self.mode, &self.on_conflict) {
             (Mode::Upsert, OnConflict::Keep) => Some("insert".to_owned()),
             (Mode::Upsert, OnConflict::History) => Some("history".to_owned()),
+            (Mode::Upsert, OnConflict::ReplaceFiles(_)) => Some(Mode::Append.name().to_owned()),
             _ => None,
         }
     }

@@ -191,3 +191,34 @@ fn numbers_of_files_are_kept_by_tables_that_number_their_rows() {
     load(&["--mode", "upsert", "--key", "id"]);
     assert_eq!(ids(), "3,4,7,9");
 }
+
+#[test]
+fn a_replacement_that_failed_does_not_stand_in_the_way_of_the_next_content() {
+    let nights = Nights::new();
+    nights.bench.client().batch_execute("alter table days add check (id < 100)").unwrap();
+    let before = nights.rows();
+    let refused = |name: &str| {
+        nights.day(name, &[9, 100]);
+        let error = nights.night(&["--changed", "replace"]).fails(1);
+        assert!(error.contains("nothing was replaced") && error.contains("same command"), "{error}");
+        assert_eq!(nights.rows(), before);
+    };
+    // The file is corrected once more.
+    refused("1.csv");
+    nights.day("1.csv", &[1, 2, 5]);
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    nights.day("1.csv", &[1, 2]);
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert_eq!(nights.rows(), before);
+    // It is the earlier one again, and another file comes corrected.
+    refused("2.csv");
+    nights.day("2.csv", &[3, 4]);
+    nights.day("1.csv", &[6]);
+    let ran = nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert!(!ran.out.contains("--again"), "{}", ran.out);
+    assert_eq!(nights.rows(), "3 2.csv 0,4 2.csv 1,6 1.csv 0");
+    let url = nights.bench.server.url();
+    let listed = sawmill(["load", "status", "--to", &url, "--table", "days"]).ok().out;
+    assert!(!listed.contains("interrupted") && !listed.contains("upsert"), "{listed}");
+    assert!(nights.night(&["--changed", "replace", "--verify"]).ok().out.contains("nothing to do"));
+}

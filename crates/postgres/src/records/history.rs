@@ -352,7 +352,8 @@ impl Records<'_> {
             "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 AND l.mapping <> '' \
                AND l.columns IS NOT DISTINCT FROM this.columns \
              FROM {loads} this JOIN {loads} l USING (table_oid) JOIN {} u ON u.load_id = l.load_id \
-             WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun",
+             WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun \
+               AND NOT (l.mode = 'upsert' AND l.completed IS NULL)",
             self.all_units()
         );
         let mut since = Tally::default();

@@ -71,9 +71,10 @@ impl Opening<'_, '_> {
         let Self { source, options, .. } = self;
         let record = records.find(id)?.filter(|record| record.table_oid == oid);
         let Some(record) = record else { return Ok(None) };
+        let changed = !record.files.changed(source.files()).is_empty();
         let goes_on = match record.complete {
-            true => !options.again && record.files.changed(source.files()).is_empty(),
-            false => !records.holds_nothing(id)?,
+            true => !options.again && !changed,
+            false => !(changed && self.postgres.replaces_files() || records.holds_nothing(id)?),
         };
         let recorded = records.columns(id)?.filter(|_| goes_on);
         let name = |line: &String| RecordedColumn::read(line).map(|column| column.name.to_owned());

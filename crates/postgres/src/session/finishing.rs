@@ -164,7 +164,8 @@ impl PostgresSession<'_> {
             mapping: &self.postgres.mapping_of_files(self.source),
         };
         let replace = || files.replace(total, self.options.verify, connection, control);
-        let deleted = blockers::named(&self.postgres.server, connection, control, replace)?;
+        let deleted = blockers::named(&self.postgres.server, connection, control, replace)
+            .map_err(|error| self.postgres.refused_in_merge(error))?;
         let planned = &self.plan.planned;
         planned.refuse_converted(connection, &self.table, self.record.table_oid, control)?;
         let (rows, earlier) = (format_counted(total.rows, "row"), format_counted(deleted, "row"));
