@@ -8,7 +8,7 @@ use sawmill_loader::{
 };
 use sawmill_pgcopy::{Buffers, Enums, ValueOptions};
 use sawmill_pgwire::Server;
-use sawmill_source::{Control, Result, Source};
+use sawmill_source::{Control, LineageColumns, Result, Source};
 use serde::Serialize;
 
 use crate::encode::summing::SummingEncoder;
@@ -59,8 +59,8 @@ pub struct Postgres {
     pub(crate) values: ValueOptions,
     pub(crate) rejects: Option<RejectOptions>,
     pub(crate) schema_change: SchemaChange,
-    /// The column with the names of files, by which their rows are replaced.
-    pub(crate) file_column: Option<String>,
+    /// The columns of the source that say where a row comes from. Rows of files are replaced by the files' names.
+    pub(crate) lineage: LineageColumns,
     /// The column with the time of the load.
     pub(crate) loaded_at: Option<String>,
 }
@@ -88,7 +88,7 @@ impl Postgres {
             values: ValueOptions::default(),
             rejects: None,
             schema_change: SchemaChange::default(),
-            file_column: None,
+            lineage: LineageColumns::default(),
             loaded_at: None,
         }
     }
@@ -99,10 +99,10 @@ impl Postgres {
         self
     }
 
-    /// Sets the column of the source with the names of files, by which rows of changed files are replaced, and the column
-    /// of the table that the server fills with the time of the load.
-    pub fn lineage(mut self, file_column: Option<String>, loaded_at: Option<String>) -> Self {
-        (self.file_column, self.loaded_at) = (file_column, loaded_at);
+    /// Sets the columns of the source that say where a row comes from, and the column of the table that the server fills
+    /// with the time of the load. Rows of changed files are replaced by the names of files.
+    pub fn lineage(mut self, columns: LineageColumns, loaded_at: Option<String>) -> Self {
+        (self.lineage, self.loaded_at) = (columns, loaded_at);
         self
     }
 
@@ -166,6 +166,7 @@ impl Postgres {
         match (self.mode, &self.on_conflict) {
             (Mode::Upsert, OnConflict::Keep) => Some("insert".to_owned()),
             (Mode::Upsert, OnConflict::History) => Some("history".to_owned()),
+            (Mode::Upsert, OnConflict::ReplaceFiles(_)) => Some(Mode::Append.name().to_owned()),
             _ => None,
         }
     }
@@ -177,7 +178,8 @@ impl Postgres {
 
     /// How mode upsert matches rows.
     pub(crate) fn matching(&self) -> Matching<'_> {
-        Matching { key: &self.key, on_conflict: &self.on_conflict, deletes: self.has_deletes() }
+        let Self { key, on_conflict, lineage, .. } = self;
+        Matching { key, on_conflict, deletes: self.has_deletes(), lineage }
     }
 
     /// With options, rows that cannot be loaded are rejected instead of ending the load.
@@ -288,7 +290,7 @@ impl Target for Postgres {
     }
 
     fn replacing(&self) -> Option<Box<dyn Target + '_>> {
-        let column = self.file_column.clone()?;
+        let column = self.lineage.file.clone()?;
         let replacing = self.clone().mode(Mode::Upsert).key(vec![column.clone()]);
         Some(Box::new(replacing.on_conflict(OnConflict::ReplaceFiles(column))))
     }

@@ -161,6 +161,11 @@ impl LineageColumns {
         *self == Self::default()
     }
 
+    /// Whether a column of this name is one of them.
+    pub fn contains(&self, name: &str) -> bool {
+        [&self.file, &self.row].into_iter().flatten().any(|column| column == name)
+    }
+
     fn fields(&self) -> Vec<FieldRef> {
         let field = |name: &Option<String>, data_type| {
             name.as_ref().map(|name| Arc::new(Field::new(name, data_type, false)))

@@ -52,16 +52,10 @@ impl LineageArgs {
             let what = "--changed replace without --file-column";
             return Err(Error::usage(what, "--changed", "name the column that has the rows' files"));
         }
-        let names = || (self.file_column.clone(), self.loaded_at_column.clone());
+        let loaded_at = self.loaded_at_column.clone();
         Ok(target.with(
-            |postgres| {
-                let (file, loaded_at) = names();
-                postgres.lineage(file, loaded_at)
-            },
-            |crate_db| {
-                let (file, loaded_at) = names();
-                crate_db.lineage(file, loaded_at)
-            },
+            |postgres| postgres.lineage(self.columns(), loaded_at.clone()),
+            |crate_db| crate_db.lineage(self.file_column.clone(), loaded_at.clone()),
         ))
     }
 }

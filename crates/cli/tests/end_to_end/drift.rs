@@ -381,6 +381,39 @@ fn wider_types_keep_all_digits_and_rewrite_only_on_request() {
 }
 
 #[test]
+fn a_column_of_short_text_becomes_text_for_numbers_that_may_be_longer() {
+    let nights = Nights::new();
+    let create = "create table days (id int, code varchar(3), flag varchar(3), wide varchar(20))";
+    nights.bench.client().batch_execute(create).unwrap();
+    let longest = longs([i64::MIN, 5]);
+    let numbers =
+        nights.file("1.parquet", vec![("id", ints([1, 2])), ("code", ints([7, 1234])), ("wide", longest)]);
+    let flag: ArrayRef = Arc::new(arrow_array::BooleanArray::from(vec![true]));
+    let flags = nights.file("2.parquet", vec![("id", ints([3])), ("flag", flag)]);
+    let append = |file: &Path, more: &[&str]| {
+        sawmill(nights.words(file, &[&["--mode", "append", "--verify"], more].concat()))
+    };
+    let short = "is character varying(3) in the table";
+    // Statistics show numbers before a row is sent.
+    for (file, parts) in
+        [(&numbers, ["\"code\"", "Int32", "has the value 1234"]), (&flags, ["\"flag\"", "Boolean", "true"])]
+    {
+        let error = append(file, &[]).fails(1);
+        for part in parts.into_iter().chain([short, "--schema-change widen makes it text"]) {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+    assert_eq!(nights.bench.count("select count(*) from days"), 0);
+    let widened = append(&numbers, &["--evolve"]).ok();
+    let line = "widens column \"code\" from character varying(3) to text";
+    assert!(widened.out.contains(line), "{}", widened.out);
+    append(&flags, &["--evolve"]).ok();
+    assert_eq!(nights.columns(), "id integer, code text, flag text, wide character varying(20)");
+    let rows = "select string_agg(concat_ws(' ', id, code, flag, wide), ',' order by id) from days";
+    assert_eq!(nights.text(rows), "1 7 -9223372036854775808,2 1234 5,3 true");
+}
+
+#[test]
 fn the_plan_says_what_would_change_and_changes_nothing() {
     let nights = two_nights();
     nights.file("3.parquet", vec![("id", ints([1])), ("v", longs([1]))]);

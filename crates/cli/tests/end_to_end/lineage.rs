@@ -129,3 +129,93 @@ fn a_replacement_that_is_killed_or_runs_twice_happens_once() {
     nights.night(&["--changed", "replace", "--verify"]).ok();
     assert_eq!(nights.rows(), "3 2.csv 0,4 2.csv 1,7 1.csv 0,8 1.csv 1,9 1.csv 2");
 }
+
+#[test]
+fn the_time_of_the_load_is_the_servers_and_is_in_the_ddl() {
+    let bench = Bench::new();
+    let file = bench.dir.path().join("own.csv");
+    std::fs::write(&file, "id,at\n1,2020-01-01 00:00:00\n").unwrap();
+    let load =
+        |table: &str, more: &[&str]| bench.load(&file, table, &[&["--loaded-at-column"][..], more].concat());
+    let mut client = bench.client();
+    client.batch_execute("create table there (id bigint, at timestamp default now())").unwrap();
+    let taken: [(&str, &[&str]); 6] = [
+        ("new", &["at"]),
+        ("new", &["at", "--ddl"]),
+        ("new", &["at", "--evolve"]),
+        ("there", &["at", "--mode", "append"]),
+        ("there", &["at", "--mode", "append", "--evolve"]),
+        ("there", &["at", "--mode", "append", "--map", "position"]),
+    ];
+    for (table, more) in taken {
+        let error = load(table, more).fails(2);
+        assert!(error.contains("column \"at\"") && error.contains("--rename"), "{more:?}: {error}");
+    }
+    assert!(!bench.exists("new"));
+    assert_eq!(bench.count("select count(*) from there"), 0);
+    // What --ddl prints makes a table for the same options.
+    for (table, mode) in
+        [("added", &["--mode", "append"][..]), ("versions", &["--mode", "history", "--key", "id"])]
+    {
+        let options = [&["loaded"], mode].concat();
+        let ddl = load(table, &[&options[..], &["--ddl"]].concat()).ok().out;
+        client.batch_execute(&ddl).unwrap();
+        load(table, &[&options[..], &["--verify"]].concat()).ok();
+        let recent = format!("select count(*) from {table} where loaded > now() - interval '1 hour'");
+        assert_eq!(bench.count(&recent), 1, "{ddl}");
+    }
+}
+
+#[test]
+fn numbers_of_files_are_kept_by_tables_that_number_their_rows() {
+    let nights = Nights::new();
+    let tables = "create table own (id bigint generated always as identity primary key, source text)";
+    nights.bench.client().batch_execute(tables).unwrap();
+    let load = |more: &[&str]| {
+        let options = [&["--file-column", "source", "--verify"], more].concat();
+        nights.bench.load(&nights.folder, "own", &options).ok();
+    };
+    let ids = || -> String {
+        let ids = "select string_agg(id::text, ',' order by id) from own";
+        nights.bench.client().query_one(ids, &[]).unwrap().get(0)
+    };
+    load(&["--mode", "append"]);
+    nights.day("1.csv", &[7]);
+    load(&["--mode", "append", "--changed", "replace"]);
+    assert_eq!(ids(), "3,4,7");
+    nights.day("2.csv", &[7, 9]);
+    std::fs::remove_file(nights.folder.join("1.csv")).unwrap();
+    load(&["--mode", "upsert", "--key", "id"]);
+    assert_eq!(ids(), "3,4,7,9");
+}
+
+#[test]
+fn a_replacement_that_failed_does_not_stand_in_the_way_of_the_next_content() {
+    let nights = Nights::new();
+    nights.bench.client().batch_execute("alter table days add check (id < 100)").unwrap();
+    let before = nights.rows();
+    let refused = |name: &str| {
+        nights.day(name, &[9, 100]);
+        let error = nights.night(&["--changed", "replace"]).fails(1);
+        assert!(error.contains("nothing was replaced") && error.contains("same command"), "{error}");
+        assert_eq!(nights.rows(), before);
+    };
+    // The file is corrected once more.
+    refused("1.csv");
+    nights.day("1.csv", &[1, 2, 5]);
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    nights.day("1.csv", &[1, 2]);
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert_eq!(nights.rows(), before);
+    // It is the earlier one again, and another file comes corrected.
+    refused("2.csv");
+    nights.day("2.csv", &[3, 4]);
+    nights.day("1.csv", &[6]);
+    let ran = nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert!(!ran.out.contains("--again"), "{}", ran.out);
+    assert_eq!(nights.rows(), "3 2.csv 0,4 2.csv 1,6 1.csv 0");
+    let url = nights.bench.server.url();
+    let listed = sawmill(["load", "status", "--to", &url, "--table", "days"]).ok().out;
+    assert!(!listed.contains("interrupted") && !listed.contains("upsert"), "{listed}");
+    assert!(nights.night(&["--changed", "replace", "--verify"]).ok().out.contains("nothing to do"));
+}

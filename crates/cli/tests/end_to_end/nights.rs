@@ -132,3 +132,59 @@ fn an_upsert_keeps_the_newest_row_of_the_table_and_of_the_files() {
     bench.load(&file, "k", &["--mode", "upsert", "--key", "id", "--newest", "nothing"]).fails(1);
     bench.load(&file, "k", &["--mode", "insert", "--key", "id", "--newest", "version"]).fails(2);
 }
+
+#[test]
+fn merges_of_rows_that_share_keys_or_are_skipped_are_complete_when_they_are_repeated() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    let tables = "create table k (id bigint primary key, version bigint); create table alone (like k including all); \
+                  create table skips (like k including all); \
+                  create function skip() returns trigger language plpgsql as $$ begin \
+                    if new.id = 1 then return null; end if; return new; end $$; \
+                  create trigger skip before insert on skips for each row execute function skip()";
+    client.batch_execute(tables).unwrap();
+    let write = |name: &str, rows: &str| {
+        let path = bench.dir.path().join(name);
+        std::fs::write(&path, format!("id,version\n{rows}")).unwrap();
+        path
+    };
+    let (same, others) = (write("same.csv", "1,1\n1,2\n1,3\n"), write("others.csv", "1,1\n2,2\n"));
+    let merges: [(&Path, &str, &[&str]); 4] = [
+        (&same, "k", &["--mode", "insert"]),
+        (&same, "k", &["--mode", "upsert", "--newest", "version"]),
+        (&same, "alone", &["--mode", "upsert", "--columns", "id"]),
+        (&others, "skips", &["--mode", "upsert"]),
+    ];
+    for (file, table, options) in merges {
+        let merge = || bench.load(file, table, &[options, &["--key", "id"]].concat());
+        merge().ok();
+        assert_eq!(bench.count(&format!("select count(*) from {table}")), 1, "{options:?}");
+        assert!(merge().ok().out.contains("nothing to do"), "{options:?}");
+        client.batch_execute(&format!("truncate {table}")).unwrap();
+        assert!(merge().fails(4).contains("has 0 rows"), "{options:?}");
+    }
+}
+
+#[test]
+fn nights_without_rows_leave_a_table_that_is_verified() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["1.csv", "2.csv"] {
+        day(&folder, name, 0..0);
+        night(&bench, &folder, "empty", &["--verify"]).ok();
+    }
+    let options = ["--file-column", "source", "--changed", "replace", "--verify"];
+    day(&folder, "1.csv", 0..2);
+    std::fs::remove_file(folder.join("2.csv")).unwrap();
+    night(&bench, &folder, "days", &options).ok();
+    day(&folder, "1.csv", 0..0);
+    let replaced = night(&bench, &folder, "days", &options).ok();
+    assert!(
+        replaced.out.contains("0 rows of") && replaced.out.contains("replaced 2 rows"),
+        "{}",
+        replaced.out
+    );
+    assert!(night(&bench, &folder, "days", &options).ok().out.contains("nothing to do"));
+    assert_eq!(bench.count("select count(*) from days"), 0);
+}

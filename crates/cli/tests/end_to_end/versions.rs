@@ -106,3 +106,20 @@ fn a_killed_load_is_finished_by_the_same_command_and_two_at_once_add_one_version
     assert_eq!(bench.count("select count(*) from tools"), 60_000);
     assert_eq!(bench.count("select count(*) from tools where current and price = 3"), 20_000);
 }
+
+#[test]
+fn the_same_row_of_another_file_is_no_other_version() {
+    let bench = Bench::new();
+    let folder = bench.dir.path();
+    let lineage = [&MODE[..], &["--file-column", "source", "--row-column", "line"]].concat();
+    let first = night(folder, "1.csv", "1,saw,10\n2,axe,5\n");
+    bench.load(&first, "tools", &lineage).ok();
+    // One row is in another place, the other one has changed.
+    let second = night(folder, "2.csv", "2,axe,6\n1,saw,10\n");
+    let ran = bench.load(&second, "tools", &lineage).ok();
+    assert!(ran.out.contains("1 version was closed"), "{}", ran.out);
+    assert_eq!(bench.count("select count(*) from tools"), 3);
+    let current = "select count(*) from tools where current and (id, right(source, 5), line) in \
+                   ((1, '1.csv', 0), (2, '2.csv', 0))";
+    assert_eq!(bench.count(current), 2);
+}

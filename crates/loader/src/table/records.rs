@@ -21,7 +21,8 @@ pub struct LoadFacts {
     /// The load's changes for columns by which its files and the table differed.
     #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
     pub columns: ColumnChanges,
-    /// The user's name of the mode, if the record has the name of a more general one: insert or history.
+    /// The user's name of the mode, if the record has the name of a more general one: insert, history, or append for rows
+    /// that replace those of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<String>,
     /// The columns of the table that the load fills, if they are not recorded elsewhere.

@@ -46,6 +46,29 @@ impl Decimal {
         })
     }
 
+    /// Rejects a number, not zero, that a column of this precision and scale does not store. The scale may be
+    /// greater than the precision, or negative.
+    fn check(&self, precision: i64, scale: i64) -> Result<(), String> {
+        let zeros = self.digits.iter().rev().take_while(|digit| **digit == 0).count();
+        let needed = self.digits.len() as i64 - zeros as i64 - self.before;
+        let most = precision - scale;
+        Err(match self.before {
+            _ if needed > scale && scale < 0 => {
+                format!("it is not a multiple of 10^{}, as the column stores", -scale)
+            }
+            _ if needed > scale => {
+                format!("it has {needed} digits after the decimal point; the column stores {scale}")
+            }
+            before if before > most && most < 0 => {
+                format!("the column stores magnitudes below 10^{most}")
+            }
+            before if before > most => {
+                format!("it has {before} digits before the decimal point, more than the column stores")
+            }
+            _ => return Ok(()),
+        })
+    }
+
     /// Whether `numeric` can represent it.
     pub(super) fn fits(&self) -> bool {
         self.scale <= MAX_BEHIND && (self.digits.is_empty() || self.before <= MAX_BEFORE)
@@ -65,7 +88,7 @@ fn read_exponent(text: &[u8]) -> Option<i64> {
 
 /// Parses `text` and appends it as a numeric of the bounds `(precision, scale)`. Rejects values that the
 /// scale would round.
-pub(crate) fn write(text: &[u8], bounds: Option<(u16, u16)>, out: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn write(text: &[u8], bounds: Option<(u16, i16)>, out: &mut Vec<u8>) -> Result<(), String> {
     let text = trimmed(text);
     if let Some(special) = special(text) {
         // A numeric with bounds can be NaN but not infinite. The display scale of infinities is what
@@ -84,18 +107,10 @@ pub(crate) fn write(text: &[u8], bounds: Option<(u16, u16)>, out: &mut Vec<u8>) 
         return Err("it is out of range".to_owned());
     }
     if let Some((precision, scale)) = bounds {
-        let zeros = decimal.digits.iter().rev().take_while(|digit| **digit == 0).count();
-        let needed = decimal.digits.len() as i64 - zeros as i64 - decimal.before;
-        if !decimal.digits.is_empty() && needed > i64::from(scale) {
-            return Err(format!("it has {needed} digits after the decimal point; the column stores {scale}"));
+        if !decimal.digits.is_empty() {
+            decimal.check(i64::from(precision), i64::from(scale))?;
         }
-        if !decimal.digits.is_empty() && decimal.before > i64::from(precision) - i64::from(scale) {
-            return Err(format!(
-                "it has {} digits before the decimal point, more than the column stores",
-                decimal.before
-            ));
-        }
-        decimal.scale = i64::from(scale);
+        decimal.scale = i64::from(scale.max(0));
     }
     let Decimal { negative, digits, before, scale } = decimal;
     write_digits(negative, &digits, before, scale as u16, out)

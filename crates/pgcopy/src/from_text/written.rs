@@ -198,8 +198,8 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Parses an interval as the server writes it by default, `1 year 2 mons 3 days -04:05:06.7`, or in ISO 8601,
-/// `P1Y2M3DT-4H-5M-6.7S`. Returns microseconds, days and months.
+/// Parses an interval in any `IntervalStyle` in which the server writes it: `1 year 2 mons 3 days -04:05:06.7`, `@ 1 day
+/// -2 hours 6.7 secs ago`, `+1-2 -3 +4:05:06.7`, or `P1Y2M3DT-4H-5M-6.7S`. Returns microseconds, days and months.
 pub(super) fn interval(text: &[u8], cut: bool) -> Result<(i64, i32, i32), String> {
     let text = std::str::from_utf8(trimmed(text)).map_err(|_| refused())?;
     let (mut micros, mut days, mut months) = (0_i64, 0_i64, 0_i64);
@@ -209,17 +209,19 @@ pub(super) fn interval(text: &[u8], cut: bool) -> Result<(i64, i32, i32), String
             "mon" => (&mut months, 1),
             "day" => (&mut days, 1),
             "hour" => (&mut micros, 3_600_000_000),
-            "minute" => (&mut micros, 60_000_000),
-            "second" => (&mut micros, 1_000_000),
+            "minute" | "min" => (&mut micros, 60_000_000),
+            "second" | "sec" => (&mut micros, 1_000_000),
             "microsecond" => (&mut micros, 1),
             _ => return Err(refused()),
         };
         *to = number.checked_mul(by).and_then(|number| to.checked_add(number)).ok_or_else(refused)?;
         Ok(())
     };
+    let words = text.strip_prefix('@').unwrap_or(text);
     match text.strip_prefix('P') {
         Some(iso) => read_iso(iso, cut, &mut add)?,
-        None => read_words(text, cut, &mut add)?,
+        None if words.bytes().any(|byte| byte.is_ascii_alphabetic()) => read_words(words, cut, &mut add)?,
+        None => read_sql(words, cut, &mut add)?,
     }
     let narrow = |number: i64| i32::try_from(number).map_err(|_| "it is out of range".to_owned());
     Ok((micros, narrow(days)?, narrow(months)?))
@@ -229,26 +231,84 @@ pub(super) fn interval(text: &[u8], cut: bool) -> Result<(i64, i32, i32), String
 type Add<'a> = &'a mut dyn FnMut(i64, &str) -> Result<(), String>;
 
 fn read_words(text: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
+    let (text, turn) = text.strip_suffix(" ago").map_or((text, 1), |text| (text, -1));
+    let mut add = |number: i64, unit: &str| add(number.checked_mul(turn).ok_or_else(refused)?, unit);
     let mut words = text.split_ascii_whitespace().peekable();
     if words.peek().is_none() {
         return Err(refused());
     }
     while let Some(word) = words.next() {
-        if word.contains(':') {
-            let (sign, digits) = signed(word);
-            // Hours may be more than a day has.
-            let (hours, rest) = digits.split_once(':').ok_or_else(refused)?;
-            let below = format!("00:{rest}");
-            let mut pieces = Pieces(below.as_bytes());
-            let clock = clock(&mut pieces, cut)?;
-            if !pieces.0.is_empty() || words.peek().is_some() {
-                return Err(refused());
+        match (word.contains(':'), words.peek().copied()) {
+            (true, None) => read_clock(word, cut, &mut add)?,
+            (false, Some(unit)) => {
+                read_number(word, unit, cut, &mut add)?;
+                words.next();
             }
-            add(number(hours)?.checked_mul(sign).ok_or_else(refused)?, "hour")?;
-            add(sign * clock, "microsecond")?;
-        } else {
-            add(number(word)?, words.next().unwrap_or_default())?;
+            _ => return Err(refused()),
         }
+    }
+    Ok(())
+}
+
+/// Reads years and months, days, and a clock, without their units.
+fn read_sql(text: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let is_signed = |word: &&str| word.starts_with(['+', '-']);
+    if let Some((first, rest)) = words.split_first()
+        && first.starts_with('-')
+        && !rest.iter().any(is_signed)
+        && rest.iter().any(|word| word.contains(|digit: char| ('1'..='9').contains(&digit)))
+    {
+        return Err(
+            "its sign may be that of the whole interval (IntervalStyle sql_standard) or of the first part \
+                    alone: write a sign before each part"
+                .to_owned(),
+        );
+    }
+    let (years, days, clock) = match words[..] {
+        ["0"] => return Ok(()),
+        [clock] if clock.contains(':') => (None, None, Some(clock)),
+        [years] => (Some(years), None, None),
+        [days, clock] => (None, Some(days), Some(clock)),
+        [years, days, clock] => (Some(years), Some(days), Some(clock)),
+        _ => return Err(refused()),
+    };
+    if let Some(years) = years {
+        let (sign, digits) = signed(years);
+        let (years, months) = digits.split_once('-').ok_or_else(refused)?;
+        let months = number(months).ok().filter(|months| (0..12).contains(months)).ok_or_else(refused)?;
+        add(sign * unsigned(years)?, "year")?;
+        add(sign * months, "mon")?;
+    }
+    days.map_or(Ok(()), |days| add(number(days)?, "day"))?;
+    clock.map_or(Ok(()), |clock| read_clock(clock, cut, add))
+}
+
+fn read_clock(word: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
+    let (sign, digits) = signed(word);
+    // Hours may be more than a day has.
+    let (hours, rest) = digits.split_once(':').ok_or_else(refused)?;
+    let below = format!("00:{rest}");
+    let mut pieces = Pieces(below.as_bytes());
+    let clock = clock(&mut pieces, cut)?;
+    if !pieces.0.is_empty() {
+        return Err(refused());
+    }
+    add(sign * unsigned(hours)?, "hour")?;
+    add(sign * clock, "microsecond")
+}
+
+/// Reads a number of a unit; only seconds have a fraction.
+fn read_number(text: &str, unit: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
+    let (whole, behind) = text.split_once('.').unwrap_or((text, ""));
+    add(number(whole)?, unit)?;
+    if whole.len() < text.len() {
+        let mut pieces = Pieces(behind.as_bytes());
+        let micros = fraction(&mut pieces, cut)?.ok_or_else(refused)?;
+        if !pieces.0.is_empty() || !unit.starts_with("sec") {
+            return Err(refused());
+        }
+        add(signed(whole).0 * micros, "microsecond")?;
     }
     Ok(())
 }
@@ -264,17 +324,7 @@ fn read_iso(text: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
         for piece in part.split_inclusive(|letter: char| letter.is_ascii_uppercase()) {
             let unit = piece.chars().next_back().unwrap_or_default();
             let (_, unit) = units.into_iter().find(|(letter, _)| *letter == unit).ok_or_else(refused)?;
-            let value = &piece[..piece.len() - 1];
-            let (whole, behind) = value.split_once('.').unwrap_or((value, ""));
-            add(number(whole)?, unit)?;
-            if whole.len() < value.len() {
-                let mut pieces = Pieces(behind.as_bytes());
-                let micros = fraction(&mut pieces, cut)?.ok_or_else(refused)?;
-                if !pieces.0.is_empty() || unit != "second" {
-                    return Err(refused());
-                }
-                add(signed(whole).0 * micros, "microsecond")?;
-            }
+            read_number(&piece[..piece.len() - 1], unit, cut, add)?;
         }
     }
     Ok(())
@@ -282,6 +332,11 @@ fn read_iso(text: &str, cut: bool, add: Add<'_>) -> Result<(), String> {
 
 fn number(digits: &str) -> Result<i64, String> {
     digits.parse().map_err(|_| refused())
+}
+
+/// A number without a sign.
+fn unsigned(digits: &str) -> Result<i64, String> {
+    number(digits).ok().filter(|_| !digits.starts_with(['+', '-'])).ok_or_else(refused)
 }
 
 /// The sign of a number, and its text without it.
@@ -311,6 +366,25 @@ mod tests {
         assert_eq!(read("P1Y2M-3DT4H5M6.7S").unwrap(), (14_706_700_000, -3, 14));
         assert_eq!(read("PT-0.000001S").unwrap(), (-1, 0, 0));
         assert_eq!(read("90 minutes 1 day").unwrap(), (5_400_000_000, 1, 0));
+        let verbose = "@ 1 year 2 mons -3 days 4 hours 5 mins 6.7 secs";
+        assert_eq!(read(verbose).unwrap(), (14_706_700_000, -3, 14));
+        assert_eq!(read(&format!("{verbose} ago")).unwrap(), (-14_706_700_000, 3, -14));
+        assert_eq!(read("@ 0.5 secs ago").unwrap(), (-500_000, 0, 0));
+        assert_eq!(read("@ 0").unwrap(), (0, 0, 0));
+        assert_eq!(read("1-2 3 4:05:06.7").unwrap(), (14_706_700_000, 3, 14));
+        assert_eq!(read("+1-2 -3 +4:05:06.7").unwrap(), (14_706_700_000, -3, 14));
+        assert_eq!(read("-1-2").unwrap(), (0, 0, -14));
+        assert_eq!(read("-3 0:00:00").unwrap(), (0, -3, 0));
+        assert_eq!(read("-3 +0:00:01").unwrap(), (1_000_000, -3, 0));
+        assert_eq!(read("-4:05:06.7").unwrap(), (-14_706_700_000, 0, 0));
+        for doubtful in ["-3 4:05:06", "-1-2 3 4:05:06", "-1-0 0 0:00:01"] {
+            assert!(read(doubtful).unwrap_err().contains("sign before each part"), "{doubtful}");
+        }
+        let wrong =
+            ["@", "@ ago", "1-2-3", "1-12", "1-2 3", "1--2", "1-2 4:05:06", "--4:05:06", "1.5 mins", "3 4"];
+        for wrong in wrong {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
         for wrong in
             ["P", "PT", "P1DT", "P1", "P1H", "PT1D", "PT1.5H", "PT1.S", "P1.5D", "P1YY", "1 Y", "P1T1H"]
         {

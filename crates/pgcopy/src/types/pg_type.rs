@@ -48,8 +48,9 @@ pub enum PgType {
     Float4,
     /// `double precision`.
     Float8,
-    /// `numeric` with precision and scale; `None` for one without bounds.
-    Numeric(Option<(u16, u16)>),
+    /// `numeric` with precision and scale, which may be greater than the precision or negative; `None` for one without
+    /// bounds.
+    Numeric(Option<(u16, i16)>),
     /// `text`.
     Text,
     /// `varchar`, with its limit of characters if it has one.
@@ -136,11 +137,12 @@ impl PgType {
             DataType::Decimal32(precision, scale)
             | DataType::Decimal64(precision, scale)
             | DataType::Decimal128(precision, scale)
-            | DataType::Decimal256(precision, scale) => match u16::try_from(*scale) {
-                Ok(scale) => Self::Numeric(Some((u16::from(*precision), scale))),
-                Err(_) => {
+            | DataType::Decimal256(precision, scale) => match *scale {
+                0.. => Self::Numeric(Some((u16::from(*precision), i16::from(*scale)))),
+                _ => {
                     return Err(format!(
-                        "PostgreSQL does not have an exact type for decimals of negative scale {scale}"
+                        "PostgreSQL before version 15 has no exact type for decimals of negative scale {scale}; make \
+                         the table first, with a numeric column"
                     ));
                 }
             },
@@ -186,7 +188,7 @@ impl PgType {
                 // numeric_in: ((precision << 16) | (scale & 0x7ff)) + VARHDRSZ, scale signed.
                 let packed = modifier - 4;
                 let scale = ((packed & 0x7ff) ^ 1024) - 1024;
-                Self::Numeric(Some(((packed >> 16) as u16, u16::try_from(scale).ok()?)))
+                Self::Numeric(Some(((packed >> 16) as u16, i16::try_from(scale).ok()?)))
             }
             25 => Self::Text,
             // varchar and bpchar: the length and VARHDRSZ.
@@ -228,17 +230,25 @@ impl PgType {
             | (Self::Uuid, Self::Bytea)
             | (Self::Int2 | Self::Int4 | Self::Int8 | Self::Numeric(_), Self::Numeric(None)) => true,
             (from, Self::Numeric(Some((precision, scale)))) => {
-                let (digits, from_scale) = match from {
-                    Self::Int2 => (5, 0),
-                    Self::Int4 => (10, 0),
-                    Self::Int8 => (19, 0),
-                    Self::Numeric(Some((p, s))) => (p.saturating_sub(s), s),
-                    _ => return false,
-                };
-                scale >= from_scale && precision.saturating_sub(scale) >= digits
+                let Some((before, behind)) = from.digits() else { return false };
+                i32::from(scale) >= behind && i32::from(precision) - i32::from(scale) >= before
             }
             _ => false,
         }
+    }
+
+    /// Returns the digits before and behind the point of integers and of `numeric` with bounds. One number is negative
+    /// if there are only digits from a place further to the right, or to the left.
+    pub fn digits(self) -> Option<(i32, i32)> {
+        Some(match self {
+            Self::Int2 => (5, 0),
+            Self::Int4 => (10, 0),
+            Self::Int8 => (19, 0),
+            Self::Numeric(Some((precision, scale))) => {
+                (i32::from(precision) - i32::from(scale), i32::from(scale))
+            }
+            _ => return None,
+        })
     }
 }
 
@@ -268,6 +278,10 @@ mod tests {
         assert!(!PgType::Numeric(Some((10, 4))).takes(&decimal));
         assert!(!PgType::Numeric(Some((10, 1))).takes(&decimal));
         assert!(!PgType::Float8.takes(&decimal));
+        let small = field(DataType::Decimal128(5, 5));
+        assert!(PgType::Numeric(Some((5, 5))).takes(&small));
+        assert!(!PgType::Numeric(Some((3, 5))).takes(&small));
+        assert!(!PgType::Numeric(Some((30, -2))).takes(&field(DataType::Int16)));
     }
 
     #[test]
@@ -275,6 +289,8 @@ mod tests {
         let modifier = ((38 << 16) | 9) + 4;
         assert_eq!(PgType::of_catalogue(1700, modifier), Some(PgType::Numeric(Some((38, 9)))));
         assert_eq!(PgType::of_catalogue(1700, -1), Some(PgType::Numeric(None)));
+        let modifier = ((3 << 16) | (-2 & 0x7ff)) + 4;
+        assert_eq!(PgType::of_catalogue(1700, modifier), Some(PgType::Numeric(Some((3, -2)))));
         assert_eq!(PgType::of_catalogue(1114, 3), None);
     }
 }

@@ -53,7 +53,9 @@ impl Element {
         Ok(match target {
             PgType::Numeric(bounds) => {
                 let scale = u16::try_from(scale(arrow)).unwrap_or(0);
-                Self::Numeric { scale, display: bounds.map_or(scale, |(_, scale)| scale) }
+                // The server shows no digit behind the point if the scale is negative.
+                let shown = bounds.map(|(_, scale)| u16::try_from(scale).unwrap_or(0));
+                Self::Numeric { scale, display: shown.unwrap_or(scale) }
             }
             PgType::Interval => Self::Interval,
             PgType::Jsonb => Self::Jsonb(jsonb::JsonLayout::new(field)?),

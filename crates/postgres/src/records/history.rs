@@ -352,7 +352,8 @@ impl Records<'_> {
             "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 AND l.mapping <> '' \
                AND l.columns IS NOT DISTINCT FROM this.columns \
              FROM {loads} this JOIN {loads} l USING (table_oid) JOIN {} u ON u.load_id = l.load_id \
-             WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun",
+             WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun \
+               AND NOT (l.mode = 'upsert' AND l.completed IS NULL)",
             self.all_units()
         );
         let mut since = Tally::default();
@@ -373,7 +374,7 @@ impl Records<'_> {
              FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
             self.all_units()
         );
-        let (mut all, connection) = (Tally::default(), self.connection);
+        let (mut all, connection) = (Tally::empty(columns.len()), self.connection);
         for row in self.query(&sql, &[&i64::from(oid), &mapping, &columns])? {
             match (connection.get::<bool>(&row, 3)?, connection.get::<bool>(&row, 4)?) {
                 (true, true) => all.add(&read_tally(connection, &row, 0)?),

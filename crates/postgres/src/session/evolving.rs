@@ -43,6 +43,7 @@ impl Opening<'_, '_> {
         postgres.check_loaded_at(&existing, table)?;
         let names = begun.unwrap_or_else(|| loaded(schema, &files, &changes));
         let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
+        postgres.refuse_own_loaded_at(&columns, table)?;
         let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
         let filled: Vec<_> = existing.into_iter().filter(|column| !is_null(&column.name)).collect();
         let fields = names.iter().filter_map(|name| schema.field_with_name(name).ok().cloned());
@@ -70,9 +71,10 @@ impl Opening<'_, '_> {
         let Self { source, options, .. } = self;
         let record = records.find(id)?.filter(|record| record.table_oid == oid);
         let Some(record) = record else { return Ok(None) };
+        let changed = !record.files.changed(source.files()).is_empty();
         let goes_on = match record.complete {
-            true => !options.again && record.files.changed(source.files()).is_empty(),
-            false => !records.holds_nothing(id)?,
+            true => !options.again && !changed,
+            false => !(changed && self.postgres.replaces_files() || records.holds_nothing(id)?),
         };
         let recorded = records.columns(id)?.filter(|_| goes_on);
         let name = |line: &String| RecordedColumn::read(line).map(|column| column.name.to_owned());

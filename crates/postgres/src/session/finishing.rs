@@ -164,10 +164,12 @@ impl PostgresSession<'_> {
             mapping: &self.postgres.mapping_of_files(self.source),
         };
         let replace = || files.replace(total, self.options.verify, connection, control);
-        let deleted = blockers::named(&self.postgres.server, connection, control, replace)?;
+        let deleted = blockers::named(&self.postgres.server, connection, control, replace)
+            .map_err(|error| self.postgres.refused_in_merge(error))?;
         let planned = &self.plan.planned;
         planned.refuse_converted(connection, &self.table, self.record.table_oid, control)?;
-        let note = format!("{} rows of {} replaced {deleted} rows that it had", total.rows, names.join(", "));
+        let (rows, earlier) = (format_counted(total.rows, "row"), format_counted(deleted, "row"));
+        let note = format!("{rows} of {} replaced {earlier} that it had", names.join(", "));
         *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = vec![note];
         Ok(())
     }

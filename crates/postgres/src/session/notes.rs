@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use sawmill_loader::{LoadState, Note, Session, Share};
+use sawmill_loader::{LoadState, Mode, Note, Session, Share};
 
 use super::PostgresSession;
 
@@ -34,7 +34,7 @@ impl PostgresSession<'_> {
                     .to_owned()
                     .into(),
             );
-        } else if !self.can_verify() {
+        } else if self.state == LoadState::Complete && self.postgres.mode == Mode::Upsert {
             let mode = self.postgres.merge().unwrap_or_else(|| self.postgres.mode.name().to_owned());
             let note = format!(
                 "not verified: an earlier run merged these rows, and mode {mode} verifies only while it merges; --again \

@@ -293,6 +293,7 @@ impl<'a> Opening<'_, 'a> {
                     .advise("create it, or load in mode create, which creates it"));
             }
         };
+        postgres.refuse_own_loaded_at(&matched.columns, table)?;
         match (&postgres.on_conflict, found) {
             (_, Some(_)) if postgres.mode != Mode::Upsert || postgres.replaces_files() => {}
             (OnConflict::History, Some(found)) => {

@@ -1,6 +1,6 @@
 //! How a table follows the columns of new files: columns that it gets, and types that become wider.
 
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use sawmill_loader::{
     AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, TableName, Widen, WidenedColumn,
     first_file_with, quote, refused_changes,
@@ -168,6 +168,9 @@ impl Evolution {
 /// The wider type that a column needs for a field, and whether the server rewrites the table for it. `None`
 /// if the column takes each value of the field, or if no type takes the values of both.
 pub(super) fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool)> {
+    if *field.data_type() == DataType::Null {
+        return None;
+    }
     let natural = PgType::natural(field).ok()?;
     // The columns of a domain have the domain's type.
     match (PgType::of_catalogue(column.type_oid, column.modifier), natural) {
@@ -175,7 +178,10 @@ pub(super) fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool
         (None, PgType::Time | PgType::Timestamp | PgType::TimestampTz) => {
             (PgType::of_catalogue(column.type_oid, -1) == Some(natural)).then_some((natural, false))
         }
-        (Some(PgType::Varchar(Some(_))), PgType::Text) => Some((PgType::Text, false)),
+        (Some(PgType::Varchar(Some(most))), natural) => {
+            let longest = longest_text(natural)?;
+            longest.is_none_or(|longest| longest > most).then_some((PgType::Text, false))
+        }
         (Some(has), _) if !ColumnType::Plain(has).takes(field) => wider_number(has, natural),
         _ => None,
     }
@@ -186,26 +192,32 @@ fn wider_number(has: PgType, needed: PgType) -> Option<(PgType, bool)> {
     match (has, needed) {
         (Int2, Int4 | Int8) | (Int4, Int8) | (Float4, Float8) => Some((needed, true)),
         _ => {
-            let ((before, behind), (needed_before, needed_behind)) = (digits(has)?, digits(needed)?);
+            let ((before, behind), (needed_before, needed_behind)) = (has.digits()?, needed.digits()?);
             let scale = behind.max(needed_behind);
-            let precision = before.max(needed_before).checked_add(scale)?;
             // The server keeps the digits behind the point in each value.
             let rewritten = !matches!(has, Numeric(_)) || scale != behind;
             /// `NUMERIC_MAX_PRECISION` in src/include/utils/numeric.h.
             const MAX_PRECISION: u16 = 1000;
-            (precision <= MAX_PRECISION).then_some((Numeric(Some((precision, scale))), rewritten))
+            let precision = u16::try_from(before.max(needed_before) + scale).ok();
+            let precision = precision.filter(|precision| *precision <= MAX_PRECISION)?;
+            Some((Numeric(Some((precision, i16::try_from(scale).ok()?))), rewritten))
         }
     }
 }
 
-/// Digits before and behind the point.
-fn digits(of: PgType) -> Option<(u16, u16)> {
-    Some(match of {
-        PgType::Int2 => (5, 0),
-        PgType::Int4 => (10, 0),
-        PgType::Int8 => (19, 0),
-        PgType::Numeric(Some((precision, scale))) => (precision.saturating_sub(scale), scale),
-        _ => return None,
+/// The most characters that a type's values have as text, `Some(None)` if there is no limit. `None` if text columns do
+/// not take the type.
+fn longest_text(natural: PgType) -> Option<Option<u32>> {
+    Some(match natural {
+        PgType::Text => None,
+        PgType::Bool => Some(5),
+        // Signs, a point, and an exponent of two or three digits.
+        PgType::Float4 => Some(15),
+        PgType::Float8 => Some(24),
+        number => {
+            let (before, behind) = number.digits()?;
+            u32::try_from(before.max(1) + behind + 1 + i32::from(behind > 0)).ok()
+        }
     })
 }
 
@@ -226,6 +238,8 @@ mod tests {
             (numeric(10, 2), numeric(12, 2), Some((numeric(12, 2), false))),
             (numeric(10, 2), numeric(10, 4), Some((numeric(12, 4), true))),
             (numeric(4, 2), Int8, Some((numeric(21, 2), false))),
+            (numeric(3, 5), numeric(5, 2), Some((numeric(8, 5), false))),
+            (numeric(3, -2), Int4, Some((numeric(10, 0), true))),
             (Int4, Float8, None),
             (Float8, Int8, None),
             (Text, Int4, None),

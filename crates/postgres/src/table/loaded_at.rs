@@ -1,22 +1,32 @@
 //! The column with the time at which a row was loaded: the server fills it by its default.
 
 use sawmill_loader::{TableName, literal, quote};
+use sawmill_pgcopy::Column;
 use sawmill_source::{Error, Kind, Result};
 
 use crate::table::columns::TableColumn;
 use crate::target::Postgres;
 
 impl Postgres {
-    /// The statement that adds the column to a table that is being made, behind others.
-    pub(crate) fn add_loaded_at(&self, table: &TableName) -> String {
-        match &self.loaded_at {
-            None => String::new(),
-            Some(name) => {
-                let (table, name) = (table.quoted(), quote(name));
-                format!(
-                    ";\nALTER TABLE {table} ADD COLUMN {name} timestamp with time zone NOT NULL DEFAULT now()"
-                )
-            }
+    /// The statement that adds the column to a table that is being made, if there is one.
+    pub(crate) fn add_loaded_at(&self, table: &TableName) -> Option<String> {
+        let (table, name) = (table.quoted(), quote(self.loaded_at.as_ref()?));
+        Some(format!("ALTER TABLE {table} ADD COLUMN {name} timestamp with time zone NOT NULL DEFAULT now()"))
+    }
+
+    /// Checks that none of the columns that the source fills is the one with the time.
+    ///
+    /// # Errors
+    /// One is.
+    pub(crate) fn refuse_own_loaded_at(&self, columns: &[Column], table: &TableName) -> Result<()> {
+        match self.loaded_at.as_ref().filter(|name| columns.iter().any(|column| column.name == **name)) {
+            None => Ok(()),
+            Some(name) => Err(Error::new(
+                Kind::Config,
+                format!("the files fill the column {name:?}, which is to have the time of the load"),
+            )
+            .at(format!("table {table}, --loaded-at-column"))
+            .advise("give the column another name, or rename the files' column (--rename)")),
         }
     }
 

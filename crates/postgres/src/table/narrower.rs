@@ -20,7 +20,7 @@ struct Narrower {
     name: String,
     /// The difference, and the option that would let all values in.
     what: String,
-    /// The range of an integer column.
+    /// The range of integers that it takes, if it is known.
     range: Option<(i128, i128)>,
 }
 
@@ -38,6 +38,11 @@ fn narrower(source: &dyn Source, schema: &Schema, existing: &[TableColumn]) -> V
         let range = match PgType::of_catalogue(column.type_oid, column.modifier) {
             Some(PgType::Int2) => Some((i16::MIN.into(), i16::MAX.into())),
             Some(PgType::Int4) => Some((i32::MIN.into(), i32::MAX.into())),
+            // The sign takes the place of a digit.
+            Some(PgType::Varchar(Some(most))) => {
+                let greatest = |digits: u32| 10_i128.saturating_pow(digits).saturating_sub(1);
+                Some((-greatest(most.saturating_sub(1)), greatest(most)))
+            }
             _ => None,
         };
         let range = range.filter(|_| DataType::is_integer(field.data_type()));

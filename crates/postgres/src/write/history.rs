@@ -4,12 +4,12 @@
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_source::{Control, Error, Kind, LineageColumns, Result, Source};
 
 use crate::table::catalogue::value;
 use crate::table::columns::{TableColumn, list};
 use crate::target::Postgres;
-use crate::write::upsert::doubled;
+use crate::write::upsert::{Matching, OVERRIDING, OnConflict, doubled};
 
 /// The columns of a version: since when it is current, until when (null as long as it is), whether it is.
 const COLUMNS: [(&str, &str); 3] = [
@@ -18,10 +18,10 @@ const COLUMNS: [(&str, &str); 3] = [
     ("current", "boolean NOT NULL DEFAULT true"),
 ];
 
-/// Creates the empty table of versions, with an index that allows one current version of each key.
+/// Creates the empty table of versions.
 ///
 /// # Errors
-/// As [`Postgres::ddl`]; the source has a column of a version; the server refuses a statement.
+/// As [`Postgres::ddl`]; the server refuses a statement.
 pub(crate) fn create_table(
     postgres: &Postgres,
     source: &dyn Source,
@@ -29,16 +29,29 @@ pub(crate) fn create_table(
     connection: &Connection,
     control: &Control<'_>,
 ) -> Result<()> {
-    check_source(source.schema().fields().iter().map(|field| field.name().as_str()), table)?;
-    let quoted = table.quoted();
-    let mut statements = postgres.clone().of_table(table.clone()).statements(source, control)?;
-    let added = COLUMNS.map(|(name, kind)| format!("ADD COLUMN {} {kind}", quote(name))).join(", ");
-    statements.push(format!("ALTER TABLE {quoted} {added}"));
-    let key = postgres.key.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
-    statements.push(format!("CREATE UNIQUE INDEX ON {quoted} ({key}) WHERE {}", quote("current")));
+    let statements = postgres.clone().of_table(table.clone()).statements(source, control)?;
     connection.begin(control)?;
     connection.batch(control, &statements.join(";\n"))?;
     connection.commit(control)
+}
+
+impl Postgres {
+    /// The statements that add to a new table the columns of versions, and an index that allows one current version of each
+    /// key; none in other modes.
+    ///
+    /// # Errors
+    /// The source has a column of a version.
+    pub(crate) fn add_versions(&self, source: &dyn Source) -> Result<Vec<String>> {
+        if self.on_conflict != OnConflict::History {
+            return Ok(Vec::new());
+        }
+        check_source(source.schema().fields().iter().map(|field| field.name().as_str()), &self.table)?;
+        let quoted = self.table.quoted();
+        let added = COLUMNS.map(|(name, kind)| format!("ADD COLUMN {} {kind}", quote(name))).join(", ");
+        let key = self.key.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
+        let index = format!("CREATE UNIQUE INDEX ON {quoted} ({key}) WHERE {}", quote("current"));
+        Ok(vec![format!("ALTER TABLE {quoted} {added}"), index])
+    }
 }
 
 /// Refuses a source with a column that the server fills.
@@ -107,7 +120,7 @@ pub(crate) fn merge(
     gathered: &TableName,
     table: &TableName,
     columns: &[Column],
-    key: &[String],
+    Matching { key, lineage, .. }: Matching<'_>,
     control: &Control<'_>,
 ) -> Result<Versions> {
     let (into, from) = (table.quoted(), gathered.quoted());
@@ -136,12 +149,12 @@ pub(crate) fn merge(
     let close = format!(
         "UPDATE {into} t SET valid_to = now(), \"current\" = false FROM {from} w \
          WHERE t.\"current\" AND {same_key} AND NOT {}",
-        equal(columns)
+        equal(columns, lineage)
     );
     let closed = connection.execute(control, &close, &[])?;
     let names = list(columns);
     let add = format!(
-        "INSERT INTO {into} ({names}, valid_from, valid_to, \"current\") \
+        "INSERT INTO {into} ({names}, valid_from, valid_to, \"current\") {OVERRIDING} \
          SELECT {names}, now(), NULL, true FROM {from} w \
          WHERE NOT EXISTS (SELECT FROM {into} t WHERE t.\"current\" AND {same_key})"
     );
@@ -149,10 +162,11 @@ pub(crate) fn merge(
     Ok(Versions { added, closed })
 }
 
-/// Whether the row `t` of the table has the values of the gathered row `w`, byte by byte.
-pub(crate) fn equal(columns: &[Column]) -> String {
+/// Whether the row `t` of the table has the values of the gathered row `w`, byte by byte, whichever file brought them.
+pub(crate) fn equal(columns: &[Column], lineage: &LineageColumns) -> String {
+    let compared = || columns.iter().filter(|column| !lineage.contains(&column.name));
     let row = |of: &str| {
-        columns.iter().map(|column| format!("{of}.{}", quote(&column.name))).collect::<Vec<_>>().join(", ")
+        compared().map(|column| format!("{of}.{}", quote(&column.name))).collect::<Vec<_>>().join(", ")
     };
     format!("pg_catalog.record_image_eq(ROW({}), ROW({}))", row("t"), row("w"))
 }

@@ -52,6 +52,11 @@ impl Postgres {
         if error.kind() != Kind::Server || !of_rows || self.mode != Mode::Upsert {
             return error;
         }
+        if self.replaces_files() {
+            return Error::new(error.kind(), error.what()).at(error.place()).advise(
+                "nothing was replaced: correct the row or the table, and run the same command again",
+            );
+        }
         let rejects = match self.rejects.is_some() {
             true => {
                 "; --rejects does not take rows that break another unique key, an exclusion or a foreign key when they are \

@@ -9,6 +9,7 @@ use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED};
 use crate::table::catalogue::value;
 use crate::table::columns::list;
 use crate::table::planned_columns::PlannedColumns;
+use crate::write::upsert::OVERRIDING;
 
 /// A staging table with the rows of corrected files.
 pub(crate) struct ReplacedFiles<'r> {
@@ -41,7 +42,7 @@ impl ReplacedFiles<'_> {
         let delete = format!("DELETE FROM {table} WHERE {column} = ANY ($1)");
         let deleted = connection.execute(control, &delete, &[&self.names])?;
         let names = list(self.columns);
-        let insert = format!("INSERT INTO {table} ({names}) SELECT {names} FROM {gathered}");
+        let insert = format!("INSERT INTO {table} ({names}) {OVERRIDING} SELECT {names} FROM {gathered}");
         let inserted = connection.execute(control, &insert, &[])?;
         if inserted != total.rows {
             let what = format!(

@@ -214,6 +214,8 @@ impl Postgres {
         let mut new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         new.columns = self.without_tested(new.columns);
         self.kind.check(&new.columns, &self.table)?;
+        self.refuse_own_loaded_at(&new.columns, &self.table)?;
+        let versions = self.add_versions(source)?;
         enumerations::find_labels(&mut new, source, &self.values, &LoadOptions::default(), control)?;
         let create = match &self.partitions {
             None => self.kind.create(&self.table, &new, source.schema(), None),
@@ -223,7 +225,8 @@ impl Postgres {
                 partitions.create(&self.kind, &self.table, &names, |_| true, &new, source.schema())
             }
         };
-        Ok(std::iter::once(create).chain(self.kind.complete(&self.table)).collect())
+        let added = self.add_loaded_at(&self.table).into_iter().chain(versions);
+        Ok(std::iter::once(create).chain(added).chain(self.kind.complete(&self.table)).collect())
     }
 }
 

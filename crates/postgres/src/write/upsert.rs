@@ -3,7 +3,7 @@
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, DELETES, Error, Kind, Result};
+use sawmill_source::{Control, DELETES, Error, Kind, LineageColumns, Result};
 
 use crate::table::catalogue::value;
 use crate::table::columns::list;
@@ -29,6 +29,9 @@ pub enum OnConflict {
     ReplaceFiles(String),
 }
 
+/// Lets INSERT write columns that are GENERATED ALWAYS AS IDENTITY, as COPY does.
+pub(crate) const OVERRIDING: &str = "OVERRIDING SYSTEM VALUE";
+
 /// How rows are matched with the table's.
 #[derive(Clone, Copy)]
 pub(crate) struct Matching<'a> {
@@ -36,6 +39,8 @@ pub(crate) struct Matching<'a> {
     pub on_conflict: &'a OnConflict,
     /// Whether marked rows delete.
     pub deletes: bool,
+    /// Columns of which a value does not make another version.
+    pub lineage: &'a LineageColumns,
 }
 
 /// Checks, before a row is sent, that the source has the key's columns and that the table has a unique index
@@ -141,7 +146,7 @@ pub(crate) fn merge(
     let null = quoted.iter().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
     let (rows, closed) = match matching.on_conflict {
         OnConflict::History => {
-            let versions = history::merge(connection, gathered, table, columns, matching.key, control)?;
+            let versions = history::merge(connection, gathered, table, columns, matching, control)?;
             (versions.added, versions.closed)
         }
         _ => {
@@ -161,7 +166,7 @@ pub(crate) fn merge(
         };
         let as_wanted = match matching.on_conflict {
             OnConflict::Update => equal(&others),
-            OnConflict::History => format!("t.\"current\" AND {}", history::equal(columns)),
+            OnConflict::History => format!("t.\"current\" AND {}", history::equal(columns, matching.lineage)),
             // Files have no key, and are replaced elsewhere.
             OnConflict::Keep | OnConflict::ReplaceFiles(_) => "true".to_owned(),
             OnConflict::KeepNewest(newest) => {
@@ -190,6 +195,19 @@ pub(crate) fn merge(
 pub(crate) fn may_leave(columns: &[Column], matching: Matching<'_>) -> bool {
     *matching.on_conflict != OnConflict::Update
         || matching.merged(columns).iter().all(|column| matching.key.contains(&column.name))
+}
+
+/// Whether a table may have fewer rows after a merge than were gathered: gathered rows may have shared a key, and triggers
+/// or rules may skip rows.
+pub(crate) fn may_merge_fewer(
+    connection: &Connection,
+    table: &TableName,
+    columns: &[Column],
+    matching: Matching<'_>,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let share_keys = *matching.on_conflict != OnConflict::History && may_leave(columns, matching);
+    Ok(share_keys || has_triggers(connection, table, control)?)
 }
 
 /// Whether triggers or rules of the table may skip or change rows.
@@ -225,7 +243,8 @@ fn statement(
         }
     };
     format!(
-        "INSERT INTO {into} AS existing ({names}) SELECT {names} FROM {from} ON CONFLICT ({listed}) DO {action}"
+        "INSERT INTO {into} AS existing ({names}) {OVERRIDING} SELECT {names} FROM {from} \
+         ON CONFLICT ({listed}) DO {action}"
     )
 }
 

@@ -113,6 +113,10 @@ fn decimals_change_scale_and_become_integers_if_nothing_is_lost() {
     refuses(decimal(vec![12_500, 12_501]), "numeric(6,2)", "1.2501");
     refuses(decimal(vec![0, 100_000_000]), "numeric(6,2)", "10000.0000");
     refuses(decimal(vec![0, 15_000]), "bigint", "1.5");
+    let small = Decimal128Array::from(vec![999, 12_345]).with_precision_and_scale(5, 5).unwrap();
+    refuses(small, "numeric(3,5)", "0.12345 does not fit: the column stores magnitudes below 10^-2");
+    fits(Int32Array::from(vec![-1200]), "numeric(3,-2)", &[Some("-1200")]);
+    refuses(Int32Array::from(vec![100, 1234]), "numeric(3,-2)", "not a multiple of 10^2");
 }
 
 #[test]
@@ -177,6 +181,33 @@ fn text_is_converted_to_the_type_of_the_column() {
     text(&[Some("abc"), Some("äöü")], "varchar(3)", &[Some("abc"), Some("äöü")]);
     text(&[Some("a name")], "name", &[Some("a name")]);
     text(&[Some("sad"), None], "mood", &[Some("sad"), None]);
+    let small = [Some("0.00999"), Some("-0.00001")];
+    text(&small, "numeric(3,5)", &small);
+    text(
+        &[Some("99900"), Some("-1200"), Some("1e2")],
+        "numeric(3,-2)",
+        &[Some("99900"), Some("-1200"), Some("100")],
+    );
+}
+
+#[test]
+fn intervals_are_read_in_each_style_in_which_the_server_writes_them() {
+    let database = Database::new();
+    let mut client = database.client();
+    let mut written = |style: &str| -> Vec<Option<String>> {
+        client.batch_execute(&format!("SET intervalstyle = {style}")).unwrap();
+        let query = "SELECT make_interval(months => m, days => d, secs => s)::text FROM (VALUES \
+                       (1, 14, -3, 14706.7::float8), (2, -13, 0, 0), (3, 0, 0, -360000.000001), (4, 0, 3, 7200), \
+                       (5, 0, 0, 0), (6, -14, -3, -14706.5), (7, 0, -1, 7200), (8, 14, 0, 0), (9, 0, -1, 0), \
+                       (10, 1, 0, -1), (11, -1, 0, 1), (12, 0, 0, 0.5)) AS v(n, m, d, s) ORDER BY n";
+        client.query(query, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    };
+    let default = written("postgres");
+    for style in ["postgres", "postgres_verbose", "sql_standard", "iso_8601"] {
+        let texts: StringArray = written(style).into_iter().collect();
+        let found = append(Arc::new(texts), "interval", ValueOptions::default()).unwrap();
+        assert_eq!(found, default, "{style}");
+    }
 }
 
 #[test]
@@ -195,6 +226,10 @@ fn text_that_is_not_a_value_of_the_type_is_refused_with_its_row_and_the_reason()
     bad("10.0.0.1/8", "10.0.0.0/8", "cidr", "right of the mask");
     bad("32768", "1", "smallint", "out of range");
     bad("1.234", "1", "numeric(4,2)", "3 digits after the decimal point");
+    bad("0.01", "0.00999", "numeric(3,5)", "magnitudes below 10^-2");
+    bad("1234", "1200", "numeric(3,-2)", "not a multiple of 10^2");
+    bad("100000", "99900", "numeric(3,-2)", "6 digits before the decimal point");
+    bad("-1 2:00:00", "-1 +2:00:00", "interval", "a sign before each part");
     bad("maybe", "on", "boolean", "true, false");
     bad("abcd", "abc", "varchar(3)", "4 characters");
     bad("abcd", "abc", "char(3)", "4 characters");

@@ -115,7 +115,11 @@ impl Standing for Found<'_, '_, '_> {
             ),
         };
         let presence = self.preparing.presence(scope, table)?;
-        if presence.lacks_rows() {
+        let lost = match mode == Mode::Upsert && self.preparing.may_have_merged_fewer()? {
+            true => presence.recorded > 0 && presence.rows == Some(0),
+            false => presence.lacks_rows(),
+        };
+        if lost {
             return Ok(Some(presence.error(self.preparing.place(), advice)));
         }
         // Of merged rows only a lower bound is known.
@@ -140,7 +144,9 @@ impl Standing for Found<'_, '_, '_> {
     /// This run holds the load's lock alone, so no unit can follow.
     fn holds_nothing(&mut self) -> Result<bool> {
         let Preparing { options, postgres, records, id, .. } = &self.preparing;
-        Ok(options.share == Share::Whole && postgres.several.is_none() && records.holds_nothing(id)?)
+        let alone = options.share == Share::Whole && postgres.several.is_none();
+        // Rows that were to replace those of a file are not in the table yet.
+        Ok(alone && (postgres.replaces_files() || records.holds_nothing(id)?))
     }
 
     fn check_resumed(&mut self) -> Result<()> {

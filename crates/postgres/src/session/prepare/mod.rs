@@ -25,6 +25,7 @@ use crate::types::made_types;
 use crate::verify::read_back::ReadBack;
 use crate::write::durable;
 use crate::write::refusals::Refusals;
+use crate::write::upsert;
 
 /// The decision between new, resumed and complete.
 pub(crate) struct Preparing<'p, 'a> {
@@ -149,7 +150,7 @@ impl Preparing<'_, '_> {
         let mut new = columns::natural(schema, staging, nested, values)?.gathering_for(self.table);
         enumerations::find_labels(&mut new, self.source, values, self.options, self.control)?;
         let create = self.statements(staging, &new)?
-            + &self.postgres.add_loaded_at(staging)
+            + &self.postgres.add_loaded_at(staging).map_or_else(String::new, |add| format!(";\n{add}"))
             + &made_types::mark(&new.types);
         connection.begin(self.control)?;
         self.claim(staging)?;
@@ -267,6 +268,12 @@ impl Preparing<'_, '_> {
 
     fn presence(&self, scope: Scope<'_>, table: &TableName) -> Result<Presence> {
         self.records.presence(scope, table)
+    }
+
+    /// Whether the table may have fewer rows after a merge than were gathered.
+    fn may_have_merged_fewer(&self) -> Result<bool> {
+        let matching = self.postgres.matching();
+        upsert::may_merge_fewer(self.connection, self.table, self.columns, matching, self.control)
     }
 
     /// Refuses to continue if loaded rows are missing. Only when all rows are loaded and did not allow a key may some
