@@ -188,13 +188,15 @@ mod thrift_writer;
 #[path = "../tests/footer/synthetic.rs"]
 mod synthetic;
 
+#[cfg(feature = "page-checksums")]
+pub use chunk::checks::page_checksums::{
+    PageChecksums, WrongChecksum, page_checksums, page_checksums_within,
+};
+#[cfg(feature = "page-checksums")]
+pub use chunk::checks::page_sizes::{DEFAULT_MAX_PAGE, LargestPages, PageLimits};
 pub use chunk::column_chunk::ColumnChunk;
 pub use chunk::details::{ChunkDetails, ColumnCryptoMetaData};
 pub use chunk::encryption::{AesParameters, EncryptionAlgorithm};
-#[cfg(feature = "page-checksums")]
-pub use chunk::page_checksums::{PageChecksums, WrongChecksum, page_checksums, page_checksums_within};
-#[cfg(feature = "page-checksums")]
-pub use chunk::page_sizes::{DEFAULT_MAX_PAGE, LargestPages, PageLimits};
 pub use chunk::pages::{ChunkPage, ChunkPages};
 pub use chunk::row_group::RowGroup;
 pub use chunk::statistics::{

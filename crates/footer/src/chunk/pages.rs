@@ -53,6 +53,11 @@ pub struct ChunkPage {
     pub level_encodings: [Encoding; 2],
     /// Whether its header describes one kind of page, as it should.
     pub(crate) is_one_kind: bool,
+    /// The size of its repetition levels, which are the first, and how many NULLs and rows it has, as far as the header
+    /// of a data page of version 2 states it.
+    pub(crate) repetition_size: u32,
+    pub(crate) num_nulls: Option<i32>,
+    pub(crate) num_rows: Option<i32>,
 }
 
 /// Reads the pages of a column chunk.
@@ -315,6 +320,9 @@ fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
         encoding: Encoding::from_number(of_kind.encoding),
         level_encodings: of_kind.level_encodings.map(Encoding::from_number),
         is_one_kind: kinds <= 1,
+        repetition_size: of_kind.repetition_size,
+        num_nulls: of_kind.num_nulls,
+        num_rows: of_kind.num_rows,
     })
 }
 
@@ -334,6 +342,9 @@ struct OfKind {
     is_stored: bool,
     encoding: i32,
     level_encodings: [i32; 2],
+    repetition_size: u32,
+    num_nulls: Option<i32>,
+    num_rows: Option<i32>,
 }
 
 impl OfKind {
@@ -351,8 +362,14 @@ impl OfKind {
                 (id, I32) if id == encoding => found.encoding = cursor.i32()?,
                 (3, I32) if kind == 5 => found.level_encodings[0] = cursor.i32()?,
                 (4, I32) if kind == 5 => found.level_encodings[1] = cursor.i32()?,
+                (2, I32) if is_version_2 => found.num_nulls = Some(cursor.i32()?),
+                (3, I32) if is_version_2 => found.num_rows = Some(cursor.i32()?),
                 (5 | 6, I32) if is_version_2 => {
-                    found.levels_size = found.levels_size.saturating_add(size(cursor)?);
+                    let size = size(cursor)?;
+                    found.levels_size = found.levels_size.saturating_add(size);
+                    if field.id == 6 {
+                        found.repetition_size = size;
+                    }
                 }
                 (7, FALSE) if is_version_2 => found.is_stored = true,
                 (_, wire) => cursor.skip(wire)?,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::parquet::basic::{Compression, Type};
 use super::parquet::file::metadata::ColumnChunkMetaData;
-use crate::chunk::page_sizes::PageLimits;
+use crate::chunk::checks::page_sizes::PageLimits;
 use crate::schema::enums::Codec;
 
 /// The bytes of a chunk's pages in the file, and the limits of these pages where one may have `max_page` bytes.
@@ -28,6 +28,7 @@ pub fn page_limits_59(chunk: &ColumnChunkMetaData, max_page: u64) -> (Range<u64>
             Type::INT96 => 12,
             Type::FIXED_LEN_BYTE_ARRAY => u32::try_from(column.type_length()).unwrap_or(0),
         },
+        rows: None,
     };
     (start..start.saturating_add(length), limits)
 }

@@ -1,13 +1,14 @@
-//! Compares the checksums of pages with their bytes, and their sizes with the limits, before a row group is read.
+//! Compares the checksums of pages with their bytes, their sizes with the limits, and their levels with the rows,
+//! before a row group is read.
 //!
-//! The decoders ignore checksums, and allocate what pages claim. The first thread that reads a row group checks
+//! The decoders ignore checksums and some faults of levels, and allocate what pages claim. The first thread that reads a row group checks
 //! each column chunk, page by page, once per run; other threads wait until it is done.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use sawmill_footer::{LargestPages, PageLimits, page_checksums_within, page_limits_59};
 use sawmill_profile::{Error, Kind, Result};
 
@@ -30,14 +31,21 @@ impl CheckedChunk {
     /// Returns parts of it to check alone: these ranges, which start and end with pages.
     pub(crate) fn parts(self, ranges: Vec<Range<u64>>) -> impl Iterator<Item = Self> {
         let Self { leaf, name, limits, .. } = self;
+        let limits = PageLimits { rows: None, ..limits };
         let part = move |bytes| Self { leaf, name: name.clone(), bytes, values: i64::MAX, limits };
         // A range ends with its last page, whatever number of values that holds.
         ranges.into_iter().map(part)
     }
 
-    /// Returns the chunk of a leaf. No page may be larger than `max_page`.
-    pub(crate) fn new(leaf: usize, chunk: &ColumnChunkMetaData, max_page: u64) -> Self {
+    /// Returns the chunk of a leaf in a row group. No page may be larger than `max_page`.
+    pub(crate) fn new(
+        leaf: usize,
+        chunk: &ColumnChunkMetaData,
+        group: &RowGroupMetaData,
+        max_page: u64,
+    ) -> Self {
         let (bytes, limits) = page_limits_59(chunk, max_page);
+        let limits = PageLimits { rows: u64::try_from(group.num_rows()).ok(), ..limits };
         Self { leaf, name: chunk.column_path().string(), bytes, values: chunk.num_values(), limits }
     }
 }
@@ -50,7 +58,7 @@ pub(crate) struct PageChecksums {
 }
 
 impl PageChecksums {
-    /// Returns a checker that compares no checksums, only sizes.
+    /// Returns a checker that compares no checksums, only sizes and levels.
     pub(crate) fn off() -> Self {
         Self { off: true, ..Self::default() }
     }
@@ -59,8 +67,8 @@ impl PageChecksums {
     /// a checksum. The largest pages of all columns may be as large as several of `max_page`.
     ///
     /// # Errors
-    /// A page whose bytes differ from those that its writer wrote, that cannot be read, or that is too large. The
-    /// error names column and page after `place`.
+    /// A page whose bytes differ from those that its writer wrote, that cannot be read, that is too large, or whose
+    /// levels are damaged. The error names column and page after `place`.
     pub(crate) fn compare(
         &self,
         (file, row_group): (u32, u32),

@@ -145,7 +145,7 @@ impl<'a> ParquetReader<'a> {
         let rows = if file.is_object() { self.rows_to_read(key) } else { None };
         let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
         let chunks = chunks.flat_map(|(leaf, chunk)| {
-            let chunk = CheckedChunk::new(leaf, chunk, self.source.max_page);
+            let chunk = CheckedChunk::new(leaf, chunk, group, self.source.max_page);
             let pages = rows.as_ref().and_then(|rows| file.pages(group_number, leaf, &chunk.bytes, rows));
             let (whole, parts) = match pages {
                 None => (Some(chunk), None),

@@ -9,6 +9,7 @@ mod ordered;
 mod pages {
     mod damaged_files;
     mod left_out;
+    mod levels;
     mod page_checksums;
     mod page_sizes;
 }

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use parquet::arrow::ArrowWriter;
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
@@ -173,6 +175,36 @@ fn a_value_larger_than_the_largest_page_is_read_only_if_that_is_allowed() {
         let error = sawmill([arguments, &["--max-page", "1MiB"]].concat()).fails(1);
         for part in ["large.parquet", "row group 0", "expected pages of at most 1048576 bytes", "--max-page"]
         {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}
+
+#[test]
+fn levels_that_are_cut_short_are_an_error_of_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("levels.parquet");
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..200));
+    let batch = RecordBatch::try_from_iter_with_nullable([("n", numbers, true)]).unwrap();
+    let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    let mut bytes = writer.into_inner().unwrap();
+    // Three bytes of levels: a run of 200 times 1, of which one is taken.
+    let run = [3, 0, 0, 0, 0x90, 3, 1];
+    let at = bytes.windows(run.len()).position(|bytes| bytes == run).unwrap();
+    bytes[at + 4] = 0x8e;
+    std::fs::write(&path, bytes).unwrap();
+    let (name, out) = (path.to_str().unwrap(), dir.path().join("out.ndjson"));
+    let commands: [&[&str]; 3] = [
+        &["footer", "head", name],
+        &["footer", "cat", name],
+        &["convert", name, "--out", out.to_str().unwrap()],
+    ];
+    for arguments in commands {
+        let error = sawmill(arguments).fails(1);
+        let parts = ["levels.parquet", "row group 0", "page 0", "expected 200 definition levels, found 199"];
+        for part in parts {
             assert!(error.contains(part), "{part} in {error}");
         }
     }

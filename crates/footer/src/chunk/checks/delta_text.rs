@@ -1,4 +1,4 @@
-//! Checks the lengths of text in `DELTA_LENGTH_BYTE_ARRAY` and `DELTA_BYTE_ARRAY` (feature `page-checksums`).
+//! Checks the lengths of text in `DELTA_LENGTH_BYTE_ARRAY` and `DELTA_BYTE_ARRAY`.
 //!
 //! A few bytes may claim billions of lengths, for which decoders allocate memory at once, and prefixes may repeat a
 //! long text in each value.
@@ -52,7 +52,7 @@ pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64
                     "expected as many suffixes as the {prefixes} prefixes, found {suffixes}"
                 ));
             }
-            (sum(&suffixes), restored(&first, &suffixes))
+            (sum(&suffixes), restored(&first, &suffixes)?)
         }
         _ => (sum(&first), 0),
     };
@@ -66,13 +66,19 @@ pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64
 }
 
 /// The bytes of all texts of which these are the prefixes, taken from the text before, and suffixes.
-fn restored(prefixes: &[u32], suffixes: &[u32]) -> u64 {
+fn restored(prefixes: &[u32], suffixes: &[u32]) -> Result<u64, String> {
     let (mut total, mut before) = (0u64, 0u64);
     for (prefix, suffix) in prefixes.iter().zip(suffixes) {
-        before = before.min(u64::from(*prefix)) + u64::from(*suffix);
+        let prefix = u64::from(*prefix);
+        if prefix > before {
+            return Err(format!(
+                "expected a prefix within the {before} bytes of the text before, found {prefix}"
+            ));
+        }
+        before = prefix + u64::from(*suffix);
         total = total.saturating_add(before);
     }
-    total
+    Ok(total)
 }
 
 /// The start of `DELTA_BINARY_PACKED` values.

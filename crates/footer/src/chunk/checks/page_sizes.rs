@@ -1,19 +1,22 @@
-//! Refuses pages that would take more memory than a reader allows (feature `page-checksums`), before they are
-//! decompressed.
+//! Refuses pages that would take more memory than a reader allows, before they are decompressed, and those whose
+//! levels are not what their header and row group state.
 //!
 //! A header of some bytes may claim 2 GiB, for which decoders allocate memory at once; the decoders of Gzip,
 //! Brotli and LZ4 frames do not stop at the claimed size; and a dictionary or text stored as lengths may claim any
 //! number of values.
 
+use std::borrow::Cow;
+
+use crate::chunk::checks::decompress::{decompressed, first_bytes, length_up_to};
+use crate::chunk::checks::delta_text::{self, is_delta_text};
+use crate::chunk::checks::levels::{self, Levels};
+use crate::chunk::checks::page_checksums::{Checks, read_pages};
 use crate::chunk::column_chunk::ColumnChunk;
-use crate::chunk::decompress::{decompressed, length_up_to};
-use crate::chunk::delta_text::{self, is_delta_text};
-use crate::chunk::page_checksums::{Checks, read_pages};
 use crate::chunk::pages::ChunkPage;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::open::source::RangeReader;
-use crate::schema::enums::{Codec, Encoding, PageType, PhysicalType};
+use crate::schema::enums::{Codec, PageType, PhysicalType};
 
 /// The default for the largest page to decompress: 64 MiB. Writers make pages of about 1 MiB, unless a single value
 /// is larger.
@@ -46,7 +49,12 @@ pub(crate) fn refused(what: String) -> Error {
     Error::new(what).with_advice(ADVICE)
 }
 
-/// How large the pages of a column chunk may be.
+/// The error of a page whose content is not what its header, or its row group, states.
+pub(crate) fn damaged(what: String) -> Error {
+    Error::new(what).with_advice("the file is damaged: write or copy it again")
+}
+
+/// How large the pages of a column chunk may be, and which levels they may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
     /// The largest page in bytes, compressed or not.
@@ -59,6 +67,8 @@ pub struct PageLimits {
     pub max_levels: [u32; 2],
     /// The fewest bytes that a value takes in a dictionary: its width, or the length before it.
     pub value_size: u32,
+    /// How many rows the pages have together, if all of them are checked.
+    pub rows: Option<u64>,
 }
 
 /// The largest pages of several column chunks, which a reader holds at once.
@@ -164,22 +174,60 @@ impl PageLimits {
     /// How many of the first bytes of a page's body [`PageLimits::check_body`] needs.
     pub(crate) fn needed(&self, page: &ChunkPage) -> usize {
         let body = page.compressed_size as usize;
-        let stored = u64::from(page.compressed_size.saturating_sub(page.levels_size));
-        let untested = |ratio: u64| if stored.saturating_mul(ratio) <= MAX_UNTESTED { 0 } else { body };
+        let of_levels = match page.page_type {
+            PageType::DataPage if self.max_levels != [0, 0] => body,
+            PageType::DataPageV2 => body.min(page.levels_size as usize),
+            _ => 0,
+        };
+        of_levels.max(self.needed_for_size(page, body))
+    }
+
+    fn needed_for_size(&self, page: &ChunkPage, body: usize) -> usize {
         match self.codec {
             _ if is_delta_text(page.encoding) => body,
             _ if !page.is_compressed => 0,
             Codec::Snappy => body.min(page.levels_size as usize + SNAPPY_LENGTH),
-            Codec::Gzip => untested(DEFLATE_RATIO),
             Codec::Brotli => body,
-            Codec::Lz4 => untested(LZ4_RATIO),
+            Codec::Gzip | Codec::Lz4 if self.is_tested(page) => body,
             _ => 0,
         }
     }
 
-    /// Checks that a page's body decompresses to what its header claims and no more. A body that cannot be
-    /// decompressed is for the decoder to report.
-    pub(crate) fn check_body(&self, page: &ChunkPage, body: &[u8]) -> Result<(), String> {
+    /// Whether a page may take so much that it is decompressed as a test.
+    fn is_tested(&self, page: &ChunkPage) -> bool {
+        let ratio = if self.codec == Codec::Gzip { DEFLATE_RATIO } else { LZ4_RATIO };
+        u64::from(page.compressed_size.saturating_sub(page.levels_size)).saturating_mul(ratio) > MAX_UNTESTED
+    }
+
+    /// Checks that a page's body decompresses to what its header claims and no more, and its levels, which it returns
+    /// if there are any to see. A body that cannot be decompressed is for the decoder to report.
+    pub(crate) fn check_body(&self, page: &ChunkPage, body: &[u8]) -> Result<Option<Levels>, Error> {
+        self.check_size(page, body).map_err(refused)?;
+        let levels = match page.page_type {
+            PageType::DataPage | PageType::DataPageV2 => self.levels(page, body).map_err(damaged)?,
+            _ => None,
+        };
+        if is_delta_text(page.encoding) {
+            self.check_text(page, body, levels).map_err(refused)?;
+        }
+        Ok(levels)
+    }
+
+    /// Checks the levels of a data page.
+    fn levels(&self, page: &ChunkPage, body: &[u8]) -> Result<Option<Levels>, String> {
+        if page.page_type == PageType::DataPageV2 {
+            let len = page.levels_size.min(page.compressed_size).min(page.uncompressed_size);
+            let start = |len: usize| body.get(..len).map(Cow::Borrowed);
+            return levels::check(page, self.max_levels, len as usize, start);
+        }
+        let claimed = match self.codec {
+            Codec::Uncompressed => page.compressed_size,
+            _ => page.uncompressed_size,
+        } as usize;
+        levels::check(page, self.max_levels, claimed, |len| first_bytes(self.codec, body, claimed, len))
+    }
+
+    fn check_size(&self, page: &ChunkPage, body: &[u8]) -> Result<(), String> {
         let levels = page.levels_size.min(page.uncompressed_size);
         let claimed = u64::from(page.uncompressed_size - levels);
         let Some(stored) = body.get(levels as usize..).filter(|stored| !stored.is_empty()) else {
@@ -188,9 +236,13 @@ impl PageLimits {
         let found = match self.codec {
             _ if !page.is_compressed => None,
             Codec::Snappy => snappy_length(stored),
-            Codec::Gzip => length_up_to(claimed, flate2::read::MultiGzDecoder::new(stored)),
+            Codec::Gzip if self.is_tested(page) => {
+                length_up_to(claimed, flate2::read::MultiGzDecoder::new(stored))
+            }
             Codec::Brotli => length_up_to(claimed, brotli::Decompressor::new(stored, 4096)),
-            Codec::Lz4 => length_up_to(claimed, lz4_flex::frame::FrameDecoder::new(stored)),
+            Codec::Lz4 if self.is_tested(page) => {
+                length_up_to(claimed, lz4_flex::frame::FrameDecoder::new(stored))
+            }
             _ => None,
         };
         // Nothing is decompressed if no bytes are claimed.
@@ -201,46 +253,31 @@ impl PageLimits {
             Some(found) => {
                 Err(format!("expected {claimed} bytes in a page, as its header claims, found {found}"))
             }
-            None if is_delta_text(page.encoding) => self.check_text(page, stored, claimed),
             None => Ok(()),
         }
     }
 
-    /// Checks the lengths of a page's text, whose values are stored like this.
-    fn check_text(&self, page: &ChunkPage, stored: &[u8], claimed: u64) -> Result<(), String> {
+    /// Checks the lengths of a page's text, behind these levels.
+    fn check_text(&self, page: &ChunkPage, body: &[u8], levels: Option<Levels>) -> Result<(), String> {
+        let before = page.levels_size.min(page.uncompressed_size);
+        let claimed = u64::from(page.uncompressed_size - before);
+        let Some(stored) = body.get(before as usize..).filter(|stored| !stored.is_empty()) else {
+            return Ok(());
+        };
         let codec = if page.is_compressed { self.codec } else { Codec::Uncompressed };
         let body = usize::try_from(claimed).ok().and_then(|claimed| decompressed(codec, stored, claimed));
         let unreadable = || format!("expected {claimed} bytes in a page, found others that cannot be read");
         let body = body.ok_or_else(unreadable)?;
-        let count = u64::try_from(page.num_values).unwrap_or(0);
-        let values = match page.page_type {
-            PageType::DataPage => self.without_levels(page, &body),
+        // Version 2 has its levels before the body.
+        let values = match (page.page_type, levels) {
+            (PageType::DataPage, Some(levels)) => body.get(levels.end..),
+            (PageType::DataPage, None) => None,
             _ => Some(body.as_ref()),
         };
         let values = values.ok_or("expected levels before the values of a page, found its end")?;
+        let count = u64::try_from(page.num_values).unwrap_or(0);
+        let count = levels.map_or(count, |levels| levels.values);
         delta_text::check(page.encoding, values, count, self.max_page)
-    }
-
-    /// The values of a data page of version 1; `None` if its levels are cut off or have an unknown encoding.
-    fn without_levels<'b>(&self, page: &ChunkPage, body: &'b [u8]) -> Option<&'b [u8]> {
-        let mut rest = body;
-        for (max, encoding) in self.max_levels.into_iter().zip(page.level_encodings).rev() {
-            let size = match encoding {
-                _ if max == 0 => 0,
-                Encoding::Rle => {
-                    let (size, behind) = rest.split_first_chunk()?;
-                    rest = behind;
-                    usize::try_from(u32::from_le_bytes(*size)).ok()?
-                }
-                Encoding::BitPacked => {
-                    let bits = u64::from(u32::BITS - max.leading_zeros());
-                    usize::try_from((u64::try_from(page.num_values).ok()? * bits).div_ceil(8)).ok()?
-                }
-                _ => return None,
-            };
-            rest = rest.get(size..)?;
-        }
-        Some(rest)
     }
 }
 
@@ -257,17 +294,17 @@ fn snappy_length(bytes: &[u8]) -> Option<u64> {
 }
 
 impl Footer {
-    /// Checks the sizes of the pages that hold the first `rows` rows of the wanted column chunks, before a decoder
-    /// of pages allocates memory for what they claim. The limit of one page is `max_page` bytes.
+    /// Checks the sizes and levels of the pages that hold the first `rows` rows of the wanted column chunks, before a
+    /// decoder of pages sees them. The limit of one page is `max_page` bytes.
     ///
-    /// Costs a read for each page. Pages of Brotli, large ones of Gzip and LZ4, and those of text stored as differences
-    /// of lengths are read whole and decompressed.
+    /// Costs a read for each page, and a walk over its levels. Pages of Brotli, large ones of Gzip and LZ4, and those of
+    /// text stored as differences of lengths are decompressed.
     ///
     /// # Errors
     ///
-    /// A page is larger than that or than its chunk, or decompresses to something else than its header claims; or
-    /// the largest pages of all columns, together, are too large and hardly stored. Pages that cannot be read are
-    /// left to their decoder.
+    /// A page is larger than that or than its chunk, decompresses to something else than its header claims, or has
+    /// other levels; a chunk has not the rows of its row group; or the largest pages of all columns, together, are too
+    /// large and hardly stored. Pages that cannot be read are left to their decoder.
     pub fn check_page_sizes<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
@@ -317,6 +354,7 @@ impl ColumnChunk<'_> {
             chunk_size: self.uncompressed_size(),
             max_levels: [element.max_def(), element.max_rep()],
             value_size: value_size(element.physical_type(), element.type_length()),
+            rows: u64::try_from(self.row_group().num_rows()).ok().filter(|all| *all <= rows),
         };
         let checks = Checks { checksums: false, limits: Some(&limits) };
         // Values that the footer does not count are in all pages.
@@ -338,6 +376,7 @@ impl ColumnChunk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::enums::Encoding;
 
     #[test]
     fn pages_at_once_are_refused_only_if_they_are_hardly_stored() {
@@ -351,7 +390,7 @@ mod tests {
     /// Limits of a chunk of INT32 or text, in lists or not.
     fn limits(codec: Codec, max_rep: u32) -> PageLimits {
         let (max_page, chunk_size, max_levels) = (1 << 20, 1 << 20, [max_rep, max_rep]);
-        PageLimits { max_page, codec, chunk_size, max_levels, value_size: 4 }
+        PageLimits { max_page, codec, chunk_size, max_levels, value_size: 4, rows: None }
     }
 
     fn page(page_type: PageType, uncompressed_size: u32, num_values: i32) -> ChunkPage {
@@ -369,6 +408,9 @@ mod tests {
             encoding: Encoding::Plain,
             level_encodings: [Encoding::Rle; 2],
             is_one_kind: true,
+            repetition_size: 0,
+            num_nulls: None,
+            num_rows: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Verifies page checksums (feature `page-checksums`).
+//! Reads the pages of a column chunk and checks each: its checksum, its size and its levels.
 //!
 //! Source: `parquet.thrift`, `PageHeader.crc`: the CRC-32 of a page's body as stored in the file, after any
 //! compression and including levels. Writers may omit it.
@@ -6,7 +6,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::chunk::page_sizes::{self, LargestPages, PageLimits};
+use crate::chunk::checks::levels::Levels;
+use crate::chunk::checks::page_sizes::{LargestPages, PageLimits, damaged, refused};
 use crate::chunk::pages::{ChunkPage, ChunkPages, HEADER_READ_LEN, READ_LEN};
 use crate::error::Error;
 use crate::open::source::RangeReader;
@@ -25,7 +26,7 @@ pub struct PageChecksums {
     pub wrong: Option<WrongChecksum>,
     /// Why later pages could not be read, if their own content is the reason.
     pub unread: Option<Error>,
-    /// Why a page must not be decompressed. Later pages were not read.
+    /// Why a page must not be decoded. Later pages were not read.
     pub refused: Option<Error>,
     /// The largest dictionary page and the largest data page.
     pub largest: LargestPages,
@@ -63,8 +64,8 @@ pub fn page_checksums<R: RangeReader + ?Sized>(
     read_pages(reader, range, num_values, Checks { checksums: true, limits: None })
 }
 
-/// Like [`page_checksums`], but stops at the first page beyond these limits; `checksums` says whether to verify
-/// checksums, too.
+/// Like [`page_checksums`], but stops at the first page beyond these limits, and reads until it has all rows, if they
+/// are known. `checksums` says whether to verify checksums, too.
 pub fn page_checksums_within<R: RangeReader + ?Sized>(
     reader: &R,
     range: Range<u64>,
@@ -91,12 +92,16 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     let mut pages = ChunkPages::new(reader, range);
     let mut found = PageChecksums::default();
     let (mut data, mut dictionary) = (LargestPages::default(), LargestPages::default());
+    let mut rows =
+        Rows { wanted: checks.limits.and_then(|limits| limits.rows), found: Some(0), began: false };
     let mut left = num_values;
-    while left > 0 {
-        let read = read_page(&mut pages, checks);
-        let (page, crc) = match read {
+    while left > 0 || rows.are_missing() {
+        let ReadPage { page, crc, levels } = match read_page(&mut pages, checks) {
             Ok(Some(read)) => read,
-            Ok(None) => break,
+            Ok(None) => {
+                found.refused = rows.check().err();
+                break;
+            }
             Err(Unread::Broken(error)) => {
                 found.unread = Some(error);
                 break;
@@ -108,21 +113,73 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         };
         found.pages += 1;
         found.bytes += u64::from(page.compressed_size);
-        if matches!(page.page_type, PageType::DataPage | PageType::DataPageV2) {
-            left -= i64::from(page.num_values);
-            data = data.or(&page);
-        } else {
-            dictionary = dictionary.or(&page);
+        let is_data = matches!(page.page_type, PageType::DataPage | PageType::DataPageV2);
+        match is_data {
+            true => data = data.or(&page),
+            false => dictionary = dictionary.or(&page),
         }
-        let Some((stated, crc)) = page.crc.zip(crc) else { continue };
-        if crc != stated {
-            found.wrong = Some(WrongChecksum { page, found: crc });
-            break;
+        if let Some((stated, crc)) = page.crc.zip(crc) {
+            if crc != stated {
+                found.wrong = Some(WrongChecksum { page, found: crc });
+                break;
+            }
+            found.checked += 1;
         }
-        found.checked += 1;
+        if is_data {
+            left = left.saturating_sub(page.num_values.into());
+            if let Err(error) = rows.add(&page, levels) {
+                found.refused = Some(error);
+                break;
+            }
+        }
     }
     found.largest = data.and(dictionary);
     found
+}
+
+/// The rows of the pages that were read.
+struct Rows {
+    wanted: Option<u64>,
+    /// How many there are, if the levels of all pages are known.
+    found: Option<u64>,
+    /// Whether a page had values.
+    began: bool,
+}
+
+impl Rows {
+    fn are_missing(&self) -> bool {
+        self.wanted.zip(self.found).is_some_and(|(wanted, found)| found < wanted)
+    }
+
+    /// Adds the rows of a data page.
+    fn add(&mut self, page: &ChunkPage, levels: Option<Levels>) -> Result<(), Error> {
+        self.found = self.found.zip(levels).map(|(found, levels)| found.saturating_add(levels.rows));
+        let is_first = !self.began;
+        self.began |= page.num_values > 0;
+        let what = if is_first && levels.is_some_and(|levels| !levels.begins_row) {
+            "expected the repetition level 0 at the start of a row, found a higher one".to_owned()
+        } else if let Some((wanted, found)) = self.wanted.zip(self.found).filter(|(all, found)| found > all) {
+            format!("expected pages of {wanted} rows, as the row group has, found {found} up to this one")
+        } else {
+            return Ok(());
+        };
+        Err(damaged(what).at_path(place_of(page)))
+    }
+
+    /// Checks that there are as many as there should be, after the last page.
+    fn check(&self) -> Result<(), Error> {
+        match self.wanted.zip(self.found).filter(|(wanted, found)| wanted != found) {
+            None => Ok(()),
+            Some((wanted, found)) => Err(damaged(format!(
+                "expected pages of {wanted} rows, as the row group has, found {found} in all of them"
+            ))),
+        }
+    }
+}
+
+/// Where a page is.
+fn place_of(page: &ChunkPage) -> String {
+    format!("page {}, byte {} of the file", page.index, page.offset)
 }
 
 enum Unread {
@@ -130,24 +187,29 @@ enum Unread {
     Refused(Error),
 }
 
-/// Reads the next page as far as the checks need it; returns it with the checksum of its bytes.
+/// A page, with the checksum of its bytes and what its levels tell, if they were looked at.
+struct ReadPage {
+    page: ChunkPage,
+    crc: Option<u32>,
+    levels: Option<Levels>,
+}
+
+/// Reads the next page as far as the checks need it.
 fn read_page<R: RangeReader + ?Sized>(
     pages: &mut ChunkPages<'_, R>,
     Checks { checksums, limits }: Checks<'_>,
-) -> Result<Option<(ChunkPage, Option<u32>)>, Unread> {
+) -> Result<Option<ReadPage>, Unread> {
     let read_len = if checksums { READ_LEN } else { HEADER_READ_LEN };
     let Some((page, body_end)) = pages.page(read_len).map_err(Unread::Broken)? else { return Ok(None) };
-    let refused = |what| {
-        let place = format!("page {}, byte {} of the file", page.index, page.offset);
-        Err(Unread::Refused(page_sizes::refused(what).at_path(place)))
-    };
-    if let Some(Err(what)) = limits.map(|limits| limits.check_header(&page)) {
-        return refused(what);
+    let unfit = |error: Error| Unread::Refused(error.at_path(place_of(&page)));
+    if let Some(limits) = limits {
+        limits.check_header(&page).map_err(|what| unfit(refused(what)))?;
     }
     let needed = limits.map_or(0, |limits| limits.needed(&page));
     if !checksums && needed == 0 {
         pages.leave_out(&page, body_end).map_err(Unread::Broken)?;
-        return Ok(Some((page, None)));
+        let levels = limits.map_or(Ok(None), |limits| limits.check_body(&page, &[])).map_err(unfit)?;
+        return Ok(Some(ReadPage { page, crc: None, levels }));
     }
     let mut hasher = page.crc.filter(|_| checksums).map(|_| crc32fast::Hasher::new());
     let mut first = Vec::new();
@@ -160,12 +222,11 @@ fn read_page<R: RangeReader + ?Sized>(
     pages.pass_on(&page, body_end, body).map_err(Unread::Broken)?;
     let crc = hasher.map(crc32fast::Hasher::finalize);
     // Bytes that were changed are that, whatever they decompress to.
-    if crc == page.crc.filter(|_| checksums)
-        && let Some(Err(what)) = limits.map(|limits| limits.check_body(&page, &first))
-    {
-        return refused(what);
-    }
-    Ok(Some((page, crc)))
+    let levels = match limits.filter(|_| crc == page.crc.filter(|_| checksums)) {
+        Some(limits) => limits.check_body(&page, &first).map_err(unfit)?,
+        None => None,
+    };
+    Ok(Some(ReadPage { page, crc, levels }))
 }
 
 fn a_page(page_type: PageType) -> &'static str {
