@@ -42,13 +42,15 @@ struct Shown<'a, W> {
 }
 
 pub(crate) fn run(args: &DictionaryArgs, console: Console) -> Result<(), Error> {
-    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
+    let chunks = &args.chunks;
+    let Places { places, objects } = Places::of(&chunks.files, &chunks.stores)?;
     let mut out = console.output();
     let limit = args.values.unwrap_or(u64::MAX);
     let mut shown = Shown { out: &mut out, console, limit, count: 0 };
     for place in &places {
         let opened = place.open(&objects)?;
-        let footer = footer_with_data(&opened, &args.column, args.row_group.as_ref(), &escaped_place(place))?;
+        let footer =
+            footer_with_data(&opened, &chunks.column, chunks.row_group.as_ref(), &escaped_place(place))?;
         of_file((place, &opened), &footer, &mut shown)?;
     }
     shown.end().and_then(|()| out.flush()).map_err(unwritten)

@@ -36,13 +36,15 @@ const BATCH_ROWS: u64 = 256;
 pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console) -> Result<(), Error> {
     let mut out = console.output();
     let (mut left, mut skip) = (rows, args.skip);
-    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
+    let chunks = &args.chunks;
+    let Places { places, objects } = Places::of(&chunks.files, &chunks.stores)?;
     for place in &places {
         if left == 0 {
             break;
         }
         let opened = place.open(&objects)?;
-        let footer = footer_with_data(&opened, &args.column, args.row_group.as_ref(), &escaped_place(place))?;
+        let footer =
+            footer_with_data(&opened, &chunks.column, chunks.row_group.as_ref(), &escaped_place(place))?;
         let there = footer.row_groups().map(|group| group.num_rows().max(0) as u64).sum::<u64>();
         let skipped = skip.min(there);
         skip -= skipped;
