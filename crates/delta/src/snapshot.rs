@@ -228,7 +228,7 @@ fn file_of(
         partition_values.push((*column, value, text));
     }
     let place = match is_absolute(path) {
-        true => Location::of(Path::new(path))?,
+        true => Location::new(Path::new(path))?,
         false => table.location(path)?,
     };
     let deleted = deleted.zip(add.deletion_vector.as_ref()).map(|(rows, vector)| {

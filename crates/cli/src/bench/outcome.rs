@@ -47,7 +47,7 @@ impl<'a> Outcome<'a> {
         file.label = plan.save.clone().unwrap_or_else(|| file.started.clone());
         file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         // The folder of the source that this program was built from, if it still exists.
-        file.commit = Commit::of(Path::new(env!("CARGO_MANIFEST_DIR")));
+        file.commit = Commit::read(Path::new(env!("CARGO_MANIFEST_DIR")));
         Ok(Outcome { plan, baseline, file, stacks: Vec::new() })
     }
 

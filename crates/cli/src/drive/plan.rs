@@ -74,7 +74,7 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
     plan.overwrite |= args.overwrite;
     plan.drop_after |= args.drop;
     if let Some(part) = args.part {
-        plan.part = (part.number().into(), part.of().into());
+        plan.part = (part.number().into(), part.parts().into());
         if plan.overwrite {
             let advice = "drop the tables before, once";
             return Err(Error::usage("parts would drop each other's tables", "--overwrite", advice));

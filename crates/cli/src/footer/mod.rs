@@ -251,9 +251,9 @@ impl FooterArgs {
 
     /// The files that are named, or this part of them: neighbours, and as many in each part.
     fn located(&self) -> Result<Places, Error> {
-        let mut located = Places::of(&self.files, &self.stores)?;
+        let mut located = Places::new(&self.files, &self.stores)?;
         if let Some(part) = self.part {
-            let bound = |parts: u32| located.places.len() * parts as usize / part.of() as usize;
+            let bound = |parts: u32| located.places.len() * parts as usize / part.parts() as usize;
             let (from, to) = (bound(part.number() - 1), bound(part.number()));
             located.places.truncate(to);
             located.places.drain(..from);

@@ -35,11 +35,11 @@ impl Places {
     /// # Errors
     ///
     /// There are none; standard input is named beside others, or cannot be read.
-    pub(crate) fn of(arguments: &[PathBuf], stores: &StoreArgs) -> Result<Self, Error> {
+    pub(crate) fn new(arguments: &[PathBuf], stores: &StoreArgs) -> Result<Self, Error> {
         let is_standard_input = |path: &PathBuf| path == Path::new("-");
         match arguments {
             [only] if is_standard_input(only) => {
-                let objects = Objects::of(stores, None)?;
+                let objects = Objects::new(stores, None)?;
                 Ok(Places { places: vec![Place::standard_input()?], objects })
             }
             _ if arguments.iter().any(is_standard_input) => {
@@ -63,7 +63,7 @@ impl Place {
     pub(crate) fn new(argument: &Path) -> Result<Self, Error> {
         match argument == Path::new("-") {
             true => Self::standard_input(),
-            false => Ok(Location::of(argument)?.into()),
+            false => Ok(Location::new(argument)?.into()),
         }
     }
 

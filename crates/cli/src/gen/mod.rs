@@ -365,7 +365,7 @@ fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
     }
     let plan = args.plan(console)?;
     let profile = Profile::new();
-    let content_sum = content_sum::of(args, (&plan.0, &plan.1), &profile, console)?;
+    let content_sum = content_sum::planned(args, (&plan.0, &plan.1), &profile, console)?;
     let generated = args.generate(&plan, &output, content_sum, &profile, console);
     let (files, phase) = generated.map_err(|error| resumable(error, &output))?;
     let of_folders = content_sum::of_folders(args, &files, &profile, console)?;

@@ -23,7 +23,7 @@ impl Span {
         span().ok_or(Fault::new(at, kind))
     }
 
-    pub fn of<T>(self, table: &[T]) -> &[T] {
+    pub fn slice<T>(self, table: &[T]) -> &[T] {
         table.get(self.start as usize..self.start as usize + self.len as usize).unwrap_or_default()
     }
 }

@@ -42,11 +42,11 @@ impl Tables {
     }
 
     pub fn pages(&self, entry: &OffsetEntry) -> &[PageLocation] {
-        entry.pages.of(&self.pages)
+        entry.pages.slice(&self.pages)
     }
 
     pub fn numbers(&self, span: Option<Span>) -> Option<&[i64]> {
-        span.map(|span| span.of(&self.numbers))
+        span.map(|span| span.slice(&self.numbers))
     }
 
     fn bytes_of(&self, entry: &ColumnEntry) -> &[u8] {
@@ -54,11 +54,11 @@ impl Tables {
     }
 
     pub fn null_pages(&self, entry: &ColumnEntry) -> &[u8] {
-        entry.null_pages.of(self.bytes_of(entry))
+        entry.null_pages.slice(self.bytes_of(entry))
     }
 
     pub fn bound(&self, entry: &ColumnEntry, bounds: Span, page: usize) -> Option<&[u8]> {
-        Some(bounds.of(&self.bounds).get(page)?.of(self.bytes_of(entry)))
+        Some(bounds.slice(&self.bounds).get(page)?.slice(self.bytes_of(entry)))
     }
 
     pub fn heap_bytes(&self) -> usize {

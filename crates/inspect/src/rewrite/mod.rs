@@ -70,7 +70,7 @@ pub(crate) struct Place(Vec<Level>);
 
 impl Place {
     /// The struct that contains the current value, or the list.
-    pub fn of(&self) -> &'static str {
+    pub fn container(&self) -> &'static str {
         self.0.last().map_or("", |level| level.name)
     }
 

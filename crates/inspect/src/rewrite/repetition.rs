@@ -58,7 +58,7 @@ impl Editor for Repetitions<'_, '_> {
     }
 
     fn missing(&mut self, place: &Place, next: i16, output: &mut Output) {
-        if place.of() != "SchemaElement" || next <= 3 || !place.lacks(3) {
+        if place.container() != "SchemaElement" || next <= 3 || !place.lacks(3) {
             return;
         }
         let Some(element) = place.index_in("schema").and_then(|at| self.footer.schema().element(at)) else {

@@ -118,7 +118,7 @@ impl Editor for Scrub<'_> {
             _ => return Edit::Keep,
         };
         let name = line.name.unwrap_or_default();
-        match (place.of(), name) {
+        match (place.container(), name) {
             ("FileMetaData", "created_by") => Edit::Keep,
             ("SchemaElement", "name") => {
                 let element = place.index_in("schema").unwrap_or_default();

@@ -202,7 +202,7 @@ impl Server {
             ));
         }
         let parameters = Parameters::new(address, variable)?;
-        let (mode, tls) = sslmode::of(&parameters, variable)?;
+        let (mode, tls) = sslmode::configured(&parameters, variable)?;
         let mut config = Config::new();
         config.ssl_mode(mode);
         let user = parameters.get("user").map(str::to_owned).or_else(account);

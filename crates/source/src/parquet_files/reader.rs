@@ -115,9 +115,9 @@ impl<'a> ParquetReader<'a> {
     fn chosen(&self, file: &OpenedFile) -> Chosen {
         let fields = file.reader.schema().fields().len();
         match &self.only {
-            None => Chosen::of(file.columns.iter().copied(), fields),
+            None => Chosen::new(file.columns.iter().copied(), fields),
             Some(only) => {
-                Chosen::of(only.iter().filter_map(|column| file.columns.get(*column).copied()), fields)
+                Chosen::new(only.iter().filter_map(|column| file.columns.get(*column).copied()), fields)
             }
         }
     }

@@ -211,7 +211,7 @@ pub(crate) fn measure(
     let columns = ColumnArgs::default();
     let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console)?;
     let source = inputs.source();
-    let is_here = |path: &&PathBuf| matches!(Location::of(path), Ok(Location::Path(_)));
+    let is_here = |path: &&PathBuf| matches!(Location::new(path), Ok(Location::Path(_)));
     let folder = inputs.files().and_then(|_| args.files.first()).filter(is_here);
     let folder = folder.map(|path| match path.is_dir() {
         true => path.clone(),

@@ -40,7 +40,7 @@ struct Lookup {
 
 pub(crate) fn run(args: &BloomArgs, console: Console) -> Result<(), Error> {
     let mut lookups = Vec::new();
-    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
+    let Places { places, objects } = Places::new(&args.files, &args.stores)?;
     for place in &places {
         lookups.extend(look_up((place, &objects), args)?);
     }

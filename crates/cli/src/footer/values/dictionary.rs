@@ -43,7 +43,7 @@ struct Shown<'a, W> {
 
 pub(crate) fn run(args: &DictionaryArgs, console: Console) -> Result<(), Error> {
     let chunks = &args.chunks;
-    let Places { places, objects } = Places::of(&chunks.files, &chunks.stores)?;
+    let Places { places, objects } = Places::new(&chunks.files, &chunks.stores)?;
     let mut out = console.output();
     let limit = args.values.unwrap_or(u64::MAX);
     let mut shown = Shown { out: &mut out, console, limit, count: 0 };

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console) -> Result<(), Er
     let mut out = console.output();
     let (mut left, mut skip) = (rows, args.skip);
     let chunks = &args.chunks;
-    let Places { places, objects } = Places::of(&chunks.files, &chunks.stores)?;
+    let Places { places, objects } = Places::new(&chunks.files, &chunks.stores)?;
     for place in &places {
         if left == 0 {
             break;

@@ -50,13 +50,13 @@ impl Content {
         match self {
             Self::File { path, stamp } => {
                 let file = File::open(path)?;
-                let unchanged = Stamp::of(&file.metadata()?) == *stamp;
+                let unchanged = Stamp::new(&file.metadata()?) == *stamp;
                 Ok(unchanged.then(|| Arc::new(file) as Readable))
             }
             Self::Decoded { text, origin } => {
                 let unchanged = match origin {
                     None => true,
-                    Some((path, stamp)) => Stamp::of(&path.metadata()?) == *stamp,
+                    Some((path, stamp)) => Stamp::new(&path.metadata()?) == *stamp,
                 };
                 Ok(unchanged.then(|| Arc::clone(text) as Readable))
             }
