@@ -8,7 +8,7 @@ use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::statistics::{self, PageEncodingStats, SizeStatistics, Statistics};
 use crate::decode::file_metadata::has_dictionary;
 use crate::schema::enums::PhysicalType;
-use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
+use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STRUCT, Step};
 use crate::thrift_writer::ThriftWriter;
 
 /// Writes the chunk's struct.
@@ -70,11 +70,9 @@ struct Optional<'a> {
 impl<'a> Optional<'a> {
     fn chunk(&mut self, cursor: &mut Cursor<'a>) -> Step<()> {
         let mut last = 0;
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             let mut value = *cursor;
             match (field.id, field.wire) {
-                (_, STOP) => return Ok(()),
                 (1, BINARY) => self.file_path = value.text().ok(),
                 (2, I64) => self.file_offset = value.integer()?,
                 (3, STRUCT) => self.meta_data(&mut value)?,
@@ -86,17 +84,14 @@ impl<'a> Optional<'a> {
             }
             cursor.skip(field.wire)?;
         }
+        Ok(())
     }
 
     fn meta_data(&mut self, cursor: &mut Cursor<'a>) -> Step<()> {
         let mut last = 0;
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             let mut value = *cursor;
             let start = cursor.at;
-            if field.wire == STOP {
-                return Ok(());
-            }
             cursor.skip(field.wire)?;
             match (field.id, field.wire) {
                 (12, STRUCT) if self.statistics.is_none() => {
@@ -112,6 +107,7 @@ impl<'a> Optional<'a> {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     fn write_details(&self, physical_type: PhysicalType, writer: &mut ThriftWriter) {

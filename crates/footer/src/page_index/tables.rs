@@ -6,7 +6,7 @@ use crate::memory::pages;
 use crate::open::buffer::FooterBytes;
 use crate::page_index::entries::{ColumnEntry, FLAGS, OffsetEntry, Span};
 use crate::page_index::indexes::PageLocation;
-use crate::thrift::cursor::{BINARY, Cursor, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{BINARY, Cursor, FALSE, I32, I64, LIST, STRUCT, Step, TRUE};
 
 /// See the module's description.
 #[derive(Debug, Default)]
@@ -81,10 +81,8 @@ impl Tables {
     pub fn any_offset_index(&mut self, bytes: &[u8], start: usize) -> Step<OffsetEntry> {
         let cursor = &mut Cursor::new(bytes, start);
         let (mut pages, mut sizes, mut last) = (None, None, 0);
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             match (field.id, field.wire) {
-                (_, STOP) => break,
                 (1, LIST) => {
                     let at = cursor.at;
                     let count = cursor.list_of(STRUCT, "a list of page locations (struct)")?;
@@ -117,10 +115,8 @@ impl Tables {
         let (mut null_counts, mut nan_counts) = (None, None);
         let (mut repetition, mut definition) = (None, None);
         let mut last = 0;
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             match (field.id, field.wire) {
-                (_, STOP) => break,
                 (1, LIST) => null_pages = Some(bools(cursor)?),
                 (2, LIST) => min_values = Some(self.bounds(cursor)?),
                 (3, LIST) => max_values = Some(self.bounds(cursor)?),
@@ -211,10 +207,8 @@ fn in_a_row<T: Copy>(table: &mut Vec<T>, parts: &[Option<Span>], at: usize) -> S
 fn page_location(cursor: &mut Cursor<'_>) -> Step<PageLocation> {
     let start = cursor.at;
     let (mut offset, mut size, mut first_row, mut last) = (None, None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, I64) => offset = Some(cursor.size()?),
             (2, I32) => {
                 let at = cursor.at;

@@ -228,6 +228,13 @@ impl<'a> Cursor<'a> {
         Ok(Field { wire, id })
     }
 
+    /// The next field's header; `None` at the end of the struct.
+    #[inline(always)]
+    pub fn next_field(&mut self, last: &mut i16) -> Step<Option<Field>> {
+        let field = self.field(last)?;
+        Ok((field.wire != STOP).then_some(field))
+    }
+
     #[cold]
     fn field_id_overflow(&self, last: i16, delta: i16) -> Fault {
         let value = i64::from(last) + i64::from(delta);
