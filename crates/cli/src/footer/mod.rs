@@ -232,10 +232,10 @@ pub(crate) enum Shown {
 
 impl Shown {
     /// Its name for people.
-    fn title(self) -> &'static str {
+    fn title(self) -> String {
         match self {
             Shown::View(view) => view.title(),
-            Shown::Bench => "bench",
+            Shown::Bench => "bench".to_owned(),
         }
     }
 }
