@@ -161,11 +161,8 @@ impl TargetArgs {
             return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
         }
         if !to.trim().is_empty() && !to.contains(['/', '=']) {
-            return Err(Error::usage(
-                "the address has no scheme, and is not keyword=value",
-                "--to",
-                "write postgres://HOST/DATABASE for PostgreSQL or crate://HOST:4200 for CrateDB",
-            ));
+            let advice = "write postgres://HOST/DATABASE for PostgreSQL or crate://HOST:4200 for CrateDB";
+            return Err(Error::usage("the address has no scheme, and is not keyword=value", "--to", advice));
         }
         Ok(postgres(to, self.table())?.patience(effort.patience()).into())
     }

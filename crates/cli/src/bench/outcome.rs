@@ -124,11 +124,8 @@ fn same_work(case: &Case, baseline: &ResultFile) -> Result<(), Error> {
     let same = |theirs: &&Case| theirs.name == case.name && theirs.parameters == case.parameters;
     let Some(theirs) = baseline.cases.iter().find(same) else {
         let advice = "measure what --save measured";
-        return Err(Error::usage(
-            format!("the baseline has no case {:?}", case.title()),
-            &baseline.label,
-            advice,
-        ));
+        let what = format!("the baseline has no case {:?}", case.title());
+        return Err(Error::usage(what, &baseline.label, advice));
     };
     let work = |case: &Case| {
         let run = case.sides.first().and_then(|side| side.runs.first());

@@ -363,11 +363,8 @@ impl ConvertArgs {
             false => Ok(()),
             true => {
                 let place = rejects.display().to_string();
-                Err(Error::usage(
-                    "the records that are left out and the rows have one file",
-                    place,
-                    "give another name",
-                ))
+                let advice = "give another name";
+                Err(Error::usage("the records that are left out and the rows have one file", place, advice))
             }
         }
     }

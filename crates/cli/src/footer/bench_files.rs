@@ -90,11 +90,8 @@ pub(crate) fn run(args: &BenchFilesArgs, console: Console) -> Result<(), Error> 
     let layout = Layout::new(rows, 1)?.with_row_group_rows(args.row_group_rows.into())?;
     std::fs::create_dir_all(&args.dir).map_err(|error| {
         let advice = "give a directory that can be created";
-        Error::failure(
-            format!("creating the directory failed: {error}"),
-            args.dir.display().to_string(),
-            advice,
-        )
+        let what = format!("creating the directory failed: {error}");
+        Error::failure(what, args.dir.display().to_string(), advice)
     })?;
     let mut made = Made { files: Vec::new() };
     for &kind in &args.kind {

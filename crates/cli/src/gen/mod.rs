@@ -357,11 +357,8 @@ fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
     }
     if output.is_single() && matches!(args.layout.existing(), Existing::Resume | Existing::Finish) {
         let advice = "give a directory, or replace a single file with --overwrite";
-        return Err(Error::usage(
-            "only a directory can be resumed or finished",
-            args.out.display().to_string(),
-            advice,
-        ));
+        let what = "only a directory can be resumed or finished";
+        return Err(Error::usage(what, args.out.display().to_string(), advice));
     }
     let plan = args.plan(console)?;
     let profile = Profile::new();

@@ -404,11 +404,8 @@ impl TableLoad {
         let order = self.order.order(by)?;
         if sorts && self.nested.makes_tables() {
             let what = "--sort-by with --nested tables";
-            return Err(Error::usage(
-                what,
-                "--sort-by",
-                "load nested values as jsonb, or leave the option out",
-            ));
+            let advice = "load nested values as jsonb, or leave the option out";
+            return Err(Error::usage(what, "--sort-by", advice));
         }
         Ok(order)
     }

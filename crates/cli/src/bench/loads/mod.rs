@@ -142,19 +142,13 @@ impl LoadBench {
         }
         if self.strategy == Some(StrategyArg::Staged) && self.partition_by.is_none() {
             let advice = "add --partition-by, or leave the strategy out";
-            return Err(Error::usage(
-                "the staged strategy fills the partitions of a table",
-                "--strategy staged",
-                advice,
-            ));
+            let what = "the staged strategy fills the partitions of a table";
+            return Err(Error::usage(what, "--strategy staged", advice));
         }
         if self.mode != ModeArg::Create && self.partition_by.is_some() {
             let advice = "leave it out";
-            return Err(Error::usage(
-                "each run creates the table, which allows only mode create",
-                "--mode",
-                advice,
-            ));
+            let what = "each run creates the table, which allows only mode create";
+            return Err(Error::usage(what, "--mode", advice));
         }
         let kinds = ["logged", "unlogged"];
         if self.pk != Some(PrimaryKey::Yes) && !self.key.is_empty() && self.pk.is_none() {

@@ -59,11 +59,8 @@ fn look_up((file, objects): (&Place, &Objects), args: &BloomArgs) -> Result<Vec<
     let leaves: Vec<usize> = (0..footer.num_columns()).filter_map(|at| footer.leaf_of(at)).collect();
     let [leaf] = leaves[..] else {
         let what = format!("expected --column to name one column, found {}", leaves.len());
-        return Err(Error::failure(
-            what,
-            place(),
-            "give its whole path: sawmill footer FILE --chunks lists them",
-        ));
+        let advice = "give its whole path: sawmill footer FILE --chunks lists them";
+        return Err(Error::failure(what, place(), advice));
     };
     let Some(element) = footer.schema().leaf(leaf) else { return Ok(Vec::new()) };
     let stored = |value: &String| {
