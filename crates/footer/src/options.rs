@@ -64,16 +64,16 @@ pub enum PageIndexPolicy {
     /// None: they are read on demand.
     #[default]
     None,
-    /// Those of these columns in these row groups.
+    /// Of these columns in these row groups.
     Chunks(Vec<ColumnSelector>, Range<usize>),
-    /// Those of all decoded chunks.
+    /// Of all decoded chunks.
     All,
 }
 
 /// How much of a footer to verify while decoding it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Only what is decoded. Other values are verified on demand.
+    /// Only decoded values. Other values are verified on demand.
     #[default]
     Decoded,
     /// All values of the wanted chunks: malformed statistics, for example, fail the decoding.
@@ -113,13 +113,13 @@ impl Options {
         Self::default()
     }
 
-    /// Decodes the columns that these selectors match, in addition to those of other calls.
+    /// Also decodes the columns that these selectors match. Calls add up.
     pub fn select(mut self, selectors: impl IntoIterator<Item = ColumnSelector>) -> Self {
         self.columns.get_or_insert_default().extend(selectors);
         self
     }
 
-    /// Decodes the columns with these indices, in addition to those of other calls.
+    /// Also decodes the columns with these indices. Calls add up.
     pub fn columns(self, indices: impl IntoIterator<Item = usize>) -> Self {
         self.select(indices.into_iter().map(ColumnSelector::Index))
     }

@@ -36,7 +36,7 @@ pub enum Kind {
     Mismatch,
     /// An output file that cannot be written, such as the file of rejected rows.
     Output,
-    /// What was to be measured or shown cannot be, or a text is not what was asked for.
+    /// Something cannot be measured or shown, or a text has the wrong form.
     Failed,
 }
 
@@ -63,7 +63,7 @@ impl Error {
         Self { kind, what: what.into(), place: String::new(), advice: String::new(), rows: None }
     }
 
-    /// Returns an error of no other kind from its three parts; display omits empty ones.
+    /// Returns an error of the kind [`Kind::Failed`] from its three parts; display omits empty parts.
     pub fn failed(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::new(Kind::Failed, what).at(place).advise(advice)
     }

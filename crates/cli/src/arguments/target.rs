@@ -58,7 +58,7 @@ impl Destination {
         }
     }
 
-    /// The same with other options of PostgreSQL; CrateDB has none of them.
+    /// Changes an option that CrateDB lacks.
     pub(crate) fn with_postgres(self, postgres: impl FnOnce(Postgres) -> Postgres) -> Self {
         self.with(postgres, |crate_db| crate_db)
     }
@@ -98,7 +98,7 @@ impl Destination {
         Ok(())
     }
 
-    /// Writes rejected rows to this file, up to so many; in a comparison, leaves out those that are in it.
+    /// Writes at most `most` rejected rows to this file; a comparison leaves its rows out.
     pub(crate) fn rejects(self, file: Option<&Path>, most: Option<u64>) -> Self {
         let rejects = file.map(|path| RejectOptions { path: path.to_owned(), most });
         self.with(|postgres| postgres.rejects(rejects.clone()), |crate_db| crate_db.rejects(rejects.clone()))

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! paths ─walk─▶ files ─decode, on threads─▶ summary, facts, footer ─in order─▶ views ─▶ standard output
-//!                                                      └──▶ dataset: sums, and what is unusual
+//!                                                      └──▶ dataset: sums and peculiarities
 //! ```
 //!
-//! The views are those of `sawmill-inspect`. Once the views of a file are written, only its summary is kept.
+//! `sawmill-inspect` has the views. After a file's views are written, the command keeps only its summary.
 
 mod bench;
 mod bench_files;
@@ -261,7 +261,7 @@ impl FooterArgs {
         Ok(located)
     }
 
-    /// Checks that what is asked for can be had of these places.
+    /// Checks that the options suit these places.
     fn suit(&self, places: &[Place]) -> Result<(), Error> {
         #[cfg(target_pointer_width = "64")]
         if let Some(other) = places.iter().find(|place| self.mapped && !matches!(place, Place::Path(_))) {

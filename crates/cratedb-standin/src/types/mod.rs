@@ -33,7 +33,7 @@ pub(crate) enum Type {
     Timestamp(bool),
     /// GEO_POINT
     GeoPoint,
-    /// FLOAT_VECTOR of so many floats.
+    /// FLOAT_VECTOR with this number of floats.
     FloatVector(usize),
     /// IP
     Ip,

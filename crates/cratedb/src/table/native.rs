@@ -9,13 +9,13 @@ use arrow_schema::{DataType, Fields};
 pub(crate) enum Native {
     /// Longitude and latitude.
     GeoPoint,
-    /// So many floats.
+    /// This number of floats.
     FloatVector(u32),
     /// An IPv4 or IPv6 address.
     Ip,
-    /// So many bits.
+    /// This number of bits.
     Bit(u32),
-    /// Text of so many UTF-16 code units, filled up with blanks.
+    /// Text of this number of UTF-16 code units, filled up with blanks.
     Char(u32),
 }
 

@@ -24,7 +24,7 @@ use crate::units::work::Work;
 /// Batches that wait for the operator above, in each partition.
 const WAITING_BATCHES: usize = 2;
 
-/// Does the work of its child's rows, each of which is a unit. It has the same partitions as its child, a memory
+/// Does the work of its child's rows, one unit each. It has the same partitions as its child, a memory
 /// table.
 pub(crate) type UnitsExec = Operator<Units>;
 

@@ -1,4 +1,4 @@
-//! Row groups and column chunks: the packed rows that decoding stores, and what is decoded on demand.
+//! Row groups and column chunks: the packed rows that decoding stores, and fields decoded on demand.
 
 pub(crate) mod column_chunk;
 #[cfg(feature = "page-checksums")]

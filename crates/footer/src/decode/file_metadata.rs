@@ -135,7 +135,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         Some(decoded) => decoded,
         None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?.0,
     };
-    // A negative number hides no other fact of the file.
+    // A negative number must not hide the file's other facts.
     let num_rows = match num_rows {
         0.. => num_rows,
         _ => rows_of_groups(bytes, groups_at, schema.num_leaves())?,
@@ -161,7 +161,7 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
         let mut last = 4;
         while let Some(field) = cursor.next_field(&mut last)? {
             match (field.id, field.wire) {
-                // Fields 1 to 4 must not come again: they would change what is known.
+                // A second field 1 to 4 would contradict the decoded one.
                 (id @ 1..=4, _) => {
                     let kind =
                         FaultKind::Range { value: id.into(), expected: "fields 1 to 4 before, not here" };

@@ -15,7 +15,7 @@ use crate::thrift_writer::ThriftWriter;
 pub(crate) fn write(chunk: &ColumnChunk<'_>, writer: &mut ThriftWriter) {
     let mut kept = Optional::default();
     let mut cursor = Cursor::new(chunk.row_group().footer.bytes(), chunk.footer_offset());
-    // The scan has walked the same bytes; what it would reject here is left out.
+    // The scan has walked the same bytes; an error here only leaves values out.
     let _ = kept.chunk(&mut cursor);
     writer.begin_element();
     if let Some(path) = kept.file_path {
@@ -156,7 +156,7 @@ impl<'a> Optional<'a> {
     }
 }
 
-/// Writes what is possible: counts that are not negative, bounds of the length of their type.
+/// Writes the possible values: counts that are not negative, bounds of their type's length.
 fn write_statistics(found: &Statistics<'_>, physical_type: PhysicalType, writer: &mut ThriftWriter) {
     let width = match physical_type {
         PhysicalType::Boolean => Some(1),

@@ -1,5 +1,5 @@
-//! What is stored for every page index: which parts of the shared tables ([`crate::page_index::tables`])
-//! belong to it. Uses as few words as possible, because most of the cost is touching memory.
+//! The entry of a page index: its parts of the shared tables ([`crate::page_index::tables`]). It has as few words as
+//! possible, because touching memory costs most.
 
 use crate::error::{Fault, FaultKind};
 use crate::thrift::cursor::Step;

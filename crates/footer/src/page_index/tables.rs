@@ -1,5 +1,5 @@
 //! The tables that decoded page indexes share: the pages, bounds and numbers of all of them in sequence. An
-//! index costs two small entries and no allocation of its own.
+//! index costs two small entries and no allocation.
 
 use crate::error::{Fault, FaultKind};
 use crate::memory::pages;

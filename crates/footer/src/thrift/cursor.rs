@@ -176,8 +176,8 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A size, count or offset of one column or row group: a negative one counts as unknown, which is 0, so that it
-    /// hides no other fact of the file.
+    /// A size, count or offset of one column or row group. A negative one counts as 0, unknown, and does not hide the
+    /// file's other facts.
     #[inline(always)]
     pub fn size_or_zero(&mut self) -> Step<i64> {
         Ok(self.integer()?.max(0))

@@ -136,7 +136,7 @@ struct Dump<'a, 'f> {
     line: &'f mut dyn FnMut(DumpLine<'a>) -> bool,
 }
 
-/// What is known about a value before it is read.
+/// The context of a value before it is read.
 #[derive(Clone, Copy)]
 struct ValueContext {
     depth: usize,
@@ -174,7 +174,7 @@ impl<'a> Dump<'a, '_> {
         (self.line)(DumpLine { offset, depth, id, name, index, wire: wire_name(wire), expected, value })
     }
 
-    /// Dumps a value with bytes of its own; returns false to stop.
+    /// Dumps a value that is not in a field's header; returns false to stop.
     fn value(&mut self, wire: u8, place: ValueContext) -> Step<bool> {
         let offset = self.cursor.at;
         if place.depth >= DEPTH_LIMIT as usize {

@@ -45,7 +45,7 @@ impl FieldKind {
         }
     }
 
-    /// Whether a field of this kind has the wire type; that of a bool is its value.
+    /// Whether a field of this kind has the wire type; a bool's wire type is its value.
     pub fn is(&self, wire: u8) -> bool {
         wire == self.wire() || matches!((self, wire), (Bool, cursor::FALSE))
     }

@@ -28,11 +28,11 @@ const TAIL: usize = 8;
 
 /// A repaired footer.
 pub struct Repaired {
-    /// The bytes of the footer, without its length and the magic; those of the original if nothing was repaired.
+    /// The bytes of the footer, without its length and the magic. They are the original's if nothing was repaired.
     pub footer: Vec<u8>,
-    /// Where the footer starts in the file. What is before it stays.
+    /// Where the footer starts in the file. The bytes before it stay.
     pub start: u64,
-    /// What was changed.
+    /// The changes.
     pub repairs: Repairs,
     /// What [`check`](crate::check()) finds after the repair.
     pub left: Vec<Inconsistency>,

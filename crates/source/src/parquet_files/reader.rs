@@ -411,7 +411,7 @@ impl<'a> ParquetReader<'a> {
         self.corrupt(what)
     }
 
-    /// What is wrong with a column chunk whose values refer to a dictionary, if its dictionary is not before them.
+    /// The fault of a column chunk whose values refer to a dictionary that does not precede them.
     fn without_dictionary(&self, key: UnitKey, leaf: usize) -> Option<String> {
         let metadata = self.source.opened.get(key.file as usize)?.reader.metadata();
         let chunk = metadata.row_groups().get(key.row_group as usize)?.columns().get(leaf)?;

@@ -133,8 +133,7 @@ fn filter_of(chunk: &ColumnChunk<'_>, bytes: &FileBytes) -> Result<Parquet<Optio
     Ok(read())
 }
 
-/// The bytes of a file, of which not more than a filter may have are read at once: a damaged header may claim
-/// 2 GiB.
+/// The bytes of a file. A single read is limited to a filter's greatest length: a damaged header may claim 2 GiB.
 struct FewBytes<'a>(&'a FileBytes);
 
 /// What a filter may have: its blocks and its header, which is much shorter.
@@ -194,7 +193,7 @@ fn ranges(numbers: &[usize]) -> String {
     runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// A value as the column stores it in encoding PLAIN, which is what filters hash; or what was expected.
+/// A value in the encoding PLAIN, which filters hash; or the expected form.
 fn plain_bytes(element: Element<'_>, text: &str) -> Result<Vec<u8>, &'static str> {
     let logical = element.logical_type();
     match element.physical_type() {
@@ -222,7 +221,7 @@ fn plain_bytes(element: Element<'_>, text: &str) -> Result<Vec<u8>, &'static str
     }
 }
 
-/// A number in so many bytes; `names` are those of the signed and the unsigned type.
+/// A number in `BYTES` bytes; `names` names the signed and the unsigned type.
 fn whole<const BYTES: usize>(
     element: Element<'_>,
     text: &str,

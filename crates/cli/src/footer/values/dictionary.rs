@@ -33,7 +33,7 @@ struct Dictionary {
     compressed: u32,
 }
 
-/// Where dictionaries are written to, and what was written so far.
+/// The output of the dictionaries, and their number so far.
 struct Shown<'a, W> {
     out: &'a mut W,
     console: Console,

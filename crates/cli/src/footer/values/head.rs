@@ -152,7 +152,7 @@ fn damaged_column(
     None
 }
 
-/// The error for columns that cannot be read, with the first of them and what is wrong.
+/// The error for columns that cannot be read: names the first of them and their faults.
 fn unreadable(footer: &Footer, place: String) -> Error {
     let all = footer.unreadable_by_parquet_59();
     let name = |leaf: usize| footer.schema().leaf(leaf).map(|leaf| leaf.path()).unwrap_or_default();

@@ -72,8 +72,8 @@ pub(crate) struct Footer {
 }
 
 impl Source {
-    /// Opens the files that `named` stands for: a file, the Parquet files below a directory, or those that
-    /// match a pattern; or objects likewise.
+    /// Opens the files or objects that `named` names: one file, the Parquet files below a directory, or the matches
+    /// of a pattern.
     pub(crate) fn open(named: &Path, stores: &StoreArgs) -> Result<Self, Error> {
         let place = Location::new(named)?;
         let key = match &place {
@@ -338,7 +338,7 @@ fn unreadable(place: impl std::fmt::Display, what: &dyn std::fmt::Display) -> Er
 fn arrow_batches(named: &Path, path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
     Ok(match FileReader::try_new(BufReader::new(opened(named, path)?), None) {
         Ok(reader) => Box::new(reader),
-        // What is not in the file format may be in the stream format.
+        // It may have the stream format.
         Err(_) => Box::new(
             StreamReader::try_new(BufReader::new(opened(named, path)?), None)
                 .map_err(|error| unreadable(named.display(), &error))?,

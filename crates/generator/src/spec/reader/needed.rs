@@ -7,9 +7,9 @@ use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 #[derive(Clone, Copy)]
 pub(crate) enum Only<'a> {
     All,
-    /// Those of these names, on which the values of another table depend.
+    /// The fields of these names: another table's values depend on them.
     Values(&'a [String]),
-    /// The one with a key, which depends on no other.
+    /// The field with a key, which depends on no other field.
     Key(&'a str),
 }
 
