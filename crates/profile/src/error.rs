@@ -69,22 +69,19 @@ impl Error {
     }
 
     /// Adds the place: file, row group, row, column, table or address.
-    pub fn at(mut self, place: impl Into<String>) -> Self {
-        self.place = place.into();
-        self
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Self { place: place.into(), ..self }
     }
 
     /// Adds what to do about it.
-    pub fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice = advice.into();
-        self
+    pub fn advise(self, advice: impl Into<String>) -> Self {
+        Self { advice: advice.into(), ..self }
     }
 
     /// Adds the first and the last of the rows that it is about, each by its unit and its number, which counts as
     /// units do: [`placed_by`](Self::placed_by) their source it says where they are.
-    pub fn of_rows(mut self, first: (UnitKey, u64), last: (UnitKey, u64)) -> Self {
-        self.rows = Some(Box::new((first, last)));
-        self
+    pub fn of_rows(self, first: (UnitKey, u64), last: (UnitKey, u64)) -> Self {
+        Self { rows: Some(Box::new((first, last))), ..self }
     }
 
     /// Replaces the place by the place of its rows, if `place` knows it.
