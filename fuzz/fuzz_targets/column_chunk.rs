@@ -60,7 +60,7 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    pub fn of(input: &'a [u8]) -> Option<Self> {
+    pub fn new(input: &'a [u8]) -> Option<Self> {
         let [column, how, codec, values, dictionary, rest @ ..] = input else { return None };
         let (dictionary, body) = rest.split_at(usize::from(*dictionary).min(rest.len()));
         Some(Self {

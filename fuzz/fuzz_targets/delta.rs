@@ -26,7 +26,7 @@ const FIRST: [u64; 4] = [0, 0, 4_000_000_000, i64::MAX as u64 - 5000];
 struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
 
 impl Memory {
-    fn of(choice: u8, bytes: &[u8]) -> Self {
+    fn new(choice: u8, bytes: &[u8]) -> Self {
         let first = FIRST[usize::from(choice / 4 % 4)];
         let commits = (first..).map(|version| format!("_delta_log/{version:020}.json"));
         let checkpoint = |kind: u8| format!("_delta_log/{first:020}.{}", CHECKPOINTS[usize::from(kind)]);
@@ -79,7 +79,7 @@ fn paths(snapshot: &Snapshot) -> Vec<(&str, Option<&str>)> {
 
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, bytes)) = input.split_first() else { return };
-    let table = Memory::of(choice, bytes);
+    let table = Memory::new(choice, bytes);
     let first = match Snapshot::open(&table, None) {
         Ok(Some(snapshot)) => snapshot,
         Ok(None) => return,

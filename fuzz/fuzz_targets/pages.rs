@@ -25,7 +25,7 @@ fuzz_target!(|input: &[u8]| {
         drop(std::panic::take_hook());
         silence_guarded_panics();
     });
-    let Some(chunk) = Chunk::of(input) else { return };
+    let Some(chunk) = Chunk::new(input) else { return };
     let path = written("pages.parquet", &chunk.file());
     let files = match ParquetFiles::open(&[&path]) {
         Ok(files) => files,

@@ -188,7 +188,7 @@ pub(crate) mod objects {
     pub(crate) struct Objects;
 
     impl Objects {
-        pub(crate) fn of(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self, Error> {
+        pub(crate) fn new(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self, Error> {
             super::store_output::refuse_options(args)?;
             url.map_or(Ok(Self), |url| Err(Error::not_built(url.to_string())))
         }

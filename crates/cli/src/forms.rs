@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    fn of(line: &str) -> String {
+    fn written(line: &str) -> String {
         let words = line.split(' ').map(OsString::from).collect();
         written_out(words).join(OsStr::new(" ")).into_string().unwrap()
     }
@@ -241,7 +241,7 @@ mod tests {
             ("sawmill load a crate://h:4200/doc/t", "sawmill load a --to crate://h:4200/doc --table t"),
             ("sawmill load status postgres://h/db", "sawmill load status --to postgres://h/db"),
         ] {
-            assert_eq!(of(short), long);
+            assert_eq!(written(short), long);
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
             "sawmill bench gen contacts --grid",
             "sawmill load https://host/a.parquet --to postgres://h/db --table t",
         ] {
-            let same = of(line);
+            let same = written(line);
             assert_eq!(same, line);
         }
     }

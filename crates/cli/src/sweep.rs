@@ -190,13 +190,13 @@ fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Result<Vec<Point>, Error> {
+    fn points_of(line: &str) -> Result<Vec<Point>, Error> {
         points(line.split(' ').map(OsString::from))
     }
 
     fn lines(line: &str) -> Vec<String> {
         let join = |point: Point| point.words.join(OsStr::new(" ")).into_string().unwrap();
-        of(line).unwrap().into_iter().map(join).collect()
+        points_of(line).unwrap().into_iter().map(join).collect()
     }
 
     #[test]
@@ -232,25 +232,26 @@ mod tests {
             format!("sawmill --json bench gen contacts --threads {threads} --files={files} --rows 10,000")
         });
         assert_eq!(lines(line), expected);
-        let parameters = &of(line).unwrap()[1].parameters;
+        let parameters = &points_of(line).unwrap()[1].parameters;
         assert_eq!(format!("{parameters:?}"), r#"{"files": "4", "threads": "1"}"#);
     }
 
     #[test]
     fn kinds_of_tables_are_swept_by_their_names() {
         let found =
-            of("sawmill bench load a --table-kind logged,unlogged --keyed=yes,no --connections 1").unwrap();
+            points_of("sawmill bench load a --table-kind logged,unlogged --keyed=yes,no --connections 1")
+                .unwrap();
         assert_eq!(found.len(), 4);
         assert_eq!(format!("{:?}", found[3].parameters), r#"{"keyed": "no", "table_kind": "unlogged"}"#);
-        assert!(of("sawmill bench load a --table s,t").unwrap()[0].parameters.is_empty());
-        assert!(of("sawmill bench load a --keyed yes,").is_err());
-        assert!(of("sawmill bench load a --keyed yes,yes").is_err());
+        assert!(points_of("sawmill bench load a --table s,t").unwrap()[0].parameters.is_empty());
+        assert!(points_of("sawmill bench load a --keyed yes,").is_err());
+        assert!(points_of("sawmill bench load a --keyed yes,yes").is_err());
     }
 
     #[test]
     fn codecs_are_swept_for_all_columns_and_for_single_ones() {
         let line = "sawmill bench gen c --compression none,zstd:3 --compression name=lz4,name=none";
-        let found = of(line).unwrap();
+        let found = points_of(line).unwrap();
         let codecs = ["none name=lz4", "none name=none", "zstd:3 name=lz4", "zstd:3 name=none"];
         assert_eq!(found.iter().map(|point| &point.parameters["compression"]).collect::<Vec<_>>(), codecs);
         let line = "sawmill bench gen c --compression snappy --compression=name=lz4,name=none";
@@ -267,8 +268,8 @@ mod tests {
             "sawmill",
         ] {
             assert_eq!(lines(line), [line]);
-            assert!(of(line).unwrap()[0].parameters.is_empty());
+            assert!(points_of(line).unwrap()[0].parameters.is_empty());
         }
-        assert!(of("sawmill bench load a --connections 1..100 --unit-rows 1..100").is_err());
+        assert!(points_of("sawmill bench load a --connections 1..100 --unit-rows 1..100").is_err());
     }
 }

@@ -74,7 +74,7 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
-    let target = args.values.of(args.target.destination(&args.crate_options, &args.effort)?)?;
+    let target = args.values.apply(args.target.destination(&args.crate_options, &args.effort)?)?;
     target.refuse_for_crate_db(args.locate, "--locate")?;
     let json = matches!(target, Destination::Postgres(_));
     let (lines, rows) = args.text.files_of_rejects(&args.files, &args.rejects, json)?;

@@ -97,7 +97,7 @@ impl Engine {
         self.jobs().is_killed(&work.job)
     }
 
-    /// Does what is left of a request, unless it was killed, and returns its answer.
+    /// Does the rest of a request, unless it was killed, and returns its answer.
     pub fn end(&self, mut work: Work) -> Served {
         let killed = self.is_killed(&work);
         if !killed {

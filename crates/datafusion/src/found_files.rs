@@ -18,7 +18,7 @@ pub(crate) fn absolute(pattern: &str) -> Result<String> {
     if pattern.is_empty() {
         return Err(refused("the path is empty", "''", "name a file, a folder or a pattern"));
     }
-    let path = match Location::of(Path::new(pattern)).map_err(external)? {
+    let path = match Location::new(Path::new(pattern)).map_err(external)? {
         Location::Object(url) if url.query().is_some() => {
             let advice = "a signature in it would be in the plan: name objects of a store";
             return Err(refused("a URL with a query cannot be used", &url.to_string(), advice));

@@ -36,7 +36,7 @@ pub(crate) fn stores() -> Result<&'static Arc<Stores>> {
 /// # Errors
 /// A URL of another scheme.
 pub(crate) fn url_of(name: &str) -> Result<Option<ObjectUrl>> {
-    match Location::of(Path::new(name)).map_err(external)? {
+    match Location::new(Path::new(name)).map_err(external)? {
         Location::Object(url) => Ok(Some(url)),
         Location::Path(_) => Ok(None),
     }

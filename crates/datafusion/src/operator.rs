@@ -51,10 +51,10 @@ pub(crate) struct Operator<O> {
 
 impl<O: Operation> Operator<O> {
     pub(crate) fn new(operation: O, child: Arc<dyn ExecutionPlan>) -> Self {
-        Self::of(Arc::new(operation), child)
+        Self::shared(Arc::new(operation), child)
     }
 
-    fn of(operation: Arc<O>, child: Arc<dyn ExecutionPlan>) -> Self {
+    fn shared(operation: Arc<O>, child: Arc<dyn ExecutionPlan>) -> Self {
         let properties = Arc::new(operation.properties(&child));
         Self { operation, child, properties, metrics: ExecutionPlanMetricsSet::new() }
     }
@@ -102,7 +102,7 @@ impl<O: Operation> ExecutionPlan for Operator<O> {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(child), true) => Ok(Arc::new(Self::of(Arc::clone(&self.operation), child))),
+            (Some(child), true) => Ok(Arc::new(Self::shared(Arc::clone(&self.operation), child))),
             _ => internal_err!("{} has one child", O::NAME),
         }
     }

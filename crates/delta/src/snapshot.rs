@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::thread;
 
 use arrow_array::ArrayRef;
 use arrow_schema::Schema;
-use sawmill_profile::{Error, Kind, Result};
+use sawmill_profile::{Error, Kind, Pool, Result};
 use sawmill_store::Location;
 use serde_json::Value;
 
@@ -228,7 +225,7 @@ fn file_of(
         partition_values.push((*column, value, text));
     }
     let place = match is_absolute(path) {
-        true => Location::of(Path::new(path))?,
+        true => Location::new(Path::new(path))?,
         false => table.location(path)?,
     };
     let deleted = deleted.zip(add.deletion_vector.as_ref()).map(|(rows, vector)| {
@@ -256,24 +253,8 @@ fn is_absolute(path: &str) -> bool {
 
 /// Reads commits, several at the same time, and returns their entries in the order of the versions.
 fn read_commits(table: &dyn TableFolder, versions: &[u64]) -> Result<Vec<Vec<Action>>> {
-    let next = AtomicUsize::new(0);
-    let found: Mutex<BTreeMap<usize, Result<Vec<Action>>>> = Mutex::default();
-    let work = || {
-        while let Some((at, version)) =
-            Some(next.fetch_add(1, Relaxed)).and_then(|at| Some((at, versions.get(at)?)))
-        {
-            let read = read_commit(table, *version);
-            // A panic cannot leave it half-changed.
-            found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(at, read);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..READERS.min(versions.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect()
+    let pool = Pool::new("commit", READERS.min(versions.len()), None);
+    pool.map(versions, |version| read_commit(table, *version))
 }
 
 fn read_commit(table: &dyn TableFolder, version: u64) -> Result<Vec<Action>> {

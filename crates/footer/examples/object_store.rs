@@ -16,7 +16,7 @@ use sawmill_footer::{
     ColumnSelector, FetchedRanges, Footer, FooterRequest, NextStep, Options, PageIndexPolicy,
 };
 
-/// Stands for the client of a store: `object_store`, an SDK, `reqwest`.
+/// A stand-in for a store's client: `object_store`, an SDK, `reqwest`.
 struct Store {
     object: Vec<u8>,
     requests: AtomicUsize,
@@ -81,7 +81,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         let whole = footer(&store, "store/trips.parquet", &Options::new()).await?;
         assert_eq!((whole.num_row_groups(), whole.num_columns()), (2, 40));
         assert_eq!(store.requests.swap(0, Relaxed), 1);
-        // With a hint that is too small, a second request gets what is missing.
+        // With a hint that is too small, a second request gets the rest.
         let small = footer(&store, "store/trips.parquet", &Options::new().tail_hint(1000)).await?;
         assert_eq!(small.num_rows(), 100);
         assert_eq!(store.requests.swap(0, Relaxed), 2);
@@ -100,7 +100,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// The smallest executor, for futures that are always ready; a program has one of its own.
+/// The smallest executor, for futures that are always ready; programs bring their own.
 fn run<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

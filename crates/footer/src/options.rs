@@ -64,16 +64,16 @@ pub enum PageIndexPolicy {
     /// None: they are read on demand.
     #[default]
     None,
-    /// Those of these columns in these row groups.
+    /// Of these columns in these row groups.
     Chunks(Vec<ColumnSelector>, Range<usize>),
-    /// Those of all decoded chunks.
+    /// Of all decoded chunks.
     All,
 }
 
 /// How much of a footer to verify while decoding it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Only what is decoded. Other values are verified on demand.
+    /// Only decoded values. Other values are verified on demand.
     #[default]
     Decoded,
     /// All values of the wanted chunks: malformed statistics, for example, fail the decoding.
@@ -113,13 +113,13 @@ impl Options {
         Self::default()
     }
 
-    /// Decodes the columns that these selectors match, in addition to those of other calls.
+    /// Also decodes the columns that these selectors match. Calls add up.
     pub fn select(mut self, selectors: impl IntoIterator<Item = ColumnSelector>) -> Self {
         self.columns.get_or_insert_default().extend(selectors);
         self
     }
 
-    /// Decodes the columns with these indices, in addition to those of other calls.
+    /// Also decodes the columns with these indices. Calls add up.
     pub fn columns(self, indices: impl IntoIterator<Item = usize>) -> Self {
         self.select(indices.into_iter().map(ColumnSelector::Index))
     }
@@ -144,28 +144,24 @@ impl Options {
     ///
     /// The walk stops after the last of them. The fields after the row groups (key-value metadata,
     /// `created_by`, column orders) are read on demand.
-    pub fn row_groups(mut self, range: Range<usize>) -> Self {
-        self.row_groups = RowGroups::Range(range);
-        self
+    pub fn row_groups(self, range: Range<usize>) -> Self {
+        Self { row_groups: RowGroups::Range(range), ..self }
     }
 
     /// Decodes the row groups whose first byte of data is in this range of the file, for planners that split
     /// a file by bytes: ranges that cover a file without overlap assign every row group exactly once.
-    pub fn row_groups_in_bytes(mut self, range: Range<u64>) -> Self {
-        self.row_groups = RowGroups::Bytes(range);
-        self
+    pub fn row_groups_in_bytes(self, range: Range<u64>) -> Self {
+        Self { row_groups: RowGroups::Bytes(range), ..self }
     }
 
     /// Decodes the row groups for whose number of rows `wanted` returns true.
-    pub fn row_groups_where(mut self, wanted: impl Fn(i64) -> bool + Send + Sync + 'static) -> Self {
-        self.row_groups = RowGroups::Where(Arc::new(wanted));
-        self
+    pub fn row_groups_where(self, wanted: impl Fn(i64) -> bool + Send + Sync + 'static) -> Self {
+        Self { row_groups: RowGroups::Where(Arc::new(wanted)), ..self }
     }
 
     /// Selects the chunks whose statistics are wanted: all by default. They are decoded on demand.
-    pub fn statistics(mut self, policy: StatisticsPolicy) -> Self {
-        self.statistics = policy;
-        self
+    pub fn statistics(self, policy: StatisticsPolicy) -> Self {
+        Self { statistics: policy, ..self }
     }
 
     /// Selects the page indexes to read together with the footer, available as [`Footer::page_indexes`]: none
@@ -173,36 +169,31 @@ impl Options {
     ///
     /// [`Footer::page_indexes`]: crate::Footer::page_indexes
     /// [`Footer::decode`]: crate::Footer::decode
-    pub fn page_indexes(mut self, policy: PageIndexPolicy) -> Self {
-        self.page_indexes = policy;
-        self
+    pub fn page_indexes(self, policy: PageIndexPolicy) -> Self {
+        Self { page_indexes: policy, ..self }
     }
 
     /// Sets how much of the footer to verify while decoding.
-    pub fn verify(mut self, level: Verify) -> Self {
-        self.verify = level;
-        self
+    pub fn verify(self, level: Verify) -> Self {
+        Self { verify: level, ..self }
     }
 
     /// Uses this schema instead of decoding the footer's, for many files of one table. It must have as many
     /// columns as the file.
-    pub fn schema(mut self, schema: Arc<Schema>) -> Self {
-        self.schema = Some(schema);
-        self
+    pub fn schema(self, schema: Arc<Schema>) -> Self {
+        Self { schema: Some(schema), ..self }
     }
 
     /// Sets how many bytes to read first from the end of a file, by default 64 KiB; a longer footer costs a
     /// second read.
-    pub fn tail_hint(mut self, bytes: usize) -> Self {
-        self.tail_hint = bytes;
-        self
+    pub fn tail_hint(self, bytes: usize) -> Self {
+        Self { tail_hint: bytes, ..self }
     }
 
     /// Rejects longer footers before allocating memory for them: the last eight bytes of a file may claim up
     /// to 4 GiB. The default is [`DEFAULT_MAX_FOOTER`].
-    pub fn max_footer(mut self, bytes: u64) -> Self {
-        self.max_footer = bytes;
-        self
+    pub fn max_footer(self, bytes: u64) -> Self {
+        Self { max_footer: bytes, ..self }
     }
 
     /// Rejects page indexes that are longer than this together, before reading them: a footer may claim any
@@ -211,22 +202,19 @@ impl Options {
     ///
     /// Whatever the limit, indexes that together are longer than their file are an error: some of them
     /// overlap.
-    pub fn max_page_indexes(mut self, bytes: u64) -> Self {
-        self.max_page_indexes = bytes;
-        self
+    pub fn max_page_indexes(self, bytes: u64) -> Self {
+        Self { max_page_indexes: bytes, ..self }
     }
 
     /// Opens many files on up to this many threads ([`Footer::open_many`](crate::Footer::open_many)). The default is
     /// one.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
-        self
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads: threads.max(1), ..self }
     }
 
     /// Sets the decoding method, for comparisons.
-    pub fn method(mut self, method: Method) -> Self {
-        self.method = method;
-        self
+    pub fn method(self, method: Method) -> Self {
+        Self { method, ..self }
     }
 
     /// The wanted columns in ascending order; `None` for all.

@@ -39,18 +39,16 @@ impl Error {
         Self { what: format!("{doing}: {cause}"), cause: Some(cause), ..Self::new("") }
     }
 
-    pub(crate) fn at(mut self, place: impl Into<String>) -> Self {
-        self.place = place.into();
-        self
+    pub(crate) fn at(self, place: impl Into<String>) -> Self {
+        Self { place: place.into(), ..self }
     }
 
     pub(crate) fn at_path(self, path: &Path) -> Self {
         self.at(path.display().to_string())
     }
 
-    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice = advice.into();
-        self
+    pub(crate) fn advise(self, advice: impl Into<String>) -> Self {
+        Self { advice: advice.into(), ..self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connection poolers that hand out the server's processes by transactions, such as pgbouncer with `pool_mode
 //! = transaction`. A load's lock would stay with a process that then serves others, and prepared statements
-//! would reach a process that does not have them. So a load refuses such a pool before it changes anything.
+//! would reach a process that lacks them. So a load refuses the pool before it changes anything.
 
 use sawmill_profile::{Control, Error, Kind, Result};
 use tokio_postgres::SimpleQueryMessage;

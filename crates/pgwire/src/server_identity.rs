@@ -18,7 +18,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(connection: &Connection, control: &Control<'_>) -> Result<Self> {
+    fn read(connection: &Connection, control: &Control<'_>) -> Result<Self> {
         let may = "SELECT NOT pg_catalog.pg_is_in_recovery(), \
                      coalesce(pg_catalog.has_function_privilege(to_regprocedure('pg_catalog.pg_control_system()'), \
                        'EXECUTE'), false)";
@@ -59,7 +59,7 @@ impl KnownServer {
     pub fn new(server: &Server, connection: &Connection, control: &Control<'_>) -> Result<Self> {
         let first = match connection.is_rehearsing() {
             true => Identity::default(),
-            false => Identity::of(connection, control)?,
+            false => Identity::read(connection, control)?,
         };
         let sql = "SELECT least(nullif(rolconnlimit, -1), \
                      (SELECT nullif(datconnlimit, -1) FROM pg_catalog.pg_database WHERE datname = current_database())) \
@@ -107,7 +107,7 @@ impl KnownServer {
         if self.first == Identity::default() {
             return Ok(());
         }
-        let now = Identity::of(connection, control)?;
+        let now = Identity::read(connection, control)?;
         if let (Some(was), Some(is)) = (&self.first.system, &now.system)
             && was != is
         {

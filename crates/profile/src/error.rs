@@ -36,7 +36,7 @@ pub enum Kind {
     Mismatch,
     /// An output file that cannot be written, such as the file of rejected rows.
     Output,
-    /// What was to be measured or shown cannot be, or a text is not what was asked for.
+    /// Something cannot be measured or shown, or a text has the wrong form.
     Failed,
 }
 
@@ -63,28 +63,25 @@ impl Error {
         Self { kind, what: what.into(), place: String::new(), advice: String::new(), rows: None }
     }
 
-    /// Returns an error of no other kind from its three parts; display omits empty ones.
+    /// Returns an error of the kind [`Kind::Failed`] from its three parts; display omits empty parts.
     pub fn failed(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::new(Kind::Failed, what).at(place).advise(advice)
     }
 
     /// Adds the place: file, row group, row, column, table or address.
-    pub fn at(mut self, place: impl Into<String>) -> Self {
-        self.place = place.into();
-        self
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Self { place: place.into(), ..self }
     }
 
     /// Adds what to do about it.
-    pub fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice = advice.into();
-        self
+    pub fn advise(self, advice: impl Into<String>) -> Self {
+        Self { advice: advice.into(), ..self }
     }
 
     /// Adds the first and the last of the rows that it is about, each by its unit and its number, which counts as
     /// units do: [`placed_by`](Self::placed_by) their source it says where they are.
-    pub fn of_rows(mut self, first: (UnitKey, u64), last: (UnitKey, u64)) -> Self {
-        self.rows = Some(Box::new((first, last)));
-        self
+    pub fn of_rows(self, first: (UnitKey, u64), last: (UnitKey, u64)) -> Self {
+        Self { rows: Some(Box::new((first, last))), ..self }
     }
 
     /// Replaces the place by the place of its rows, if `place` knows it.

@@ -20,7 +20,7 @@ impl Confinement {
     /// # Errors
     /// It is not a folder of this machine, or the URL is not valid.
     pub fn to(folder: &Path) -> Result<Self, Error> {
-        match Location::of(folder)? {
+        match Location::new(folder)? {
             Location::Object(url) => Ok(Self::Objects(url)),
             Location::Path(path) => match path.canonicalize() {
                 Ok(path) if path.is_dir() => Ok(Self::Folder(path)),
@@ -112,7 +112,7 @@ mod tests {
             {
                 assert!(!is_inside(outside), "{outside}");
             }
-            let object = Location::of(Path::new("s3://b/x")).unwrap();
+            let object = Location::new(Path::new("s3://b/x")).unwrap();
             assert!(confined.check(&object).unwrap_err().to_string().contains("--confine"));
         }
         assert!(Confinement::to(&at("secret")).is_err() && Confinement::to(&at("none")).is_err());
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn an_object_is_inside_its_bucket_or_folder() {
         let check = |folder: &str, place: &str| {
-            let place = Location::of(Path::new(place)).unwrap();
+            let place = Location::new(Path::new(place)).unwrap();
             Confinement::to(Path::new(folder)).unwrap().check(&place).is_ok()
         };
         assert!(check("s3://b", "s3a://b/x") && check("s3://b/t/", "s3://b/t/x/y"));

@@ -44,15 +44,13 @@ impl Error {
     }
 
     /// Adds the place: the object, the store or the option.
-    pub fn at(mut self, place: impl Into<String>) -> Self {
-        self.place = place.into();
-        self
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Self { place: place.into(), ..self }
     }
 
     /// Adds what to do about it.
-    pub fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice = advice.into();
-        self
+    pub fn advise(self, advice: impl Into<String>) -> Self {
+        Self { advice: advice.into(), ..self }
     }
 
     /// Returns its kind.

@@ -131,7 +131,7 @@ impl WholeDirectory {
     /// directory, so each of the three names is enough.
     ///
     /// # Errors
-    /// When the directory around it cannot be read, or what was left cannot be removed.
+    /// The parent directory cannot be read, or a leftover cannot be removed.
     pub fn remove_abandoned(out: &Path) -> io::Result<()> {
         let prefix = prefix(out);
         for entry in fs::read_dir(directories::directory_of(out))? {
@@ -145,7 +145,7 @@ impl WholeDirectory {
             };
             let Some(run) = run.filter(is_ours) else { continue };
             let names = Names::new(out, run);
-            // Made again where it is gone, so that no other run takes these names meanwhile.
+            // A missing lock is made again, so that other runs do not take these names.
             let mut how = OpenOptions::new();
             let lock =
                 shared_places::open(&names.lock, how.read(true).write(true).create(true).truncate(false));

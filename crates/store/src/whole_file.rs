@@ -204,7 +204,7 @@ impl WholeFile {
         if !is_stream {
             file.sync_all()?;
         }
-        let identity = Identity::of(&file.metadata()?);
+        let identity = Identity::new(&file.metadata()?);
         match &self.partial {
             Some(partial) if self.replaces => fs::rename(partial, &self.path)?,
             Some(partial) => rename_new(partial, &self.path)?,
@@ -290,7 +290,7 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of the file with this metadata.
-    pub fn of(metadata: &fs::Metadata) -> Self {
+    pub fn new(metadata: &fs::Metadata) -> Self {
         Identity { file: (metadata.dev(), metadata.ino()), bytes: metadata.len() }
     }
 }

@@ -283,11 +283,8 @@ pub(crate) fn open_unlike(
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
         if paths.len() > 1 {
             let advice = "load them one after the other, with --mode append";
-            return Err(Error::usage(
-                "generated rows together with other sources",
-                format!("gen:{named}"),
-                advice,
-            ));
+            let what = "generated rows together with other sources";
+            return Err(Error::usage(what, format!("gen:{named}"), advice));
         }
         let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
         return Ok(Inputs::new(Rows::Generated(Box::new(rows)), None, Objects::default()));
@@ -340,11 +337,8 @@ fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inp
     }
     if streams > 0 && paths.iter().any(|path| file_lists::is_on_standard_input(path)) {
         let advice = "write the list to a file: @FILE";
-        return Err(Error::usage(
-            "standard input cannot be both a file and a list of files",
-            "- and @-",
-            advice,
-        ));
+        let what = "standard input cannot be both a file and a list of files";
+        return Err(Error::usage(what, "- and @-", advice));
     }
     let named: Vec<PathBuf> = paths.iter().filter(|path| !is_stream(path)).cloned().collect();
     let Located { places: mut files, objects } = located(&named, Wanted::ParquetOrText, stores)?;

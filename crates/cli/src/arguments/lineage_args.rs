@@ -42,11 +42,8 @@ impl LineageArgs {
         if let (Some((_, option)), Some((_, other))) =
             (given.iter().find(|(given, _)| *given), others.iter().find(|(given, _)| *given))
         {
-            return Err(Error::usage(
-                format!("not available with {other}"),
-                *option,
-                "leave one of them out",
-            ));
+            let advice = "leave one of them out";
+            return Err(Error::usage(format!("not available with {other}"), *option, advice));
         }
         if replaces && self.file_column.is_none() {
             let what = "--changed replace without --file-column";

@@ -44,11 +44,8 @@ impl NestedArgs {
     /// The layout of nested values in one table.
     pub(crate) fn layout(&self) -> Result<Nested, Error> {
         if self.foreign_keys && !self.makes_tables() {
-            return Err(Error::usage(
-                "--foreign-keys without --nested tables",
-                "--foreign-keys",
-                "add --nested tables",
-            ));
+            let advice = "add --nested tables";
+            return Err(Error::usage("--foreign-keys without --nested tables", "--foreign-keys", advice));
         }
         Ok(self.nested.into())
     }

@@ -55,11 +55,8 @@ impl OrderArgs {
                 None => Ok(None),
                 Some((option, _)) => {
                     let what = format!("{option} without an index");
-                    Err(Error::usage(
-                        what,
-                        option,
-                        "add --sort-by or --partition-by, or leave the option out",
-                    ))
+                    let advice = "add --sort-by or --partition-by, or leave the option out";
+                    Err(Error::usage(what, option, advice))
                 }
             };
         }

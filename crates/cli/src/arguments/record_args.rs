@@ -18,7 +18,7 @@ pub(crate) struct RecordArgs {
 
 impl RecordArgs {
     /// The destination with its records in this schema.
-    pub(crate) fn of(&self, destination: Destination) -> Destination {
+    pub(crate) fn apply(&self, destination: Destination) -> Destination {
         let Some(schema) = &self.checkpoint_schema else { return destination };
         destination.with(
             |postgres| postgres.checkpoint_schema(schema),

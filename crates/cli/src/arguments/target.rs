@@ -58,7 +58,7 @@ impl Destination {
         }
     }
 
-    /// The same with other options of PostgreSQL; CrateDB has none of them.
+    /// Changes an option that CrateDB lacks.
     pub(crate) fn with_postgres(self, postgres: impl FnOnce(Postgres) -> Postgres) -> Self {
         self.with(postgres, |crate_db| crate_db)
     }
@@ -98,7 +98,7 @@ impl Destination {
         Ok(())
     }
 
-    /// Writes rejected rows to this file, up to so many; in a comparison, leaves out those that are in it.
+    /// Writes at most `most` rejected rows to this file; a comparison leaves its rows out.
     pub(crate) fn rejects(self, file: Option<&Path>, most: Option<u64>) -> Self {
         let rejects = file.map(|path| RejectOptions { path: path.to_owned(), most });
         self.with(|postgres| postgres.rejects(rejects.clone()), |crate_db| crate_db.rejects(rejects.clone()))
@@ -161,11 +161,8 @@ impl TargetArgs {
             return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
         }
         if !to.trim().is_empty() && !to.contains(['/', '=']) {
-            return Err(Error::usage(
-                "the address has no scheme, and is not keyword=value",
-                "--to",
-                "write postgres://HOST/DATABASE for PostgreSQL or crate://HOST:4200 for CrateDB",
-            ));
+            let advice = "write postgres://HOST/DATABASE for PostgreSQL or crate://HOST:4200 for CrateDB";
+            return Err(Error::usage("the address has no scheme, and is not keyword=value", "--to", advice));
         }
         Ok(postgres(to, self.table())?.patience(effort.patience()).into())
     }

@@ -86,7 +86,7 @@ pub(crate) struct RejectArgs {
 
 impl ValueArgs {
     /// The destination with these conversions.
-    pub(crate) fn of(&self, destination: Destination) -> Result<Destination, Error> {
+    pub(crate) fn apply(&self, destination: Destination) -> Result<Destination, Error> {
         let refused = |what: &str, option: &str, advice: &str| Err(Error::usage(what, option, advice));
         let other = "leave the option out, or load PostgreSQL";
         let nanoseconds = match (&destination, self.timestamps) {
@@ -116,7 +116,7 @@ impl ValueArgs {
 
 impl RejectArgs {
     /// The destination with `file` for rejected rows.
-    pub(crate) fn of(&self, destination: Destination, file: Option<&Path>) -> Result<Destination, Error> {
+    pub(crate) fn apply(&self, destination: Destination, file: Option<&Path>) -> Result<Destination, Error> {
         let (database, format, extensions) = match destination {
             Destination::Postgres(_) => ("PostgreSQL", "Parquet", ["parquet", "pq"]),
             Destination::CrateDb(_) => ("CrateDB", "NDJSON", ["ndjson", "jsonl"]),

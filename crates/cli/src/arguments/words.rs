@@ -1,7 +1,6 @@
 //! Enumerations of the libraries as words of the command line.
 
-/// Defines an enumeration for clap that stands for one of a library's. `as` names a variant that is called otherwise
-/// there.
+/// Mirrors an enumeration of a library for clap. `as` names the library's variant if its name differs.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident => $target:ident {
         $($(#[$variant_meta:meta])* $variant:ident $(as $there:ident)?),+ $(,)?

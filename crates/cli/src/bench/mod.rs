@@ -114,11 +114,8 @@ pub(crate) fn run(
     let Some((_, first)) = points.first() else { return Ok(()) };
     if let What::Report(args) = &first.what {
         if flamegraph.is_some() {
-            return Err(Error::usage(
-                "a report runs nothing that could be drawn",
-                "--flamegraph",
-                "leave it out",
-            ));
+            let advice = "leave it out";
+            return Err(Error::usage("a report runs nothing that could be drawn", "--flamegraph", advice));
         }
         return history::run(args, console);
     }

@@ -47,7 +47,7 @@ impl<'a> Outcome<'a> {
         file.label = plan.save.clone().unwrap_or_else(|| file.started.clone());
         file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         // The folder of the source that this program was built from, if it still exists.
-        file.commit = Commit::of(Path::new(env!("CARGO_MANIFEST_DIR")));
+        file.commit = Commit::read(Path::new(env!("CARGO_MANIFEST_DIR")));
         Ok(Outcome { plan, baseline, file, stacks: Vec::new() })
     }
 
@@ -124,11 +124,8 @@ fn same_work(case: &Case, baseline: &ResultFile) -> Result<(), Error> {
     let same = |theirs: &&Case| theirs.name == case.name && theirs.parameters == case.parameters;
     let Some(theirs) = baseline.cases.iter().find(same) else {
         let advice = "measure what --save measured";
-        return Err(Error::usage(
-            format!("the baseline has no case {:?}", case.title()),
-            &baseline.label,
-            advice,
-        ));
+        let what = format!("the baseline has no case {:?}", case.title());
+        return Err(Error::usage(what, &baseline.label, advice));
     };
     let work = |case: &Case| {
         let run = case.sides.first().and_then(|side| side.runs.first());

@@ -13,7 +13,7 @@ use crate::r#gen::formats::files::OpenFile;
 
 /// Begins the output, unless something is in its place.
 pub(super) fn begin(args: &ConvertArgs, source: &dyn Source) -> Result<OpenFile, Error> {
-    match Location::of(args.out())? {
+    match Location::new(args.out())? {
         Location::Path(path) => file(&path, args.overwrite, source),
         Location::Object(url) => object(&url, args, source),
     }
@@ -44,7 +44,7 @@ fn file(out: &Path, overwrite: bool, source: &dyn Source) -> Result<OpenFile, Er
 
 /// The objects of a source.
 pub(super) fn objects_of(source: &dyn Source) -> impl Iterator<Item = ObjectUrl> {
-    source.files().iter().filter_map(|file| match Location::of(Path::new(&file.name)) {
+    source.files().iter().filter_map(|file| match Location::new(Path::new(&file.name)) {
         Ok(Location::Object(url)) => Some(url),
         _ => None,
     })

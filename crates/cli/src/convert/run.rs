@@ -121,10 +121,10 @@ pub(crate) fn run(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     OrderedRows::check(source, &order)?;
     if let Some(by) = &order.partition_by {
         folders::check_out(args, by, source)?;
-    } else if !args.is_directory() && matches!(Location::of(args.out())?, Location::Path(_)) {
+    } else if !args.is_directory() && matches!(Location::new(args.out())?, Location::Path(_)) {
         out::check_file(args.out(), args.overwrite, source)?;
     }
-    let beside = match Location::of(args.out())? {
+    let beside = match Location::new(args.out())? {
         Location::Path(path) if !is_stream(&path) => directory_of(args.out()).to_owned(),
         Location::Path(_) | Location::Object(_) => args.temporary(),
     };
@@ -363,11 +363,8 @@ impl ConvertArgs {
             false => Ok(()),
             true => {
                 let place = rejects.display().to_string();
-                Err(Error::usage(
-                    "the records that are left out and the rows have one file",
-                    place,
-                    "give another name",
-                ))
+                let advice = "give another name";
+                Err(Error::usage("the records that are left out and the rows have one file", place, advice))
             }
         }
     }
@@ -383,7 +380,7 @@ impl ConvertArgs {
         if self.partition_by.is_some() {
             return true;
         }
-        match Location::of(out) {
+        match Location::new(out) {
             Ok(Location::Path(path)) if path != Path::new("-") => {
                 let ends = out.to_string_lossy().ends_with(std::path::is_separator);
                 ends || path.is_dir() || (path.extension().is_none() && path.symlink_metadata().is_err())
@@ -396,7 +393,7 @@ impl ConvertArgs {
     }
 
     fn format(&self) -> Result<OutputFormat, Error> {
-        let named = match Location::of(self.out())? {
+        let named = match Location::new(self.out())? {
             Location::Path(path) => path,
             Location::Object(url) => PathBuf::from(url.key()),
         };
@@ -453,6 +450,6 @@ impl ConvertArgs {
 
     /// The output as messages name it: the query of a URL may be a secret.
     pub(super) fn shown(&self) -> String {
-        Location::of(self.out()).map_or_else(|_| "--out".to_owned(), |place| place.to_string())
+        Location::new(self.out()).map_or_else(|_| "--out".to_owned(), |place| place.to_string())
     }
 }

@@ -64,7 +64,7 @@ pub(super) struct Staged {
 impl Staged {
     /// Begins the directory of the command line, or a temporary one for the folder of a store.
     pub(super) fn begin(args: &ConvertArgs, layout: Layout) -> Result<Self, Error> {
-        match Location::of(args.out())? {
+        match Location::new(args.out())? {
             Location::Path(path) => {
                 let out = target(&path)?;
                 let directory = WholeDirectory::create(&out, args.overwrite).map_err(|e| unmade(&out, &e))?;
@@ -112,7 +112,7 @@ fn unmade(directory: &Path, error: &io::Error) -> Error {
 /// Rejects an output that cannot become a directory of this layout.
 pub(super) fn check_out(args: &ConvertArgs, source: &dyn Source, layout: Layout) -> Result<(), Error> {
     let (out, shown) = (args.out(), args.shown());
-    let out = match Location::of(out)? {
+    let out = match Location::new(out)? {
         Location::Path(path) => target(&path)?,
         Location::Object(url) => {
             if objects_of(source).any(|input| input.is_below(&url)) {

@@ -81,7 +81,7 @@ fn text(report: &Report) -> String {
 
 /// Decodes the footers, one after the other. A file that cannot be read is an error once the others are reported.
 fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Result<Report, Error> {
-    let Places { places, objects } = Places::of(files, stores)?;
+    let Places { places, objects } = Places::new(files, stores)?;
     let opening = Opening::new(Options::new());
     let mut checkup = Checkup::default();
     for place in &places {

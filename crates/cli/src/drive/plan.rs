@@ -18,11 +18,8 @@ fn dataset(text: &str) -> Result<Dataset, Error> {
     for (parameter, option) in [(named.rows, "--rows"), (named.seed, "--seed")] {
         if let Some(number) = parameter {
             let advice = format!("give {option} {number}");
-            return Err(Error::usage(
-                "rows or seed in the name of the dataset",
-                format!("gen:{text}"),
-                advice,
-            ));
+            let what = "rows or seed in the name of the dataset";
+            return Err(Error::usage(what, format!("gen:{text}"), advice));
         }
     }
     Ok(Dataset::named(&named.name, named.scale)?)
@@ -43,11 +40,8 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
         None => {
             let given = [("--table", args.table.is_some()), ("--rows", args.rows.is_some())];
             if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
-                return Err(Error::usage(
-                    "a plan names its tables and their rows",
-                    *option,
-                    "write it in the plan",
-                ));
+                let advice = "write it in the plan";
+                return Err(Error::usage("a plan names its tables and their rows", *option, advice));
             }
             Plan::from_file(Path::new(args.plan()))?
         }
@@ -74,7 +68,7 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
     plan.overwrite |= args.overwrite;
     plan.drop_after |= args.drop;
     if let Some(part) = args.part {
-        plan.part = (part.number().into(), part.of().into());
+        plan.part = (part.number().into(), part.parts().into());
         if plan.overwrite {
             let advice = "drop the tables before, once";
             return Err(Error::usage("parts would drop each other's tables", "--overwrite", advice));
@@ -111,11 +105,8 @@ fn pace(plan: &mut Plan, args: &DriveArgs) -> Result<(), Error> {
         plan.pace = Pace::Open { shape: Shape::Constant(100.0), arrivals: Arrivals::Poisson };
     }
     if let (Pace::Closed { .. }, Some(_)) = (&plan.pace, args.connections) {
-        return Err(Error::usage(
-            "the plan's loop is closed: each client has a connection",
-            "--connections",
-            "leave it out",
-        ));
+        let what = "the plan's loop is closed: each client has a connection";
+        return Err(Error::usage(what, "--connections", "leave it out"));
     }
     if let Pace::Open { shape, arrivals } = &mut plan.pace {
         if let Some(text) = &args.arrivals {
@@ -123,11 +114,8 @@ fn pace(plan: &mut Plan, args: &DriveArgs) -> Result<(), Error> {
         }
         if let Some(text) = &args.rate {
             if let Arrivals::Trace(_) = arrivals {
-                return Err(Error::usage(
-                    "a rate beside a trace",
-                    "--rate",
-                    "the trace has the times: leave it out",
-                ));
+                let advice = "the trace has the times: leave it out";
+                return Err(Error::usage("a rate beside a trace", "--rate", advice));
             }
             *shape = text.parse().map_err(|what: String| Error::usage(what, "--rate", ""))?;
         }
@@ -141,11 +129,8 @@ fn pace(plan: &mut Plan, args: &DriveArgs) -> Result<(), Error> {
 /// Where operations go, and the server that was started for it.
 pub(super) fn address(args: &DriveArgs) -> Result<(Address, Option<LocalPg>), Error> {
     if args.to() != "local" && !args.set.is_empty() {
-        return Err(Error::usage(
-            "settings of a server that is not started here",
-            "--set",
-            "use it with --to local",
-        ));
+        let advice = "use it with --to local";
+        return Err(Error::usage("settings of a server that is not started here", "--set", advice));
     }
     match args.to() {
         "null" | "null:" => Ok((Address::Null, None)),
@@ -153,11 +138,8 @@ pub(super) fn address(args: &DriveArgs) -> Result<(Address, Option<LocalPg>), Er
             let mut builder = LocalPg::builder().setting("fsync", "on").setting("max_connections", "1000");
             for setting in &args.set {
                 let Some((name, value)) = setting.split_once('=') else {
-                    return Err(Error::usage(
-                        format!("{setting:?} has no value"),
-                        "--set",
-                        "give NAME=VALUE",
-                    ));
+                    let advice = "give NAME=VALUE";
+                    return Err(Error::usage(format!("{setting:?} has no value"), "--set", advice));
                 };
                 builder = builder.setting(name, value);
             }

@@ -73,10 +73,7 @@ fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + 
     flame::may_replace(path, begins, &format!("{option} {}", path.display()))?;
     File::create(path).map_err(|error| {
         let place = format!("{option} {}", path.display());
-        Error::failure(
-            format!("the file cannot be created: {error}"),
-            place,
-            "check that its folder exists and is writable",
-        )
+        let advice = "check that its folder exists and is writable";
+        Error::failure(format!("the file cannot be created: {error}"), place, advice)
     })
 }

@@ -44,7 +44,7 @@ pub(crate) struct ExtractArgs {
     stores: StoreArgs,
 }
 
-/// What was done, for programs.
+/// The result, for programs.
 #[derive(Serialize)]
 struct Report {
     file: String,

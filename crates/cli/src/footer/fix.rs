@@ -54,13 +54,13 @@ pub(crate) struct FixArgs {
     stores: StoreArgs,
 }
 
-/// What was done, for programs.
+/// The result, for programs.
 #[derive(Serialize)]
 struct Report<'a> {
     file: String,
     out: String,
     repairs: Vec<Repair>,
-    /// What is wrong and cannot be repaired.
+    /// Faults that cannot be repaired.
     left: Vec<Left<'a>>,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! paths ─walk─▶ files ─decode, on threads─▶ summary, facts, footer ─in order─▶ views ─▶ standard output
-//!                                                      └──▶ dataset: sums, and what is unusual
+//!                                                      └──▶ dataset: sums and peculiarities
 //! ```
 //!
-//! The views are those of `sawmill-inspect`. Once the views of a file are written, only its summary is kept.
+//! `sawmill-inspect` has the views. After a file's views are written, the command keeps only its summary.
 
 mod bench;
 mod diff;
@@ -229,10 +229,10 @@ pub(crate) enum Shown {
 
 impl Shown {
     /// Its name for people.
-    fn title(self) -> &'static str {
+    fn title(self) -> String {
         match self {
             Shown::View(view) => view.title(),
-            Shown::Bench => "bench",
+            Shown::Bench => "bench".to_owned(),
         }
     }
 }
@@ -248,9 +248,9 @@ impl FooterArgs {
 
     /// The files that are named, or this part of them: neighbours, and as many in each part.
     fn located(&self) -> Result<Places, Error> {
-        let mut located = Places::of(&self.files, &self.stores)?;
+        let mut located = Places::new(&self.files, &self.stores)?;
         if let Some(part) = self.part {
-            let bound = |parts: u32| located.places.len() * parts as usize / part.of() as usize;
+            let bound = |parts: u32| located.places.len() * parts as usize / part.parts() as usize;
             let (from, to) = (bound(part.number() - 1), bound(part.number()));
             located.places.truncate(to);
             located.places.drain(..from);
@@ -258,7 +258,7 @@ impl FooterArgs {
         Ok(located)
     }
 
-    /// Checks that what is asked for can be had of these places.
+    /// Checks that the options suit these places.
     fn suit(&self, places: &[Place]) -> Result<(), Error> {
         #[cfg(target_pointer_width = "64")]
         if let Some(other) = places.iter().find(|place| self.mapped && !matches!(place, Place::Path(_))) {

@@ -22,12 +22,9 @@ impl OutputFile {
     /// It exists and may not be replaced, or cannot be written.
     pub fn create(out: &Path, replaces: bool) -> Result<Self, Error> {
         let name = escaped_path(out);
-        if let Location::Object(_) = Location::of(out)? {
-            return Err(Error::usage(
-                "expected the name of a file to write, found a URL",
-                name,
-                "name a file",
-            ));
+        if let Location::Object(_) = Location::new(out)? {
+            let advice = "name a file";
+            return Err(Error::usage("expected the name of a file to write, found a URL", name, advice));
         }
         if out == Path::new("-") {
             let what = "the file cannot go to standard output, which has the report";

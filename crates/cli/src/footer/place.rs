@@ -35,11 +35,11 @@ impl Places {
     /// # Errors
     ///
     /// There are none; standard input is named beside others, or cannot be read.
-    pub(crate) fn of(arguments: &[PathBuf], stores: &StoreArgs) -> Result<Self, Error> {
+    pub(crate) fn new(arguments: &[PathBuf], stores: &StoreArgs) -> Result<Self, Error> {
         let is_standard_input = |path: &PathBuf| path == Path::new("-");
         match arguments {
             [only] if is_standard_input(only) => {
-                let objects = Objects::of(stores, None)?;
+                let objects = Objects::new(stores, None)?;
                 Ok(Places { places: vec![Place::standard_input()?], objects })
             }
             _ if arguments.iter().any(is_standard_input) => {
@@ -59,11 +59,11 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// The URL is none of a store; standard input cannot be read.
+    /// No store has such a URL; standard input cannot be read.
     pub(crate) fn new(argument: &Path) -> Result<Self, Error> {
         match argument == Path::new("-") {
             true => Self::standard_input(),
-            false => Ok(Location::of(argument)?.into()),
+            false => Ok(Location::new(argument)?.into()),
         }
     }
 
@@ -78,7 +78,7 @@ impl Place {
         Ok(Self::StandardInput(bytes))
     }
 
-    /// Its name as a path: that of the file, the URL, or `standard input`.
+    /// Its name as a path: the file's name, the URL, or `standard input`.
     pub(crate) fn name(&self) -> PathBuf {
         match self {
             Self::Path(path) => path.clone(),
@@ -119,7 +119,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Standard input if it is a file of which nothing was read yet (`< file`), so that it need not be copied.
+/// Standard input if it is an unread file (`< file`), which need not be copied.
 fn redirected() -> Option<File> {
     let mut file = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
     let is_whole = file.metadata().ok()?.is_file() && file.stream_position().ok()? == 0;

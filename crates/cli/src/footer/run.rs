@@ -138,7 +138,7 @@ impl Opening {
                     let object = opened.insert(ObjectBytes(objects.open(url, self.tail)?));
                     Footer::read(object, &name, &self.options).map_err(Error::from)
                 });
-                // The error of the store says more than that of the decoder above it.
+                // The store's error says more than the decoder's.
                 match opened.as_ref().and_then(|object| object.0.fault().cloned()) {
                     Some(fault) => Err(fault.into()),
                     None => read.map(|(summary, footer)| {

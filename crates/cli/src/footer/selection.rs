@@ -58,8 +58,8 @@ fn range(text: &str, number: impl Fn(&str) -> Result<u64, String>) -> Result<Ran
     Ok(range)
 }
 
-/// The error if a file of `there` row groups has none of those in `wanted`. A range without an end takes what
-/// is left and a range from 0 takes all up to its end, so that these may be empty.
+/// The error if a file of `there` row groups lacks all of `wanted`. A range without an end takes the remaining row
+/// groups, and a range from 0 takes all up to its end: both may be empty.
 pub(crate) fn none_of(wanted: &Range<usize>, there: usize) -> Option<String> {
     let open = wanted.end == usize::MAX || (wanted.start == 0 && wanted.end > 1);
     if open || wanted.start < there {

@@ -20,7 +20,7 @@ use crate::screen::console::Console;
 
 /// The content sum of the rows to write, if asked for. It generates the rows again from the dataset; whether
 /// the files hold them is for the sum of a load of the files to show.
-pub(super) fn of(
+pub(super) fn planned(
     args: &GenArgs,
     (dataset, layout): (&Dataset, &Layout),
     profile: &Profile,

@@ -73,7 +73,7 @@ pub(super) fn output_of_run(args: &GenArgs, run: &str) -> Result<Output, Error> 
 
 /// The place that a user names.
 pub(super) fn location(path: &Path) -> Result<Location, Error> {
-    Location::of(path).map_err(|error| {
+    Location::new(path).map_err(|error| {
         let text = path.to_string_lossy();
         let Some((scheme, _)) = text.split_once("://") else { return error.into() };
         if Scheme::named(scheme).is_some() || scheme.eq_ignore_ascii_case("file") {

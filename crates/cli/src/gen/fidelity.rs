@@ -217,7 +217,7 @@ fn lost(fidelity: &Fidelity, most: usize) -> String {
 const COLUMN_HEADS: [&str; 7] =
     ["column", "measure", "distance", "nulls %", "distinct", "top value %", "mean length"];
 
-/// The line about a column; `none` stands for the mean length of values that have no length.
+/// The line about a column; `none` replaces the mean length of values without a length.
 fn column_cells(column: &ColumnFidelity, none: &str) -> [String; 7] {
     let percent = |[a, b]: [f64; 2]| format!("{:.2} / {:.2}", 100.0 * a, 100.0 * b);
     [

@@ -362,15 +362,12 @@ fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
     }
     if output.is_single() && matches!(args.layout.existing(), Existing::Resume | Existing::Finish) {
         let advice = "give a directory, or replace a single file with --overwrite";
-        return Err(Error::usage(
-            "only a directory can be resumed or finished",
-            args.out.display().to_string(),
-            advice,
-        ));
+        let what = "only a directory can be resumed or finished";
+        return Err(Error::usage(what, args.out.display().to_string(), advice));
     }
     let plan = args.plan(console)?;
     let profile = Profile::new();
-    let content_sum = content_sum::of(args, (&plan.0, &plan.1), &profile, console)?;
+    let content_sum = content_sum::planned(args, (&plan.0, &plan.1), &profile, console)?;
     let generated = args.generate(&plan, &output, content_sum, &profile, console);
     let (files, phase) = generated.map_err(|error| resumable(error, &output))?;
     let of_folders = content_sum::of_folders(args, &files, &profile, console)?;

@@ -329,7 +329,7 @@ impl TableLoad {
     /// The table with all options of its database. Rejects options that contradict each other.
     fn destination(&self, share: Share) -> Result<Destination, Error> {
         let target = self.target.destination(&self.crate_options, &self.effort)?.mode(self.mode.into());
-        let target = self.records.of(target);
+        let target = self.records.apply(target);
         let by_position = self.map == MapArg::Position;
         let target = self.merge.apply(target, self.mode, by_position)?;
         if self.again && matches!(self.mode, ModeArg::Auto | ModeArg::Create) {
@@ -338,9 +338,9 @@ impl TableLoad {
                 "--mode replace loads a table from the beginning; --mode append adds all rows once more";
             return Err(Error::usage(what, "--again", advice));
         }
-        let target = self.values.of(target)?;
+        let target = self.values.apply(target)?;
         let (_, rejected_rows) = self.files_of_rejects(&target)?;
-        let target = self.rejects.of(target, rejected_rows)?;
+        let target = self.rejects.apply(target, rejected_rows)?;
         target.refuse_for_crate_db(self.locate, "--locate")?;
         target.check_new_names(&self.columns.rename)?;
         let target = target.with(|of| of.by_position(by_position), |of| of.by_position(by_position));
@@ -410,11 +410,8 @@ impl TableLoad {
         let order = self.order.order(by)?;
         if sorts && self.nested.makes_tables() {
             let what = "--sort-by with --nested tables";
-            return Err(Error::usage(
-                what,
-                "--sort-by",
-                "load nested values as jsonb, or leave the option out",
-            ));
+            let advice = "load nested values as jsonb, or leave the option out";
+            return Err(Error::usage(what, "--sort-by", advice));
         }
         Ok(order)
     }

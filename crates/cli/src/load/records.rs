@@ -207,7 +207,7 @@ fn pruned_lines(pruned: &Pruned) -> String {
 pub(super) fn forget(args: &ForgetArgs, console: Console) -> Result<(), Error> {
     let phase = Profile::new().phase("forget");
     let target = args.target.destination(&CrateArgs::default(), &EffortArgs::default())?;
-    let target = args.records.of(target);
+    let target = args.records.apply(target);
     let forgotten = target.forget(&interrupt::control(&phase))?;
     console.result(&forgotten, || {
         let staging = if forgotten.staging_dropped { "; dropped an unfinished table" } else { "" };

@@ -152,7 +152,7 @@ fn of_part(table: &str, report: &LoadReport, part: &PartReport) -> String {
     )
 }
 
-/// What the server waited for, what was the limit, lost connections, and notes.
+/// The server's waits, the bottleneck, lost connections, and notes.
 pub(super) fn found<'n>(
     waits: Option<&ServerWaits>,
     bottleneck: Option<&Bottleneck>,

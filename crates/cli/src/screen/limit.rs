@@ -13,9 +13,8 @@ pub(crate) fn enough(server: Option<&ServerWaits>) -> Option<&ServerWaits> {
     server.filter(|server| server.tell_enough())
 }
 
-/// The bottleneck of a load. It never contradicts the server's samples: if our threads waited for the server
-/// and the server for rows, the connection between them is the limit; if both sides were busy, there is no
-/// verdict.
+/// The bottleneck of a load, which never contradicts the server's samples. If our threads waited for the server and
+/// the server waited for rows, the connection is the limit. Two busy sides get no verdict.
 pub(crate) fn of_load(threads: &[ThreadReport], server: Option<&ServerWaits>) -> Option<Bottleneck> {
     let found = bottleneck(threads)?;
     let Some(server) = enough(server) else { return Some(found) };

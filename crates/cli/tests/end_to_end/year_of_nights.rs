@@ -151,7 +151,7 @@ impl Folder {
         ((self.seed >> 33) % below as u64) as usize
     }
 
-    /// Whether something that happens so many times in all nights, or in every fourth one of few, happens tonight.
+    /// Whether something that happens `times` times in all nights, or in every fourth one of few, happens tonight.
     fn happens(&self, night: usize, times: usize) -> bool {
         let times = times.min(self.nights / 4);
         (night + 1) * times / self.nights > night * times / self.nights
@@ -350,7 +350,7 @@ fn a_table_of_cratedb_has_the_rows_of_its_files_after_each_of_many_nights() {
         "source",
         "--row-column",
         "line",
-        // It replaces no rows: those of all contents stay.
+        // It replaces no rows: the rows of all contents stay.
         "--changed",
         "append",
     ];

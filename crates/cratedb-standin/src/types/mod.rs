@@ -36,7 +36,7 @@ pub(crate) enum Type {
     GeoPoint,
     /// GEO_SHAPE
     GeoShape,
-    /// FLOAT_VECTOR of so many floats.
+    /// FLOAT_VECTOR with this number of floats.
     FloatVector(usize),
     /// IP
     Ip,

@@ -239,7 +239,7 @@ impl Records<'_> {
         self.update(id, set, values)
     }
 
-    /// Removes a load and its units, of which an interrupted run may have left some without a load. Nothing is sent
+    /// Removes a load and its units; an interrupted run may have left units without a load. Nothing is sent
     /// where nothing is there: a request that runs on after its connection would remove the new load of this name.
     pub(crate) fn delete(&mut self, id: &str) -> Result<()> {
         ["units", "loads"].into_iter().try_for_each(|table| self.delete_from(table, id))

@@ -11,13 +11,13 @@ pub(crate) enum Native {
     GeoPoint,
     /// Any shape with longitudes and latitudes, as GeoJSON.
     GeoShape,
-    /// So many floats.
+    /// This number of floats.
     FloatVector(u32),
     /// An IPv4 or IPv6 address.
     Ip,
-    /// So many bits.
+    /// This number of bits.
     Bit(u32),
-    /// Text of so many UTF-16 code units, filled up with blanks.
+    /// Text of this number of UTF-16 code units, filled up with blanks.
     Char(u32),
 }
 

@@ -27,7 +27,7 @@ const PARTS: &str = "4";
 pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("sawmill-cluster-").tempdir()?;
     let server = tokio::task::spawn_blocking(LocalPg::start).await.map_err(external)?.map_err(external)?;
-    let database = Database::of(&server.url())?;
+    let database = Database::new(&server.url())?;
     let (scheduler, url) = scheduler().await?;
     let mut processes = vec![scheduler];
     for number in 0..EXECUTORS {
@@ -76,7 +76,7 @@ struct Database {
 
 impl Database {
     /// The database at a URL that has a password.
-    fn of(url: &str) -> Result<Self> {
+    fn new(url: &str) -> Result<Self> {
         let parts = || {
             let (scheme, rest) = url.split_once("://")?;
             let (user, place) = rest.split_once('@')?;

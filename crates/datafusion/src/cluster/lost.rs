@@ -17,7 +17,7 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     /// The scheduler of a command; `None` if the command talks to none.
-    pub(crate) fn of(command: &Command) -> Option<Self> {
+    pub(crate) fn find(command: &Command) -> Option<Self> {
         let (cluster, advice) = match command {
             Command::Sql(args) => (&args.cluster, "run the same statement again"),
             Command::Submit(Job::Footer(args)) => (&args.cluster, "run the same command again"),

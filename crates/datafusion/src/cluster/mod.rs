@@ -35,7 +35,7 @@ const MISMATCH: u8 = 4;
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let scheduler = lost::Scheduler::of(&arguments.command);
+    let scheduler = lost::Scheduler::find(&arguments.command);
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -39,7 +39,7 @@ enum Table {
 }
 
 impl Table {
-    fn of(provider: &dyn TableProvider) -> Option<Self> {
+    fn find(provider: &dyn TableProvider) -> Option<Self> {
         if let Some(table) = provider.downcast_ref::<GeneratedTable>() {
             return Some(Self::Generated(table.definition().clone()));
         }
@@ -58,9 +58,9 @@ impl Table {
     fn open(self, schema: SchemaRef) -> Result<Arc<dyn TableProvider>> {
         match self {
             Self::Generated(definition) => Ok(Arc::new(GeneratedTable::open(definition)?)),
-            Self::Footers(definition) => Ok(Arc::new(FooterTable::of(definition))),
+            Self::Footers(definition) => Ok(Arc::new(FooterTable::defined(definition))),
             Self::Files(files) => Ok(Arc::new(JobTable(files))),
-            Self::Parquet(definition) => Ok(Arc::new(ParquetTable::of(definition, schema))),
+            Self::Parquet(definition) => Ok(Arc::new(ParquetTable::defined(definition, schema))),
             Self::Load(load) => Ok(Arc::new(JobTable(load))),
         }
     }
@@ -101,7 +101,7 @@ impl LogicalExtensionCodec for SawmillLogicalCodec {
         if let Some(table) = node.downcast_ref::<ParquetTable>() {
             table.refuse_for_executors()?;
         }
-        match Table::of(node.as_ref()) {
+        match Table::find(node.as_ref()) {
             Some(ours) => encode(&ours, buf),
             None => self.others.try_encode_table_provider(table, node, buf),
         }

@@ -137,11 +137,13 @@ impl Cells {
                     chunks.iter().for_each(|chunk| number(builder, chunk.dictionary_page_offset()));
                 }
                 Codec => chunks.iter().for_each(|chunk| {
-                    let codec = chunk.has_metadata().then(|| self.codecs.of(chunk.codec()));
+                    let codec = chunk.has_metadata().then(|| self.codecs.text(chunk.codec()));
                     text(builder, codec);
                 }),
                 Encodings => {
-                    chunks.iter().for_each(|chunk| text(builder, Some(self.encodings.of(chunk.encodings()))));
+                    chunks
+                        .iter()
+                        .for_each(|chunk| text(builder, Some(self.encodings.text(chunk.encodings()))));
                 }
                 Path => leaves.each(footer, chunks, |leaf, _| {
                     text(builder, Some(&leaf.path));
@@ -228,7 +230,7 @@ impl Leaves {
     ) -> Result<()> {
         let schema = footer.shared_schema();
         if self.of.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, &schema)) {
-            let leaves = schema.leaves().map(Column::of).collect();
+            let leaves = schema.leaves().map(Column::new).collect();
             self.of = Some((schema, leaves));
         }
         let leaves = self.of.as_ref().map_or(&[][..], |(_, leaves)| leaves);
@@ -253,7 +255,7 @@ impl<T> Default for Texts<T> {
 }
 
 impl<T: PartialEq + Copy + ToString> Texts<T> {
-    fn of(&mut self, value: T) -> &str {
+    fn text(&mut self, value: T) -> &str {
         if self.last.as_ref().is_none_or(|(known, _)| *known != value) {
             self.last = Some((value, value.to_string()));
         }

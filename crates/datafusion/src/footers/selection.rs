@@ -21,7 +21,7 @@ pub(crate) struct Selection {
 impl Selection {
     /// The selection that `filters` leave. The filters are applied again to the rows; this only leaves out parts
     /// that cannot match.
-    pub(crate) fn of(filters: &[Expr]) -> Self {
+    pub(crate) fn new(filters: &[Expr]) -> Self {
         let mut selection = Self::default();
         for filter in filters {
             if let Some(paths) = paths_in(filter) {
@@ -38,7 +38,7 @@ impl Selection {
 
     /// Whether the decoder can make use of a filter.
     pub(crate) fn uses(filter: &Expr) -> bool {
-        Self::of(std::slice::from_ref(filter)) != Self::default()
+        Self::new(std::slice::from_ref(filter)) != Self::default()
     }
 
     /// Options for a footer with the schema `schema`; with an unknown one, those for a footer that has all columns of

@@ -51,10 +51,10 @@ impl FooterTable {
     /// The pattern is a URL of another scheme, or one with a signature.
     pub fn new(pattern: &str, level: FooterLevel) -> Result<Self> {
         let pattern = found_files::absolute(pattern)?;
-        Ok(Self::of(Definition { pattern, level }))
+        Ok(Self::defined(Definition { pattern, level }))
     }
 
-    pub(crate) fn of(definition: Definition) -> Self {
+    pub(crate) fn defined(definition: Definition) -> Self {
         let schema = definition.level.schema(None);
         Self { definition, schema }
     }
@@ -146,7 +146,7 @@ impl TableProvider for FooterTable {
         let parts = files.chunks(share).map(batches).collect::<Result<Vec<_>>>()?;
         let all = || (0..level.columns().len()).collect();
         let columns = projection.cloned().unwrap_or_else(all);
-        let rows = FooterRows { level, columns, selection: Selection::of(filters), limit };
+        let rows = FooterRows { level, columns, selection: Selection::new(filters), limit };
         UnitsExec::over(Arc::new(FooterWork::new(rows)), parts, Arc::clone(&UNITS))
     }
 }

@@ -67,10 +67,10 @@ impl GeneratedTable {
         let (spec, dataset) = Spec::read(spec, scale)?;
         let (rows, seed) = dataset.rows_and_seed(None, None).map_err(external)?;
         let rows = rows.unwrap_or(0);
-        Self::of(Definition { spec, rows, seed, number: None, partitions: None }, dataset)
+        Self::defined(Definition { spec, rows, seed, number: None, partitions: None }, dataset)
     }
 
-    pub(crate) fn of(definition: Definition, dataset: Arc<Dataset>) -> Result<Self> {
+    pub(crate) fn defined(definition: Definition, dataset: Arc<Dataset>) -> Result<Self> {
         let record = dataset.arrow_schema();
         let mut fields: Vec<_> = record.fields().iter().cloned().collect();
         let mut columns: Vec<Column> = (0..fields.len()).map(Column::Field).collect();
@@ -113,14 +113,14 @@ impl GeneratedTable {
     /// A field has this name.
     pub fn with_row_number(self, name: &str) -> Result<Self> {
         let definition = Definition { number: Some(name.to_owned()), ..self.definition };
-        Self::of(definition, self.dataset)
+        Self::defined(definition, self.dataset)
     }
 
     /// Reads the table that `definition` describes, on any machine.
     #[cfg(feature = "cluster")]
     pub(crate) fn open(definition: Definition) -> Result<Self> {
         let dataset = definition.spec.open()?;
-        Self::of(definition, dataset)
+        Self::defined(definition, dataset)
     }
 
     #[cfg(feature = "cluster")]
@@ -165,7 +165,7 @@ pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
         let advice = "write it: gen('contacts', rows => 1e6)";
         return Err(refused("the number of rows is missing", &name, advice));
     };
-    Ok(Arc::new(GeneratedTable::of(Definition { spec, rows, seed, number, partitions }, dataset)?))
+    Ok(Arc::new(GeneratedTable::defined(Definition { spec, rows, seed, number, partitions }, dataset)?))
 }
 
 #[async_trait]

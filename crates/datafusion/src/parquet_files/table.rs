@@ -85,7 +85,7 @@ impl ParquetTable {
 
     /// The table of `definition`, whose schema is known, for a scheduler.
     #[cfg(feature = "cluster")]
-    pub(crate) fn of(definition: Definition, schema: SchemaRef) -> Self {
+    pub(crate) fn defined(definition: Definition, schema: SchemaRef) -> Self {
         Self { definition, schema, is_for_executors: true }
     }
 

@@ -24,7 +24,7 @@ use crate::units::work::Work;
 /// Batches that wait for the operator above, in each partition.
 const WAITING_BATCHES: usize = 2;
 
-/// Does the work of its child's rows, each of which is a unit. It has the same partitions as its child, a memory
+/// Does the work of its child's rows, one unit each. It has the same partitions as its child, a memory
 /// table.
 pub(crate) type UnitsExec = Operator<Units>;
 
@@ -38,7 +38,7 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    fn of(work: Arc<dyn Work>) -> Self {
+    fn new(work: Arc<dyn Work>) -> Self {
         Self {
             work,
             #[cfg(feature = "cluster")]
@@ -49,7 +49,7 @@ impl Units {
     /// The work of an operator that is part of a plan from another process.
     #[cfg(feature = "cluster")]
     pub(crate) fn of_another_process(work: Arc<dyn Work>) -> Self {
-        Self { sends_errors: true, ..Self::of(work) }
+        Self { sends_errors: true, ..Self::new(work) }
     }
 
     #[cfg(feature = "cluster")]
@@ -80,7 +80,7 @@ impl UnitsExec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let partitions = if partitions.is_empty() { vec![Vec::new()] } else { partitions };
         let units = MemorySourceConfig::try_new_exec(&partitions, schema, None)?;
-        Ok(Arc::new(Self::new(Units::of(work), units)))
+        Ok(Arc::new(Self::new(Units::new(work), units)))
     }
 }
 

@@ -15,10 +15,10 @@ const ALIGNED: u64 = 1024;
 impl RowRanges {
     /// The rows from 0 to `rows`.
     pub(crate) fn all(rows: u64) -> Self {
-        Self::of(std::iter::once(0..rows).collect())
+        Self::new(std::iter::once(0..rows).collect())
     }
 
-    fn of(mut ranges: Vec<Range<u64>>) -> Self {
+    fn new(mut ranges: Vec<Range<u64>>) -> Self {
         ranges.retain(|range| !range.is_empty());
         ranges.sort_unstable_by_key(|range| range.start);
         let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
@@ -56,12 +56,12 @@ impl RowRanges {
                 there.next();
             }
         }
-        Self::of(both)
+        Self::new(both)
     }
 
     fn or(mut self, other: Self) -> Self {
         self.0.extend(other.0);
-        Self::of(self.0)
+        Self::new(self.0)
     }
 
     /// The first `rows` rows.
@@ -72,7 +72,7 @@ impl RowRanges {
             left -= taken;
             range.start..range.start + taken
         });
-        Self::of(cut.collect())
+        Self::new(cut.collect())
     }
 
     /// The rows for which `filter` holds, if it is a condition on the column `number`. Otherwise `None`: the rows
@@ -96,7 +96,7 @@ impl RowRanges {
             }
             Expr::InList(list) if !list.negated && is_column(&list.expr, number) => {
                 let rows = list.list.iter().map(|row| Some(row_range(whole(row)?, whole(row)?)));
-                Some(Self::of(rows.collect::<Option<_>>()?))
+                Some(Self::new(rows.collect::<Option<_>>()?))
             }
             _ => None,
         }
@@ -113,7 +113,7 @@ impl RowRanges {
             Operator::GtEq => vec![row_range(with, all)],
             _ => return None,
         };
-        Some(Self::of(ranges))
+        Some(Self::new(ranges))
     }
 
     /// Shares the rows among at most `partitions` parts, in order and about equally, each in ranges. Of few rows
@@ -200,11 +200,11 @@ mod tests {
 
     #[test]
     fn shares_have_all_rows_once_and_begin_at_blocks() {
-        let some = RowRanges::of(vec![3..5000, 9000..9001, 20_000..90_000]);
+        let some = RowRanges::new(vec![3..5000, 9000..9001, 20_000..90_000]);
         for partitions in [1, 2, 7, 64, 1000] {
             let shared = some.shared(partitions);
             assert!(shared.len() <= partitions, "{} parts", shared.len());
-            assert_eq!(RowRanges::of(shared.concat()), some);
+            assert_eq!(RowRanges::new(shared.concat()), some);
             assert_eq!(shared.concat().iter().map(|rows| rows.end - rows.start).sum::<u64>(), some.rows());
         }
         assert_eq!(RowRanges::all(0).shared(4), Vec::<Vec<Range<u64>>>::new());

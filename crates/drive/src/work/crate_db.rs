@@ -93,7 +93,7 @@ impl CrateTarget {
         rows: u64,
         cancel: &AtomicBool,
     ) -> Result<()> {
-        let sql = statements::of(plan, work, tables, false)?;
+        let sql = statements::for_step(plan, work, tables, false)?;
         let Work::Bulk { table, .. } = work else { return Ok(()) };
         let Some(table) = tables.get(*table) else { return Ok(()) };
         let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();

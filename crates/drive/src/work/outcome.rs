@@ -75,6 +75,6 @@ pub(crate) enum Change {
     OwnInsert,
     /// A custom statement gives it other values.
     OwnUpdate,
-    /// A custom statement uses its number without declaring what it writes.
+    /// A custom statement uses its number without declaring a write.
     Outside,
 }

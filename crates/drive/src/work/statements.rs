@@ -89,7 +89,7 @@ pub(crate) fn unnest(
 
 /// The statement of a step, with `$1`, `$2`, ... UNNEST is PostgreSQL's. `counts`: updates add to the version that the
 /// server has, instead of setting it.
-pub(crate) fn of(
+pub(crate) fn for_step(
     plan: &Plan,
     work: &Work,
     tables: &[std::sync::Arc<SharedTable>],

@@ -3,7 +3,7 @@
 use crate::chunk::statistics::{self, GeospatialStatistics, PageEncodingStats, SizeStatistics, Statistics};
 use crate::error::{Fault, FaultKind};
 use crate::schema::enums::Encoding;
-use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
+use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STRUCT, Step};
 
 /// All fields of a `ColumnChunk` and its `ColumnMetaData` that the row does not keep, under the format's own
 /// names.
@@ -77,10 +77,8 @@ pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<Chun
     let mut chunk = ChunkDetails::default();
     let all = want == Want::All;
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(chunk),
             (1, BINARY) => chunk.file_path = Some(cursor.text()?),
             (2, I64) => chunk.file_offset = cursor.integer()?,
             (3, STRUCT) => column_meta_data(cursor, &mut chunk, want)?,
@@ -93,21 +91,18 @@ pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<Chun
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok(chunk)
 }
 
 /// Moves the cursor to the chunk's first statistics and returns their offset; `None` if the chunk has none.
 pub(crate) fn statistics_at(cursor: &mut Cursor<'_>) -> Step<Option<usize>> {
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(None),
             (3, STRUCT) => {
                 let mut last = 0;
-                loop {
-                    let field = cursor.field(&mut last)?;
+                while let Some(field) = cursor.next_field(&mut last)? {
                     match (field.id, field.wire) {
-                        (_, STOP) => break,
                         (12, STRUCT) => return Ok(Some(cursor.at)),
                         (_, wire) => cursor.skip(wire)?,
                     }
@@ -116,15 +111,14 @@ pub(crate) fn statistics_at(cursor: &mut Cursor<'_>) -> Step<Option<usize>> {
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok(None)
 }
 
 fn column_meta_data<'a>(cursor: &mut Cursor<'a>, chunk: &mut ChunkDetails<'a>, want: Want) -> Step<()> {
     let all = want == Want::All;
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(()),
             (2, LIST) if all => {
                 let count = cursor.list_of(I32, "a list of encodings (i32)")?;
                 let numbers = (0..count).map(|_| cursor.i32().map(Encoding::from_number));
@@ -147,6 +141,7 @@ fn column_meta_data<'a>(cursor: &mut Cursor<'a>, chunk: &mut ChunkDetails<'a>, w
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok(())
 }
 
 fn texts<'a>(cursor: &mut Cursor<'a>) -> Step<Vec<&'a str>> {
@@ -163,10 +158,8 @@ pub(crate) fn key_values<'a>(cursor: &mut Cursor<'a>) -> Step<Vec<(&'a str, Opti
 fn key_value<'a>(cursor: &mut Cursor<'a>) -> Step<(&'a str, Option<&'a str>)> {
     let start = cursor.at;
     let (mut key, mut value, mut last) = (None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, BINARY) => key = Some(cursor.text()?),
             (2, BINARY) => value = Some(cursor.text()?),
             (_, wire) => cursor.skip(wire)?,
@@ -177,10 +170,8 @@ fn key_value<'a>(cursor: &mut Cursor<'a>) -> Step<(&'a str, Option<&'a str>)> {
 
 fn crypto_metadata<'a>(cursor: &mut Cursor<'a>) -> Step<ColumnCryptoMetaData<'a>> {
     let (mut crypto, mut last) = (ColumnCryptoMetaData::Unknown(0), 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(crypto),
             (1, STRUCT) => {
                 cursor.skip(STRUCT)?;
                 crypto = ColumnCryptoMetaData::EncryptionWithFooterKey;
@@ -192,15 +183,14 @@ fn crypto_metadata<'a>(cursor: &mut Cursor<'a>) -> Step<ColumnCryptoMetaData<'a>
             }
         }
     }
+    Ok(crypto)
 }
 
 fn column_key<'a>(cursor: &mut Cursor<'a>) -> Step<ColumnCryptoMetaData<'a>> {
     let start = cursor.at;
     let (mut path, mut key_metadata, mut last) = (None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, LIST) => path = Some(texts(cursor)?),
             (2, BINARY) => key_metadata = Some(cursor.binary()?),
             (_, wire) => cursor.skip(wire)?,

@@ -1,6 +1,6 @@
 //! How a file with a plaintext footer is encrypted.
 
-use crate::thrift::cursor::{BINARY, Cursor, FALSE, STOP, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{BINARY, Cursor, FALSE, STRUCT, Step, TRUE};
 
 /// The algorithm that a file's columns are encrypted with (`EncryptionAlgorithm`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +27,8 @@ pub struct AesParameters<'a> {
 
 pub(crate) fn algorithm<'a>(cursor: &mut Cursor<'a>) -> Step<EncryptionAlgorithm<'a>> {
     let (mut found, mut last) = (EncryptionAlgorithm::Unknown(0), 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         found = match (field.id, field.wire) {
-            (_, STOP) => return Ok(found),
             (1, STRUCT) => EncryptionAlgorithm::AesGcmV1(parameters(cursor)?),
             (2, STRUCT) => EncryptionAlgorithm::AesGcmCtrV1(parameters(cursor)?),
             (id, wire) => {
@@ -39,19 +37,19 @@ pub(crate) fn algorithm<'a>(cursor: &mut Cursor<'a>) -> Step<EncryptionAlgorithm
             }
         };
     }
+    Ok(found)
 }
 
 fn parameters<'a>(cursor: &mut Cursor<'a>) -> Step<AesParameters<'a>> {
     let mut found = AesParameters::default();
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(found),
             (1, BINARY) => found.aad_prefix = Some(cursor.binary()?),
             (2, BINARY) => found.aad_file_unique = Some(cursor.binary()?),
             (3, TRUE | FALSE) => found.supply_aad_prefix = Some(field.wire == TRUE),
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Row groups and column chunks: the packed rows that decoding stores, and what is decoded on demand.
+//! Row groups and column chunks: the packed rows that decoding stores, and fields decoded on demand.
 
 #[cfg(feature = "page-checksums")]
 pub(crate) mod checks;

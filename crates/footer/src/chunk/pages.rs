@@ -157,8 +157,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         Ok(())
     }
 
-    /// The next page, and where its body ends, which is within the chunk. What is left in the buffer begins
-    /// with the body.
+    /// The next page, and where its body ends, within the chunk. The rest of the buffer begins with the body.
     pub(crate) fn page(&mut self, read_len: usize) -> Result<Option<(ChunkPage, u64)>, Error> {
         if self.at >= self.end {
             return Ok(None);
@@ -223,7 +222,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         Ok(*self.file_len.insert(len))
     }
 
-    /// A page that should end at `end`, where there is no file any more.
+    /// The error for a page that would end at `end`, beyond the file.
     fn cut_off(&self, end: u64) -> Error {
         let len = self.file_len.unwrap_or_default();
         self.error(format!("expected a page within the file's {len} bytes, found a chunk up to byte {end}"))

@@ -99,8 +99,7 @@ fn next_of(starts: &[u64], start: u64) -> Option<u64> {
     starts.get(starts.partition_point(|other| *other <= start)).copied()
 }
 
-/// Whether the footer's last bytes name such a writer, or one that cannot be ruled out. Other files need no walk to
-/// the field that names it.
+/// Whether the footer's last bytes may name one of these writers. Other files need no walk to the writer's field.
 fn may_be_short(footer: &[u8]) -> bool {
     let last = &footer[footer.len().saturating_sub(LAST_BYTES)..];
     let at = last.windows(WRITER.len()).rposition(|bytes| bytes == WRITER.as_bytes());

@@ -201,10 +201,8 @@ fn count(window: &[u8; WINDOW], at: usize) -> Option<(i64, usize)> {
 pub(crate) fn any<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
     let mut found = Statistics::default();
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(found),
             (1, BINARY) => found.max = Some(cursor.binary()?),
             (2, BINARY) => found.min = Some(cursor.binary()?),
             (3, I64) => found.null_count = Some(cursor.integer()?),
@@ -217,21 +215,21 @@ pub(crate) fn any<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok(found)
 }
 
 pub(crate) fn size_statistics(cursor: &mut Cursor<'_>) -> Step<SizeStatistics> {
     let mut found = SizeStatistics::default();
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(found),
             (1, I64) => found.unencoded_byte_array_data_bytes = Some(cursor.integer()?),
             (2, LIST) => found.repetition_level_histogram = Some(integers(cursor)?),
             (3, LIST) => found.definition_level_histogram = Some(integers(cursor)?),
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok(found)
 }
 
 /// A list of i64.
@@ -248,10 +246,8 @@ pub(crate) fn encoding_stats(cursor: &mut Cursor<'_>) -> Step<Vec<PageEncodingSt
 fn page_encoding_stats(cursor: &mut Cursor<'_>) -> Step<PageEncodingStats> {
     let start = cursor.at;
     let (mut page_type, mut encoding, mut count, mut last) = (None, None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, I32) => page_type = Some(PageType::from_number(cursor.i32()?)),
             (2, I32) => encoding = Some(Encoding::from_number(cursor.i32()?)),
             (3, I32) => count = Some(cursor.i32()?),
@@ -269,10 +265,8 @@ fn page_encoding_stats(cursor: &mut Cursor<'_>) -> Step<PageEncodingStats> {
 pub(crate) fn geospatial_statistics(cursor: &mut Cursor<'_>) -> Step<GeospatialStatistics> {
     let mut found = GeospatialStatistics::default();
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(found),
             (1, STRUCT) => found.bbox = Some(bounding_box(cursor)?),
             (2, LIST) => {
                 let count = cursor.list_of(I32, "a list of i32")?;
@@ -281,16 +275,15 @@ pub(crate) fn geospatial_statistics(cursor: &mut Cursor<'_>) -> Step<GeospatialS
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok(found)
 }
 
 fn bounding_box(cursor: &mut Cursor<'_>) -> Step<BoundingBox> {
     let start = cursor.at;
     let mut found = [None; 8];
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (id @ 1..=8, DOUBLE) => found[id as usize - 1] = Some(cursor.double()?),
             (_, wire) => cursor.skip(wire)?,
         }

@@ -1,8 +1,8 @@
 //! What decoding one footer leaves for the next, as with the files of one table: the schema, reused if the next
 //! footer has the same bytes, and the shapes of column chunks.
 //!
-//! None of this changes the result. The same bytes mean the same, and a shape matches only what a walk would
-//! find in any footer.
+//! The result stays the same. Equal bytes mean the same, and a shape matches only what a walk would find in any
+//! footer.
 
 use std::sync::Arc;
 

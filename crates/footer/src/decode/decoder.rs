@@ -11,12 +11,11 @@ use crate::open::source::RangeReader;
 use crate::options::Options;
 
 /// Decodes one footer after the other and uses what one taught for the next: the schema if its bytes are the
-/// same, and the shapes of column chunks. [`Footer::open_many`] does so by itself; a decoder is for callers
-/// that get their footers in an order of their own, such as a cache or a server.
+/// same, and the shapes of column chunks. [`Footer::open_many`] has its own; a decoder is for callers that get footers
+/// one by one, such as a cache or a server.
 ///
-/// The footers are the same as those of [`Footer::decode`]. Those of files that one writer made are decoded
-/// faster: 1 row group of 10 columns of many types in about half the time. A decoder keeps at most some
-/// 6 MiB.
+/// [`Footer::decode`] returns the same footers. A decoder is faster for files of one writer: 1 row group of 10 columns
+/// of many types takes about half the time. It keeps at most some 6 MiB.
 ///
 /// ```
 /// use sawmill_footer::{Decoder, Options};
@@ -46,7 +45,7 @@ impl Decoder {
         Self { options, carried: Carried::default() }
     }
 
-    /// What it decodes.
+    /// The options that it decodes with.
     pub fn options(&self) -> &Options {
         &self.options
     }

@@ -13,7 +13,7 @@ use crate::matching::kernel::Method;
 use crate::memory::allocate;
 use crate::options::{Options, Verify};
 use crate::schema::arena::Schema;
-use crate::thrift::cursor::{Cursor, I32, I64, LIST, STOP, STRUCT, Step};
+use crate::thrift::cursor::{Cursor, I32, I64, LIST, STRUCT, Step};
 use crate::thrift::format::FILE_META_DATA;
 use crate::thrift::trace;
 
@@ -95,10 +95,8 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
     let mut decoded = None;
     let mut tail = Tail::default();
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, I32) => version = Some(cursor.i32()?),
             (2, LIST) if options.schema.is_some() => cursor.skip(LIST)?,
             (2, LIST) => schema = Some(carried.schema(cursor)?),
@@ -137,7 +135,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         Some(decoded) => decoded,
         None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?.0,
     };
-    // A negative number hides no other fact of the file.
+    // A negative number must not hide the file's other facts.
     let num_rows = match num_rows {
         0.. => num_rows,
         _ => rows_of_groups(bytes, groups_at, schema.num_leaves())?,
@@ -161,11 +159,9 @@ pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Ta
         groups::decode(cursor, &wanted, None)?;
         let mut tail = Tail::default();
         let mut last = 4;
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             match (field.id, field.wire) {
-                (_, STOP) => break,
-                // Fields 1 to 4 must not come again: they would change what is known.
+                // A second field 1 to 4 would contradict the decoded one.
                 (id @ 1..=4, _) => {
                     let kind =
                         FaultKind::Range { value: id.into(), expected: "fields 1 to 4 before, not here" };

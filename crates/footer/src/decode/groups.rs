@@ -33,9 +33,8 @@ const COMPARED: usize = 8;
 /// How many bytes before its expected start to search first for a row group.
 const NEAR: usize = 128;
 
-/// How many bytes of rows to prefetch after those of the current row groups: narrow row groups write rows at
-/// scattered addresses, which the processor does not predict. Saves a twelfth of the time for 50 columns x
-/// 4,000 row groups.
+/// How many bytes of rows to prefetch after the current row groups. Narrow row groups write rows at scattered
+/// addresses, which the processor does not predict. Saves a twelfth of the time for 50 columns x 4,000 row groups.
 const NEAR_ROWS: usize = 8 * 1024;
 
 /// Which row groups and columns to decode, and how.
@@ -278,8 +277,8 @@ impl ListWalk<'_> {
         }
     }
 
-    /// Walks the next row groups in lockstep, the first of which starts at `start`. Returns how many it
-    /// walked, possibly none, and leaves the cursor after the last of them.
+    /// Walks the next row groups in lockstep, from `start`. Returns how many it walked, possibly 0, and leaves the
+    /// cursor after the last of them.
     fn lockstep<const N: usize>(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -274,10 +274,8 @@ fn sorting_columns(cursor: &mut Cursor<'_>) -> Step<Option<Vec<SortingColumn>>> 
 fn sorting_column(cursor: &mut Cursor<'_>) -> Step<SortingColumn> {
     let start = cursor.at;
     let (mut column_idx, mut descending, mut nulls_first, mut last) = (None, None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, I32) => column_idx = Some(cursor.i32()?),
             (2, TRUE | FALSE) => descending = Some(field.wire == TRUE),
             (3, TRUE | FALSE) => nulls_first = Some(field.wire == TRUE),

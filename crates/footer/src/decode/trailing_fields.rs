@@ -68,10 +68,8 @@ fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
 fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<usize>, Option<Range<usize>>)> {
     let start = cursor.at;
     let (mut key, mut value, mut last) = (None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, BINARY) => key = Some(binary(cursor)?),
             (2, BINARY) => value = Some(binary(cursor)?),
             (_, wire) => cursor.skip(wire)?,
@@ -106,11 +104,7 @@ const TYPE_ORDER: [u8; 3] = [1 << 4 | STRUCT, STOP, STOP];
 
 fn column_order(cursor: &mut Cursor<'_>) -> Step<ColumnOrder> {
     let (mut order, mut last) = (ColumnOrder::Unknown(0), 0);
-    loop {
-        let field = cursor.field(&mut last)?;
-        if field.wire == STOP {
-            return Ok(order);
-        }
+    while let Some(field) = cursor.next_field(&mut last)? {
         cursor.skip(field.wire)?;
         order = match field.id {
             1 => ColumnOrder::TypeOrder,
@@ -119,6 +113,7 @@ fn column_order(cursor: &mut Cursor<'_>) -> Step<ColumnOrder> {
             id => ColumnOrder::Unknown(id),
         };
     }
+    Ok(order)
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 //!
 //! It knows which field comes next and finds the end of a varint in one step, whatever its length, where the
 //! walk in [`crate::decode::scan`] asks byte by byte. Anything else in the chunk, from a file path to
-//! encryption, leaves it to that walk, which also reports what is wrong: a chunk that the quick walk decodes,
-//! that walk decodes to the same.
+//! encryption, leaves it to that walk, which also reports faults. Both walks decode a chunk to the same row.
 
 use crate::chunk::rows::{Chunk, HAS_DICTIONARY, STATISTICS_NONE, statistics_place};
 use crate::memory::word_hasher::WordHasher;
@@ -95,7 +94,7 @@ pub(crate) fn page_indexes_after(bytes: &[u8], at: usize, statistics: usize) -> 
     reader.index_fields()
 }
 
-/// The number that a varint of one byte stands for.
+/// The number that a varint of one byte encodes.
 #[inline(always)]
 fn signed(number: u8) -> i32 {
     i32::from(number >> 1) ^ -i32::from(number & 1)
@@ -194,7 +193,7 @@ impl<const KIND: bool> Reader<'_, KIND> {
     #[inline(always)]
     fn list_of(&mut self, wire: u8) -> Option<u8> {
         let header = self.common()?;
-        // Fifteen stands for a longer list, whose length follows.
+        // Fifteen marks a longer list, whose length follows.
         (header & 0x0f == wire && header >> 4 != 15).then_some(header >> 4)
     }
 

@@ -12,8 +12,8 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::schema::arena::Schema;
 
-/// A message of up to this many bytes keeps those of the fields that are left out, which is quicker than to write
-/// it anew. Readers pay for the text of a longer one.
+/// A message of up to this many bytes keeps the bytes of fields that are left out: to write it again takes longer.
+/// Readers pay for the text of a longer one.
 const SHORT: usize = 8 << 10;
 
 /// The encoded Arrow schema, reduced to the fields that contain the wanted leaves; `None` if it does not fit

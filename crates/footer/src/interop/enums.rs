@@ -44,7 +44,7 @@ fn as_extension(field: &FieldRef, column: &ColumnDescriptor) -> Option<FieldRef>
     Some(Arc::new(field.as_ref().clone().with_metadata(metadata)))
 }
 
-/// The schema with the leaves that `leaf` returns in place of its own; `None` if it returns none.
+/// The schema with its leaves replaced by the ones that `leaf` returns; `None` if it returns none.
 fn changed(
     arrow: &Schema,
     parquet: &SchemaDescriptor,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The result of the last conversion of a [`Schema`](crate::Schema). Its type depends on the release of the
-/// `parquet` crate; that of another release replaces it.
+/// `parquet` crate; a conversion for another release replaces it.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Option<Arc<dyn Any + Send + Sync>>>);
 
@@ -17,7 +17,7 @@ impl Kept {
         kept?.downcast().ok()
     }
 
-    /// Keeps this in place of what is there.
+    /// Keeps this result and drops the one before.
     pub fn set<T: Send + Sync + 'static>(&self, made: Arc<T>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
     }

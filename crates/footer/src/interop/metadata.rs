@@ -80,7 +80,7 @@ impl Conversion<'_> {
         Ok(ParquetMetaDataBuilder::new(self.file(&projection)).set_row_groups(groups).build())
     }
 
-    /// What is not in the row groups.
+    /// The metadata outside the row groups.
     fn file(&self, projection: &Projection) -> FileMetaData {
         let (footer, leaves) = (self.footer, &projection.leaves);
         let whole = leaves.len() == footer.schema().num_leaves();
@@ -206,7 +206,7 @@ impl Conversion<'_> {
         self.decoded_leaves().into_iter().filter(|leaf| !is_left_out(leaf)).collect()
     }
 
-    /// The other decoded columns, in ascending order, and what is wrong with them.
+    /// The other decoded columns, in ascending order, each with its fault.
     fn unreadable(&self) -> Vec<(usize, Error)> {
         let footer = self.footer;
         let of_schema = |leaf| footer.schema().leaf(leaf).and_then(schema::refused);
@@ -227,7 +227,7 @@ impl Conversion<'_> {
                 of_maps.extend(others.map(|other| (other, footer.name_error(Error::new(what.clone())))));
             }
         }
-        // The sort is stable: what is wrong with a column itself comes first.
+        // The sort is stable: a column's own fault comes first.
         left_out.extend(of_maps);
         left_out.sort_by_key(|(leaf, _)| *leaf);
         left_out.dedup_by_key(|(leaf, _)| *leaf);

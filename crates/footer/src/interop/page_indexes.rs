@@ -110,7 +110,7 @@ fn parts(metadata: &ParquetMetaData, wanted: Wanted) -> (Vec<Part>, u64) {
     (all.into_iter().map(part).collect(), claimed)
 }
 
-/// The bytes of the parts, which are those of indexes of `claimed` bytes together.
+/// The bytes of the parts, which hold indexes of `claimed` bytes together.
 fn bytes_of<R: RangeReader + ?Sized>(
     footer: &Footer,
     parts: &[Part],

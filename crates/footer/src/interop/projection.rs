@@ -23,7 +23,7 @@ pub(super) struct Projection {
     pub leaves: Vec<usize>,
     /// The schema with these columns alone.
     pub descriptor: SchemaDescPtr,
-    /// An Arrow schema of the whole file, and what was made of it.
+    /// An Arrow schema of the whole file, and its pruned form.
     arrow: OnceLock<(String, Option<String>)>,
 }
 

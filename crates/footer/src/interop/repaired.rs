@@ -8,14 +8,14 @@ use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::statistics::{self, PageEncodingStats, SizeStatistics, Statistics};
 use crate::decode::file_metadata::has_dictionary;
 use crate::schema::enums::PhysicalType;
-use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, Step};
+use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STRUCT, Step};
 use crate::thrift_writer::ThriftWriter;
 
 /// Writes the chunk's struct.
 pub(crate) fn write(chunk: &ColumnChunk<'_>, writer: &mut ThriftWriter) {
     let mut kept = Optional::default();
     let mut cursor = Cursor::new(chunk.row_group().footer.bytes(), chunk.footer_offset());
-    // The scan has walked the same bytes; what it would reject here is left out.
+    // The scan has walked the same bytes; an error here only leaves values out.
     let _ = kept.chunk(&mut cursor);
     writer.begin_element();
     if let Some(path) = kept.file_path {
@@ -70,11 +70,9 @@ struct Optional<'a> {
 impl<'a> Optional<'a> {
     fn chunk(&mut self, cursor: &mut Cursor<'a>) -> Step<()> {
         let mut last = 0;
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             let mut value = *cursor;
             match (field.id, field.wire) {
-                (_, STOP) => return Ok(()),
                 (1, BINARY) => self.file_path = value.text().ok(),
                 (2, I64) => self.file_offset = value.integer()?,
                 (3, STRUCT) => self.meta_data(&mut value)?,
@@ -86,17 +84,14 @@ impl<'a> Optional<'a> {
             }
             cursor.skip(field.wire)?;
         }
+        Ok(())
     }
 
     fn meta_data(&mut self, cursor: &mut Cursor<'a>) -> Step<()> {
         let mut last = 0;
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             let mut value = *cursor;
             let start = cursor.at;
-            if field.wire == STOP {
-                return Ok(());
-            }
             cursor.skip(field.wire)?;
             match (field.id, field.wire) {
                 (12, STRUCT) if self.statistics.is_none() => {
@@ -112,6 +107,7 @@ impl<'a> Optional<'a> {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     fn write_details(&self, physical_type: PhysicalType, writer: &mut ThriftWriter) {
@@ -160,7 +156,7 @@ impl<'a> Optional<'a> {
     }
 }
 
-/// Writes what is possible: counts that are not negative, bounds of the length of their type.
+/// Writes the possible values: counts that are not negative, bounds of their type's length.
 fn write_statistics(found: &Statistics<'_>, physical_type: PhysicalType, writer: &mut ThriftWriter) {
     let width = match physical_type {
         PhysicalType::Boolean => Some(1),

@@ -57,7 +57,7 @@ pub(crate) fn is_plain(schema: &Schema) -> bool {
     shallow && schema.traits.iter().all(converted) && schema.logical_types.iter().all(logical)
 }
 
-/// What is wrong with a column if the crate has no type for it or for a group that contains it.
+/// The fault of a column if the crate has no type for it or for a group that contains it.
 pub(crate) fn refused(leaf: Element<'_>) -> Option<Error> {
     if is_too_deep(&leaf) {
         return Some(too_deep(leaf));

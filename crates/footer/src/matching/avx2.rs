@@ -205,7 +205,7 @@ unsafe fn matched<const VALUES: bool>(
     }
 }
 
-/// Implements [`Avx2::step`]. All lanes go through a segment before any goes on to the next, so that no
+/// Implements [`Avx2::step`]. All lanes finish a segment before any starts the next, so that no
 /// lane waits for another and the constants are loaded once.
 #[inline(always)]
 unsafe fn step<const VALUES: bool, const LANES: usize>(

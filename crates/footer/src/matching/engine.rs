@@ -2,7 +2,7 @@
 //!
 //! For every column the engine remembers the shapes of its chunks in previous row groups. It can walk several
 //! row groups in lockstep, one column of each after the other: their loads and comparisons do not wait for
-//! one another, as those of neighbours within one row group must.
+//! one another, as neighbours within one row group must.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;

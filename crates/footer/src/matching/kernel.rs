@@ -26,7 +26,7 @@ impl Values {
         }
     }
 
-    /// The packed row of a match, equal to that of [`rows::pack`](crate::chunk::rows::pack); `None` for chunks that
+    /// The packed row of a match, equal to the row from [`rows::pack`](crate::chunk::rows::pack); `None` for chunks that
     /// are too wide and for values that the scalar walk rejects.
     #[inline(always)]
     pub fn pack(&self, at: usize, shape: &Shape) -> Option<Packed> {

@@ -9,7 +9,7 @@ use crate::matching::engine::{Engine, Lane, UNKNOWN};
 use crate::matching::kernel::{Task, Values};
 use crate::thrift::cursor::{Cursor, Step};
 
-/// Chunks of one column in several row groups, some of which did not match the expected shape.
+/// Chunks of one column in several row groups; some did not match the expected shape.
 pub(crate) struct Missed<'a, 'b, const LANES: usize> {
     pub engine: &'a mut Engine,
     pub bytes: &'a [u8],
@@ -30,7 +30,7 @@ pub(crate) fn resolve<const LANES: usize>(kernel: Avx2, missed: Missed<'_, '_, L
     kernel.enter(missed)
 }
 
-/// Chunks of one column in several row groups, of which no shape is expected.
+/// Chunks of one column in several row groups, without an expected shape.
 pub(crate) struct Unseen<'a, 'b, const LANES: usize> {
     pub engine: &'a mut Engine,
     pub bytes: &'a [u8],

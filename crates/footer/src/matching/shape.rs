@@ -1,4 +1,4 @@
-//! Shapes: what the bytes of a column chunk have in common with those of its neighbours.
+//! Shapes: what the bytes of a column chunk share with its neighbours.
 //!
 //! A writer produces few kinds of chunk structs. Two of the same kind have the same bytes for headers of
 //! fields and lists and for numbers like the codec; integers, bounds and names differ, and with them all
@@ -152,7 +152,7 @@ struct Builder {
     /// The most bytes that the open segment's tokens may take, with a margin for longer varints.
     token_bytes: usize,
     physical_type: i32,
-    /// Whether the current page encoding statistics are those of a dictionary page.
+    /// Whether the current page encoding statistics describe a dictionary page.
     dictionary_page: bool,
     /// Where the statistics start: the number of masked bytes and tokens of the open segment before them.
     statistics: Option<(usize, usize)>,

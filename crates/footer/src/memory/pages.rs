@@ -1,7 +1,7 @@
 //! What speeds up memory and cannot be safe code: zeroed pages from the system, huge pages, prefetches, and mapped
 //! footers.
 //!
-//! `without_pages.rs` stands in for it without the feature `fast`.
+//! `without_pages.rs` replaces it without the feature `fast`.
 #![allow(unsafe_code, reason = "calls of the allocator and the system, and prefetches, each with its proof")]
 
 use std::alloc::{Layout, alloc_zeroed};

@@ -1,4 +1,4 @@
-//! Stands in for `pages.rs` without the feature `fast`: safe code, which leaves pages and caches to the system.
+//! Replaces `pages.rs` without the feature `fast`: safe code, which leaves pages and caches to the system.
 
 use std::ops::Range;
 

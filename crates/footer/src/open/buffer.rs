@@ -16,7 +16,7 @@ pub struct FooterBytes {
     len: usize,
 }
 
-/// The owner of the bytes. The usual owner is a variant of its own: any other needs a virtual call, a
+/// The owner of the bytes. The usual owner has its own variant: any other needs a virtual call, a
 /// noticeable part of the time to read a chunk's statistics.
 #[derive(Clone)]
 enum Owner {
@@ -47,7 +47,7 @@ impl FooterBytes {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

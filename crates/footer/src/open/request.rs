@@ -77,7 +77,7 @@ impl FooterRequest {
     ///
     /// # Errors
     ///
-    /// There are fewer or more bytes than wanted, or those of [`Footer::read`].
+    /// There are fewer or more bytes than wanted, or the bytes are no footer: see [`Footer::read`].
     pub fn supply(self, bytes: Vec<u8>) -> Result<NextStep, Error> {
         let options = (*self.options).clone();
         self.supply_to(bytes, &mut Decoder::of_one(options))

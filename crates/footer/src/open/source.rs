@@ -29,7 +29,7 @@ pub trait RangeReader {
     /// The bytes cannot be read, or there are too few.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// Whether there are no bytes.
+    /// Whether it is empty.
     ///
     /// # Errors
     ///

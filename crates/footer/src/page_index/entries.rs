@@ -1,5 +1,5 @@
-//! What is stored for every page index: which parts of the shared tables ([`crate::page_index::tables`])
-//! belong to it. Uses as few words as possible, because most of the cost is touching memory.
+//! The entry of a page index: its parts of the shared tables ([`crate::page_index::tables`]). It has as few words as
+//! possible, because touching memory costs most.
 
 use crate::error::{Fault, FaultKind};
 use crate::thrift::cursor::Step;
@@ -23,7 +23,7 @@ impl Span {
         span().ok_or(Fault::new(at, kind))
     }
 
-    pub fn of<T>(self, table: &[T]) -> &[T] {
+    pub fn slice<T>(self, table: &[T]) -> &[T] {
         table.get(self.start as usize..self.start as usize + self.len as usize).unwrap_or_default()
     }
 }

@@ -4,9 +4,9 @@
 //! chunks ─locations (by shapes)─▶ byte ranges ─neighbours together─▶ reads ─▶ tables
 //! ```
 //!
-//! Page indexes precede the footer in the file, up to one of each kind per column chunk. Only those of the
-//! wanted chunks are read: neighbours in one read, with gaps of up to 16 KiB between them. Those of encrypted
-//! chunks are encrypted too and treated as absent.
+//! Page indexes precede the footer in the file, up to one of each kind per column chunk. Sawmill reads the indexes of
+//! wanted chunks only: neighbours in one read, with gaps of up to 16 KiB between them. Indexes of encrypted chunks are
+//! encrypted and treated as absent.
 //!
 //! A footer may claim any number of indexes at the same bytes. All that are read at once are at most as long
 //! together as their file and as [`Options::max_page_indexes`](crate::Options::max_page_indexes), and bytes are
@@ -42,7 +42,7 @@ struct Decoding<'d, R: ?Sized> {
     tables: Tables,
     of_columns: Vec<WantedIndex>,
     of_offsets: Vec<WantedIndex>,
-    /// The bytes of offset indexes, which are not kept, and those of column indexes far apart.
+    /// The bytes of offset indexes, which are not kept, and of column indexes far apart.
     scratch: Vec<u8>,
     /// The length of the indexes that were read.
     read: u64,
@@ -179,7 +179,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
 }
 
 impl Footer {
-    /// Reads the page indexes of all decoded column chunks from the file, except those of encrypted chunks.
+    /// Reads the page indexes of all decoded column chunks from the file, except of encrypted chunks.
     ///
     /// Costs a read for each run of neighbours, and some 50 to 150 ns an index. Allocates 48 bytes a chunk,
     /// the indexes' values, and the bytes of the bounds.

@@ -1,12 +1,12 @@
 //! The tables that decoded page indexes share: the pages, bounds and numbers of all of them in sequence. An
-//! index costs two small entries and no allocation of its own.
+//! index costs two small entries and no allocation.
 
 use crate::error::{Fault, FaultKind};
 use crate::memory::pages;
 use crate::open::buffer::FooterBytes;
 use crate::page_index::entries::{ColumnEntry, FLAGS, OffsetEntry, Span};
 use crate::page_index::indexes::PageLocation;
-use crate::thrift::cursor::{BINARY, Cursor, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{BINARY, Cursor, FALSE, I32, I64, LIST, STRUCT, Step, TRUE};
 
 /// See the module's description.
 #[derive(Debug, Default)]
@@ -42,11 +42,11 @@ impl Tables {
     }
 
     pub fn pages(&self, entry: &OffsetEntry) -> &[PageLocation] {
-        entry.pages.of(&self.pages)
+        entry.pages.slice(&self.pages)
     }
 
     pub fn numbers(&self, span: Option<Span>) -> Option<&[i64]> {
-        span.map(|span| span.of(&self.numbers))
+        span.map(|span| span.slice(&self.numbers))
     }
 
     fn bytes_of(&self, entry: &ColumnEntry) -> &[u8] {
@@ -54,11 +54,11 @@ impl Tables {
     }
 
     pub fn null_pages(&self, entry: &ColumnEntry) -> &[u8] {
-        entry.null_pages.of(self.bytes_of(entry))
+        entry.null_pages.slice(self.bytes_of(entry))
     }
 
     pub fn bound(&self, entry: &ColumnEntry, bounds: Span, page: usize) -> Option<&[u8]> {
-        Some(bounds.of(&self.bounds).get(page)?.of(self.bytes_of(entry)))
+        Some(bounds.slice(&self.bounds).get(page)?.slice(self.bytes_of(entry)))
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -81,10 +81,8 @@ impl Tables {
     pub fn any_offset_index(&mut self, bytes: &[u8], start: usize) -> Step<OffsetEntry> {
         let cursor = &mut Cursor::new(bytes, start);
         let (mut pages, mut sizes, mut last) = (None, None, 0);
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             match (field.id, field.wire) {
-                (_, STOP) => break,
                 (1, LIST) => {
                     let at = cursor.at;
                     let count = cursor.list_of(STRUCT, "a list of page locations (struct)")?;
@@ -117,10 +115,8 @@ impl Tables {
         let (mut null_counts, mut nan_counts) = (None, None);
         let (mut repetition, mut definition) = (None, None);
         let mut last = 0;
-        loop {
-            let field = cursor.field(&mut last)?;
+        while let Some(field) = cursor.next_field(&mut last)? {
             match (field.id, field.wire) {
-                (_, STOP) => break,
                 (1, LIST) => null_pages = Some(bools(cursor)?),
                 (2, LIST) => min_values = Some(self.bounds(cursor)?),
                 (3, LIST) => max_values = Some(self.bounds(cursor)?),
@@ -211,10 +207,8 @@ fn in_a_row<T: Copy>(table: &mut Vec<T>, parts: &[Option<Span>], at: usize) -> S
 fn page_location(cursor: &mut Cursor<'_>) -> Step<PageLocation> {
     let start = cursor.at;
     let (mut offset, mut size, mut first_row, mut last) = (None, None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, I64) => offset = Some(cursor.size()?),
             (2, I32) => {
                 let at = cursor.at;

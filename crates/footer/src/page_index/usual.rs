@@ -2,7 +2,7 @@
 //! of bounds, no unknown fields.
 //!
 //! Values go straight into the tables ([`crate::page_index::tables`]). For any other form, the tables are
-//! restored and the general decoder takes over, which also reports what is wrong.
+//! restored and the general decoder takes over, which also reports faults.
 
 use crate::page_index::entries::{ColumnEntry, OffsetEntry, Span};
 use crate::page_index::indexes::PageLocation;

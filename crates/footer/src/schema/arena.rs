@@ -1,6 +1,6 @@
 //! The schema: all its elements in one arena, in the depth-first order of the file.
 //!
-//! Each element of the footer's list becomes a node, which gets its place in the tree as it is read (`tree`).
+//! Each element of the footer's list becomes a node. Reading it also places it in the tree (`tree`).
 
 use std::fmt;
 use std::ops::Range;
@@ -120,7 +120,7 @@ const MIN_ELEMENT_SIZE: usize = 3;
 /// The usual size of an element in bytes; room for more is allocated only as elements are read.
 const USUAL_ELEMENT: usize = 12;
 
-/// How many of the last traits to search for those of an element.
+/// How many of the last traits to search for an element's.
 const LAST_TRAITS: usize = 16;
 
 /// The usual length of a name in bytes; longer names double the room.

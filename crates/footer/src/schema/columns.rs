@@ -59,7 +59,7 @@ pub(crate) fn leaves(selectors: &[ColumnSelector], schema: &Schema) -> Result<Ve
     }
     wanted.sort_unstable();
     wanted.dedup();
-    // Columns are schema elements, of which a footer has fewer than 2^32.
+    // Columns are schema elements, and a footer has fewer than 2^32 elements.
     Ok(wanted.into_iter().map(|column| column as u32).collect())
 }
 

@@ -58,8 +58,8 @@ struct ElementKind {
     place: u32,
 }
 
-/// The kinds found so far. The search starts at that of the last element: the next one is often of the same
-/// kind, or of the one learned after it where types take turns.
+/// The kinds found so far. The search starts at the last element's kind: the next element often has the same, or the
+/// kind learned after it where types take turns.
 pub(crate) struct Kinds {
     kinds: Vec<ElementKind>,
     last: usize,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Fault, FaultKind};
 use crate::schema::enums::EdgeInterpolationAlgorithm;
-use crate::thrift::cursor::{BINARY, BYTE, Cursor, FALSE, I32, STOP, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{BINARY, BYTE, Cursor, FALSE, I32, STRUCT, Step, TRUE};
 
 /// What a schema element's values mean (the union `LogicalType`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -152,11 +152,7 @@ impl fmt::Display for LogicalType {
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
     let mut logical = LogicalType::Unknown { id: 0 };
     let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
-        if field.wire == STOP {
-            return Ok(logical);
-        }
+    while let Some(field) = cursor.next_field(&mut last)? {
         logical = if field.wire == STRUCT {
             member(cursor, field.id)?
         } else {
@@ -164,6 +160,7 @@ pub(crate) fn read(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
             LogicalType::Unknown { id: field.id }
         };
     }
+    Ok(logical)
 }
 
 fn member(cursor: &mut Cursor<'_>, id: i16) -> Step<LogicalType> {
@@ -204,10 +201,8 @@ fn member(cursor: &mut Cursor<'_>, id: i16) -> Step<LogicalType> {
 fn decimal(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
     let start = cursor.at;
     let (mut scale, mut precision, mut last) = (None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, I32) => scale = Some(cursor.i32()?),
             (2, I32) => precision = Some(cursor.i32()?),
             (_, wire) => cursor.skip(wire)?,
@@ -222,10 +217,8 @@ fn decimal(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
 fn time(cursor: &mut Cursor<'_>) -> Step<(bool, TimeUnit)> {
     let start = cursor.at;
     let (mut adjusted, mut unit, mut last) = (None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, TRUE) => adjusted = Some(true),
             (1, FALSE) => adjusted = Some(false),
             (2, STRUCT) => unit = Some(time_unit(cursor)?),
@@ -237,11 +230,7 @@ fn time(cursor: &mut Cursor<'_>) -> Step<(bool, TimeUnit)> {
 
 fn time_unit(cursor: &mut Cursor<'_>) -> Step<TimeUnit> {
     let (mut unit, mut last) = (TimeUnit::Unknown(0), 0);
-    loop {
-        let field = cursor.field(&mut last)?;
-        if field.wire == STOP {
-            return Ok(unit);
-        }
+    while let Some(field) = cursor.next_field(&mut last)? {
         cursor.skip(field.wire)?;
         unit = match field.id {
             1 => TimeUnit::Millis,
@@ -250,15 +239,14 @@ fn time_unit(cursor: &mut Cursor<'_>) -> Step<TimeUnit> {
             id => TimeUnit::Unknown(id),
         };
     }
+    Ok(unit)
 }
 
 fn integer(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
     let start = cursor.at;
     let (mut width, mut signed, mut last) = (None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => break,
             (1, BYTE) => width = Some(cursor.byte()? as i8),
             (2, TRUE) => signed = Some(true),
             (2, FALSE) => signed = Some(false),
@@ -273,27 +261,25 @@ fn integer(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
 
 fn variant(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
     let (mut specification_version, mut last) = (None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok(LogicalType::Variant { specification_version }),
             (1, BYTE) => specification_version = Some(cursor.byte()? as i8),
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok(LogicalType::Variant { specification_version })
 }
 
 fn geo(cursor: &mut Cursor<'_>) -> Step<(Option<Arc<str>>, Option<EdgeInterpolationAlgorithm>)> {
     let (mut crs, mut algorithm, mut last) = (None, None, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
+    while let Some(field) = cursor.next_field(&mut last)? {
         match (field.id, field.wire) {
-            (_, STOP) => return Ok((crs, algorithm)),
             (1, BINARY) => crs = Some(Arc::from(cursor.text()?)),
             (2, I32) => algorithm = Some(EdgeInterpolationAlgorithm::from_number(cursor.i32()?)),
             (_, wire) => cursor.skip(wire)?,
         }
     }
+    Ok((crs, algorithm))
 }
 
 fn missing(at: usize, field: &'static str) -> Fault {

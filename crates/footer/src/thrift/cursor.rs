@@ -176,8 +176,8 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A size, count or offset of one column or row group: a negative one counts as unknown, which is 0, so that it
-    /// hides no other fact of the file.
+    /// A size, count or offset of one column or row group. A negative one counts as 0, unknown, and does not hide the
+    /// file's other facts.
     #[inline(always)]
     pub fn size_or_zero(&mut self) -> Step<i64> {
         Ok(self.integer()?.max(0))
@@ -226,6 +226,13 @@ impl<'a> Cursor<'a> {
         };
         *last = id;
         Ok(Field { wire, id })
+    }
+
+    /// The next field's header; `None` at the end of the struct.
+    #[inline(always)]
+    pub fn next_field(&mut self, last: &mut i16) -> Step<Option<Field>> {
+        let field = self.field(last)?;
+        Ok((field.wire != STOP).then_some(field))
     }
 
     #[cold]

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::error::Error;
 use crate::thrift::cursor::{
-    BINARY, BYTE, Cursor, DEPTH_LIMIT, DOUBLE, FALSE, I16, I32, I64, LIST, MAP, SET, STOP, STRUCT, Step,
-    TRUE, UUID, wire_name,
+    BINARY, BYTE, Cursor, DEPTH_LIMIT, DOUBLE, FALSE, I16, I32, I64, LIST, MAP, SET, STRUCT, Step, TRUE,
+    UUID, wire_name,
 };
 use crate::thrift::format::{
     COLUMN_INDEX, FILE_CRYPTO_META_DATA, FILE_META_DATA, FieldKind, OFFSET_INDEX, StructDef,
@@ -136,7 +136,7 @@ struct Dump<'a, 'f> {
     line: &'f mut dyn FnMut(DumpLine<'a>) -> bool,
 }
 
-/// What is known about a value before it is read.
+/// The context of a value before it is read.
 #[derive(Clone, Copy)]
 struct ValueContext {
     depth: usize,
@@ -150,11 +150,7 @@ impl<'a> Dump<'a, '_> {
     /// Dumps the fields of a struct; returns false to stop.
     fn fields(&mut self, def: Option<&'static StructDef>, depth: usize) -> Step<bool> {
         let mut last = 0;
-        loop {
-            let field = self.cursor.field(&mut last)?;
-            if field.wire == STOP {
-                return Ok(true);
-            }
+        while let Some(field) = self.cursor.next_field(&mut last)? {
             let known = def.and_then(|def| def.field(field.id));
             let name = known.map(|known| known.name);
             let kind = known.map(|known| &known.kind);
@@ -169,6 +165,7 @@ impl<'a> Dump<'a, '_> {
                 return Ok(false);
             }
         }
+        Ok(true)
     }
 
     fn report(&mut self, offset: usize, place: ValueContext, wire: u8, value: DumpValue<'a>) -> bool {
@@ -177,7 +174,7 @@ impl<'a> Dump<'a, '_> {
         (self.line)(DumpLine { offset, depth, id, name, index, wire: wire_name(wire), expected, value })
     }
 
-    /// Dumps a value with bytes of its own; returns false to stop.
+    /// Dumps a value that is not in a field's header; returns false to stop.
     fn value(&mut self, wire: u8, place: ValueContext) -> Step<bool> {
         let offset = self.cursor.at;
         if place.depth >= DEPTH_LIMIT as usize {

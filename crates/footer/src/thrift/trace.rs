@@ -3,7 +3,7 @@
 //! Used only for errors. Walks the footer again along the format's tables, skipping values that end before
 //! the offset and descending into the one that contains it.
 
-use crate::thrift::cursor::{Cursor, FALSE, LIST, SET, STOP, STRUCT, TRUE};
+use crate::thrift::cursor::{Cursor, FALSE, LIST, SET, STRUCT, TRUE};
 use crate::thrift::format::{COLUMN_CHUNK, FieldKind, StructDef};
 
 /// The path of `offset` within the struct of type `root` that starts at byte `start`.
@@ -30,11 +30,7 @@ pub(crate) fn path_in_chunk(
 /// no deeper than the format's tables, because values without a table are not entered.
 fn descend(cursor: &mut Cursor<'_>, def: &'static StructDef, offset: usize, path: &mut String) {
     let mut last = 0;
-    loop {
-        let Ok(field) = cursor.field(&mut last) else { return };
-        if field.wire == STOP {
-            return;
-        }
+    while let Ok(Some(field)) = cursor.next_field(&mut last) {
         let start = *cursor;
         if cursor.skip(field.wire).is_ok() && cursor.at <= offset {
             continue;

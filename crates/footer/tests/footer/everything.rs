@@ -80,7 +80,7 @@ fn numbers(chunk: &ColumnChunk<'_>) -> String {
     )
 }
 
-/// What is decoded for a chunk on demand.
+/// The details that are decoded for a chunk on demand.
 fn rarities(chunk: &ColumnChunk<'_>) -> String {
     format!(
         "{} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}\n",

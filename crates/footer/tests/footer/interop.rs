@@ -260,7 +260,7 @@ fn an_optional_field_of_another_type_is_skipped_and_found() {
         writer.begin(3);
         handmade::required(writer, &format!("c{column}"), 200, 4);
         writer.stop();
-        // A bool has no bytes of its own: a reader that expects an i64 takes the header that follows for one.
+        // A bool occupies no bytes: a reader that expects an i64 takes the header that follows for one.
         writer.bool(6, true);
         writer.i32(7, 25);
         writer.stop();

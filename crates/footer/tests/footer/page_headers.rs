@@ -1,4 +1,4 @@
-//! Pages by their headers: bodies are not read, and what is read is bounded.
+//! Pages by their headers: bodies are not read, and reads are bounded.
 
 use std::cell::RefCell;
 use std::io;
@@ -7,7 +7,7 @@ use sawmill_footer::{ChunkPages, PageType, RangeReader};
 
 use crate::thrift_writer::ThriftWriter;
 
-/// A file of headers at some places and nothing else, which notes what is read.
+/// A file of headers at some places and nothing else, which notes the reads.
 struct Headers {
     headers: Vec<(u64, Vec<u8>)>,
     len: u64,

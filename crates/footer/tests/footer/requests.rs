@@ -133,7 +133,7 @@ fn page_indexes_of_fetched_ranges_equal_those_that_were_read() {
     }
 }
 
-/// An object in memory that keeps what was asked for.
+/// An object in memory that records the requested ranges.
 struct Object<'f>(&'f [u8], Mutex<Vec<Range<u64>>>);
 
 impl AsyncRangeReader for Object<'_> {

@@ -1,4 +1,4 @@
-//! Generates footers like those of the `parquet` crate's writer, of any size and without data.
+//! Generates footers as the `parquet` crate's writer does, of any size and without data.
 //!
 //! Benchmarks need footers of 100,000 columns, whose files would take hours and terabytes to write; tests
 //! need many shapes of chunks. A built-in generator draws the numbers: the same spec produces the same bytes
@@ -37,7 +37,7 @@ pub struct SyntheticFooter {
     pub seed: u64,
 }
 
-/// What is drawn once per column.
+/// The draws of one column.
 struct Column {
     name: String,
     physical_type: i32,

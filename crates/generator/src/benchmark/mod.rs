@@ -27,9 +27,9 @@ const DEFAULT_SCALE: f64 = 1.0;
 /// A benchmark whose tables are datasets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Benchmark {
-    /// TPC Benchmark H: eight tables, row by row those of the crate `tpchgen`.
+    /// TPC Benchmark H: eight tables, row by row like the tables of the crate `tpchgen`.
     TpcH,
-    /// TPC Benchmark DS: 24 tables, row by row those of the crate `tpcdsgen`.
+    /// TPC Benchmark DS: 24 tables, row by row like the tables of the crate `tpcdsgen`.
     TpcDs,
 }
 

@@ -16,10 +16,10 @@ use crate::random::normal::{normal_quantile, normal_share};
 use crate::random::rng::{BLOCK_ROWS, Sequence, Stream};
 use crate::random::ziggurat::normal;
 
-/// A score of which less is left depends on others alone, apart from rounding.
+/// A score with a smaller rest depends on others alone, apart from rounding.
 const NOTHING: f64 = 0.01;
 
-/// What is left of a score after as many rows as matter to the next ones.
+/// A share of a score this small does not matter to later rows.
 const NEGLIGIBLE: f64 = 1e-4;
 
 /// The greatest correlation with the row before: some 200 rows matter.
@@ -45,7 +45,7 @@ pub(crate) struct Copula {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub scores: Scores,
-    /// How its own independent scores correlate with those of the row before.
+    /// How its own independent scores correlate from row to row.
     pub before: f64,
     /// The weights of the independent scores of all members up to this one.
     pub factors: Vec<f64>,
@@ -66,7 +66,7 @@ pub(crate) struct There {
 pub(crate) enum Scores {
     /// Normal draws, with the seed of the field's leaf.
     Drawn { leaf: usize, purpose: u64 },
-    /// The place of the row among so many; after the last one it starts again.
+    /// The row's place among this number of rows; after the last one it starts again.
     Rows(u64),
     /// The ranks of a cycle's values in their order, each of as many rows.
     Cycle { ranks: Vec<f64>, each: u64 },
@@ -312,7 +312,7 @@ impl By {
     }
 }
 
-/// The shares below the ends of bins that occur as often as counted; without any, those of the bins' widths.
+/// The shares below the ends of bins that occur as often as counted; without any, the shares of the bins' widths.
 pub(crate) fn shares_below(counts: &[f64], own: &[f64]) -> Vec<f64> {
     let all: f64 = counts.iter().sum();
     if all <= 0.0 {

@@ -63,7 +63,7 @@ pub(crate) struct Operand {
     pub row: OperandRow,
 }
 
-/// Which row a formula takes an operand of, or what it is about the row.
+/// The row that a formula takes an operand from, or a property of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperandRow {
     Own,

@@ -32,7 +32,7 @@ pub const MAX_GROUP_ROWS: u64 = 1 << 24;
 /// ```
 /// use sawmill_generator::Part;
 /// let part: Part = "2/3".parse()?;
-/// assert_eq!((part.index(), part.of()), (2, 3));
+/// assert_eq!((part.index(), part.parts()), (2, 3));
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Part {
     }
 
     /// The number of parts.
-    pub fn of(self) -> u32 {
+    pub fn parts(self) -> u32 {
         self.of
     }
 

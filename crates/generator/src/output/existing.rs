@@ -180,7 +180,7 @@ impl Directory<'_> {
     /// Refuses to disturb a run that has not ended, which only its manifest shows in a folder without locks.
     /// Different parts of the same division share no files.
     fn refuse_other_runs(&self, found: &[Found]) -> Result<(), Error> {
-        let share = |part: Part| part.of() != self.files.part.of() || part == self.files.part;
+        let share = |part: Part| part.parts() != self.files.part.parts() || part == self.files.part;
         let others = found.iter().filter(|found| share(found.part));
         match others.filter_map(|found| found.readable()?.run.as_deref()).next() {
             Some(run) => Err(process::not_ended(run, &self.folder.place(""))),

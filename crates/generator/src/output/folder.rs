@@ -100,7 +100,7 @@ pub trait Folder: fmt::Debug + Send + Sync {
     /// It is one of them.
     fn protect(&self, sources: &[PathBuf], name: &str) -> Result<(), Error> {
         let place = self.place(name);
-        let is_place = |source: &&PathBuf| match (Location::of(source), Location::of(&place)) {
+        let is_place = |source: &&PathBuf| match (Location::new(source), Location::new(&place)) {
             (Ok(Location::Object(source)), Ok(Location::Object(place))) => source.is_same(&place),
             _ => **source == place,
         };

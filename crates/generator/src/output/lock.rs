@@ -159,7 +159,7 @@ impl LockedFiles<'_> {
         for entry in entries {
             let entry = entry.map_err(failed)?;
             let part = part_in_name(&entry.file_name().to_string_lossy(), self.name, "lock");
-            if part.is_some_and(|part| part.of() != self.part.of()) {
+            if part.is_some_and(|part| part.parts() != self.part.parts()) {
                 others.push(entry.path());
             }
         }
@@ -198,7 +198,7 @@ fn is_named(file: &File, path: &Path) -> bool {
 
 /// The part in the name of a lock file or manifest, after the prefix and the dataset's name.
 pub(crate) fn part_infix(part: Part) -> String {
-    match part.of() {
+    match part.parts() {
         1 => String::new(),
         of => format!(".part-{}-of-{of}", part.index()),
     }

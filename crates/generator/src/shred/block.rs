@@ -74,7 +74,7 @@ pub(crate) struct Shredder<'a> {
     operand_values: Vec<OperandValues>,
     /// The ranks of each member of the copula in this block.
     ranks: Vec<Vec<f64>>,
-    /// Of which update of the rows the changing leaves are, and the ranks that these follow.
+    /// The update of the rows that the changing leaves show, and the ranks that they follow.
     version: Version,
     version_ranks: Vec<Vec<f64>>,
     /// The children that the rows are, if a chosen formula needs the row before; then the last block drawn.

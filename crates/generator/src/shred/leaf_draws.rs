@@ -334,7 +334,7 @@ fn of_ranks(leaf: &Leaf, ranked: &Ranked, draws: &Draws<'_>, out: &mut ValueBuff
             out.extend(draws.ranks.iter().map(|rank| ranked.number(*rank) as u8));
         }
         (_, ValueBuffer::Indices(out)) => out.extend(draws.ranks.iter().map(|rank| ranked.number(*rank))),
-        // The reader allows no other values.
+        // The spec's reader rejects other values.
         (values, out) => debug_assert!(false, "{values:?} of ranks into {out:?}"),
     }
 }

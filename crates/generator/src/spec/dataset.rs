@@ -47,7 +47,7 @@ pub struct Dataset {
     pub(crate) fields: Vec<Field>,
     /// Fields of the record that others use, and that no file has.
     pub(crate) hidden: Vec<Field>,
-    /// The order in which fields are drawn: the places of `fields`, followed by those of `hidden`.
+    /// The order in which fields are drawn: the places of `fields`, then the places of `hidden`.
     pub(crate) order: Vec<usize>,
     /// Whose rows its rows are, if a formula needs the row before of the same parent.
     pub(crate) chain: Option<Arc<FanOut>>,
@@ -169,7 +169,7 @@ impl Field {
         }
     }
 
-    /// The fields that its values, its nulls and those of its nested fields depend on.
+    /// The fields that its values and nulls, and its nested fields, depend on.
     pub(crate) fn each_operand<'a>(&'a self, visit: &mut dyn FnMut(&'a Operand)) {
         self.null_where.iter().flat_map(|condition| &condition.operands).for_each(&mut *visit);
         match &self.kind {

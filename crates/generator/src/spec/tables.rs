@@ -121,7 +121,7 @@ impl<'a> Tables<'a> {
         Ok(dataset)
     }
 
-    /// The columns of the table `name`, if `column` is none of them and the table does not follow from another one.
+    /// The columns of the table `name`, if `column` is not among them and the table does not follow from another one.
     pub(crate) fn columns_without(&self, name: &str, column: &str) -> Option<Vec<String>> {
         let table = self.table(name)?;
         let is_derived = derived::DERIVED_KEYS.iter().any(|(key, _)| table.get(key).is_some());

@@ -243,7 +243,7 @@ impl ColumnChunk {
         self.buffer = out;
         let entries = rows.entries();
         Ok(DataPage {
-            // What is stored is known when the page is kept.
+            // The stored size is known when the page is kept.
             size: BodySize { raw: size, stored: 0, checksum: None },
             entries,
             nulls: entries - rows.values.len(),

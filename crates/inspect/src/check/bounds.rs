@@ -65,7 +65,7 @@ impl Check<'_, '_> {
     }
 }
 
-/// Describes what is wrong with the length of a bound. An exact bound is never truncated.
+/// Describes a wrong length of a bound. An exact bound is never truncated.
 fn wrong_length(width: Width, bound: &[u8], exact: bool) -> Option<String> {
     let found = bound.len();
     let expected = match width {

@@ -15,7 +15,7 @@ const EXPECTED: [(&str, i16, &str); 2] =
     [("ColumnChunk", 2, "file_offset"), ("ColumnMetaData", 3, "path_in_schema")];
 
 /// Counts, sizes and places that are never negative: the struct, and the ids of its fields. The decoder takes some
-/// negative ones as 0. Other checks name those of null counts, dictionaries and indexes.
+/// negative numbers as 0. Other checks cover null counts, dictionaries and indexes.
 const NEVER_NEGATIVE: [(&str, &[i16]); 7] = [
     ("FileMetaData", &[3]),
     ("RowGroup", &[2, 3, 5, 6]),

@@ -31,7 +31,7 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// An inconsistency in the footer or its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inconsistency {
-    /// What was expected and what was found.
+    /// The expected and the found value.
     pub what: String,
     /// The Thrift path of the value, or of the struct that contains it.
     pub path: String,

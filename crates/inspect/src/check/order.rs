@@ -190,7 +190,7 @@ impl By {
             Self::Signed => Some(integer(lower)?.cmp(&integer(upper)?)),
             Self::Unsigned => Some(unsigned(lower)?.cmp(&unsigned(upper)?)),
             Self::Float => float(lower)?.partial_cmp(&float(upper)?),
-            // Widening a float preserves order, including that of zeros and the sign of NaN.
+            // Widening a float preserves order, even of zeros, and the sign of NaN.
             Self::TotalFloat => Some(float(lower)?.total_cmp(&float(upper)?)).filter(|_| {
                 // The order of two NaNs depends on payload bits, which widening moves.
                 !(float(lower).is_some_and(f64::is_nan) && float(upper).is_some_and(f64::is_nan))

@@ -46,7 +46,7 @@ pub(crate) fn has_unknown_levels(leaf: Element<'_>) -> bool {
     on_path(leaf).any(|element| element.repetition().is_none_or(|of| !of.is_known()))
 }
 
-/// What is wrong with the digits of a decimal, and in which field.
+/// Faults of a decimal's digits: the field, and the expected and found digits.
 fn impossible_digits(element: Element<'_>) -> Vec<(&'static str, String)> {
     let is_decimal = element.converted_type() == Some(ConvertedType::Decimal);
     // The format's default for a missing scale is 0.

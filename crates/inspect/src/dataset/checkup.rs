@@ -15,12 +15,12 @@ const SMALL_FILE: u64 = 16 << 20;
 /// A chunk with more bytes has several pages, which a page index lets readers skip.
 const SEVERAL_PAGES: i64 = 2 << 20;
 
-/// A finding: what is the matter, what it costs, and what to do.
+/// A finding: the fault, its cost, and the remedy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What was found.
+    /// The fault.
     pub what: String,
-    /// What it costs.
+    /// Its cost.
     pub cost: String,
     /// The command that mends it, or an advice.
     pub command: String,
@@ -67,7 +67,7 @@ pub struct Checkup {
 }
 
 impl Checkup {
-    /// Adds a file. What is damaged in a chunk hides its own facts alone; `--check` finds it.
+    /// Adds a file. Damage in a chunk hides only that chunk's facts; `--check` finds it.
     pub fn add(&mut self, summary: &FooterSummary, footer: &Footer) {
         self.files += 1;
         self.bytes = self.bytes.saturating_add(u64::try_from(summary.compressed_bytes).unwrap_or(0));
@@ -198,7 +198,7 @@ impl Checkup {
         findings
     }
 
-    /// What was looked at, in a line.
+    /// The files and row groups that were looked at, in a line.
     pub fn looked_at(&self, style: &TextStyle) -> String {
         format!(
             "{} files, {} row groups, {} column chunks, {} of pages",

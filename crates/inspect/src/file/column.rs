@@ -12,7 +12,7 @@ use crate::views::schema::physical_type;
 /// use sawmill_inspect::Column;
 ///
 /// for leaf in footer.schema().leaves() {
-///     let column = Column::of(leaf);
+///     let column = Column::new(leaf);
 ///     println!("{} {}", column.path, column.physical_type);
 /// }
 /// # Ok::<(), sawmill_footer::Error>(())
@@ -29,7 +29,7 @@ pub struct Column {
 
 impl Column {
     /// What the schema says of a leaf.
-    pub fn of(leaf: Element<'_>) -> Self {
+    pub fn new(leaf: Element<'_>) -> Self {
         // A leaf is an element with a physical type.
         let physical = leaf.physical_type().unwrap_or(PhysicalType::Unknown(-1));
         Column {

@@ -76,7 +76,7 @@ impl OpenFile {
         self.columns.get_or_init(|| {
             let leaves = (0..self.footer.num_columns())
                 .filter_map(|position| self.footer.schema().leaf(self.footer.leaf_of(position)?));
-            leaves.map(Column::of).collect()
+            leaves.map(Column::new).collect()
         })
     }
 

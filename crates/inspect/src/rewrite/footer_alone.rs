@@ -46,8 +46,8 @@ pub fn has_no_data(footer: &Footer) -> bool {
     claimed > 0
 }
 
-/// Writes what follows the data of a file: the footer, its length and the magic bytes; before them also the first
-/// magic bytes if there is no data.
+/// Writes the end of a file, after its data: the footer, its length and the magic bytes. A file without data also gets
+/// the first magic bytes, in front.
 ///
 /// # Errors
 ///

@@ -70,7 +70,7 @@ pub(crate) struct Place(Vec<Level>);
 
 impl Place {
     /// The struct that contains the current value, or the list.
-    pub fn of(&self) -> &'static str {
+    pub fn container(&self) -> &'static str {
         self.0.last().map_or("", |level| level.name)
     }
 
@@ -115,7 +115,7 @@ impl Place {
 ///
 /// # Errors
 ///
-/// The bytes are not those of a footer, or nest too deeply.
+/// The bytes are not a footer, or nest too deeply.
 pub(crate) fn rewrite(bytes: &[u8], editor: &mut dyn Editor) -> Result<Vec<u8>, Error> {
     let place = Place(vec![Level::new("FileMetaData", true)]);
     let mut rewriting = Rewriting {
@@ -195,7 +195,7 @@ impl Rewriting<'_, '_> {
                 self.place.0.push(Level::new(name, true));
             }
             (_, DumpValue::List(count)) => {
-                // The type of the elements stands in the list's header alone.
+                // Only the list's header has the type of the elements.
                 let element = self.bytes.get(line.offset).map_or(0, |header| header & 0x0f);
                 output.list(element, count);
                 self.place.0.push(Level::new("", false));

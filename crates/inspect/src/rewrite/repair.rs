@@ -28,11 +28,11 @@ const TAIL: usize = 8;
 
 /// A repaired footer.
 pub struct Repaired {
-    /// The bytes of the footer, without its length and the magic; those of the original if nothing was repaired.
+    /// The bytes of the footer, without its length and the magic. They are the original's if nothing was repaired.
     pub footer: Vec<u8>,
-    /// Where the footer starts in the file. What is before it stays.
+    /// Where the footer starts in the file. The bytes before it stay.
     pub start: u64,
-    /// What was changed.
+    /// The changes.
     pub repairs: Repairs,
     /// What [`check`](crate::check()) finds after the repair.
     pub left: Vec<Inconsistency>,
@@ -130,7 +130,7 @@ impl Editor for ToDecode<'_> {
     }
 
     fn missing(&mut self, place: &Place, next: i16, output: &mut Output) {
-        if place.of() == "DecimalType" && next > 1 && place.lacks(1) && next != i16::MAX {
+        if place.container() == "DecimalType" && next > 1 && place.lacks(1) && next != i16::MAX {
             output.field(1, I32);
             output.integer(I32, 0);
             self.note((place, "scale"), "missing".to_owned(), "0".to_owned());
@@ -163,7 +163,7 @@ impl<R: RangeReader + ?Sized> Editor for Consistent<'_, '_, R> {
             DumpValue::Integer(value) => Some(value),
             _ => None,
         };
-        let wanted = match place.of() {
+        let wanted = match place.container() {
             "FileMetaData" => self.of_file(name),
             "RowGroup" => self.of_row_group(place, name),
             "ColumnChunk" | "ColumnMetaData" | "Statistics" | "SizeStatistics" => {
@@ -196,7 +196,7 @@ impl<R: RangeReader + ?Sized> Editor for Consistent<'_, '_, R> {
 
     fn missing(&mut self, place: &Place, next: i16, output: &mut Output) {
         let lacks = |id: i16| next > id && place.lacks(id);
-        match place.of() {
+        match place.container() {
             "ColumnChunk" if lacks(2) => {
                 output.field(2, I64);
                 output.integer(I64, 0);
@@ -304,7 +304,7 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
             let parts = &sizes.of_group(&chunk.row_group()).parts;
             Wanted::number(parts.get(chunk.position()).and_then(|part| part[which]))
         };
-        match (place.of(), name) {
+        match (place.container(), name) {
             ("ColumnChunk", "file_path") => Wanted::nothing_if(line.value == DumpValue::Text(b"")),
             ("ColumnChunk", "file_offset") if number < 0 => Wanted::Number(0),
             ("ColumnMetaData", "num_values") => Wanted::number(self.sizes.values(&chunk)),

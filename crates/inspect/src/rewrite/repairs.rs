@@ -1,4 +1,4 @@
-//! What was repaired, for people and for programs.
+//! The repairs, for people and for programs.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ pub struct Repair {
     pub column: Option<String>,
     /// What the field is now.
     pub now: String,
-    /// What it was, where it was changed first.
+    /// Its former value, where it was changed first.
     pub was: String,
     /// The row groups in which it was changed; none for fields outside of row groups.
     pub row_groups: Vec<usize>,
@@ -32,7 +32,7 @@ type Columns = BTreeMap<Option<String>, (String, Vec<usize>)>;
 /// All repairs of a footer, grouped by field and column. There are fewer than values in the footer.
 #[derive(Clone, Debug, Default)]
 pub struct Repairs {
-    /// By the field and what it is now.
+    /// By the field and its new value.
     by_field: BTreeMap<(String, String), Columns>,
 }
 

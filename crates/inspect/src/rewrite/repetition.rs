@@ -58,7 +58,7 @@ impl Editor for Repetitions<'_, '_> {
     }
 
     fn missing(&mut self, place: &Place, next: i16, output: &mut Output) {
-        if place.of() != "SchemaElement" || next <= 3 || !place.lacks(3) {
+        if place.container() != "SchemaElement" || next <= 3 || !place.lacks(3) {
             return;
         }
         let Some(element) = place.index_in("schema").and_then(|at| self.footer.schema().element(at)) else {
@@ -112,8 +112,8 @@ fn repetition_of<R: RangeReader + ?Sized>(
     }
 }
 
-/// How many definition and repetition levels a chunk's histograms have beside level 0. Writers may leave out those of
-/// repetition levels.
+/// How many definition and repetition levels a chunk's histograms have beside level 0. Writers may leave out the
+/// histogram of repetition levels.
 fn levels_of(chunk: &ColumnChunk<'_>) -> Option<(usize, Option<usize>)> {
     let sizes = chunk.size_statistics().ok().flatten()?;
     let levels = |histogram: Option<Vec<i64>>| histogram.and_then(|of| of.len().checked_sub(1));

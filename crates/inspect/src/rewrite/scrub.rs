@@ -31,8 +31,8 @@ impl<'a> Scrub<'a> {
         Some((chunk.statistics().ok()??, chunk.physical_type(), bounds))
     }
 
-    /// What stands for a bound: as many bytes, the lower one zeros, and the upper one with a one at the place that
-    /// counts least; or both zeros if the bounds are equal.
+    /// The replacement of a bound, with as many bytes: zeros for the lower one, and 1 in the least significant place of
+    /// the upper one. Equal bounds are both zeros.
     fn bound(&self, place: &Place, name: &str, len: usize) -> Vec<u8> {
         let mut masked = vec![0; len];
         let Some((found, physical, bounds)) = self.order(place) else { return masked };
@@ -118,7 +118,7 @@ impl Editor for Scrub<'_> {
             _ => return Edit::Keep,
         };
         let name = line.name.unwrap_or_default();
-        match (place.of(), name) {
+        match (place.container(), name) {
             ("FileMetaData", "created_by") => Edit::Keep,
             ("SchemaElement", "name") => {
                 let element = place.index_in("schema").unwrap_or_default();

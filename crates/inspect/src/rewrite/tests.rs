@@ -130,7 +130,7 @@ impl Faulty {
         w.into_bytes()
     }
 
-    /// What is repaired, as `field: was -> now`; afterwards nothing is left to repair.
+    /// The repairs, as `field: was -> now`; afterwards nothing is left to repair.
     fn repairs(&self) -> Vec<String> {
         let bytes = self.footer();
         let found = repaired(file(104, &bytes).as_slice(), "it", 1 << 20).unwrap();
@@ -307,7 +307,7 @@ fn files_without_a_footer_to_repair_are_errors_that_name_them() {
     assert!(error.contains("signed"), "{error}");
 }
 
-/// The texts and bounds of a footer that are no facts of a program.
+/// The texts and bounds of a footer that come from data.
 fn told(footer: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     dump(footer, Root::FileMetaData, |line| {
@@ -349,7 +349,7 @@ fn a_scrubbed_footer_has_the_same_shape_and_no_names_or_bounds() {
                 let is_kept = kept.as_bytes().windows(4).any(|of| of == part)
                     || b"root ARROW:schema pandas".windows(4).any(|of| of == part);
                 let number = u32::from_le_bytes(*part.first_chunk().unwrap());
-                // Zeros and ones stand for bounds, and numbers of the footer may have any bytes.
+                // Zeros and ones replace bounds, and numbers of the footer may have any bytes.
                 if is_kept || number < 1 << 16 || !part.iter().all(u8::is_ascii_graphic) {
                     continue;
                 }

@@ -34,8 +34,8 @@ pub(crate) fn shown<S: Serializer>(
 
 /// Escapes the characters that JSON allows and terminals act upon.
 ///
-/// Every write must contain whole characters, as `serde_json` does. Outside strings, JSON has none of
-/// these characters; within strings, an escape means the same.
+/// Every write must contain whole characters, as `serde_json` does. JSON has these characters only in strings, where
+/// an escape means the same.
 pub struct JsonSafe<W>(pub W);
 
 impl<W: Write> Write for JsonSafe<W> {

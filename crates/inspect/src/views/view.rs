@@ -39,18 +39,10 @@ pub enum View {
 
 impl View {
     /// Its name for people: `row groups`.
-    pub fn title(self) -> &'static str {
+    pub fn title(self) -> String {
         match self {
-            View::Schema => "schema",
-            View::RowGroups => "row groups",
-            View::Columns => "columns",
-            View::Statistics => "statistics",
-            View::PageIndex => "page index",
-            View::PageHeaders => "page headers",
-            View::KeyValue => "keys and values",
-            View::Sizes => "sizes",
-            View::Dump => "dump",
-            View::Check { .. } => "check",
+            View::KeyValue => "keys and values".to_owned(),
+            view => view.key().replace('_', " "),
         }
     }
 

@@ -54,10 +54,10 @@ pub struct LoadOptions {
     pub locate: bool,
     /// Load files again that earlier loads have completed.
     pub again: bool,
-    /// Append a file whose name is on record with other content. Without this such a file is an error, since
+    /// Append a file whose name is on record with other content. Without this the file is an error, since
     /// its earlier rows stay in the table.
     pub append_changed: bool,
-    /// Replace the rows of such a file. Not every target can ([`Target::replacing`]).
+    /// Replace the rows of the changed file. Not every target can ([`Target::replacing`]).
     pub replace_changed: bool,
     /// Rows of the table to hold in memory at once to find them, 12 bytes each; a larger table is read
     /// several times.

@@ -43,7 +43,7 @@ impl Part {
     }
 
     /// The number of parts.
-    pub fn of(self) -> u32 {
+    pub fn parts(self) -> u32 {
         self.of
     }
 

@@ -29,7 +29,7 @@ pub trait History {
         true
     }
 
-    /// Whether a load has committed nothing, and no other process can commit for it now.
+    /// Whether a load has committed nothing, and other processes can no longer commit for it.
     ///
     /// # Errors
     /// No connection.

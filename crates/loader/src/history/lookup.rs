@@ -95,7 +95,7 @@ pub(super) fn loaded_again(
 }
 
 /// The loads, except the load of ID `own` if it began for other content of its files and has committed
-/// nothing. Such a record says nothing about the files as they are now, and another load may have loaded
+/// nothing. That record says nothing about the files as they are now, and another load may have loaded
 /// them.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! How a load begins: one decision for all modes and targets.
 //!
-//! | on record | what is found | mode | then |
+//! | on record | found | mode | then |
 //! |---|---|---|---|
 //! | complete | its rows, of the same files | any | complete |
 //! | complete | its rows are missing, or others are there | replace, truncate | new |

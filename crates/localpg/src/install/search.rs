@@ -38,9 +38,8 @@ impl Search {
     }
 
     /// Uses only this folder: if its programs do not run, that is an error.
-    pub fn explicit(mut self, bin_dir: impl Into<PathBuf>) -> Self {
-        self.explicit = Some(bin_dir.into());
-        self
+    pub fn explicit(self, bin_dir: impl Into<PathBuf>) -> Self {
+        Self { explicit: Some(bin_dir.into()), ..self }
     }
 
     /// Adds a folder as on `PATH`, with `pg_config` or `postgres`.

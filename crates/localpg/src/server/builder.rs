@@ -33,9 +33,8 @@ impl Default for Builder {
 
 impl Builder {
     /// Sets the programs to run. The default is [`Binaries::find_or_download`].
-    pub fn binaries(mut self, binaries: Binaries) -> Self {
-        self.binaries = Some(binaries);
-        self
+    pub fn binaries(self, binaries: Binaries) -> Self {
+        Self { binaries: Some(binaries), ..self }
     }
 
     /// Adds a setting of `postgresql.conf`, such as `.setting("shared_buffers", "256MB")`; the last value
@@ -47,15 +46,13 @@ impl Builder {
 
     /// Sets the parent of the server's directory. The default is the temporary directory, or `/tmp` or
     /// `/var/tmp` if the server's account cannot enter that one or its path is too long for a socket.
-    pub fn parent_dir(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.parent_dir = Some(directory.into());
-        self
+    pub fn parent_dir(self, directory: impl Into<PathBuf>) -> Self {
+        Self { parent_dir: Some(directory.into()), ..self }
     }
 
     /// Sets how long to wait until the server accepts connections; 60 seconds by default.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// Cleans up after killed processes ([`sweep_abandoned`](crate::sweep_abandoned)), starts a server and

@@ -22,7 +22,7 @@ pub(super) fn output(arrow: &DataType, inner: &ColumnConversion) -> DataType {
     }
 }
 
-/// Returns the lists with converted items. Adds to `faults` those of items that a list has, with the row of the list.
+/// Returns the lists with converted items. Adds the faults of items to `faults`, each with its list's row.
 pub(super) fn convert(
     array: &ArrayRef,
     inner: &ColumnConversion,

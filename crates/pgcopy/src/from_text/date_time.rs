@@ -105,7 +105,7 @@ pub(super) fn date(text: &[u8]) -> Result<i32, String> {
     days.map(|days| days - EPOCH_DAYS).ok_or_else(|| "it is out of range".to_owned())
 }
 
-/// Consumes the digits of a fraction of a second; returns microseconds, or `None` if there are no digits.
+/// Consumes the digits of a fraction of a second; returns microseconds, or `None` without digits.
 pub(super) fn fraction(pieces: &mut Pieces<'_>, cut: bool) -> Result<Option<i64>, String> {
     let count = pieces.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = pieces.0.split_at(count);

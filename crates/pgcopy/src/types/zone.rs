@@ -42,7 +42,7 @@ impl Zone {
     }
 }
 
-/// Returns a moment as it is, or one beyond the tables as that of an earlier year with the same calendar, in which the
+/// Returns a moment unchanged, or moves one beyond the tables to an earlier year with the same calendar, in which the
 /// clocks change on the same days.
 fn same_calendar(seconds: i64) -> i64 {
     let first = |year: i64| days_from_civil(year, 1, 1);

@@ -176,9 +176,8 @@ impl Server {
 
     /// Sets how long an answer may take before the server is asked, over another connection, whether it still works on
     /// it: five minutes by default.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Whether a server at this address has answered since the address was read, so that a failure to reach it now is
@@ -202,7 +201,7 @@ impl Server {
             ));
         }
         let parameters = Parameters::new(address, variable)?;
-        let (mode, tls) = sslmode::of(&parameters, variable)?;
+        let (mode, tls) = sslmode::configured(&parameters, variable)?;
         let mut config = Config::new();
         config.ssl_mode(mode);
         let user = parameters.get("user").map(str::to_owned).or_else(account);

@@ -34,7 +34,10 @@ enum Check {
 ///
 /// # Errors
 /// An unknown mode, certificates that cannot be read.
-pub(crate) fn of(given: &Parameters, variable: Variable<'_>) -> Result<(SslMode, Option<Arc<ClientConfig>>)> {
+pub(crate) fn configured(
+    given: &Parameters,
+    variable: Variable<'_>,
+) -> Result<(SslMode, Option<Arc<ClientConfig>>)> {
     let system = given.get("sslrootcert") == Some("system");
     let (mode, check) = match given.get("sslmode").unwrap_or(if system { "verify-full" } else { "prefer" }) {
         // Anyone can get a certificate from a public authority: without the name it proves nothing.
@@ -218,7 +221,7 @@ mod tests {
             let found = environment.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        of(&Parameters::new(address, &variable)?, &variable).map(|(mode, tls)| (mode, tls.is_some()))
+        configured(&Parameters::new(address, &variable)?, &variable).map(|(mode, tls)| (mode, tls.is_some()))
     }
 
     #[test]

@@ -219,7 +219,7 @@ impl TableHistory<'_> {
         Ok(*self.presence.get_or_init(|| presence))
     }
 
-    /// Writes the file of rejected rows if it is missing and files that earlier loads have brought had some.
+    /// Writes the file of rejected rows if it is missing and files of earlier loads had some.
     fn write_missing_rejects(&self, remembered: &mut Remembered) -> Result<()> {
         let rejected = remembered.already.iter().map(|file| file.rejected).sum::<u64>();
         let missing = self.postgres.rejects.as_ref().filter(|to| rejected > 0 && !to.path.exists());

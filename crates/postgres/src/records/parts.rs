@@ -56,7 +56,7 @@ impl Records<'_> {
     }
 
     fn keep_parts(&self, id: &str, part: Part) -> Result<()> {
-        let of = part.of() as i32;
+        let of = part.parts() as i32;
         let recorded = format!("SELECT parts FROM {} WHERE load_id = $1", self.table("loads"));
         let recorded: Option<i32> = self.value(&recorded, &[&id])?;
         if recorded == Some(of) {

@@ -1,4 +1,4 @@
-//! The rejected rows of files that earlier loads have brought, for a file that is missing.
+//! The rejected rows of files that earlier loads have loaded, for a file of rejected rows that is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -23,7 +23,7 @@ pub(crate) const REJECTS_UNLOGGED: &str = "rejects_unlogged";
 #[derive(Debug)]
 pub(crate) struct RejectCounter {
     most: u64,
-    /// Rows rejected so far, including those of earlier runs and of units under way.
+    /// Rows rejected so far, also by earlier runs and in units under way.
     count: AtomicU64,
 }
 

@@ -54,7 +54,7 @@ impl Numbers {
     /// The numbers from `first`; of several parts of a load each has its own.
     pub(crate) fn from(first: u32, share: Share) -> Self {
         let (step, place) = match share {
-            Share::Part(part) => (part.of(), part.number() - 1),
+            Share::Part(part) => (part.parts(), part.number() - 1),
             Share::Whole | Share::Finish => (1, 0),
         };
         let next = first.saturating_add((place + step - first % step) % step);

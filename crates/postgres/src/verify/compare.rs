@@ -43,7 +43,7 @@ pub fn verify(
     let rejected = rejects.as_ref().zip(path).map(|(rows, path)| RejectedRows { rows, path });
     compare(&Compared { source, rejected, records: None }, postgres, options, control).map_err(|error| {
         match error.kind() {
-            // The advice of a load speaks of what was committed.
+            // A load's advice speaks of committed units.
             Kind::Connection if error.advice().starts_with("run the same command again") => {
                 error.advise("run the same command again")
             }
@@ -129,7 +129,7 @@ struct Sides<'a> {
     source: &'a dyn Source,
     /// Rejected rows, with their columns.
     rejects: Option<(RejectedRows<'a>, Arc<Vec<Column>>)>,
-    /// Those of them whose text was not UTF-8: the file of rejected rows has other text in its place.
+    /// The rejected rows whose text was not UTF-8: their file has other text in its place.
     replaced: OnceCell<BadRecords>,
     server: &'a KnownServer,
     table: &'a TableName,

@@ -68,7 +68,7 @@ fn check_source<'a>(names: impl Iterator<Item = &'a str>, table: &TableName) -> 
     }
 }
 
-/// Checks, before a row is sent, that the source has the key's columns and the table those of a version.
+/// Checks, before a row is sent, that the source has the key's columns and the table the columns of a version.
 pub(crate) fn check(
     key: &[String],
     columns: &[Column],

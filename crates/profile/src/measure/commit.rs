@@ -18,7 +18,7 @@ pub struct Commit {
 
 impl Commit {
     /// The commit checked out in a folder; `None` without git or a repository.
-    pub fn of(folder: &Path) -> Option<Self> {
+    pub fn read(folder: &Path) -> Option<Self> {
         let git = |arguments: &[&str]| {
             let output = std::process::Command::new("git").arg("-C").arg(folder).args(arguments).output();
             let output = output.ok().filter(|output| output.status.success())?;
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_folder_outside_any_repository_has_no_commit() {
-        assert_eq!(Commit::of(Path::new("/")), None);
-        assert_eq!(Commit::of(Path::new("/no/such/folder")), None);
+        assert_eq!(Commit::read(Path::new("/")), None);
+        assert_eq!(Commit::read(Path::new("/no/such/folder")), None);
     }
 }

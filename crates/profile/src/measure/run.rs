@@ -156,11 +156,8 @@ fn same_work(seen: &mut Vec<(String, Run)>, name: &str, run: &Run) -> Result<()>
 fn not_the_same(first: &str, second: &str, figures: &str) -> Error {
     let place =
         if first == second { format!("two runs of {first}") } else { format!("{first} and {second}") };
-    Error::failed(
-        format!("the runs did not do the same work: {figures}"),
-        place,
-        "give both sides the same input and options; otherwise their times cannot be compared",
-    )
+    let advice = "give both sides the same input and options; otherwise their times cannot be compared";
+    Error::failed(format!("the runs did not do the same work: {figures}"), place, advice)
 }
 
 #[cfg(test)]

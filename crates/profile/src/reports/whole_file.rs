@@ -13,10 +13,7 @@ use crate::error::{Error, Result};
 /// The file cannot be written.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     WholeFile::write(path, bytes).map_err(|error| {
-        Error::failed(
-            format!("the file cannot be written: {error}"),
-            path.display().to_string(),
-            "check that its folder exists, is writable and is not full",
-        )
+        let advice = "check that its folder exists, is writable and is not full";
+        Error::failed(format!("the file cannot be written: {error}"), path.display().to_string(), advice)
     })
 }

@@ -72,7 +72,7 @@ pub trait Turns: Send + Sync {
 pub struct Process {
     /// The name of its machine.
     pub machine: String,
-    /// Its number, which no other process of the simulation has.
+    /// Its number, unique in the simulation.
     pub number: u32,
 }
 

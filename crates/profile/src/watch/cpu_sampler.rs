@@ -12,34 +12,18 @@
 
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
 mod collector;
-#[cfg(all(target_os = "linux", feature = "flamegraph"))]
-mod interrupted;
-#[cfg(all(target_os = "linux", feature = "flamegraph"))]
-mod sampled_stacks;
-#[cfg(all(target_os = "linux", feature = "flamegraph"))]
-mod slots;
-#[cfg(all(target_os = "linux", feature = "flamegraph"))]
-mod thread_timers;
 #[cfg(not(all(target_os = "linux", feature = "flamegraph")))]
 mod unavailable;
 
 use crate::error::{Error, Result};
 
 #[cfg(all(target_os = "linux", feature = "flamegraph"))]
-use collector::Collector;
+use collector as sampling;
 #[cfg(not(all(target_os = "linux", feature = "flamegraph")))]
-use unavailable::Collector;
+use unavailable as sampling;
 
-#[cfg(all(target_os = "linux", feature = "flamegraph"))]
-pub use sampled_stacks::SampledStacks;
-#[cfg(not(all(target_os = "linux", feature = "flamegraph")))]
-pub use unavailable::SampledStacks;
-
-/// Samples per second of a thread's CPU time; a prime, so that it does not synchronise with loops.
-#[cfg(all(target_os = "linux", feature = "flamegraph"))]
-const FREQUENCY: u32 = 199;
-#[cfg(all(target_os = "linux", feature = "flamegraph"))]
-const PERIOD: std::time::Duration = std::time::Duration::from_nanos(1_000_000_000 / FREQUENCY as u64);
+use sampling::Collector;
+pub use sampling::SampledStacks;
 
 /// Samples the stacks of all threads until stopped or dropped. Only one may run per process.
 #[derive(Debug)]

@@ -59,11 +59,8 @@ impl FoldedStacks {
                 .rsplit_once(' ')
                 .and_then(|(frames, samples)| Some((frames, samples.parse().ok()?)))
                 .ok_or_else(|| {
-                    Error::failed(
-                        "this is not a folded stack",
-                        format!("line {}", number + 1),
-                        "write frames separated by ;, then a blank and the number of samples",
-                    )
+                    let advice = "write frames separated by ;, then a blank and the number of samples";
+                    Error::failed("this is not a folded stack", format!("line {}", number + 1), advice)
                 })?;
             stacks.add(frames.split(';'), samples);
         }

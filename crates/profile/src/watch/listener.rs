@@ -56,11 +56,8 @@ fn listening_unix_socket(line: &str, path: &Path) -> Option<u64> {
 
 fn holder_of(sockets: &BTreeSet<u64>, place: &str) -> Result<u32> {
     if sockets.is_empty() {
-        return Err(Error::failed(
-            "no process listens there",
-            place,
-            "start the server, or specify its process id",
-        ));
+        let advice = "start the server, or specify its process id";
+        return Err(Error::failed("no process listens there", place, advice));
     }
     let links: BTreeSet<String> = sockets.iter().map(|inode| format!("socket:[{inode}]")).collect();
     let holders: BTreeSet<u32> = numbered("/proc").into_iter().filter(|pid| holds(*pid, &links)).collect();

@@ -152,11 +152,8 @@ impl Sampler {
         let most = options.most_samples;
         let work = move |stopped: &Receiver<()>| run(timeline, observed, most, stopped);
         Background::start("sampler", work).map(Self).map_err(|error| {
-            Error::failed(
-                format!("the sampling thread cannot be started: {error}"),
-                "",
-                "raise the thread limit (ulimit -u)",
-            )
+            let advice = "raise the thread limit (ulimit -u)";
+            Error::failed(format!("the sampling thread cannot be started: {error}"), "", advice)
         })
     }
 

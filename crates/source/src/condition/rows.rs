@@ -393,17 +393,20 @@ fn in_set<N: Copy, K: Copy + Ord>(
 }
 
 fn byte_rows(column: &dyn Array, passes: impl Fn(&[u8]) -> bool) -> Option<BooleanBuffer> {
-    fn of<A: ArrayAccessor<Item: AsRef<[u8]>>>(array: A, passes: impl Fn(&[u8]) -> bool) -> BooleanBuffer {
+    fn passing<A: ArrayAccessor<Item: AsRef<[u8]>>>(
+        array: A,
+        passes: impl Fn(&[u8]) -> bool,
+    ) -> BooleanBuffer {
         BooleanBuffer::collect_bool(array.len(), |row| passes(array.value(row).as_ref()))
     }
     Some(match column.data_type() {
-        DataType::Utf8 => of(column.as_string_opt::<i32>()?, passes),
-        DataType::LargeUtf8 => of(column.as_string_opt::<i64>()?, passes),
-        DataType::Binary => of(column.as_binary_opt::<i32>()?, passes),
-        DataType::LargeBinary => of(column.as_binary_opt::<i64>()?, passes),
-        DataType::Utf8View => of(column.as_string_view_opt()?, passes),
-        DataType::BinaryView => of(column.as_binary_view_opt()?, passes),
-        DataType::FixedSizeBinary(_) => of(column.as_fixed_size_binary_opt()?, passes),
+        DataType::Utf8 => passing(column.as_string_opt::<i32>()?, passes),
+        DataType::LargeUtf8 => passing(column.as_string_opt::<i64>()?, passes),
+        DataType::Binary => passing(column.as_binary_opt::<i32>()?, passes),
+        DataType::LargeBinary => passing(column.as_binary_opt::<i64>()?, passes),
+        DataType::Utf8View => passing(column.as_string_view_opt()?, passes),
+        DataType::BinaryView => passing(column.as_binary_view_opt()?, passes),
+        DataType::FixedSizeBinary(_) => passing(column.as_fixed_size_binary_opt()?, passes),
         _ => return None,
     })
 }

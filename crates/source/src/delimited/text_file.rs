@@ -51,7 +51,7 @@ impl Stored {
             let error = Error::new(Kind::Source, "expected a file").at(path.display().to_string());
             return Err(error.advise("give the name of a file; - reads standard input, such as a pipe"));
         }
-        let stamp = Stamp::of(&metadata);
+        let stamp = Stamp::new(&metadata);
         let opened = std::fs::File::open(&canonical).map_err(failed)?;
         let start = Compression::of_file(metadata.len(), |at, buffer| opened.read_exact_at(at, buffer));
         let coding = coding(start.map_err(failed)?, how.dialect);

@@ -29,7 +29,7 @@ pub(super) struct Index {
 /// Where the addresses of the rows are.
 enum Entries {
     /// In a file, which is removed with its directory when it is dropped; each with the place of the row's copy, if
-    /// there are sorted copies of the rows, in other files of so many bytes.
+    /// there are sorted copies of the rows, in other files of `copied` bytes.
     OnDisk { file: File, copies: Vec<File>, copied: u64, workspace: Workspace },
     /// Nowhere: the row groups are in order.
     RowGroups(Vec<Stretch>),

@@ -95,7 +95,8 @@ impl Keying {
         match (&known.nulls, &known.bounds, by) {
             (Nulls::All, ..) => Some(Slot::Null),
             (Nulls::None, Some(Bounds::Whole(low, high)), PartitionedBy::Period(period, _)) => {
-                let number = |time: &i128| i64::try_from(*time).ok().map(|time| period.of(time, *a_day).0);
+                let number =
+                    |time: &i128| i64::try_from(*time).ok().map(|time| period.containing(time, *a_day).0);
                 number(low).filter(|low| number(high) == Some(*low)).map(|number| Slot::Number(number.into()))
             }
             (Nulls::None, Some(Bounds::Whole(low, high)), _) if low == high => Some(Slot::Number(*low)),
@@ -129,7 +130,7 @@ impl Keying {
                 numbers.push(match (value, by) {
                     (None, _) => book.number(&Slot::Null)?,
                     (Some(time), PartitionedBy::Period(period, _)) => {
-                        book.number_of_span(time, || period.of(time, *a_day))?
+                        book.number_of_span(time, || period.containing(time, *a_day))?
                     }
                     (Some(value), PartitionedBy::List(_)) => {
                         book.number_of_span(value, || (value, value, value.saturating_add(1)))?

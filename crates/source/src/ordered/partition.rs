@@ -66,7 +66,7 @@ impl Period {
 
     /// Returns the number of the period of a time, and the range of times of that period; times count `a_day`
     /// per day. The ends of the range are cut to what 64 bits hold.
-    pub(super) fn of(self, time: i64, a_day: i64) -> (i64, i64, i64) {
+    pub(super) fn containing(self, time: i64, a_day: i64) -> (i64, i64, i64) {
         let day = time.div_euclid(a_day);
         let number = match self {
             Self::Year => civil(day).0 - 1970,
@@ -235,19 +235,19 @@ mod tests {
         for period in [Period::Year, Period::Month, Period::Day, Period::Hour] {
             let mut time = -2 * 366 * SECONDS;
             while time < 3 * 366 * SECONDS {
-                let (number, from, to) = period.of(time, SECONDS);
+                let (number, from, to) = period.containing(time, SECONDS);
                 assert!((from..to).contains(&time));
-                assert_eq!(period.of(to - 1, SECONDS).0, number);
-                assert_eq!(period.of(to, SECONDS).0, number + 1);
+                assert_eq!(period.containing(to - 1, SECONDS).0, number);
+                assert_eq!(period.containing(to, SECONDS).0, number + 1);
                 time = to + (to - from) / 3;
             }
         }
         let texts = [Period::Year, Period::Month, Period::Day, Period::Hour]
-            .map(|period| period.text(period.of(1_704_459_600, SECONDS).0));
+            .map(|period| period.text(period.containing(1_704_459_600, SECONDS).0));
         assert_eq!(texts, ["2024", "2024-01", "2024-01-05", "2024-01-05T13"]);
         // Times at the ends of 64 bits also have periods.
         for time in [i64::MIN, i64::MAX] {
-            let (_, from, to) = Period::Hour.of(time, SECONDS * 1_000_000_000);
+            let (_, from, to) = Period::Hour.containing(time, SECONDS * 1_000_000_000);
             assert!(from <= time && time <= to);
         }
     }

@@ -69,7 +69,7 @@ impl ParquetFiles {
     }
 
     /// Opens the files. If `hive` asks for it, columns of folders such as `year=2020` follow the files'
-    /// own columns. If the files contain such a column themselves, their values are used.
+    /// own columns. If the files contain a column of that name, their values are used.
     ///
     /// # Errors
     /// Errors of [`open`](Self::open); files whose folders name different columns; a folder whose value

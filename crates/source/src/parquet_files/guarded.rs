@@ -68,7 +68,7 @@ pub fn fault_of_page(error: &impl fmt::Display) -> String {
     }
 }
 
-/// Returns the first of these leaf columns that cannot be decoded by itself, from the rows that `rows` makes readers of.
+/// Returns the first of these leaf columns that cannot be decoded alone, from the rows that `rows` makes readers of.
 ///
 /// # Errors
 /// Errors of `rows`.

@@ -37,7 +37,7 @@ impl LeftOut {
     }
 }
 
-/// Returns the fields of a schema that have none of these names.
+/// Returns the fields of a schema whose names are not among these.
 pub(super) fn without(schema: &Schema, names: &HashSet<String>) -> Schema {
     let fields = schema.fields().iter().filter(|field| !names.contains(field.name()));
     Schema::new(fields.map(|field| field.as_ref().clone()).collect::<Vec<Field>>())
@@ -103,7 +103,7 @@ fn derived(metadata: &Arc<ParquetMetaData>) -> parquet::errors::Result<(ArrowRea
     arrow_metadata(ArrowReaderOptions::new(), derive)
 }
 
-/// The most rows of a file: its units are in memory, and no file has so many rows.
+/// The most rows of a file: its units are in memory, and no real file has more rows.
 const MAX_ROWS: i64 = 1 << 38;
 
 /// Refuses a number of rows that a damaged footer states.

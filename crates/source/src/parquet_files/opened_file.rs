@@ -264,7 +264,7 @@ impl OpenedFile {
         let place = self.path.display().to_string();
         let file = File::open(&self.path).map_err(|error| unreadable(&error).at(&place))?;
         let metadata = file.metadata().map_err(|error| unreadable(&error).at(&place))?;
-        if Stamp::of(&metadata) != *stamp {
+        if Stamp::new(&metadata) != *stamp {
             return Err(self.changed());
         }
         Ok(Arc::new(file))
@@ -307,7 +307,7 @@ pub(super) fn begin_file(path: &Path, max_footer: u64) -> Result<Begun> {
     let failed = |error: std::io::Error| unreadable(&error).at(path.display().to_string());
     let canonical = path.canonicalize().map_err(failed)?;
     let metadata = canonical.metadata().map_err(failed)?;
-    let stamp = Stamp::of(&metadata);
+    let stamp = Stamp::new(&metadata);
     let footer =
         Footer::open_with(&canonical, &Options::new().max_footer(max_footer)).map_err(refused_footer)?;
     let file = File::open(&canonical).map_err(failed)?;

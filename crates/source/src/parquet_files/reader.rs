@@ -115,9 +115,9 @@ impl<'a> ParquetReader<'a> {
     fn chosen(&self, file: &OpenedFile) -> Chosen {
         let fields = file.reader.schema().fields().len();
         match &self.only {
-            None => Chosen::of(file.columns.iter().copied(), fields),
+            None => Chosen::new(file.columns.iter().copied(), fields),
             Some(only) => {
-                Chosen::of(only.iter().filter_map(|column| file.columns.get(*column).copied()), fields)
+                Chosen::new(only.iter().filter_map(|column| file.columns.get(*column).copied()), fields)
             }
         }
     }
@@ -411,7 +411,7 @@ impl<'a> ParquetReader<'a> {
         self.corrupt(what)
     }
 
-    /// What is wrong with a column chunk whose values refer to a dictionary, if its dictionary is not before them.
+    /// The fault of a column chunk whose values refer to a dictionary that does not precede them.
     fn without_dictionary(&self, key: UnitKey, leaf: usize) -> Option<String> {
         let metadata = self.source.opened.get(key.file as usize)?.reader.metadata();
         let chunk = metadata.row_groups().get(key.row_group as usize)?.columns().get(leaf)?;

@@ -23,7 +23,7 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Returns the stamp of a file with this metadata.
     #[cfg(unix)]
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn new(metadata: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
         Self {
             length: metadata.len(),
@@ -36,7 +36,7 @@ impl Stamp {
 
     /// Returns the stamp of a file with this metadata.
     #[cfg(not(unix))]
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn new(metadata: &Metadata) -> Self {
         let since = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let modified = since.map_or((0, 0), |at| (at.as_secs() as i64, i64::from(at.subsec_nanos())));
         Self { length: metadata.len(), modified, changed: modified, inode: 0, device: 0 }
@@ -76,7 +76,7 @@ mod tests {
         File::options().write(true).open(&path).unwrap().set_modified(before.modified().unwrap()).unwrap();
         let after = path.metadata().unwrap();
         assert_eq!((after.len(), after.modified().unwrap()), (before.len(), before.modified().unwrap()));
-        assert_ne!(Stamp::of(&after), Stamp::of(&before));
+        assert_ne!(Stamp::new(&after), Stamp::new(&before));
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "one").unwrap();
-        let stamp = Stamp::of(&path.metadata().unwrap());
+        let stamp = Stamp::new(&path.metadata().unwrap());
         let now = SystemTime::now();
         assert_eq!(stamp.recorded(now), None);
         let later = stamp.recorded(now + Duration::from_secs(3));

@@ -24,7 +24,7 @@ impl Location {
     /// # Errors
     ///
     /// A URL with another scheme, without a bucket or host, or with a password.
-    pub fn of(path: &Path) -> Result<Self, Error> {
+    pub fn new(path: &Path) -> Result<Self, Error> {
         let here = || Ok(Self::Path(path.to_owned()));
         let text = path.to_str().unwrap_or_default();
         let Some((scheme, rest)) = text.split_once("://") else {
@@ -102,17 +102,17 @@ pub fn percent_decoded(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<Location, Error> {
-        Location::of(Path::new(text))
+    fn parsed(text: &str) -> Result<Location, Error> {
+        Location::new(Path::new(text))
     }
 
     #[test]
     fn paths_and_file_urls_are_on_this_machine() {
-        assert_eq!(of("a/b.parquet"), Ok(Location::Path("a/b.parquet".into())));
-        assert_eq!(of("file:///a/b%20c.parquet"), Ok(Location::Path("/a/b c.parquet".into())));
-        assert_eq!(of("a b://c"), Ok(Location::Path("a b://c".into())));
-        assert!(of("file://a/b").unwrap_err().to_string().contains("absolute path"));
-        assert!(of("file:///a%ff").is_err());
+        assert_eq!(parsed("a/b.parquet"), Ok(Location::Path("a/b.parquet".into())));
+        assert_eq!(parsed("file:///a/b%20c.parquet"), Ok(Location::Path("/a/b c.parquet".into())));
+        assert_eq!(parsed("a b://c"), Ok(Location::Path("a b://c".into())));
+        assert!(parsed("file://a/b").unwrap_err().to_string().contains("absolute path"));
+        assert!(parsed("file:///a%ff").is_err());
     }
 
     #[test]
@@ -130,18 +130,18 @@ mod tests {
             ),
             ("HTTPS://host:8443/x.parquet", Scheme::Https, "host:8443", "x.parquet"),
         ] {
-            let Ok(Location::Object(url)) = of(text) else { panic!("{text}") };
+            let Ok(Location::Object(url)) = parsed(text) else { panic!("{text}") };
             assert_eq!((url.scheme(), url.authority(), url.key()), (scheme, authority, key), "{text}");
         }
     }
 
     #[test]
     fn a_secret_in_a_url_is_neither_shown_nor_debugged() {
-        let location = of("https://host/x.parquet?X-Amz-Signature=SECRET").unwrap();
+        let location = parsed("https://host/x.parquet?X-Amz-Signature=SECRET").unwrap();
         assert_eq!(location.to_string(), "https://host/x.parquet");
         assert!(!format!("{location:?}").contains("SECRET"));
         for refused in ["https://me:SECRET@host/x", "s3://KEY:SECRET@bucket/x", "ftp://me:SECRET@host/x"] {
-            let error = of(refused).unwrap_err();
+            let error = parsed(refused).unwrap_err();
             assert!(!format!("{error:?} {error}").contains("SECRET"), "{error}");
         }
     }
@@ -149,26 +149,26 @@ mod tests {
     #[test]
     fn other_schemes_and_urls_without_a_store_are_errors() {
         for text in ["ftp://host/x", "s3:///x", "http://", "az:///x"] {
-            assert_eq!(of(text).unwrap_err().kind(), Kind::Usage, "{text}");
+            assert_eq!(parsed(text).unwrap_err().kind(), Kind::Usage, "{text}");
         }
         for text in ["s3:bucket/x", "S3A:/bucket/x", "https:/me:SECRET@host/x", "file:x"] {
-            let error = of(text).unwrap_err().to_string();
+            let error = parsed(text).unwrap_err().to_string();
             assert!(error.contains("two slashes") && !error.contains("SECRET"), "{error}");
         }
-        assert_eq!(of("./s3:bucket/x"), Ok(Location::Path("./s3:bucket/x".into())));
+        assert_eq!(parsed("./s3:bucket/x"), Ok(Location::Path("./s3:bucket/x".into())));
     }
 
     #[test]
     fn a_name_with_an_empty_part_is_an_error_and_never_that_of_another_object() {
         for text in ["s3://b//x", "s3://b/in//x", "gs://b/in/x//", "az://c//"] {
-            assert!(of(text).unwrap_err().to_string().contains("an empty part"), "{text}");
+            assert!(parsed(text).unwrap_err().to_string().contains("an empty part"), "{text}");
         }
-        assert!(of("https://host/a//b").is_ok());
+        assert!(parsed("https://host/a//b").is_ok());
     }
 
     #[test]
     fn objects_are_the_same_whatever_their_spelling() {
-        let url = |text: &str| match of(text) {
+        let url = |text: &str| match parsed(text) {
             Ok(Location::Object(url)) => url,
             other => panic!("{text}: {other:?}"),
         };

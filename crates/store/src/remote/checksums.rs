@@ -50,7 +50,7 @@ impl Stated {
             let sum = BASE64_STANDARD.decode(sum.trim()).ok()?;
             Some(Self { algorithm, sum })
         };
-        // A sum of the sums of parts has their number behind it, which is no Base64.
+        // A sum over the sums of parts ends with their number, which is not Base64.
         let is_whole = text("x-amz-checksum-type").is_none_or(|kind| kind == "FULL_OBJECT");
         let of_s3 = OF_S3.into_iter().filter(|_| is_whole);
         if let Some(stated) = of_s3.filter_map(|(name, of)| decoded(of, text(name)?)).next() {

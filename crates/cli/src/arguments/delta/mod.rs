@@ -56,23 +56,23 @@ pub(crate) fn only(paths: &[PathBuf]) -> Result<Option<NamedTable>, Error> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Option<(String, Option<u64>)> {
+    fn parsed(text: &str) -> Option<(String, Option<u64>)> {
         named(Path::new(text)).map(|table| (table.root.display().to_string(), table.version))
     }
 
     #[test]
     fn a_version_follows_the_folder() {
-        assert_eq!(of("delta:/tmp/t"), Some(("/tmp/t".to_owned(), None)));
-        assert_eq!(of("delta:s3://bucket/t@12"), Some(("s3://bucket/t".to_owned(), Some(12))));
+        assert_eq!(parsed("delta:/tmp/t"), Some(("/tmp/t".to_owned(), None)));
+        assert_eq!(parsed("delta:s3://bucket/t@12"), Some(("s3://bucket/t".to_owned(), Some(12))));
         let account = "abfss://c@account.dfs.core.windows.net/t";
-        assert_eq!(of(&format!("delta:{account}")), Some((account.to_owned(), None)));
-        assert_eq!(of(&format!("delta:{account}@0")), Some((account.to_owned(), Some(0))));
-        assert_eq!(of("delta:t@now"), Some(("t@now".to_owned(), None)));
-        assert_eq!(of("t@1"), None);
+        assert_eq!(parsed(&format!("delta:{account}")), Some((account.to_owned(), None)));
+        assert_eq!(parsed(&format!("delta:{account}@0")), Some((account.to_owned(), Some(0))));
+        assert_eq!(parsed("delta:t@now"), Some(("t@now".to_owned(), None)));
+        assert_eq!(parsed("t@1"), None);
         let directory = tempfile::tempdir().unwrap();
         let odd = directory.path().join("t@5");
         std::fs::create_dir(&odd).unwrap();
         let odd = odd.display().to_string();
-        assert_eq!(of(&format!("delta:{odd}")), Some((odd, None)));
+        assert_eq!(parsed(&format!("delta:{odd}")), Some((odd, None)));
     }
 }

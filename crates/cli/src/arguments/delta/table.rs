@@ -31,7 +31,7 @@ pub(crate) fn open(named: &NamedTable, stores: &StoreArgs) -> Result<DeltaTable,
         let place = table.location("").map_or_else(|_| String::new(), |place| place.to_string());
         Error::failure("no Delta table: _delta_log has no commits", place, "check the name of the folder")
     })?;
-    let confinement = match (stores.confinement()?, Location::of(&named.root)?) {
+    let confinement = match (stores.confinement()?, Location::new(&named.root)?) {
         // Whoever writes to the store must not read the files of this machine or of other buckets through us.
         (None, Location::Object(url)) => Some(Confinement::Objects(url.sibling(""))),
         (given, _) => given,
@@ -51,11 +51,11 @@ pub(crate) fn open(named: &NamedTable, stores: &StoreArgs) -> Result<DeltaTable,
 
 /// The folder of a table, and the stores that its files need.
 pub(crate) fn folder(root: &Path, stores: &StoreArgs) -> Result<(Box<dyn TableFolder>, Objects), Error> {
-    match Location::of(root)? {
+    match Location::new(root)? {
         // All files of a local table are local.
-        Location::Path(path) => Ok((Box::new(LocalTable::new(path)), Objects::of(stores, None)?)),
+        Location::Path(path) => Ok((Box::new(LocalTable::new(path)), Objects::new(stores, None)?)),
         Location::Object(url) => {
-            let objects = Objects::of(stores, Some(&url))?;
+            let objects = Objects::new(stores, Some(&url))?;
             let folder = objects.table(&url)?;
             Ok((folder, objects))
         }

@@ -21,7 +21,7 @@ const OBJECTS: usize = 8;
 /// # Errors
 ///
 /// An object cannot be read, its name cannot be a file's name, or the disk is full.
-pub(crate) fn of(urls: &[ObjectUrl], objects: &Objects) -> Result<(Vec<PathBuf>, TempDir), Error> {
+pub(crate) fn make(urls: &[ObjectUrl], objects: &Objects) -> Result<(Vec<PathBuf>, TempDir), Error> {
     let failed = |error: &io::Error, place: String| {
         let what = format!("storing a copy of the object failed: {error}");
         Error::failure(what, place, "free some space, or set TMPDIR")

@@ -28,7 +28,7 @@ pub(crate) enum Wanted {
 
 impl Wanted {
     /// The wanted files among those found.
-    fn of(self, found: Found) -> Vec<PathBuf> {
+    fn files(self, found: Found) -> Vec<PathBuf> {
         match self {
             Self::ParquetOrText if found.files.is_empty() => found.others,
             _ => found.files,
@@ -68,7 +68,7 @@ pub(crate) fn located(paths: &[PathBuf], wanted: Wanted, stores: &StoreArgs) -> 
         return Ok(Located { places: files.into_iter().map(|file| file.place).collect(), objects });
     }
     let named = locations(paths)?;
-    let objects = Objects::of(stores, named.iter().find_map(url))?;
+    let objects = Objects::new(stores, named.iter().find_map(url))?;
     let mut places = Vec::with_capacity(named.len());
     for place in named {
         match place {
@@ -91,8 +91,8 @@ pub(crate) fn stores_of<'a>(
     paths: impl IntoIterator<Item = &'a PathBuf>,
     stores: &StoreArgs,
 ) -> Result<Objects, Error> {
-    let named = paths.into_iter().map(|path| Location::of(path)).collect::<Result<Vec<_>, _>>()?;
-    Objects::of(stores, named.iter().find_map(url))
+    let named = paths.into_iter().map(|path| Location::new(path)).collect::<Result<Vec<_>, _>>()?;
+    Objects::new(stores, named.iter().find_map(url))
 }
 
 /// The Parquet files below a directory of this machine.
@@ -101,7 +101,7 @@ pub(crate) fn parquet_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn locations(paths: &[PathBuf]) -> Result<Vec<Location>, Error> {
-    Ok(file_lists::expanded(paths)?.iter().map(|path| Location::of(path)).collect::<Result<_, _>>()?)
+    Ok(file_lists::expanded(paths)?.iter().map(|path| Location::new(path)).collect::<Result<_, _>>()?)
 }
 
 fn url(place: &Location) -> Option<&ObjectUrl> {
@@ -126,7 +126,7 @@ fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
         let mut found = Found::default();
         found_files::parquet_files(path, has_text_extension, &mut found).map_err(unreadable)?;
         let left_out = found.left_out;
-        let files = wanted.of(found);
+        let files = wanted.files(found);
         return match files.is_empty() {
             true => Err(nothing_in(&path.display().to_string(), left_out)),
             false => Ok(files),
@@ -154,7 +154,7 @@ fn matching(pattern: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
         }
     }
     let left_out = found.left_out;
-    let mut files = wanted.of(found);
+    let mut files = wanted.files(found);
     if files.is_empty() {
         return Err(nothing_in(&pattern.display().to_string(), left_out));
     }

@@ -18,7 +18,7 @@ pub(crate) struct Objects(Option<Stores>);
 
 impl Objects {
     /// Prepares for stores if there is a URL.
-    pub(crate) fn of(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self, Error> {
+    pub(crate) fn new(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self, Error> {
         let options = StoreOptions::parse(&args.store)?;
         match url {
             None => Ok(Self(None)),

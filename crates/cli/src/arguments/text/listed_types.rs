@@ -21,11 +21,8 @@ pub(super) fn listed(given: &[String]) -> Result<Vec<(String, String)>, Error> {
         }
         // A name may contain an equals sign, a type does not.
         let Some((name, of)) = part.rsplit_once('=') else {
-            return Err(Error::usage(
-                "a type without a column",
-                format!("--types {part}"),
-                "write NAME=TYPE",
-            ));
+            let advice = "write NAME=TYPE";
+            return Err(Error::usage("a type without a column", format!("--types {part}"), advice));
         };
         types.push((unquoted(name.trim()).to_owned(), unquoted(of.trim()).to_owned()));
     }

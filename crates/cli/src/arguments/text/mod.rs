@@ -302,11 +302,8 @@ impl TextArgs {
             };
             if place.replace(file.as_path()).is_some() {
                 let place = format!("--rejects {}", file.display());
-                return Err(Error::usage(
-                    what,
-                    place,
-                    "name one FILE.csv for records of text, the other not",
-                ));
+                let advice = "name one FILE.csv for records of text, the other not";
+                return Err(Error::usage(what, place, advice));
             }
         }
         Ok((lines, rows))
@@ -359,21 +356,15 @@ impl TextArgs {
         let first = places.first();
         let first_kind = first.and_then(kind);
         if let (Some(first), Some(other)) = (first, places.iter().find(|place| kind(place) != first_kind)) {
-            return Err(Error::usage(
-                "files of several formats",
-                format!("{first} and {other}"),
-                "load them one after the other, with --mode append",
-            ));
+            let advice = "load them one after the other, with --mode append";
+            return Err(Error::usage("files of several formats", format!("{first} and {other}"), advice));
         }
         let place = || first.map(ToString::to_string).unwrap_or_default();
         match first_kind {
             None if let Some(option) = self.given(false) => {
                 let what = format!("{option} is available for text only");
-                Err(Error::usage(
-                    what,
-                    place(),
-                    "leave the option out, or add --format csv or --format ndjson",
-                ))
+                let advice = "leave the option out, or add --format csv or --format ndjson";
+                Err(Error::usage(what, place(), advice))
             }
             Some(TextKind::Json) if let Some(option) = self.given(true) => {
                 let what = format!("{option} is available for delimited text only");

@@ -22,11 +22,8 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
         && source.files().iter().any(|file| file.name == sawmill_store::path_name(&canonical))
     {
         let place = path.display().to_string();
-        return Err(Error::usage(
-            "the file of rejected records is one of the inputs",
-            place,
-            "give another name",
-        ));
+        let advice = "give another name";
+        return Err(Error::usage("the file of rejected records is one of the inputs", place, advice));
     }
     let is_json = path.extension().is_some_and(|extension| extension == "ndjson" || extension == "jsonl");
     let begins: &[u8] = if is_json { b"{\"file\":" } else { HEADER.as_bytes() };

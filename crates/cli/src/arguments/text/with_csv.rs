@@ -37,11 +37,8 @@ pub(crate) fn open(
     let types = types(&args.types, args.for_crate_db, &mut dialect.formats)?;
     if kind == TextKind::Json && !args.table_types.is_empty() {
         let advice = "give the types of keys: --types 'user.id=int32,payload=json'";
-        return Err(Error::usage(
-            "the types of a table's columns are for delimited text",
-            "--types table",
-            advice,
-        ));
+        let what = "the types of a table's columns are for delimited text";
+        return Err(Error::usage(what, "--types table", advice));
     }
     let known_types = known_types(&args.table_types, !args.time_format.is_empty());
     let most_rejected = args.rejects.as_ref().map(|(_, most)| most.unwrap_or(MAX_REJECTED));
@@ -176,11 +173,8 @@ fn column_type(text: &str, formats: &mut Formats) -> Result<ColumnType, Error> {
     let at = formats.add(parsed)?;
     of.parse::<ColumnType>()?.by_patterns(moment, 1 << at).ok_or_else(|| {
         let what = format!("the pattern {pattern:?} does not describe the type {of}");
-        Error::usage(
-            what,
-            text,
-            "use date, time, timestamp, or timestamptz with an offset (%z), as the pattern says",
-        )
+        let advice = "use date, time, timestamp, or timestamptz with an offset (%z), as the pattern says";
+        Error::usage(what, text, advice)
     })
 }
 

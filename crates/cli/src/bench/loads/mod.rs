@@ -145,19 +145,13 @@ impl LoadBench {
         }
         if self.strategy == Some(StrategyArg::Staged) && self.partition_by.is_none() {
             let advice = "add --partition-by, or leave the strategy out";
-            return Err(Error::usage(
-                "the staged strategy fills the partitions of a table",
-                "--strategy staged",
-                advice,
-            ));
+            let what = "the staged strategy fills the partitions of a table";
+            return Err(Error::usage(what, "--strategy staged", advice));
         }
         if self.mode != ModeArg::Create && self.partition_by.is_some() {
             let advice = "leave it out";
-            return Err(Error::usage(
-                "each run creates the table, which allows only mode create",
-                "--mode",
-                advice,
-            ));
+            let what = "each run creates the table, which allows only mode create";
+            return Err(Error::usage(what, "--mode", advice));
         }
         if self.keyed.is_none() && !self.primary_key.is_empty() {
             return Err(Error::usage("columns without a primary key", "--primary-key", "give --keyed yes"));
@@ -214,7 +208,7 @@ pub(crate) fn measure(
     let columns = ColumnArgs::default();
     let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console)?;
     let source = inputs.source();
-    let is_here = |path: &&PathBuf| matches!(Location::of(path), Ok(Location::Path(_)));
+    let is_here = |path: &&PathBuf| matches!(Location::new(path), Ok(Location::Path(_)));
     let folder = inputs.files().and_then(|_| args.files.first()).filter(is_here);
     let folder = folder.map(|path| match path.is_dir() {
         true => path.clone(),

@@ -10,19 +10,28 @@ use crate::arguments::stores::StoreArgs;
 use crate::footer::selection;
 use crate::screen::phases;
 
-/// The files, and which of their columns and rows.
+/// The files, and which of their column chunks.
 #[derive(Args, Debug)]
-pub(crate) struct HeadArgs {
+pub(crate) struct ChunkArgs {
     /// Parquet files, directories, quoted patterns or URLs, as with `sawmill footer`.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Only columns whose paths match, as with `sawmill footer --column`. Of all other columns nothing is
-    /// read.
+    /// Only columns whose paths match, as with `sawmill footer --column`. Sawmill reads nothing of the others. May be
+    /// repeated.
     #[arg(long, value_name = "GLOB")]
     pub column: Vec<String>,
     /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
     #[arg(long, value_name = "N..M", value_parser = selection::row_groups)]
     pub row_group: Option<Range<usize>>,
+    #[command(flatten)]
+    pub stores: StoreArgs,
+}
+
+/// The files, and which of their columns and rows.
+#[derive(Args, Debug)]
+pub(crate) struct HeadArgs {
+    #[command(flatten)]
+    pub chunks: ChunkArgs,
     /// Leave out this many rows first.
     #[arg(long, value_name = "ROWS", value_parser = phases::count, default_value = "0")]
     pub skip: u64,
@@ -31,8 +40,6 @@ pub(crate) struct HeadArgs {
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         default_value = "64MiB")]
     pub max_page: u64,
-    #[command(flatten)]
-    pub stores: StoreArgs,
 }
 
 /// Print the first rows as JSON, one on each line.
@@ -99,18 +106,9 @@ Examples:
   sawmill footer dictionary /data/trips --column vendor --json | jq '[.[].values[]] | unique'
   sawmill footer dictionary s3://bucket/trips/1.parquet --column vendor")]
 pub(crate) struct DictionaryArgs {
-    /// Parquet files, directories, quoted patterns or URLs, as with `sawmill footer`.
-    #[arg(required = true)]
-    pub files: Vec<PathBuf>,
-    /// Only columns whose paths match, as with `sawmill footer --column`. May be repeated.
-    #[arg(long, value_name = "GLOB")]
-    pub column: Vec<String>,
-    /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
-    #[arg(long, value_name = "N..M", value_parser = selection::row_groups)]
-    pub row_group: Option<Range<usize>>,
+    #[command(flatten)]
+    pub chunks: ChunkArgs,
     /// At most this many values of each dictionary; all by default.
     #[arg(short = 'n', long, value_name = "VALUES", value_parser = phases::count)]
     pub values: Option<u64>,
-    #[command(flatten)]
-    pub stores: StoreArgs,
 }

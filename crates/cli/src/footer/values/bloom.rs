@@ -40,7 +40,7 @@ struct Lookup {
 
 pub(crate) fn run(args: &BloomArgs, console: Console) -> Result<(), Error> {
     let mut lookups = Vec::new();
-    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
+    let Places { places, objects } = Places::new(&args.files, &args.stores)?;
     for place in &places {
         lookups.extend(look_up((place, &objects), args)?);
     }
@@ -59,11 +59,8 @@ fn look_up((file, objects): (&Place, &Objects), args: &BloomArgs) -> Result<Vec<
     let leaves: Vec<usize> = (0..footer.num_columns()).filter_map(|at| footer.leaf_of(at)).collect();
     let [leaf] = leaves[..] else {
         let what = format!("expected --column to name one column, found {}", leaves.len());
-        return Err(Error::failure(
-            what,
-            place(),
-            "give its whole path: sawmill footer FILE --chunks lists them",
-        ));
+        let advice = "give its whole path: sawmill footer FILE --chunks lists them";
+        return Err(Error::failure(what, place(), advice));
     };
     let Some(element) = footer.schema().leaf(leaf) else { return Ok(Vec::new()) };
     let stored = |value: &String| {
@@ -136,8 +133,7 @@ fn filter_of(chunk: &ColumnChunk<'_>, bytes: &FileBytes) -> Result<Parquet<Optio
     Ok(read())
 }
 
-/// The bytes of a file, of which not more than a filter may have are read at once: a damaged header may claim
-/// 2 GiB.
+/// The bytes of a file. A single read is limited to a filter's greatest length: a damaged header may claim 2 GiB.
 struct FewBytes<'a>(&'a FileBytes);
 
 /// What a filter may have: its blocks and its header, which is much shorter.
@@ -197,7 +193,7 @@ fn ranges(numbers: &[usize]) -> String {
     runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// A value as the column stores it in encoding PLAIN, which is what filters hash; or what was expected.
+/// A value in the encoding PLAIN, which filters hash; or the expected form.
 fn plain_bytes(element: Element<'_>, text: &str) -> Result<Vec<u8>, &'static str> {
     let logical = element.logical_type();
     match element.physical_type() {
@@ -225,7 +221,7 @@ fn plain_bytes(element: Element<'_>, text: &str) -> Result<Vec<u8>, &'static str
     }
 }
 
-/// A number in so many bytes; `names` are those of the signed and the unsigned type.
+/// A number in `BYTES` bytes; `names` names the signed and the unsigned type.
 fn whole<const BYTES: usize>(
     element: Element<'_>,
     text: &str,

@@ -1,5 +1,5 @@
-//! A column chunk as the `parquet` crate reads its pages and its Bloom filter, without the rest of its row group:
-//! a chunk alone needs no other column of its map, as rows do.
+//! A column chunk as the `parquet` crate reads its pages and its Bloom filter, without the rest of its row group.
+//! Reading rows would also need the other column of a map.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,11 +47,11 @@ pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>) -> Result<ColumnChunkMetaData
         .map_err(theirs)
 }
 
-/// Reads the footer of a file, called `file`, whose values are asked for: those of some columns and row groups, or all.
+/// Reads the footer of a file, called `file`, to show values of some columns and row groups, or all.
 ///
 /// # Errors
 ///
-/// It cannot be read, or has none of the row groups; or `sawmill footer extract` made the file, which has no data.
+/// It cannot be read, or lacks the row groups; or `sawmill footer extract` made the file, without data.
 pub(crate) fn footer_with_data(
     opened: &PlaceBytes,
     columns: &[String],

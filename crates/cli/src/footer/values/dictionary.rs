@@ -33,7 +33,7 @@ struct Dictionary {
     compressed: u32,
 }
 
-/// Where dictionaries are written to, and what was written so far.
+/// The output of the dictionaries, and their number so far.
 struct Shown<'a, W> {
     out: &'a mut W,
     console: Console,
@@ -42,13 +42,15 @@ struct Shown<'a, W> {
 }
 
 pub(crate) fn run(args: &DictionaryArgs, console: Console) -> Result<(), Error> {
-    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
+    let chunks = &args.chunks;
+    let Places { places, objects } = Places::new(&chunks.files, &chunks.stores)?;
     let mut out = console.output();
     let limit = args.values.unwrap_or(u64::MAX);
     let mut shown = Shown { out: &mut out, console, limit, count: 0 };
     for place in &places {
         let opened = place.open(&objects)?;
-        let footer = footer_with_data(&opened, &args.column, args.row_group.as_ref(), &escaped_place(place))?;
+        let footer =
+            footer_with_data(&opened, &chunks.column, chunks.row_group.as_ref(), &escaped_place(place))?;
         of_file((place, &opened), &footer, &mut shown)?;
     }
     shown.end().and_then(|()| out.flush()).map_err(unwritten)

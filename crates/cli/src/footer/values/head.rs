@@ -36,13 +36,15 @@ const BATCH_ROWS: u64 = 256;
 pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console) -> Result<(), Error> {
     let mut out = console.output();
     let (mut left, mut skip) = (rows, args.skip);
-    let Places { places, objects } = Places::of(&args.files, &args.stores)?;
+    let chunks = &args.chunks;
+    let Places { places, objects } = Places::new(&chunks.files, &chunks.stores)?;
     for place in &places {
         if left == 0 {
             break;
         }
         let opened = place.open(&objects)?;
-        let footer = footer_with_data(&opened, &args.column, args.row_group.as_ref(), &escaped_place(place))?;
+        let footer =
+            footer_with_data(&opened, &chunks.column, chunks.row_group.as_ref(), &escaped_place(place))?;
         let there = footer.row_groups().map(|group| group.num_rows().max(0) as u64).sum::<u64>();
         let skipped = skip.min(there);
         skip -= skipped;
@@ -150,7 +152,7 @@ fn damaged_column(
     None
 }
 
-/// The error for columns that cannot be read, with the first of them and what is wrong.
+/// The error for columns that cannot be read: names the first of them and their faults.
 fn unreadable(footer: &Footer, place: String) -> Error {
     let all = footer.unreadable_by_parquet_59();
     let name = |leaf: usize| footer.schema().leaf(leaf).map(|leaf| leaf.path()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is in the pages rather than in the footer: rows, dictionaries, Bloom filters.
+//! Contents of pages: rows, dictionaries, Bloom filters.
 
 pub(crate) mod args;
 #[cfg(feature = "full")]

@@ -52,7 +52,7 @@ pub(super) fn run(args: &GenArgs, console: Console) -> Result<Made, Error> {
     let (dataset, layout, _) = args.plan(console)?;
     let job = FormatJob { args, dataset: &dataset, layout: &layout };
     let profile = Profile::new();
-    let content_sum = content_sum::of(args, (&dataset, &layout), &profile, console)?;
+    let content_sum = content_sum::planned(args, (&dataset, &layout), &profile, console)?;
     let (files, phase) = generate(&job, &profile, console)?;
     let summary = summary(&files, (None, content_sum), &phase, &args.out);
     let result = GenResult::new(&dataset, args.seed, files, (None, content_sum), phase);

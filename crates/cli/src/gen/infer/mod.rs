@@ -16,13 +16,13 @@ use crate::r#gen::options::like_args::{Inferred, LikeArgs};
 use crate::screen::phases;
 use source::Source;
 
-/// The spec for the columns of the files that `named` stands for.
+/// The spec for the columns of the files that `named` names.
 pub(crate) fn of_schema(named: &Path, like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred, Error> {
     let source = Source::open(named, stores)?;
     finished(&source, &mut started(&source, like)?)
 }
 
-/// The spec for data like the files that `named` stands for.
+/// The spec for data like the files that `named` names.
 pub(crate) fn of_sample(named: &Path, like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred, Error> {
     let source = Source::open(named, stores)?;
     let mut sample = sampled(&source, like)?;

@@ -1,4 +1,4 @@
-//! Parquet types of which Arrow knows less, such as ENUM and INT96, as marks of the Arrow fields.
+//! Marks Arrow fields whose Parquet type Arrow cannot express, such as ENUM and INT96.
 
 use std::slice::Iter;
 use std::sync::Arc;

@@ -72,10 +72,10 @@ pub(crate) struct Footer {
 }
 
 impl Source {
-    /// Opens the files that `named` stands for: a file, the Parquet files below a directory, or those that
-    /// match a pattern; or objects likewise.
+    /// Opens the files or objects that `named` names: one file, the Parquet files below a directory, or the matches
+    /// of a pattern.
     pub(crate) fn open(named: &Path, stores: &StoreArgs) -> Result<Self, Error> {
-        let place = Location::of(named)?;
+        let place = Location::new(named)?;
         let key = match &place {
             Location::Path(path) => path.clone(),
             Location::Object(url) => PathBuf::from(url.key()),
@@ -84,8 +84,8 @@ impl Source {
         let single = |open: fn(&Path, PathBuf, Option<TempDir>) -> Result<Self, Error>| match &place {
             Location::Path(path) => open(named, path.clone(), None),
             Location::Object(url) => {
-                let objects = Objects::of(stores, Some(url))?;
-                let (copies, directory) = copies::of(std::slice::from_ref(url), &objects)?;
+                let objects = Objects::new(stores, Some(url))?;
+                let (copies, directory) = copies::make(std::slice::from_ref(url), &objects)?;
                 let copy = copies.into_iter().next().unwrap_or_default();
                 open(named, copy, Some(directory))
             }
@@ -338,7 +338,7 @@ fn unreadable(place: impl std::fmt::Display, what: &dyn std::fmt::Display) -> Er
 fn arrow_batches(named: &Path, path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
     Ok(match FileReader::try_new(BufReader::new(opened(named, path)?), None) {
         Ok(reader) => Box::new(reader),
-        // What is not in the file format may be in the stream format.
+        // It may have the stream format.
         Err(_) => Box::new(
             StreamReader::try_new(BufReader::new(opened(named, path)?), None)
                 .map_err(|error| unreadable(named.display(), &error))?,

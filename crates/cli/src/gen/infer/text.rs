@@ -22,7 +22,7 @@ use crate::screen::console::Console;
 const UNIT_ROWS: u64 = 64 * 1024;
 const BATCH_ROWS: usize = 8192;
 
-/// The rows of the text files that `named` stands for, and the directory that holds them.
+/// The rows of the text files that `named` names, and the directory that holds them.
 pub(super) fn as_parquet(named: &Path, stores: &StoreArgs) -> Result<(PathBuf, TempDir), Error> {
     let columns = ColumnArgs { hive: YesNo::No, ..ColumnArgs::default() };
     let objects = ObjectArgs::with_defaults(stores);

@@ -48,7 +48,7 @@ impl LoadSource {
                 let stores = objects::stores()?;
                 let places: Vec<Location> = found_files::named(pattern)?
                     .iter()
-                    .map(|name| Location::of(Path::new(name)).map_err(external))
+                    .map(|name| Location::new(Path::new(name)).map_err(external))
                     .collect::<Result<_>>()?;
                 let open = |url: &ObjectUrl| stores.open(url, objects::TAIL);
                 // Folders such as year=2020 are columns, as for `sawmill load`.

@@ -217,6 +217,6 @@ fn statement(plan: &Plan, step: &Work, rows: &Rows) -> Result<String> {
             let cast = |pg_type| format!("::{}", json::scalar(pg_type));
             Ok(statements::unnest(&rows.tables[*table], &|_| String::new(), &cast))
         }
-        _ => statements::of(plan, step, &rows.tables, false),
+        _ => statements::for_step(plan, step, &rows.tables, false),
     }
 }

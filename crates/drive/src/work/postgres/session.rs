@@ -403,7 +403,7 @@ impl Statement {
             oids = parameters.iter().map(|parameter| statements::oid(of(parameter))).collect();
             takes_variables = parameters.iter().any(|parameter| matches!(parameter, Parameter::Variable(_)));
         }
-        let sql = statements::of(plan, work, &rows.tables, true)?;
+        let sql = statements::for_step(plan, work, &rows.tables, true)?;
         let name = if prepared { format!("s{}_{}", at.0, at.1) } else { String::new() };
         Ok(Self { sql, name, count: count as u16, oids, takes_variables, known: false })
     }

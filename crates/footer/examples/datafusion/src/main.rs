@@ -6,7 +6,7 @@
 //! cargo test --manifest-path crates/footer/examples/datafusion/Cargo.toml
 //! ```
 //!
-//! What is converted: once for a table, the schema with no row group, from which DataFusion plans; for a scan,
+//! Sawmill converts, once for a table, the schema with no row group, from which DataFusion plans; for a scan,
 //! the chunks of the columns that are projected or filtered by. DataFusion then prunes row groups by their
 //! statistics, and reads pages, as ever.
 

@@ -65,7 +65,7 @@ pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64
     Ok(())
 }
 
-/// The bytes of all texts of which these are the prefixes, taken from the text before, and suffixes.
+/// The bytes of all texts, from the lengths of the prefixes that they share with the text before, and of the suffixes.
 fn restored(prefixes: &[u32], suffixes: &[u32]) -> Result<u64, String> {
     let (mut total, mut before) = (0u64, 0u64);
     for (prefix, suffix) in prefixes.iter().zip(suffixes) {
@@ -110,7 +110,7 @@ impl Header {
         Ok(Self { miniblock, miniblocks, count, first })
     }
 
-    /// Decodes the values, of which there are `count`: lengths.
+    /// Decodes the `count` lengths.
     fn values(&self, cursor: &mut Cursor<'_>) -> Step<Vec<u32>> {
         let mut values = Vec::new();
         let mut left = self.count;

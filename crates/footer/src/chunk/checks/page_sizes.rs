@@ -29,7 +29,7 @@ const SMALL_PAGE: u64 = 1 << 20;
 /// A page that cannot take more than this when it is decompressed is not decompressed beforehand, as a test.
 const MAX_UNTESTED: u64 = 256 << 20;
 
-/// The most bytes that one byte of Deflate and of LZ4 stands for.
+/// The most bytes that one byte of Deflate and of LZ4 may expand to.
 const DEFLATE_RATIO: u64 = 1032;
 const LZ4_RATIO: u64 = 255;
 
@@ -81,7 +81,7 @@ pub struct LargestPages {
 }
 
 impl LargestPages {
-    /// Those of both.
+    /// The sums of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl LargestPages {
     }
 }
 
-/// The fewest bytes that a value of this type takes in a dictionary; `length` is that of fixed-length values.
+/// The fewest bytes that a value of this type takes in a dictionary; `length` is for fixed-length values.
 pub(crate) fn value_size(physical: Option<PhysicalType>, length: Option<i32>) -> u32 {
     match physical {
         Some(PhysicalType::Int64 | PhysicalType::Double) => 8,
@@ -135,7 +135,7 @@ impl PageLimits {
         if size > self.max_page {
             return Err(format!("expected pages of at most {} bytes, found one of {size}", self.max_page));
         }
-        // A chunk of pages has a size: 0 stands for one that is unknown.
+        // A chunk with pages is never empty: a size of 0 is unknown.
         let chunk_size =
             u64::try_from(self.chunk_size).ok().filter(|size| *size > 0).unwrap_or(self.max_page);
         if uncompressed > chunk_size.max(SMALL_PAGE) {
@@ -149,8 +149,8 @@ impl PageLimits {
         self.check_count(page)
     }
 
-    /// Checks the number of values: in a dictionary, for all of which decoders allocate memory, and in a page of
-    /// lists, whose rows have any number of them.
+    /// Checks the number of values. Decoders allocate memory for all values of a dictionary, and a page of lists may
+    /// have any number of values.
     fn check_count(&self, page: &ChunkPage) -> Result<(), String> {
         let Ok(count) = u64::try_from(page.num_values) else {
             return Err(format!("expected the number of values of a page, found {}", page.num_values));
@@ -297,7 +297,7 @@ impl Footer {
     /// Checks the sizes and levels of the pages that hold the first `rows` rows of the wanted column chunks, before a
     /// decoder of pages sees them. The limit of one page is `max_page` bytes.
     ///
-    /// Costs a read for each page, and a walk over its levels. Pages of Brotli, large ones of Gzip and LZ4, and those of
+    /// Costs a read for each page, and a walk over its levels. Pages of Brotli, large pages of Gzip and LZ4, and pages of
     /// text stored as differences of lengths are decompressed.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ const MAX_BINS: usize = 20;
 /// What an axis ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// The place of the row among so many.
+    /// The row's place among this number of rows.
     Rows(u64),
     /// The values of a field.
     Field(usize),
@@ -200,7 +200,7 @@ impl Axis {
     }
 }
 
-/// How many bins so many values have: few values, few bins.
+/// The number of bins for `n` values: few values, few bins.
 fn bins_of(n: usize) -> usize {
     ((n as f64 / 4.0).sqrt() as usize).clamp(2, MAX_BINS)
 }

@@ -35,7 +35,7 @@ pub(crate) struct Fitted {
     order: Vec<(usize, Option<usize>)>,
     tables: Vec<Option<Vec<Vec<u32>>>>,
     with: Vec<Vec<f64>>,
-    /// How the independent scores of each member correlate with those of the row before.
+    /// How each member's independent scores correlate with the scores of the row before.
     before: Vec<f64>,
 }
 
@@ -164,7 +164,7 @@ impl Fitted {
         self.before = self.like_before(&scores, &known);
     }
 
-    /// How the independent scores of each member correlate with those of the row before, so that all scores do as found.
+    /// How each member's independent scores correlate from row to row, so that all scores do as found.
     fn like_before(&self, scores: &[Vec<f64>], known: &[f64]) -> Vec<f64> {
         let factors = factors(&self.with).0;
         let followed = self.axes.first().map(Axis::followed).unwrap_or_default();

@@ -27,7 +27,7 @@ const MAX_COUNTS: usize = 8192;
 /// The fewest rows with both values.
 const MIN_ROWS: usize = 30;
 
-/// What is known of each pair of axes.
+/// The relation of each pair of axes.
 pub(super) struct Relations {
     /// For each axis and each one before it.
     pairs: Vec<Vec<Pair>>,

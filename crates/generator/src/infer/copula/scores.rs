@@ -6,7 +6,7 @@ use crate::random::normal::normal_quantile;
 /// Jacobi's rotations converge in far fewer sweeps.
 const MAX_SWEEPS: usize = 30;
 
-/// What is nearer to 0 is not rotated.
+/// Entries nearer to 0 are not rotated.
 const ROTATED: f64 = 1e-9;
 
 /// A narrower range has the score of its middle.
@@ -55,7 +55,7 @@ pub(super) fn mean_square(values: &[f64]) -> f64 {
     sum / n.max(1) as f64
 }
 
-/// The correlation matrix nearest to a symmetric one, of which no eigenvalue is below `least`, apart from the scale of
+/// The nearest correlation matrix to a symmetric one with no eigenvalue below `least`, apart from the scale of
 /// each row.
 pub(super) fn positive(matrix: Vec<Vec<f64>>, least: f64) -> Vec<Vec<f64>> {
     let (values, vectors) = eigen(matrix.clone());

@@ -16,7 +16,7 @@ pub struct PairFidelity {
     pub columns: [String; 2],
     /// Whether all measures are kept.
     pub is_kept: bool,
-    /// What was compared.
+    /// The measures that were compared.
     pub measures: Vec<MeasureFidelity>,
 }
 
@@ -201,7 +201,7 @@ fn like_before(side: &Side<'_>, by_rank: bool, followed: &[usize]) -> Option<Mea
     }
 }
 
-/// What is measured, by the columns' kinds in the source.
+/// The measures to take, by the columns' kinds in the source.
 fn wanted(a: &[Side<'_>; 2], b: &[Side<'_>; 2]) -> Vec<What> {
     let mut out = Vec::new();
     let kind = |side: &[Side<'_>; 2]| (side[0].measured.ranks.is_some(), side[0].measured.has_values());

@@ -249,7 +249,7 @@ impl InferredTables {
         Ok(out)
     }
 
-    /// Whether `--scale` leaves a table alone: it refers to no other, and is small beside all that refer to it.
+    /// Whether `--scale` leaves a table alone: it refers to no table and is much smaller than all that refer to it.
     fn is_fixed(&self, table: usize) -> bool {
         let refers = self.found.iter().any(|found| found.from.0 == table);
         let mut others = self.found.iter().filter(|found| found.to.0 == table).peekable();

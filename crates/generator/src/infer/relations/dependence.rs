@@ -21,7 +21,7 @@ const MAX_KEYS: usize = MAX_NUMBERED;
 /// How often each value of the other column occurs on average, if a column is a function of that.
 const TIMES_EACH: usize = 4;
 
-/// How far the values must be from those of all rows on average: a column with hardly any other value than one is
+/// How far the values must be from the average over all rows: a column with hardly any other value than one is
 /// a function of most.
 const MIN: f64 = 0.05;
 

@@ -10,8 +10,8 @@ const MAX_COMBINATIONS: usize = 1000;
 /// The most fields that can be present together.
 const MAX_TOGETHER: usize = 32;
 
-/// Two columns depend on one another if the share of rows in which both are null is so far from what it would
-/// be by chance.
+/// Two columns depend on one another if the share of rows in which both are null is at least this far from
+/// chance.
 const DEPENDENT: f64 = 0.002;
 
 /// The fields that are null together and the number of rows with each combination of present ones.

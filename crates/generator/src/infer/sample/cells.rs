@@ -37,7 +37,7 @@ impl ChosenRows {
         ChosenRows { rows: Vec::new(), mask: 0, most: MAX_ROWS.min(MAX_WORK / pairs.max(1)) }
     }
 
-    /// Chooses among the next `n` rows, of which `first` is the number of the first: their places.
+    /// Chooses among the `n` rows from row number `first`; returns the places of the chosen ones.
     pub(crate) fn choose(&mut self, first: u64, n: usize) -> Vec<usize> {
         let mask = self.mask;
         let places: Vec<usize> = (0..n).filter(|i| is_chosen(first + *i as u64, mask)).collect();
@@ -66,7 +66,7 @@ impl ChosenRows {
 }
 
 fn is_chosen(row: u64, mask: u64) -> bool {
-    // By a hash, so that no period in the rows meets that of the choice.
+    // By a hash: a choice with a period could meet a period in the rows.
     let mixed = (row / 2).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((mixed ^ mixed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 32) & mask == 0
 }

@@ -40,7 +40,7 @@ const STEPPED: f64 = 0.8;
 pub(crate) struct Around {
     /// The number of the row of each sampled value, if it is a field of the record.
     pub rows: Option<Vec<u64>>,
-    /// Whether the sample's values are those of all rows in their order.
+    /// Whether the sample holds the values of all rows, in their order.
     pub is_whole: bool,
     /// The least and greatest of all values, from the footers.
     pub whole_bounds: Option<(i128, i128)>,

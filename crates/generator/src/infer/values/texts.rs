@@ -95,7 +95,7 @@ impl TextSample {
         counted && (self.n >= TIMES_EACH * distinct || distinct == 1 || self.repeats_few())
     }
 
-    /// Whether some of a few strings without a known form repeat, as those of no pattern do.
+    /// Whether some of a few strings without a known form repeat, unlike strings of a pattern.
     fn repeats_few(&self) -> bool {
         let has_form = !self.not_uuid || !self.not_email || !self.not_names || self.has_words();
         self.texts.len() <= MAX_FEW && self.n * 10 >= self.texts.len() as u64 * 11 && !has_form

@@ -55,7 +55,7 @@ pub(crate) fn find(folder: &dyn Folder, name: &str, now: Part) -> Result<Vec<Fou
 /// have replaced the parts' manifests by one for all files, which was not listed then.
 fn find_once(folder: &dyn Folder, name: &str, now: Part) -> Result<(Vec<Found>, bool), Error> {
     let (mut found, mut compared, mut gone) = (Vec::new(), false, false);
-    let is_beside = |part: Part| part != now && part.of() == now.of();
+    let is_beside = |part: Part| part != now && part.parts() == now.parts();
     for file in folder.files("")? {
         let Some(part) = part_in_name(&file, name, "json") else { continue };
         if is_beside(part) && compared {
@@ -72,7 +72,7 @@ fn find_once(folder: &dyn Folder, name: &str, now: Part) -> Result<(Vec<Found>, 
         compared |= is_beside(part) && manifest.as_ref().is_ok_and(|manifest| !manifest.files.is_empty());
         found.push(Found { name: file, part, manifest });
     }
-    found.sort_by_key(|found: &Found| (found.part.of(), found.part.index()));
+    found.sort_by_key(|found: &Found| (found.part.parts(), found.part.index()));
     Ok((found, gone))
 }
 

@@ -44,7 +44,7 @@ struct Division {
 /// The divisions that the found manifests are of.
 fn divisions(found: &[Found], kept: &[ManifestFile], files: u32) -> Vec<Division> {
     let kept: HashSet<u32> = kept.iter().map(|file| file.file).collect();
-    let numbers = found.iter().map(|found| found.part.of()).collect::<std::collections::BTreeSet<_>>();
+    let numbers = found.iter().map(|found| found.part.parts()).collect::<std::collections::BTreeSet<_>>();
     let division = |of: u32| {
         let (mut whole, mut missing) = (Vec::new(), Vec::new());
         for part in Part::all(of) {

@@ -125,7 +125,7 @@ impl Folder for LocalFolder {
     fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>, Error> {
         for file in made {
             let path = self.place(&file.name);
-            if fs::metadata(&path).is_ok_and(|there| Some(Identity::of(&there)) == file.identity) {
+            if fs::metadata(&path).is_ok_and(|there| Some(Identity::new(&there)) == file.identity) {
                 continue;
             }
             // Some network file systems change inode numbers, so the bytes decide.

@@ -15,9 +15,9 @@ use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 #[derive(Clone, Copy)]
 pub(crate) enum Only<'a> {
     All,
-    /// The one with a column of another table, and those on which its values depend.
+    /// The field with a column of another table, and the fields on which its values depend.
     Column(&'a str),
-    /// The one with a key, which depends on no other.
+    /// The field with a key, which depends on no other field.
     Key(&'a str),
 }
 

@@ -1,17 +1,26 @@
 //! The thread that sets up a timer for every thread and takes the stacks out of their slots.
 
+mod interrupted;
+mod sampled_stacks;
+mod slots;
+mod thread_timers;
+
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
-use super::PERIOD;
-use super::interrupted::{self, SLOTS};
-use super::sampled_stacks::SampledStacks;
-use super::slots::Sampled;
-use super::thread_timers::ThreadTimers;
 use crate::watch::background::Background;
+
+use interrupted::SLOTS;
+pub use sampled_stacks::SampledStacks;
+use slots::Sampled;
+use thread_timers::ThreadTimers;
+
+/// Samples per second of a thread's CPU time; a prime, so that it does not synchronise with loops.
+const FREQUENCY: u32 = 199;
+const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / FREQUENCY as u64);
 
 /// How often to look for new threads and collect stacks. A thread that ends sooner is missed.
 const EVERY: Duration = Duration::from_millis(5);

@@ -96,7 +96,7 @@ pub(crate) struct Part<'t> {
 
 impl<'t> Part<'t> {
     /// All of a text.
-    pub(crate) fn of(whole: &'t str) -> Self {
+    pub(crate) fn new(whole: &'t str) -> Self {
         Self { whole, start: 0, end: whole.len() }
     }
 
@@ -152,7 +152,7 @@ impl Texts for Fields<'_> {
                 Form::Plain => value = Some(part).filter(|part| !nulls.have(part.bytes())),
                 _ => {
                     unescaped = self.quoted(cell, nulls);
-                    value = unescaped.as_deref().map(Part::of);
+                    value = unescaped.as_deref().map(Part::new);
                 }
             }
             each(row, value)?;
@@ -199,7 +199,7 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
             column.timestamps(unit, utc(), |text, of| timestamp(text, of, true))?
         }
         ColumnType::Epoch(unit) => {
-            let nanoseconds = |text: Part<'_>| epoch(Part::of(&formats.number(text.text())?), unit);
+            let nanoseconds = |text: Part<'_>| epoch(Part::new(&formats.number(text.text())?), unit);
             column.timestamps(unit, utc(), |text, of| units(nanoseconds(text)?, of.into()))?
         }
         ColumnType::Pattern(Moment::Date, _, patterns) => {
@@ -274,7 +274,7 @@ impl<T: Texts> Column<'_, T> {
     ) -> Result<PrimitiveArray<A>, usize> {
         let formats = self.formats;
         match formats.decimal_comma || formats.thousands.is_some() {
-            true => self.primitive(|text| parse(Part::of(&formats.number(text.text())?))),
+            true => self.primitive(|text| parse(Part::new(&formats.number(text.text())?))),
             false => self.primitive(parse),
         }
     }
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn points_in_time_are_not_rounded() {
-        let timestamp = |text, unit, utc| timestamp(Part::of(text), unit, utc);
+        let timestamp = |text, unit, utc| timestamp(Part::new(text), unit, utc);
         assert_eq!(timestamp("1970-01-01 00:00:00.000001", 1_000, false), Some(1));
         assert_eq!(timestamp("1969-12-31T23:59:59.999999", 1_000, false), Some(-1));
         assert_eq!(timestamp("1970-01-02", 1_000, false), Some(86_400_000_000));

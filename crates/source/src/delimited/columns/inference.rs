@@ -301,7 +301,7 @@ fn moment(value: &str) -> u16 {
         types |= TIME;
     }
     for (unit, local, utc) in [(1_000, MICROS, MICROS_UTC), (1, NANOS, NANOS_UTC)] {
-        match (timestamp(Part::of(value), unit, false), timestamp(Part::of(value), unit, true)) {
+        match (timestamp(Part::new(value), unit, false), timestamp(Part::new(value), unit, true)) {
             (Some(_), _) => types |= local,
             (None, Some(_)) => types |= utc,
             (None, None) => {}

@@ -140,16 +140,16 @@ mod tests {
         #[test]
         fn numbers_are_those_of_the_standard_library(text in "-?[0-9]{0,9}[.x+-]?[0-9]{0,9}") {
             let expected = text.parse::<f64>().ok();
-            prop_assert_eq!(float(Part::of(&text)).map(f64::to_bits), expected.map(f64::to_bits));
+            prop_assert_eq!(float(Part::new(&text)).map(f64::to_bits), expected.map(f64::to_bits));
             let no_plus = !text.starts_with('+');
-            prop_assert_eq!(whole::<i64>(Part::of(&text)), text.parse().ok().filter(|_| no_plus));
-            prop_assert_eq!(whole::<i16>(Part::of(&text)), text.parse().ok().filter(|_| no_plus));
+            prop_assert_eq!(whole::<i64>(Part::new(&text)), text.parse().ok().filter(|_| no_plus));
+            prop_assert_eq!(whole::<i16>(Part::new(&text)), text.parse().ok().filter(|_| no_plus));
         }
 
         #[test]
         fn decimals_are_all_digits(whole in "[0-9]{0,12}", fraction in "[0-9]{0,7}", zeros in 0_usize..4) {
             let scale = fraction.len() + zeros;
-            let decimal = |text: &str| decimal(Part::of(text), 38, scale as i8);
+            let decimal = |text: &str| decimal(Part::new(text), 38, scale as i8);
             let expected = format!("{whole}{fraction}{}", "0".repeat(zeros)).parse().ok();
             let expected = expected.filter(|_| !(whole.is_empty() && fraction.is_empty()));
             prop_assert_eq!(decimal(&format!("{whole}.{fraction}")), expected);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn decimals_keep_every_digit_or_do_not_fit() {
-        let decimal = |text, precision, scale| decimal(Part::of(text), precision, scale);
+        let decimal = |text, precision, scale| decimal(Part::new(text), precision, scale);
         assert_eq!(decimal("-12.5", 10, 2), Some(-1250));
         assert_eq!(decimal("0.100", 10, 2), Some(10));
         assert_eq!(decimal(".5", 10, 2), Some(50));

@@ -50,13 +50,13 @@ impl Content {
         match self {
             Self::File { path, stamp } => {
                 let file = File::open(path)?;
-                let unchanged = Stamp::of(&file.metadata()?) == *stamp;
+                let unchanged = Stamp::new(&file.metadata()?) == *stamp;
                 Ok(unchanged.then(|| Arc::new(file) as Readable))
             }
             Self::Decoded { text, origin } => {
                 let unchanged = match origin {
                     None => true,
-                    Some((path, stamp)) => Stamp::of(&path.metadata()?) == *stamp,
+                    Some((path, stamp)) => Stamp::new(&path.metadata()?) == *stamp,
                 };
                 Ok(unchanged.then(|| Arc::clone(text) as Readable))
             }
@@ -113,7 +113,7 @@ impl Coding<'_> {
             stream.and_then(|stream| self.decode(Box::new(stream), control))
         };
         let text = decoded(&object).or_else(|unspooled| match damaged(&unspooled) {
-            // Bytes that were damaged on their way are asked for again, by a reader that holds none of them.
+            // Another reader, which holds none of the bytes, asks again for bytes that were damaged on their way.
             Some(_) => decoded(&Arc::new(ObjectReader::new(object.object().clone(), Vec::new()))),
             None => Err(unspooled),
         });

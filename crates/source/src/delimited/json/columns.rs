@@ -387,7 +387,7 @@ impl Texts for JsonTexts<'_> {
                 Kind::String if !self.is_json => content(value),
                 _ => Some(Cow::Borrowed(value)),
             });
-            each(row, text.as_deref().map(Part::of))?;
+            each(row, text.as_deref().map(Part::new))?;
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ impl DelimitedReader<'_> {
         self.cursor.as_ref().map(Cursor::buffer)
     }
 
-    /// Returns the next batch of the unit, and replaces `addresses` by those of its records.
+    /// Returns the unit's next batch, and replaces `addresses` by the addresses of its records.
     pub(crate) fn next(&mut self, addresses: Option<&mut Vec<RowAddress>>) -> Result<Option<RecordBatch>> {
         if self.left == 0 {
             return Ok(None);

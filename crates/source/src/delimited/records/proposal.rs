@@ -555,7 +555,7 @@ mod tests {
             );
             assert_eq!(taken((text.as_bytes(), true), &given, b','), None, "{text:?}");
         }
-        // The first record may be names, of which some are missing.
+        // The first record may be names, some of them missing.
         for text in ["Report,,\na,b,c\n1,x,2\n", "Report,,\n,,\n1,x,2\n2,y,3\n", "a,,\n,,\n"] {
             assert_eq!(taken((text.as_bytes(), true), &Dialect::default(), b','), None, "{text:?}");
         }

@@ -21,7 +21,7 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Returns the choice for a file of `fields` fields.
-    pub(super) fn of(columns: impl Iterator<Item = ColumnPlace> + Clone, fields: usize) -> Self {
+    pub(super) fn new(columns: impl Iterator<Item = ColumnPlace> + Clone, fields: usize) -> Self {
         let field = |column| match column {
             ColumnPlace::Field(at) => Some(at),
             ColumnPlace::Folder(_) => None,
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn only_requested_fields_are_read() {
-        let of = |columns: &[ColumnPlace]| Chosen::of(columns.iter().copied(), 3);
+        let of = |columns: &[ColumnPlace]| Chosen::new(columns.iter().copied(), 3);
         let all = Chosen { fields: None, places: None };
         assert_eq!(of(&[Field(0), Field(1), Field(2)]), all);
         assert_eq!(

@@ -47,7 +47,7 @@ pub(crate) struct RowVersion {
     pub version: u32,
 }
 
-/// Which draws the columns of a table follow: those of its rows after `number` updates.
+/// The draws that a table's columns follow: the draws of its rows after `number` updates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Version {
     pub number: u32,
