@@ -54,14 +54,8 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        for part in [&self.what, &self.place, &self.advice] {
-            if !part.is_empty() {
-                write!(f, "{separator}{part}")?;
-                separator = " - ";
-            }
-        }
-        Ok(())
+        let parts = [&self.what, &self.place, &self.advice].map(String::as_str);
+        f.write_str(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" - "))
     }
 }
 

@@ -76,11 +76,8 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = [&self.what, &self.place, &self.advice].into_iter().filter(|part| !part.is_empty());
-        if let Some(first) = parts.next() {
-            f.write_str(first)?;
-        }
-        parts.try_for_each(|part| write!(f, " - {part}"))
+        let parts = [&self.what, &self.place, &self.advice].map(String::as_str);
+        f.write_str(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" - "))
     }
 }
 

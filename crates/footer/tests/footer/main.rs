@@ -18,6 +18,7 @@ mod interop_page_indexes;
 mod interop_repaired;
 mod many;
 mod methods;
+mod odd_fields;
 mod overlapping_page_indexes;
 mod page_headers;
 mod page_index_equality;
