@@ -67,7 +67,7 @@ impl Command {
         };
         let stores = Arc::new(Stores::simulated(Box::new(client), Arc::clone(&process.cancel))?);
         let folder = format!("s3://bucket/{}", FOLDERS[usize::from(self.converts)]);
-        let Location::Object(url) = Location::of(Path::new(&folder))? else { unreachable!("it is a URL") };
+        let Location::Object(url) = Location::new(Path::new(&folder))? else { unreachable!("it is a URL") };
         if self.converts {
             return self
                 .convert(&stores.whole_folder(&url, limits, existing == Existing::Replace)?, existing);
