@@ -307,6 +307,7 @@ impl By {
     }
 
     /// The share of lower ranks among rows with the `other` rank.
+    #[cfg(any(test, feature = "infer"))]
     pub(crate) fn share(&self, other: f64, rank: f64) -> f64 {
         self.below.get(bin(&self.of, other)).map_or(rank, |below| along(&self.own, below, rank))
     }
