@@ -188,3 +188,23 @@ fn nights_without_rows_leave_a_table_that_is_verified() {
     assert!(night(&bench, &folder, "days", &options).ok().out.contains("nothing to do"));
     assert_eq!(bench.count("select count(*) from days"), 0);
 }
+
+#[test]
+fn a_merge_that_failed_begins_again_with_corrected_files() {
+    let bench = Bench::new();
+    keyed(&bench);
+    let file = bench.dir.path().join("changes.csv");
+    for (mode, table) in [("upsert", "k"), ("history", "versions")] {
+        let merge = |rows: &str| {
+            std::fs::write(&file, format!("id,version,note\n{rows}")).unwrap();
+            bench.load(&file, table, &["--mode", mode, "--key", "id", "--verify"])
+        };
+        let error = merge("10,1,a\n10,2,b\n").fails(1);
+        assert!(error.contains("the same key") && error.contains("same command again"), "{error}");
+        let corrected = "10,1,a\n11,2,b\n";
+        let ran = merge(corrected).ok();
+        assert!(ran.out.contains("2 rows"), "{}", ran.out);
+        assert!(merge(corrected).ok().out.contains("nothing to do"));
+        assert_eq!(bench.count(&format!("select count(*) from {table} where id in (10, 11)")), 2);
+    }
+}

@@ -10,7 +10,7 @@
 //! | complete, `--again` | | all but create | new |
 //! | interrupted, or nothing | a table of the name | create | refused |
 //! | interrupted | rows of others | truncate | new |
-//! | interrupted | no rows, other content of its files | any | new |
+//! | interrupted | no rows, or those that wait for a merge; other content of its files | any | new |
 //! | interrupted | its rows, as far as they are recorded | any | resumed |
 //! | nothing | | any | new |
 
@@ -62,7 +62,7 @@ pub trait Standing {
         Ok(false)
     }
 
-    /// Whether an interrupted load has stored nothing, so that it may begin with other content.
+    /// Whether an interrupted load has brought nothing into the table, so that it may begin with other content.
     ///
     /// # Errors
     /// No connection.

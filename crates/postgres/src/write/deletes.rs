@@ -191,8 +191,8 @@ impl Deleting<'_> {
     fn refused(&self, what: &str, connection: &Connection) -> Error {
         let place = format!("table {}, {}", self.table, connection.place());
         Error::new(Kind::Value, what).at(place).advise(
-            "forget the load (sawmill load forget); then correct the rows, or name the column that says which row of a key \
-             is the newest (--newest)",
+            "correct the rows, and run the same command again; or forget the load (sawmill load forget), and name the column \
+             that says which row of a key is the newest (--newest)",
         )
     }
 }

@@ -139,8 +139,8 @@ pub(crate) fn merge(
         (nulls, _) => Some(format!("{nulls} rows of the source have a null in the key ({listed})")),
     };
     if let Some(what) = wrong {
-        let advice =
-            "forget the load (sawmill load forget), and load files in which a key identifies one row";
+        let advice = "correct the files, so that a key identifies one row, and run the same command again; or forget the load \
+                      (sawmill load forget)";
         return Err(Error::new(Kind::Value, what).at(place).advise(advice));
     }
     // Two loads at once would both add a version.

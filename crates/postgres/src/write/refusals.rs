@@ -65,8 +65,8 @@ impl Postgres {
             false => "; with --rejects FILE it is named, if a check or NOT NULL refuses it",
         };
         let advice = format!(
-            "nothing was merged: forget the load (sawmill load forget), correct the row or leave it out (--where), and load \
-             again{rejects}"
+            "nothing was merged: correct the row, and run the same command again; or forget the load (sawmill load forget), \
+             and leave the row out (--where){rejects}"
         );
         Error::new(error.kind(), error.what()).at(error.place()).advise(advice)
     }

@@ -341,7 +341,8 @@ fn same_key(
     Error::new(error.kind(), format!("rows of the source have the same key ({key}): {twice}"))
         .at(format!("table {table}, {}", error.place()))
         .advise(
-            "forget the load (sawmill load forget), and load files whose rows share keys one after the other",
+            "correct the files, and run the same command again; or forget the load (sawmill load forget), and load files whose \
+             rows share keys one after the other",
         )
 }
 

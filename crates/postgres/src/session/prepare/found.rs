@@ -145,8 +145,8 @@ impl Standing for Found<'_, '_, '_> {
     fn holds_nothing(&mut self) -> Result<bool> {
         let Preparing { options, postgres, records, id, .. } = &self.preparing;
         let alone = options.share == Share::Whole && postgres.several.is_none();
-        // Rows that were to replace those of a file are not in the table yet.
-        Ok(alone && (postgres.replaces_files() || records.holds_nothing(id)?))
+        // Rows that wait for their merge are not in the table yet.
+        Ok(alone && (postgres.mode == Mode::Upsert || records.holds_nothing(id)?))
     }
 
     fn check_resumed(&mut self) -> Result<()> {

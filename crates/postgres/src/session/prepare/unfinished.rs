@@ -45,8 +45,8 @@ impl Preparing<'_, '_> {
     }
 
     /// Discards the staging table of a load that failed before its first unit, for example because of a value
-    /// that the same load accepts with another option, or of rows that were to replace those of a file. Returns false if
-    /// another load has units, or is still running.
+    /// that the same load accepts with another option; or of rows that this load has gathered from other content, or that
+    /// were to replace those of a file. Returns false if another load has units, or is still running.
     fn discard_empty(&self, gathered: &FoundTable, staging: &TableName, existing: u32) -> Result<bool> {
         let (loads, units) = (self.records.table("loads"), self.records.all_units());
         // The record of an upsert has the table that its rows are merged into.
@@ -59,8 +59,9 @@ impl Preparing<'_, '_> {
         let [id] = ids.as_slice() else { return Ok(false) };
         let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
         // The lock keeps the load from starting before this transaction ends, so no unit can follow.
+        let own = *id == self.id && self.postgres.mode == Mode::Upsert;
         let ended = self.records.try_lock(id)?;
-        if !ended || !(self.replaces_rows(id)? || self.records.value::<bool>(&empty, &[id])?) {
+        if !ended || !(own || self.replaces_rows(id)? || self.records.value::<bool>(&empty, &[id])?) {
             return Ok(false);
         }
         made_types::drop_table(self.connection, staging, gathered.oid, self.control)?;
