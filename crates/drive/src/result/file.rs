@@ -86,6 +86,12 @@ pub struct RunDescription {
     pub duration: f64,
     /// Decides all random draws.
     pub seed: u64,
+    /// The isolation level of transactions; missing if it is the server's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<String>,
+    /// A hash of the plan's tables, operations and settings: the parts of a run have the same one.
+    #[serde(default)]
+    pub plan: String,
     /// The number of this driving process, and how many there are: `2/4`; missing if it is the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
@@ -197,7 +203,8 @@ pub struct DriverReport {
     #[serde(default)]
     pub spoilt: u64,
     /// How often this process did not run for more than 5 ms in the counted part, because it was stopped, had no
-    /// processor, or its machine stood still.
+    /// processor, or its machine stood still. Of several driving processes, this and `paused` are those of the one
+    /// that was paused longest.
     #[serde(default)]
     pub pauses: u64,
     /// The total length of these pauses in seconds.

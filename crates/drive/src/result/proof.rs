@@ -60,7 +60,8 @@ pub struct Proof {
     /// PostgreSQL shows that.
     #[serde(default)]
     pub replaced: bool,
-    /// Why the rows could not be looked for, such as a server that is gone; every count of rows is then 0.
+    /// Why the rows could not be looked for, such as a server that is gone. Counts are then of the parts of the run
+    /// that did look for theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchecked: Option<String>,
     /// Examples of lost, different or unexpected rows, by number; at most ten.
@@ -98,6 +99,32 @@ impl Proof {
             },
             Err(error) => Self { unchecked: Some(error.to_string()), ..check },
         }
+    }
+
+    /// Adds what another part of the run has found of its own rows.
+    pub(crate) fn add(&mut self, one: &Self) {
+        self.broken += one.broken;
+        self.written += one.written;
+        self.acknowledged += one.acknowledged;
+        self.found += one.found;
+        self.lost += one.lost;
+        self.different += one.different;
+        self.failed += one.failed;
+        self.failed_but_found += one.failed_but_found;
+        self.unknown += one.unknown;
+        self.unknown_found += one.unknown_found;
+        self.foreign += one.foreign;
+        self.doubled += one.doubled;
+        self.updates += one.updates;
+        self.lost_updates += one.lost_updates;
+        self.unsent_updates += one.unsent_updates;
+        self.not_checked += one.not_checked;
+        self.undeclared = self.undeclared.take().or_else(|| one.undeclared.clone());
+        self.read_back += one.read_back;
+        self.replaced |= one.replaced;
+        self.unchecked = self.unchecked.take().or_else(|| one.unchecked.clone());
+        let room = EXAMPLES.saturating_sub(self.examples.len());
+        self.examples.extend(one.examples.iter().take(room).cloned());
     }
 
     /// The violations in words: `3 acknowledged rows are lost`.

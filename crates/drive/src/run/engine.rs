@@ -1,6 +1,7 @@
 //! The engine of a run.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -293,9 +294,22 @@ fn describe(plan: &Plan, target: &dyn Target, connections: usize, length: Durati
         warm_up: plan.warm_up.as_secs_f64(),
         duration: length.as_secs_f64(),
         seed: plan.seed,
+        isolation: plan.isolation.clone(),
+        plan: hash(plan),
         part: (plan.part.1 > 1).then(|| format!("{}/{}", plan.part.0, plan.part.1)),
         operations: plan.operations.iter().map(|operation| operation.name.clone()).collect(),
     }
+}
+
+/// A hash of what the plan does: parts of one run have the same one.
+fn hash(plan: &Plan) -> String {
+    let Plan { tables, operations, timeout, retries, pooling, reconnect, .. } = plan;
+    let tables = tables.iter().map(|table| (&table.name, table.dataset.spec_hash(), table.rows, &table.with));
+    let tables: Vec<_> = tables.collect();
+    let text = format!("{tables:?} {operations:?} {timeout:?} {retries} {pooling:?} {reconnect:?}");
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 fn versions(target: &dyn Target) -> BTreeMap<String, String> {

@@ -96,7 +96,7 @@ pub fn find_max(
 }
 
 /// The median of the rates that were found, and its interval.
-fn summarise(found: &mut FindMax) {
+pub(crate) fn summarise(found: &mut FindMax) {
     let mut sorted = found.found.clone();
     sorted.sort_by(f64::total_cmp);
     let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else { return };
