@@ -96,6 +96,12 @@ fn verdict(result: &DriveResult, address: &Address) -> Result<(), Error> {
 pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<(), Error> {
     refuse_lost(result)?;
     refuse_unchecked(result)?;
+    let failed = result.chaos.iter().find_map(|event| Some((event, event.error.as_ref()?)));
+    if let Some((event, error)) = failed {
+        let place = format!("--chaos {:?}, after {:.1} s", event.what, event.at);
+        let what = format!("the server was not disturbed as planned: {error}");
+        return Err(Error::failure(what, place, "mend the action, and drive again"));
+    }
     if let Some(reason) = result.invalid_because.first() {
         return Err(Error::failure(format!("the result is invalid: {reason}"), place, ""));
     }

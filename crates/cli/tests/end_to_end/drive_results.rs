@@ -141,3 +141,11 @@ fn merged_results_end_with_the_worst_of_their_parts() {
     let error = write(|second| second.run.duration = 0.0).fails(1);
     assert!(error.contains("two.json") && error.contains("run.duration is 0"), "{error}");
 }
+
+#[test]
+fn chaos_that_failed_is_no_survived_chaos() {
+    let line = "drive gen:events --to null --rate 100 --for 2s --chaos";
+    let args = line.split(' ').chain(["echo gone >&2; exit 7 every 1s"]);
+    let error = Ran::from(command(args).output().unwrap()).fails(1);
+    assert!(error.contains("the server was not disturbed as planned") && error.contains("gone"), "{error}");
+}

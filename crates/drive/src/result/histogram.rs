@@ -50,6 +50,14 @@ impl Durations {
         let _ = self.0.add(&other.0);
     }
 
+    /// Takes away the counts of another histogram, whose values it has.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        if !other.0.is_empty() {
+            // It has the same bounds and at least these counts, so that this cannot fail.
+            let _ = self.0.subtract(&other.0);
+        }
+    }
+
     /// Forgets all values, and keeps the memory.
     pub fn clear(&mut self) {
         if !self.0.is_empty() {
@@ -156,6 +164,11 @@ mod tests {
         assert_eq!(merged.buckets().collect::<Vec<_>>(), both.buckets().collect::<Vec<_>>());
         assert_eq!(merged.quantile(0.99), both.quantile(0.99));
         assert_eq!(merged.coarse().iter().map(|(_, count)| count).sum::<u64>(), 20_000);
+        merged.subtract(&right);
+        assert_eq!(
+            (&merged.buckets().collect::<Vec<_>>(), merged.max()),
+            (&left.buckets().collect(), left.max())
+        );
     }
 
     #[test]

@@ -98,7 +98,7 @@ mod tests {
         let result = DriveResult {
             format: FORMAT.into(),
             version: VERSION,
-            valid: true,
+            invalid_because: vec!["no operation was counted".into()],
             run: RunDescription { duration: 1.0, ..RunDescription::default() },
             seconds: vec![Second { at: 1.0, length: 1.0, ..Second::default() }],
             ..DriveResult::default()

@@ -240,7 +240,7 @@ fn terminal_width() -> usize {
 mod tests {
     use super::*;
     use crate::observer::IntervalHistograms;
-    use crate::result::file::OperationResult;
+    use crate::result::file::{DriverReport, OperationResult};
     use crate::result::second::ServerSample;
     use std::sync::{Arc, Mutex};
 
@@ -293,8 +293,10 @@ mod tests {
                 run: &run,
                 second: &second,
                 intervals: &intervals,
+                warming: &[],
                 operations: &operations,
                 totals: &intervals,
+                driver: &DriverReport::default(),
             };
             screen.second(&snapshot);
         }
