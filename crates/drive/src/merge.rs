@@ -172,17 +172,14 @@ fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
             }
             let seconds = b.began - a.began;
             if seconds.abs() > length(other).min(length(part)).min(TOGETHER) {
-                let when = format!("{:.1} s {}", seconds.abs(), later(seconds));
+                let later = if seconds > 0.0 { "after" } else { "before" };
+                let when = format!("{:.1} s {later}", seconds.abs());
                 let what = format!("{} began {when} {}", part.name, other.name);
                 return Err(Error::failed(what, "", "start all parts at one time: --start-at SECONDS"));
             }
         }
     }
     Ok(())
-}
-
-fn later(seconds: f64) -> &'static str {
-    if seconds > 0.0 { "after" } else { "before" }
 }
 
 fn run(results: &[&DriveResult]) -> RunDescription {
@@ -321,19 +318,14 @@ fn driver(results: &[&DriveResult]) -> DriverReport {
     let mut lateness = Durations::default();
     results.iter().for_each(|result| lateness.add(&result.driver.lateness.histogram));
     let cpu: f64 = results.iter().map(|result| result.driver.cpu).sum();
-    // From the cost of each operation and the CPU time follows how many there were.
-    let operations: f64 = results
-        .iter()
-        .filter(|result| result.driver.cpu_us_per_operation > 0.0)
-        .map(|result| result.driver.cpu * 1e6 / result.driver.cpu_us_per_operation)
-        .sum();
+    let operations: u64 = results.iter().map(|result| result.total.intended).sum();
     let capacities: Option<Vec<f64>> = results.iter().map(|result| result.driver.capacity).collect();
     let count = |of: fn(&DriverReport) -> u64| results.iter().map(|result| of(&result.driver)).sum();
     let drivers = results.iter().map(|result| &result.driver);
     let worst = drivers.max_by(|a, b| a.paused.total_cmp(&b.paused));
     DriverReport {
         cpu,
-        cpu_us_per_operation: if operations > 0.0 { cpu * 1e6 / operations } else { 0.0 },
+        cpu_us_per_operation: cpu * 1e6 / (operations as f64).max(1.0),
         lateness: Distribution::from(lateness),
         late_by_server: count(|driver| driver.late_by_server),
         late_by_driver: count(|driver| driver.late_by_driver),

@@ -55,7 +55,7 @@ impl WatchArgs {
             watchers.add(HdrLog::new(created(path, "--hlog", b'#')?, &path.display().to_string(), &troubles));
         }
         if !console.quiet && std::io::stderr().is_terminal() {
-            watchers.add(LiveScreen::new());
+            watchers.add(LiveScreen::default());
         } else if console.verbose > 0 {
             watchers.add(Progress(console));
         }

@@ -97,7 +97,7 @@ pub struct PlanTable {
 }
 
 /// Something that is done over and over.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
     /// Its name in results.
     pub name: String,
@@ -160,18 +160,11 @@ pub enum Work {
         /// `ON CONFLICT (sawmill_row) DO UPDATE`; half of the rows are earlier ones.
         upsert: bool,
     },
-    /// `COPY` of new rows.
+    /// `COPY` of new rows; on CrateDB one request with `bulk_args`.
     Copy {
         /// Which table.
         table: usize,
         /// Rows of one statement.
-        rows: u64,
-    },
-    /// A batch of rows in one request (`bulk_args`): CrateDB.
-    Bulk {
-        /// Which table.
-        table: usize,
-        /// Rows of one request.
         rows: u64,
     },
     /// `INSERT ... SELECT FROM UNNEST` of an array for each column.
@@ -281,10 +274,9 @@ impl Work {
     /// The table that gets new rows.
     fn new_rows(&self) -> Option<usize> {
         match self {
-            Self::Insert { table, .. }
-            | Self::Copy { table, .. }
-            | Self::Bulk { table, .. }
-            | Self::Unnest { table, .. } => Some(*table),
+            Self::Insert { table, .. } | Self::Copy { table, .. } | Self::Unnest { table, .. } => {
+                Some(*table)
+            }
             _ => None,
         }
     }

@@ -8,7 +8,6 @@ use crate::report::distribution::{chart, curve};
 use crate::report::over_time::{HEIGHT, clock, greatest, heat_map, line, operations_a_second};
 use crate::report::tables::percentile_cells;
 use crate::report::{NamedResult, ends, facts, folded, sections, verdict};
-use crate::result::histogram::Durations;
 use crate::result::latency::Percentiles;
 use crate::result::second::Second;
 use crate::watch::screen::micros;
@@ -125,11 +124,7 @@ fn over_time(results: &[NamedResult]) -> Section {
 }
 
 fn percentiles(results: &[NamedResult]) -> Section {
-    let of = |one: &NamedResult| {
-        let mut all = Durations::default();
-        one.result.operations.iter().for_each(|operation| all.add(&operation.latency.histogram));
-        curve(&one.name, &all)
-    };
+    let of = |one: &NamedResult| curve(&one.name, &one.result.total.latency.histogram);
     let content = chart("Percentile curves of the latency", results.iter().map(of).collect());
     Section::new("Percentiles", "All operations of each run.", content)
 }

@@ -9,11 +9,7 @@ use crate::watch::screen::micros;
 /// The sentence: an invalid run, lost rows, missed limits, the highest rate, or how the run went.
 pub(super) fn verdict(result: &DriveResult) -> String {
     if !result.valid {
-        let why = result.invalid_because.join("; ");
-        return format!(
-            "Invalid: {}",
-            if why.is_empty() { "the driver did not keep its schedule".to_owned() } else { why }
-        );
+        return format!("Invalid: {}", result.invalid_because.join("; "));
     }
     let lost: u64 = result.proof.iter().map(|proof| proof.lost).sum();
     if lost > 0 {

@@ -87,17 +87,12 @@ impl Durations {
 
     /// The greatest value in microseconds that is counted in the same bucket.
     pub(crate) fn end_of_bucket(&self, micros: f64) -> f64 {
-        match micros <= MAX_LENGTH as f64 {
-            true => self.0.highest_equivalent(micros as u64) as f64,
-            false => micros,
-        }
+        if micros <= MAX_LENGTH as f64 { self.0.highest_equivalent(micros as u64) as f64 } else { micros }
     }
 
     /// How many values exceed this many microseconds, within the precision.
     pub fn above(&self, micros: u64) -> u64 {
-        let buckets =
-            self.0.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
-        buckets.filter(|(value, _)| *value > micros).map(|(_, count)| count).sum()
+        self.buckets().filter(|(value, _)| *value > micros).map(|(_, count)| count).sum()
     }
 
     /// The histogram as the crate `hdrhistogram` has it, in microseconds, for that crate's formats.

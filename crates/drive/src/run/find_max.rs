@@ -207,10 +207,7 @@ impl Search<'_, '_> {
             command: self.driving.command.clone(),
         };
         let result = run_on(plan, self.target, self.tables, self.capacity, driving)?;
-        match self.driving.cancel.load(Relaxed) {
-            true => Err(Error::cancelled()),
-            false => Ok(result),
-        }
+        if self.driving.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(result) }
     }
 
     /// Whether the server kept the limits, and the driver the rate.

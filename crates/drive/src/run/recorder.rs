@@ -99,21 +99,18 @@ impl Recorder {
         let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
         let (latency, service) =
             (between(sample.intended, sample.ended), between(sample.started, sample.ended));
-        let late_by = sample.started.saturating_sub(sample.intended);
-        let late = late_by > LATE;
+        let wait = sample.started.saturating_sub(sample.intended);
+        let late = wait > LATE;
         let counts = sample.intended >= self.warm_up;
         let here = &mut self.operations_here[sample.operation];
         let histograms = if counts { &mut self.intervals } else { &mut self.warming };
         let interval = &mut histograms[sample.operation];
         here.retries += u64::from(sample.attempts - 1);
-        let (late_by_driver, late_by_pool) = match sample.delay.cause() {
-            Cause::Driver => (late, false),
-            Cause::Pool => (false, late),
-            Cause::Server => (false, false),
-        };
+        let cause = late.then(|| sample.delay.cause());
+        let late_by = |one| u64::from(cause == Some(one));
         self.second.late += u64::from(late);
-        self.second.late_by_driver += u64::from(late_by_driver);
-        self.second.late_by_pool += u64::from(late_by_pool);
+        self.second.late_by_driver += late_by(Cause::Driver);
+        self.second.late_by_pool += late_by(Cause::Pool);
         // Latency only counts successful operations: an immediate refusal does not make a server faster.
         match &sample.outcome {
             Outcome::Ok(rows) => {
@@ -135,11 +132,11 @@ impl Recorder {
         }
         self.last_end = self.last_end.max(sample.ended);
         if sample.was_free {
-            self.lateness.record(Duration::from_nanos(late_by));
+            self.lateness.record(Duration::from_nanos(wait));
         }
-        self.driver.late_by_driver += u64::from(late_by_driver);
-        self.driver.late_by_pool += u64::from(late_by_pool);
-        self.driver.late_by_server += u64::from(late && !late_by_driver && !late_by_pool);
+        self.driver.late_by_driver += late_by(Cause::Driver);
+        self.driver.late_by_pool += late_by(Cause::Pool);
+        self.driver.late_by_server += late_by(Cause::Server);
         self.driver.spoilt += u64::from(is_spoilt(sample.delay.driver + sample.paused, latency));
         let result = &mut self.operations[sample.operation];
         result.intended += 1;

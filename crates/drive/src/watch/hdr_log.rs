@@ -12,7 +12,6 @@ use crate::watch::watchers::{Output, Troubles};
 /// Writes an interval log, `.hlog`: a line for each operation and second, tagged with the operation's name. Readers
 /// add all lines up: those without an operation that counts are left out.
 /// Values are microseconds from the intended start; the greatest of a line is in milliseconds, as usual.
-#[derive(Debug)]
 pub struct HdrLog(Output);
 
 impl HdrLog {

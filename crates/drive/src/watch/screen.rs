@@ -30,11 +30,6 @@ const SPARK: usize = 60;
 const MAX_OPERATIONS: usize = 6;
 
 impl LiveScreen {
-    /// A screen on standard error.
-    pub fn new() -> Self {
-        Self::on(std::io::stderr(), terminal_width)
-    }
-
     fn on(out: impl Write + Send + 'static, width: fn() -> usize) -> Self {
         Self {
             out: Box::new(out),
@@ -115,14 +110,9 @@ impl LiveScreen {
 }
 
 impl Default for LiveScreen {
+    /// A screen on standard error.
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl std::fmt::Debug for LiveScreen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveScreen").field("drawn", &self.drawn).finish_non_exhaustive()
+        Self::on(std::io::stderr(), terminal_width)
     }
 }
 
