@@ -14,14 +14,14 @@ use crate::result::file::{
 };
 use crate::result::histogram::Durations;
 use crate::result::latency::{Distribution, Percentiles};
-use crate::result::proof::{EXAMPLES, Proof};
+use crate::result::proof::Proof;
 use crate::result::second::{OperationSecond, Second, ServerSample};
 
 /// Merges the results of the parts of one load test.
 ///
 /// # Errors
-/// The list is empty; the results have different plans; a part is missing or occurs twice; or one of them is a
-/// search for the highest rate.
+/// The list is empty; the results have different plans or targets; they did not run together; one is no part of a
+/// run; a part is missing or occurs twice; or one of them is a search for the highest rate.
 pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     let Some((first, rest)) = parts.split_first() else {
         return Err(Error::failed("there are no results to merge", "", "pass the results of all parts"));
@@ -46,6 +46,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     };
     let mut merged = DriveResult {
         started: results.iter().map(|result| result.started.clone()).min().unwrap_or_default(),
+        began: results.iter().map(|result| result.began).fold(f64::INFINITY, f64::min),
         command: results.iter().map(|result| result.command.as_str()).collect::<Vec<_>>().join("; "),
         versions: results.iter().flat_map(|result| result.versions.clone()).collect(),
         run: run(&results),
@@ -58,7 +59,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
         seconds: seconds(&results),
         chaos: chaos(&results),
         limits: Vec::new(),
-        proof: proof(&results),
+        proof: proof(parts),
         driver: driver(&results),
         find_max: None,
         ..first.result.clone()
@@ -85,7 +86,11 @@ fn limits(parts: &[NamedResult], merged: &DriveResult) -> Result<Vec<LimitResult
 fn same_plan(first: &NamedResult, other: &NamedResult) -> Result<(), Error> {
     let (a, b) = (&first.result.run, &other.result.run);
     let differs = [
-        ("plan", a.name != b.name),
+        ("plan", (&a.name, &a.plan) != (&b.name, &b.plan)),
+        ("target", a.target != b.target),
+        ("isolation level", a.isolation != b.isolation),
+        ("seed", a.seed != b.seed),
+        ("rate", a.shape != b.shape),
         (
             "operations",
             a.operations != b.operations || first.result.operations.len() != other.result.operations.len(),
@@ -106,11 +111,14 @@ fn same_plan(first: &NamedResult, other: &NamedResult) -> Result<(), Error> {
     ))
 }
 
-/// Checks that each part occurs once, if the results name their parts.
+/// Checks that each part of a run occurs once.
 fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for part in parts {
-        let Some(number) = part.result.run.part.as_deref() else { continue };
+        let Some(number) = part.result.run.part.as_deref() else {
+            let what = "the result is of a whole run, not of a part";
+            return Err(Error::failed(what, &part.name, "pass the results of --part 1/n to n/n of one run"));
+        };
         if let Some(before) = seen.insert(number, &part.name) {
             let what = format!("part {number} comes twice");
             return Err(Error::failed(what, format!("{before} and {}", part.name), "pass each part once"));
@@ -119,7 +127,7 @@ fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
     let Some(of) = seen.keys().next().and_then(|number| number.split_once('/')).map(|(_, of)| of) else {
         return Ok(());
     };
-    if seen.len() != parts.len() || seen.keys().any(|number| !number.ends_with(&format!("/{of}"))) {
+    if seen.keys().any(|number| !number.ends_with(&format!("/{of}"))) {
         return Err(Error::failed(
             "the results are parts of different divisions",
             "",
@@ -147,72 +155,75 @@ const MAX_SHOWN: usize = 10;
 /// How far apart parts of one run may begin, in seconds: the clocks of their machines may differ as much.
 const TOGETHER: f64 = 1.0;
 
-/// Checks that no result occurs twice, and that all began together: rates of different times do not add up.
+/// Checks that no result occurs twice, and that all ran together: rates of different times do not add up.
 fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
+    let length = |one: &NamedResult| one.result.seconds.last().map_or(0.0, |last| last.at);
     for (place, part) in parts.iter().enumerate() {
-        let before = parts.get(..place).unwrap_or_default();
-        if let Some(same) = before.iter().find(|other| other.result == part.result) {
-            let place = format!("{} and {}", same.name, part.name);
-            return Err(Error::failed("one result comes twice", place, "pass each once"));
+        if part.result.began <= 0.0 {
+            let what = "the result does not say when it began";
+            return Err(Error::failed(what, &part.name, "drive again with this sawmill"));
         }
-        let apart = |other: &&NamedResult| {
-            let (a, b) = (other.result.began, part.result.began);
-            // Results of earlier versions do not say when they began.
-            a > 0.0 && b > 0.0 && (a - b).abs() > TOGETHER
-        };
-        if let Some(other) = before.iter().find(apart) {
-            let seconds = part.result.began - other.result.began;
-            let what =
-                format!("{} began {:.1} s {} {}", part.name, seconds.abs(), later(seconds), other.name);
-            return Err(Error::failed(what, "", "start all parts at one time: --start-at SECONDS"));
+        for other in parts.get(..place).unwrap_or_default() {
+            let (a, b) = (&other.result, &part.result);
+            // Two processes never measure the same times.
+            if (&a.total, &a.seconds) == (&b.total, &b.seconds) {
+                let place = format!("{} and {}", other.name, part.name);
+                return Err(Error::failed("one result comes twice", place, "pass each once"));
+            }
+            let seconds = b.began - a.began;
+            if seconds.abs() > length(other).min(length(part)).min(TOGETHER) {
+                let later = if seconds > 0.0 { "after" } else { "before" };
+                let when = format!("{:.1} s {later}", seconds.abs());
+                let what = format!("{} began {when} {}", part.name, other.name);
+                return Err(Error::failed(what, "", "start all parts at one time: --start-at SECONDS"));
+            }
         }
     }
     Ok(())
 }
 
-fn later(seconds: f64) -> &'static str {
-    if seconds > 0.0 { "after" } else { "before" }
-}
-
 fn run(results: &[&DriveResult]) -> RunDescription {
-    let mut shapes: Vec<&str> = Vec::new();
-    for result in results {
-        if !shapes.contains(&result.run.shape.as_str()) {
-            shapes.push(&result.run.shape);
-        }
-    }
     let first = results.first().map(|result| result.run.clone()).unwrap_or_default();
     RunDescription {
-        shape: shapes.join(" and "),
         connections: results.iter().map(|result| result.run.connections).sum(),
         part: None,
         ..first
     }
 }
 
+/// A second, and the place of the part that it is of.
+type OfPart<'a> = (usize, &'a Second);
+
 /// The seconds by their number: the parts began together.
 fn seconds(results: &[&DriveResult]) -> Vec<Second> {
-    let mut by_number: BTreeMap<u64, Vec<&Second>> = BTreeMap::new();
-    for second in results.iter().flat_map(|result| &result.seconds) {
-        by_number.entry(second.at.max(0.0).round() as u64).or_default().push(second);
+    let mut by_number: BTreeMap<u64, Vec<OfPart<'_>>> = BTreeMap::new();
+    for (part, result) in results.iter().enumerate() {
+        for second in &result.seconds {
+            by_number.entry(second.at.max(0.0).round() as u64).or_default().push((part, second));
+        }
     }
     by_number.into_values().map(|all| second(&all)).collect()
 }
 
-fn second(all: &[&Second]) -> Second {
+/// The sum of the seconds of one number. A part may have two, such as its short last one: their rates have a mean.
+fn second(all: &[OfPart<'_>]) -> Second {
     let mut sum = Second::default();
     let mut operations: BTreeMap<String, Vec<&OperationSecond>> = BTreeMap::new();
-    for one in all {
+    for (place, (part, one)) in all.iter().enumerate() {
+        let same = all.iter().filter(|(other, _)| other == part);
+        let length: f64 = same.map(|(_, second)| second.length).sum();
         sum.at = sum.at.max(one.at);
-        sum.length = sum.length.max(one.length);
+        sum.length = sum.length.max(length);
         sum.warm_up |= one.warm_up;
-        sum.intended += one.intended;
-        sum.achieved += one.achieved;
+        sum.intended += one.intended * one.length / length;
+        sum.achieved += one.achieved * one.length / length;
         sum.late += one.late;
         sum.late_by_driver += one.late_by_driver;
         sum.late_by_pool += one.late_by_pool;
-        sum.in_flight += one.in_flight;
-        sum.backlog += one.backlog;
+        if all.iter().skip(place + 1).all(|(other, _)| other != part) {
+            sum.in_flight += one.in_flight;
+            sum.backlog += one.backlog;
+        }
         for (name, operation) in &one.operations {
             operations.entry(name.clone()).or_default().push(operation);
         }
@@ -223,14 +234,14 @@ fn second(all: &[&Second]) -> Second {
 }
 
 /// All parts look at one server: the sample that knows most counts.
-fn server(all: &[&Second]) -> Option<ServerSample> {
+fn server(all: &[OfPart<'_>]) -> Option<ServerSample> {
     let known = |server: &&ServerSample| {
         [server.processors.is_some(), server.memory.is_some(), server.wal.is_some(), server.active.is_some()]
             .into_iter()
             .filter(|known| *known)
             .count()
     };
-    all.iter().filter_map(|second| second.server.as_ref()).max_by_key(known).cloned()
+    all.iter().filter_map(|(_, second)| second.server.as_ref()).max_by_key(known).cloned()
 }
 
 fn operation_second(all: &[&OperationSecond]) -> OperationSecond {
@@ -284,62 +295,44 @@ fn chaos(results: &[&DriveResult]) -> Vec<crate::ChaosEvent> {
     all
 }
 
-/// Sums by table: each part has checked its own rows.
-fn proof(results: &[&DriveResult]) -> Vec<Proof> {
-    let mut tables: Vec<Proof> = Vec::new();
-    for one in results.iter().flat_map(|result| &result.proof) {
-        let place = tables.iter().position(|have| have.table == one.table).unwrap_or_else(|| {
-            tables.push(Proof { table: one.table.clone(), ..Proof::default() });
-            tables.len() - 1
-        });
-        let Some(sum) = tables.get_mut(place) else { continue };
-        sum.written += one.written;
-        sum.acknowledged += one.acknowledged;
-        sum.found += one.found;
-        sum.lost += one.lost;
-        sum.different += one.different;
-        sum.failed += one.failed;
-        sum.failed_but_found += one.failed_but_found;
-        sum.unknown += one.unknown;
-        sum.unknown_found += one.unknown_found;
-        sum.foreign += one.foreign;
-        sum.doubled += one.doubled;
-        sum.updates += one.updates;
-        sum.lost_updates += one.lost_updates;
-        sum.unsent_updates += one.unsent_updates;
-        sum.not_checked += one.not_checked;
-        sum.undeclared = sum.undeclared.take().or_else(|| one.undeclared.clone());
-        sum.read_back += one.read_back;
-        sum.replaced |= one.replaced;
-        sum.unchecked = sum.unchecked.take().or_else(|| one.unchecked.clone());
-        let room = EXAMPLES.saturating_sub(sum.examples.len());
-        sum.examples.extend(one.examples.iter().take(room).cloned());
+/// Sums by table: each part has checked its own rows. A table is not checked if a part did not look at it.
+fn proof(parts: &[NamedResult]) -> Vec<Proof> {
+    let is_of = |one: &Proof, other: &Proof| (one.check, &one.table) == (other.check, &other.table);
+    let mut all: Vec<Proof> = Vec::new();
+    for one in parts.iter().flat_map(|part| &part.result.proof) {
+        match all.iter_mut().find(|sum| is_of(sum, one)) {
+            Some(sum) => sum.add(one),
+            None => all.push(one.clone()),
+        }
     }
-    tables
+    for sum in &mut all {
+        let blind = parts.iter().find(|part| !part.result.proof.iter().any(|one| is_of(one, sum)));
+        if let Some(part) = blind {
+            sum.unchecked.get_or_insert_with(|| format!("{} did not look for its rows", part.name));
+        }
+    }
+    all
 }
 
 fn driver(results: &[&DriveResult]) -> DriverReport {
     let mut lateness = Durations::default();
     results.iter().for_each(|result| lateness.add(&result.driver.lateness.histogram));
     let cpu: f64 = results.iter().map(|result| result.driver.cpu).sum();
-    // From the cost of each operation and the CPU time follows how many there were.
-    let operations: f64 = results
-        .iter()
-        .filter(|result| result.driver.cpu_us_per_operation > 0.0)
-        .map(|result| result.driver.cpu * 1e6 / result.driver.cpu_us_per_operation)
-        .sum();
+    let operations: u64 = results.iter().map(|result| result.total.intended).sum();
     let capacities: Option<Vec<f64>> = results.iter().map(|result| result.driver.capacity).collect();
     let count = |of: fn(&DriverReport) -> u64| results.iter().map(|result| of(&result.driver)).sum();
+    let drivers = results.iter().map(|result| &result.driver);
+    let worst = drivers.max_by(|a, b| a.paused.total_cmp(&b.paused));
     DriverReport {
         cpu,
-        cpu_us_per_operation: if operations > 0.0 { cpu * 1e6 / operations } else { 0.0 },
+        cpu_us_per_operation: cpu * 1e6 / (operations as f64).max(1.0),
         lateness: Distribution::from(lateness),
         late_by_server: count(|driver| driver.late_by_server),
         late_by_driver: count(|driver| driver.late_by_driver),
         late_by_pool: count(|driver| driver.late_by_pool),
         spoilt: count(|driver| driver.spoilt),
-        pauses: count(|driver| driver.pauses),
-        paused: results.iter().map(|result| result.driver.paused).sum(),
+        pauses: worst.map_or(0, |driver| driver.pauses),
+        paused: worst.map_or(0.0, |driver| driver.paused),
         capacity: capacities.map(|all| all.iter().sum()),
     }
 }
@@ -348,7 +341,8 @@ fn driver(results: &[&DriveResult]) -> DriverReport {
 mod tests {
     use super::*;
 
-    fn part(number: Option<&str>, values: &[(u64, u64)]) -> NamedResult {
+    /// Part `number` of a run, whose operations took so long, and how many of them.
+    fn part(number: &str, values: &[(u64, u64)]) -> NamedResult {
         let mut histogram = Durations::default();
         values.iter().for_each(|(value, count)| histogram.record_micros(*value, *count));
         let heat = histogram.coarse();
@@ -364,7 +358,7 @@ mod tests {
         let run = RunDescription {
             name: "events".into(),
             operations: vec!["insert".into()],
-            part: number.map(str::to_owned),
+            part: Some(number.to_owned()),
             connections: 8,
             ..RunDescription::default()
         };
@@ -378,6 +372,7 @@ mod tests {
         let result = DriveResult {
             format: crate::FORMAT.into(),
             version: crate::VERSION,
+            began: 1000.0,
             run,
             valid: true,
             total: OperationResult { name: "all".into(), ..operation.clone() },
@@ -386,13 +381,12 @@ mod tests {
             proof: vec![Proof { table: "events".into(), acknowledged: 5, found: 5, ..Proof::default() }],
             ..DriveResult::default()
         };
-        NamedResult { name: format!("{}.json", number.unwrap_or("x").replace('/', "-of-")), result }
+        NamedResult { name: format!("{}.json", number.replace('/', "-of-")), result }
     }
 
     #[test]
     fn histograms_of_parts_merge_exactly_and_counts_add_up() {
-        let (a, b) =
-            (part(Some("1/2"), &[(100, 90), (5_000, 10)]), part(Some("2/2"), &[(250, 880), (90_000, 20)]));
+        let (a, b) = (part("1/2", &[(100, 90), (5_000, 10)]), part("2/2", &[(250, 880), (90_000, 20)]));
         let merged = merge(&[a, b]).unwrap();
         let mut all = Durations::default();
         [(100, 90), (5_000, 10), (250, 880), (90_000, 20)]
@@ -416,8 +410,7 @@ mod tests {
     #[test]
     fn limits_are_judged_by_all_parts_together() {
         let limit = |text: &str, held| LimitResult { limit: text.into(), measured: "x".into(), held };
-        let (mut a, mut b) =
-            (part(Some("1/2"), &[(100, 990)]), part(Some("2/2"), &[(90_000, 10), (50, 9_000)]));
+        let (mut a, mut b) = (part("1/2", &[(100, 990)]), part("2/2", &[(90_000, 10), (50, 9_000)]));
         a.result.limits = vec![limit("rate > 150", false), limit("insert.p99 < 1 ms", true)];
         b.result.limits = vec![limit("rate > 150", false), limit("p99.99 < 1 ms", true)];
         for one in [&mut a, &mut b] {
@@ -433,7 +426,7 @@ mod tests {
 
     #[test]
     fn parts_that_do_not_belong_together_are_rejected() {
-        let of = |number: &str| part(Some(number), &[(1, 1)]);
+        let of = |number: &str| part(number, &[(1, number.bytes().next().map_or(1, u64::from))]);
         let what = |parts: &[NamedResult]| merge(parts).unwrap_err().what();
         assert_eq!(what(&[]), "there are no results to merge");
         assert_eq!(what(&[of("1/2"), of("1/2")]), "part 1/2 comes twice");
@@ -441,18 +434,83 @@ mod tests {
         let billions = what(&[of("1/18446744073709551615")]);
         assert!(billions.starts_with("part 2/18446744073709551615, 3/18446744073709551615"), "{billions}");
         assert_eq!(what(&[of("1/2"), of("2/3")]), "the results are parts of different divisions");
-        let mut other = of("2/2");
-        other.result.run.name = "trips".into();
-        assert_eq!(what(&[of("1/2"), other]), "the results are not of one load test: plan differs");
-        let mut longer = of("2/2");
-        longer.result.run.duration = 30.0;
-        assert_eq!(what(&[of("1/2"), longer]), "the results are not of one load test: length differs");
-        assert!(merge(&[part(None, &[(1, 1)]), part(None, &[(2, 1)])]).is_ok());
-        assert_eq!(what(&[part(None, &[(1, 1)]), part(None, &[(1, 1)])]), "one result comes twice");
-        let (mut first, mut second) = (of("1/2"), of("2/2"));
-        (first.result.began, second.result.began) = (1000.0, 1005.0);
-        assert_eq!(what(&[first.clone(), second.clone()]), "2-of-2.json began 5.0 s after 1-of-2.json");
-        second.result.began = 1000.4;
-        assert!(merge(&[first, second]).is_ok());
+        let mut whole = of("2/2");
+        whole.result.run.part = None;
+        assert_eq!(what(&[of("1/2"), whole]), "the result is of a whole run, not of a part");
+        type Change = fn(&mut RunDescription);
+        let changes: [(&str, Change); 8] = [
+            ("plan", |run| run.name = "trips".into()),
+            ("plan", |run| run.plan = "0123".into()),
+            ("target", |run| run.target = "postgres://other/db".into()),
+            ("isolation level", |run| run.isolation = Some("serializable".into())),
+            ("seed", |run| run.seed = 43),
+            ("rate", |run| run.shape = "500/s".into()),
+            ("length", |run| run.duration = 30.0),
+            ("warm-up", |run| run.warm_up = 1.0),
+        ];
+        for (name, change) in changes {
+            let mut other = of("2/2");
+            change(&mut other.result.run);
+            assert_eq!(
+                what(&[of("1/2"), other]),
+                format!("the results are not of one load test: {name} differs")
+            );
+        }
+        assert!(merge(&[of("1/2"), of("2/2")]).is_ok());
+    }
+
+    #[test]
+    fn parts_that_did_not_run_together_are_rejected() {
+        let (first, mut second) = (part("1/2", &[(1, 1)]), part("2/2", &[(1, 2)]));
+        let merged =
+            |second: &NamedResult| merge(&[first.clone(), second.clone()]).map_err(|error| error.what());
+        let what = |second: &NamedResult| merged(second).unwrap_err();
+        second.result.began = 1005.0;
+        assert_eq!(what(&second), "2-of-2.json began 5.0 s after 1-of-2.json");
+        second.result.began = 999.6;
+        assert_eq!(merged(&second).unwrap().began, 999.6);
+        second.result.seconds[0].at = 0.3;
+        assert_eq!(what(&second), "2-of-2.json began 0.4 s before 1-of-2.json", "it had ended then");
+        second.result.began = 0.0;
+        assert_eq!(what(&second), "the result does not say when it began");
+        let mut copy = first.clone();
+        copy.result.run.part = Some("2/2".into());
+        assert_eq!(what(&copy), "one result comes twice");
+    }
+
+    #[test]
+    fn rows_that_one_part_did_not_look_for_are_not_checked() {
+        let (first, mut second) = (part("1/2", &[(1, 1)]), part("2/2", &[(1, 2)]));
+        second.result.proof.clear();
+        let merged = merge(&[first.clone(), second.clone()]).unwrap();
+        assert_eq!(merged.proof[0].unchecked.as_deref(), Some("2-of-2.json did not look for its rows"));
+        assert!(!merged.proof[0].holds());
+        second.result.proof =
+            vec![Proof { table: "events".into(), check: true, broken: 3, ..Proof::default() }];
+        let merged = merge(&[first, second]).unwrap();
+        let broken: Vec<u64> = merged.proof.iter().map(|proof| proof.broken).collect();
+        assert_eq!(broken, [0, 3], "a check is no table");
+    }
+
+    #[test]
+    fn a_second_that_a_part_has_in_two_pieces_has_their_mean_rate() {
+        let (mut a, b) = (part("1/2", &[(1, 1)]), part("2/2", &[(1, 2)]));
+        let short = Second { at: 1.25, length: 0.25, achieved: 20.0, in_flight: 3, ..Second::default() };
+        a.result.seconds[0].in_flight = 8;
+        a.result.seconds.push(short);
+        let merged = merge(&[a, b]).unwrap();
+        let [second] = merged.seconds.as_slice() else { panic!("{:?}", merged.seconds) };
+        // 100 operations in a second and 5 in a quarter, beside 100 a second.
+        assert!((second.achieved - 184.0).abs() < 1e-9, "{}", second.achieved);
+        assert_eq!((second.at, second.length, second.in_flight), (1.25, 1.25, 3));
+    }
+
+    #[test]
+    fn pauses_are_of_the_driver_that_was_paused_longest() {
+        let (mut a, mut b) = (part("1/2", &[(1, 1)]), part("2/2", &[(1, 2)]));
+        (a.result.driver.pauses, a.result.driver.paused) = (5, 0.1);
+        (b.result.driver.pauses, b.result.driver.paused) = (2, 0.3);
+        let driver = merge(&[a, b]).unwrap().driver;
+        assert_eq!((driver.pauses, driver.paused), (2, 0.3));
     }
 }

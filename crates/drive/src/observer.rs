@@ -1,6 +1,6 @@
 //! How a run is watched: a snapshot each second.
 
-use crate::result::file::{DriveResult, OperationResult, RunDescription};
+use crate::result::file::{DriveResult, DriverReport, OperationResult, RunDescription};
 use crate::result::histogram::Durations;
 use crate::result::second::{ChaosEvent, Second};
 
@@ -25,11 +25,15 @@ pub struct Snapshot<'a> {
     pub second: &'a Second,
     /// The exact histograms of this second, in the order of `run.operations`.
     pub intervals: &'a [IntervalHistograms],
+    /// Those of the operations among them that belong to the warm-up.
+    pub warming: &'a [IntervalHistograms],
     /// Everything so far, without the warm-up, in the order of `run.operations`. `latency` and `service` have
     /// no histograms yet: these are in `totals`.
     pub operations: &'a [OperationResult],
     /// The histograms of everything so far, without the warm-up, in the same order.
     pub totals: &'a [IntervalHistograms],
+    /// The causes of late starts so far, without the warm-up. `lateness` has no histogram yet.
+    pub driver: &'a DriverReport,
 }
 
 /// Histograms of one operation.

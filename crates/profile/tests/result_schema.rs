@@ -79,6 +79,30 @@ fn statistics_of_other_runs_are_refused_by_file_and_field() {
 }
 
 #[test]
+fn a_verdict_that_the_runs_do_not_show_is_refused() {
+    let sound: serde_json::Value = serde_json::from_str(&full_file().to_json().unwrap()).unwrap();
+    let case = |path: &str| format!("/cases/0/{path}");
+    for (field, value, what) in [
+        ("comparisons/0/verdict", "\"faster\"", "comparisons of load with psql: verdict"),
+        ("comparisons/0/ratio", "0.5", "comparisons of load with psql: ratio is 0.5"),
+        ("comparisons/0/interval/high", "0.9", "comparisons of load with psql: interval"),
+        ("comparisons/0/with", "\"x\"", "comparisons of load with x: there is no such side"),
+        ("sides/1/wall/median", "0.001", "wall of load, psql"),
+        ("sides/1/runs/0/wall", "0.020", "wall of load, psql"),
+    ] {
+        let mut damaged = sound.clone();
+        *damaged.pointer_mut(&case(field)).unwrap() = serde_json::from_str(value).unwrap();
+        let error = ResultFile::from_json(&damaged.to_string(), "a.json").unwrap_err();
+        assert!(error.what().contains(what) && error.place() == "a.json", "{field}: {error}");
+    }
+    let mut other_work = sound;
+    other_work["cases"][0]["sides"][0]["runs"][0]["checksum"] = "1a".into();
+    other_work["cases"][0]["sides"][1]["runs"][2]["checksum"] = "2b".into();
+    let error = ResultFile::from_json(&other_work.to_string(), "a.json").unwrap_err();
+    assert!(error.what().contains("load: the runs did not do the same work"), "{error}");
+}
+
+#[test]
 fn unknown_fields_are_ignored() {
     let text = full_file().to_json().unwrap().replacen('{', "{\n  \"invented_later\": [1, 2],", 1);
     assert!(ResultFile::from_json(&text, "").is_ok());

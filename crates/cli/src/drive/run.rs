@@ -89,30 +89,36 @@ fn verdict(result: &DriveResult, address: &Address) -> Result<(), Error> {
         let advice = "the figures are those of the time until then; no row was looked for";
         return Err(Error::new(Exit::Interrupted, "the run was interrupted", "", advice));
     }
+    refuse(result, if matches!(address, Address::Null) { "target null" } else { "" })
+}
+
+/// The error of a result that says nothing, or nothing good; its worst news.
+pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<(), Error> {
+    refuse_lost(result)?;
     refuse_unchecked(result)?;
+    let failed = result.chaos.iter().find_map(|event| Some((event, event.error.as_ref()?)));
+    if let Some((event, error)) = failed {
+        let place = format!("--chaos {:?}, after {:.1} s", event.what, event.at);
+        let what = format!("the server was not disturbed as planned: {error}");
+        return Err(Error::failure(what, place, "mend the action, and drive again"));
+    }
     if let Some(reason) = result.invalid_because.first() {
-        let place = if matches!(address, Address::Null) { "target null" } else { "" };
         return Err(Error::failure(format!("the result is invalid: {reason}"), place, ""));
     }
     if let Some(why) = &result.aborted {
         let advice = "the figures are those of the time until then";
         return Err(Error::new(Exit::Slower, format!("the run was ended: {why}"), "--abort-when", advice));
     }
-    refuse_missed(result, "a limit does not hold")
-}
-
-/// The error of a result that misses limits.
-pub(super) fn refuse_missed(result: &DriveResult, what: &str) -> Result<(), Error> {
     let missed = result.limits.iter().filter(|limit| !limit.held);
     let missed: Vec<String> = missed.map(|limit| format!("{} ({})", limit.limit, limit.measured)).collect();
     match missed.is_empty() {
         true => Ok(()),
-        false => Err(Error::new(Exit::Slower, what, missed.join("; "), "")),
+        false => Err(Error::new(Exit::Slower, "a limit does not hold", missed.join("; "), "")),
     }
 }
 
 /// The error of a result whose rows could not be looked for.
-pub(super) fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
+fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
     let unchecked = |proof: &Proof| Some((proof.place(), proof.unchecked.clone()?));
     result.proof.iter().find_map(unchecked).map_or(Ok(()), |(place, why)| {
         let advice = "the figures above stand, and say nothing about the rows; their tables were not dropped";
@@ -122,7 +128,7 @@ pub(super) fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
 }
 
 /// Fails with a mismatch if the proof found violations: rows that are lost, changed, doubled or foreign.
-pub(super) fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
+fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
     if let Some(proof) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
         let advice = match proof.replaced {
             true => {

@@ -132,7 +132,7 @@ fn proof_text(proof: &Proof) -> String {
     let verdict = match proof.holds() {
         true => {
             let updates = match proof.updates {
-                0 => String::new(),
+                updates if updates == 0 || proof.not_checked > 0 => String::new(),
                 updates => format!(", and all {} acknowledged updates", number(updates)),
             };
             let what = if proof.not_checked == 0 { "all" } else { "the checked of" };

@@ -56,7 +56,7 @@ impl WatchArgs {
         }
         match console.quiet {
             true => {}
-            false if std::io::stderr().is_terminal() => watchers.add(LiveScreen::new()),
+            false if std::io::stderr().is_terminal() => watchers.add(LiveScreen::default()),
             false => watchers.add(Progress::new(console)),
         }
         Ok((watchers, troubles))

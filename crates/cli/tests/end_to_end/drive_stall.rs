@@ -1,6 +1,6 @@
 //! A driver that did not run for a while says so: the server did not cause the delays of that time.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -58,15 +58,21 @@ fn a_closed_loop_whose_driver_was_stopped_is_invalid() {
 
 #[test]
 fn a_driver_whose_processor_quota_is_used_up_says_so() {
-    // Version 1 of cgroups, where this process may make one.
-    let group = Path::new("/sys/fs/cgroup/cpu").join(format!("sawmill-{}", std::process::id()));
-    if std::fs::create_dir(&group).is_err() {
+    // Version 1 or 2 of cgroups, where this process may make one, and the file and text of a tenth of a processor.
+    let versions = [("cpu", "cpu.cfs_quota_us", "10000"), ("", "cpu.max", "10000 100000")];
+    let group = versions.iter().find_map(|(folder, file, text)| {
+        let root = Path::new("/sys/fs/cgroup").join(folder);
+        let group = root.join(format!("sawmill-{}", std::process::id()));
+        std::fs::create_dir(&group).ok()?;
+        // Not created: where the controller is off, there is no such file.
+        let quota = std::fs::OpenOptions::new().write(true).open(group.join(file));
+        let limited = quota.and_then(|mut quota| quota.write_all(text.as_bytes()));
+        limited.map_err(|_| std::fs::remove_dir(&group)).ok().map(|()| group)
+    });
+    let Some(group) = group else {
         eprintln!("skipped: no cgroup for a quota can be made here");
         return;
-    }
-    let quota = group.join("cpu.cfs_quota_us");
-    // A tenth of a processor.
-    std::fs::write(quota, "10000").unwrap();
+    };
     let (home, procs) = (tempfile::tempdir().unwrap(), group.join("cgroup.procs"));
     let path = home.path().join("r.json");
     let driver =
@@ -78,4 +84,27 @@ fn a_driver_whose_processor_quota_is_used_up_says_so() {
     let result: DriveResult = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     assert!(!result.valid && result.driver.pauses > 5, "{:?}", result.driver);
     assert_eq!(ran.status.code(), Some(1));
+}
+
+/// Others have the processors, as on a machine whose host gives them to other machines (steal).
+#[test]
+fn a_driver_that_others_keep_from_the_processors_says_so() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let busy = || std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("r.json");
+    let driver = command(["drive", "gen:events", "--to", "null", "--rate", "2k", "--for", "3s", "--results"]);
+    let mut last = std::process::Command::new("nice");
+    last.args(["-n", "15"]).arg(driver.get_program()).args(driver.get_args()).arg(&path);
+    let mut others: Vec<_> = (0..processors).map(|_| busy()).collect();
+    let ran = last.output();
+    for other in &mut others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    assert_eq!(ran.unwrap().status.code(), Some(1));
+    let result: DriveResult = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let driver = &result.driver;
+    assert!(!result.valid && driver.spoilt > 0, "{driver:?}");
+    assert!(driver.late_by_driver > driver.late_by_server + driver.late_by_pool, "{driver:?}");
 }

@@ -97,10 +97,7 @@ impl Schedule {
                 *left -= 1;
                 if *left == 0 {
                     *left = *burst;
-                    *reached += match *poisson {
-                        true => self.draws.sample::<f64, _>(Exp1),
-                        false => f64::from(*burst),
-                    };
+                    *reached += if *poisson { self.draws.sample::<f64, _>(Exp1) } else { f64::from(*burst) };
                 }
                 (Some(moment), None)
             }

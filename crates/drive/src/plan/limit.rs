@@ -55,24 +55,30 @@ fn is_digit(c: char) -> bool {
 }
 
 impl Figure {
-    /// The figure of a name.
-    fn new(name: &str) -> Option<Self> {
+    /// The figure of a name, or what the name is.
+    fn new(name: &str) -> Result<Self, &'static str> {
+        const UNKNOWN: &str = "an unknown figure";
         let (of, name) = match name.strip_prefix("failed-") {
             Some(name) => (Of::Failures, name),
             None => (Of::Latency, name),
         };
-        Some(match name {
+        Ok(match name {
             "mean" => Self::Mean(of),
             "max" => Self::Max(of),
             "errors" if of == Of::Latency => Self::Errors,
             "late" if of == Of::Latency => Self::Late,
             "rate" if of == Of::Latency => Self::Rate,
             percent => {
-                let digits = percent.strip_prefix('p').filter(|digits| digits.starts_with(is_digit))?;
-                let is_plain = digits.chars().all(|c| is_digit(c) || c == '.');
-                let percent = digits.parse::<f64>().ok().filter(|percent| is_plain && *percent <= 100.0)?;
+                let digits = percent.strip_prefix('p').filter(|digits| digits.starts_with(is_digit));
+                let plain = digits.filter(|digits| digits.chars().all(|c| is_digit(c) || c == '.'));
+                let percent = plain.and_then(|digits| digits.parse::<f64>().ok()).ok_or(UNKNOWN)?;
                 // Rounded, so that p99.9 is 0.999 and not a little more.
-                Self::Quantile(of, (percent * 1e6).round() / 1e8)
+                let share = (percent * 1e6).round() / 1e8;
+                // No operation is below p0; p100 is the maximum.
+                match share > 0.0 && share <= 1.0 {
+                    true => Self::Quantile(of, share),
+                    false => return Err("a percentile that is not above 0 and at most 100"),
+                }
             }
         })
     }
@@ -101,8 +107,8 @@ impl std::str::FromStr for Limit {
         let refused = |what: &str| {
             format!(
                 "{what} in {text:?}: write [OPERATION.]FIGURE, then <, <=, > or >=, then a value, such as \
-                 `insert.p99 < 20ms`, `errors <= 0.1%` or `rate > 900`; figures are p50 to p99.999, mean, max (of what \
-                 ended well), failed-p50 to failed-max (of what failed), errors, late and rate"
+                 `insert.p99 < 20ms`, `errors <= 0.1%` or `rate > 900`; figures are percentiles such as p50, p99.9 and \
+                 p100, mean, max (of what ended well), failed-p50 to failed-max (of what failed), errors, late and rate"
             )
         };
         let at = text.find(['<', '>']).ok_or_else(|| refused("no < or >"))?;
@@ -127,7 +133,7 @@ impl std::str::FromStr for Limit {
             Some((operation, figure)) => (Some(operation), figure.to_owned()),
             None => (None, left.trim().to_owned()),
         };
-        let figure = Figure::new(&figure).ok_or_else(|| refused("an unknown figure"))?;
+        let figure = Figure::new(&figure).map_err(refused)?;
         let value = figure.limit(value).map_err(refused)?;
         let operation = operation.map(|name| name.trim().to_owned());
         Ok(Self { text: text.trim().to_owned(), operation, figure, compare, value })
@@ -137,7 +143,12 @@ impl std::str::FromStr for Limit {
 impl Limit {
     /// The limit `p99 < TIME` of all operations.
     pub fn p99(time: Duration) -> Self {
-        let text = format!("p99 < {}", format_duration(time));
+        let shown = format_duration(time);
+        // Read from a saved result, the text is the same limit.
+        let text = match parse_duration(&shown).is_ok_and(|read| read == time) {
+            true => format!("p99 < {shown}"),
+            false => format!("p99 < {}us", time.as_secs_f64() * 1e6),
+        };
         let (figure, value) = (Figure::Quantile(Of::Latency, 0.99), time.as_secs_f64() * 1e6);
         Self { text, operation: None, figure, compare: Compare::Below, value }
     }
@@ -226,7 +237,15 @@ mod tests {
         let figure = |text: &str| text.parse::<Limit>().unwrap().figure;
         assert_eq!(figure("p99.9 < 1s"), Figure::Quantile(Of::Latency, 0.999));
         assert_eq!(figure("insert.failed-p99.9 < 1s"), Figure::Quantile(Of::Failures, 0.999));
-        let wrong = ["p99", "p99 < fast", "speed < 3", "p101 < 1s", "errors < many", "", "failed-rate > 3"];
+        assert_eq!(figure("p100 < 1s"), Figure::Quantile(Of::Latency, 1.0));
+        assert_eq!(figure("p0.5 < 1s"), Figure::Quantile(Of::Latency, 0.005));
+        for senseless in
+            ["p0 < 1s", "insert.p0.0 < 1s", "failed-p0 < 1s", "p0.0000001 < 1s", "p100.1 < 1s", "p101 < 1s"]
+        {
+            let what = senseless.parse::<Limit>().unwrap_err();
+            assert!(what.starts_with("a percentile that is not above 0 and at most 100 in"), "{what}");
+        }
+        let wrong = ["p99", "p99 < fast", "speed < 3", "errors < many", "", "failed-rate > 3"];
         for wrong in wrong
             .into_iter()
             .chain(["p99 >=< 1s", "p99 => 1s", "p99 << 1s", "p99 == 1s", "p99 = 1s"])
@@ -269,7 +288,7 @@ mod tests {
         let total =
             OperationResult { intended: 10, ok: 10, latency: latency.into(), ..OperationResult::default() };
         let held = |text: &str| text.parse::<Limit>().unwrap().judge_in(&total, &[]).held;
-        assert!(held("p99 <= 5ms") && held("max >= 5ms") && held("max <= 5002us"));
+        assert!(held("p99 <= 5ms") && held("max >= 5ms") && held("max <= 5002us") && held("p100 <= 5002us"));
         assert!(!held("p99 < 5ms") && !held("max > 5ms") && !held("p50 <= 4995us") && held("max < 6ms"));
         assert!(held("max < 2h") && !held("max >= 1h"));
     }
@@ -288,6 +307,14 @@ mod tests {
         total.latency = latency.into();
         assert!(!held("p50 < 40ms", &total) && held("p50 < 60ms", &total));
         assert!(held("failed-p99 < 1ms", &total) && !held("failed-max < 100us", &total));
+    }
+
+    #[test]
+    fn the_text_of_a_limit_is_the_same_limit() {
+        for micros in [50_000, 1_234_567, 3, 90_000_001] {
+            let limit = Limit::p99(Duration::from_micros(micros));
+            assert_eq!(limit.to_string().parse::<Limit>().unwrap(), limit);
+        }
     }
 
     #[test]

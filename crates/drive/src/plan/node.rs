@@ -115,22 +115,20 @@ impl<'a> Item<'a> {
         }
     }
 
+    fn expected<T>(self, value: Option<T>, what: &str, advice: &str) -> Result<T> {
+        value.ok_or_else(|| self.error(format!("{} is not {what}", self.shown()), advice))
+    }
+
     pub(crate) fn text(self) -> Result<&'a str> {
-        let advice = "write a text in double quotes";
-        self.value.as_str().ok_or_else(|| self.error(format!("{} is not a text", self.shown()), advice))
+        self.expected(self.value.as_str(), "a text", "write a text in double quotes")
     }
 
     pub(crate) fn boolean(self) -> Result<bool> {
-        let advice = "write true or false";
-        self.value
-            .as_bool()
-            .ok_or_else(|| self.error(format!("{} is not true or false", self.shown()), advice))
+        self.expected(self.value.as_bool(), "true or false", "write true or false")
     }
 
     pub(crate) fn items(self) -> Result<Vec<Item<'a>>> {
-        let array = self.value.as_array();
-        let array =
-            array.ok_or_else(|| self.error(format!("{} is not a list", self.shown()), "write [..., ...]"))?;
+        let array = self.expected(self.value.as_array(), "a list", "write [..., ...]")?;
         Ok(array.iter().map(|v| Item { value: v.get_ref(), start: v.span().start, ..self }).collect())
     }
 

@@ -7,49 +7,38 @@ use crate::plan::node::{Item, Node};
 use crate::plan::own_statement::{chosen_row, own_statement};
 use crate::plan::types::{Operation, PlanTable, Work};
 
-/// The keys that name the kind of an operation.
-const KINDS: [&str; 11] = [
-    "insert",
-    "upsert",
-    "copy",
-    "bulk",
-    "unnest",
-    "update",
-    "delete",
-    "select",
-    "sql",
-    "steps",
-    "transaction",
-];
-/// The kinds that may be steps.
-const STEPS: &[&str] = KINDS.split_at(KINDS.len() - 2).0;
+/// The keys that name the kind of an operation, or of a statement among several.
+const STATEMENTS: [&str; 9] =
+    ["insert", "upsert", "copy", "bulk", "unnest", "update", "delete", "select", "sql"];
+/// The keys of several statements.
+const LISTS: [&str; 2] = ["steps", "transaction"];
 /// Rows of one statement.
 const ROWS: std::ops::RangeInclusive<u64> = 1..=100_000;
 
 /// An operation with its name.
 pub(crate) fn operation(node: Node<'_>, tables: &[PlanTable], number: usize) -> Result<Operation> {
     let name = node.get("name").map(Item::text).transpose()?;
-    let kinds = node.which(&KINDS);
+    let all = [&STATEMENTS[..], &LISTS].concat();
+    let kinds = node.which(&all);
     let [kind] = kinds.as_slice() else {
         let what = match kinds.len() {
             0 => "an operation that does nothing".to_owned(),
             _ => format!("an operation of several kinds: {}", kinds.join(", ")),
         };
-        return Err(node.error(what, format!("give one of {}", KINDS.join(", "))));
+        return Err(node.error(what, format!("give one of {}", all.join(", "))));
     };
     let default = format!("{kind} {number}");
     let name = name.map_or(default, str::to_owned);
     let weight = node.get("weight").map_or(Ok(1.0), Item::number)?;
-    let (rows, variables, steps) = (Vec::new(), Vec::new(), Vec::new());
-    let mut operation =
-        Operation { name, weight, rows, variables, steps, transaction: *kind == "transaction" };
+    let transaction = *kind == "transaction";
+    let mut operation = Operation { name, weight, transaction, ..Operation::default() };
     if let Some(chosen) = node.get("let") {
         for (name, row) in chosen.table()?.tables()? {
             operation.rows.push(chosen_row(name, row, tables)?);
         }
     }
     match node.get(kind) {
-        Some(list) if ["steps", "transaction"].contains(kind) => {
+        Some(list) if LISTS.contains(kind) => {
             node.allow(&["name", "weight", "let", *kind])?;
             for item in list.items()? {
                 let step = work(item.table()?, tables, false, &mut operation)?;
@@ -69,9 +58,11 @@ pub(crate) fn operation(node: Node<'_>, tables: &[PlanTable], number: usize) -> 
 
 /// A statement. Adds the variables that it reads into, and the rows that it names, to the operation.
 fn work(node: Node<'_>, tables: &[PlanTable], outer: bool, operation: &mut Operation) -> Result<Work> {
-    let kinds = node.which(STEPS);
+    let kinds = node.which(&STATEMENTS);
     let [kind] = kinds.as_slice() else {
-        return Err(node.error("a statement needs one kind", format!("give one of {}", STEPS.join(", "))));
+        return Err(
+            node.error("a statement needs one kind", format!("give one of {}", STATEMENTS.join(", ")))
+        );
     };
     let own: &[&str] = match *kind {
         "insert" | "upsert" | "unnest" => &["rows", "prepared"],
@@ -92,8 +83,7 @@ fn work(node: Node<'_>, tables: &[PlanTable], outer: bool, operation: &mut Opera
     Ok(match *kind {
         "insert" => Work::Insert { table: table("insert")?, rows: rows(1)?, prepared, upsert: false },
         "upsert" => Work::Insert { table: table("upsert")?, rows: rows(1)?, prepared, upsert: true },
-        "copy" => Work::Copy { table: table("copy")?, rows: rows(1000)? },
-        "bulk" => Work::Bulk { table: table("bulk")?, rows: rows(1000)? },
+        copy @ ("copy" | "bulk") => Work::Copy { table: table(copy)?, rows: rows(1000)? },
         "unnest" => Work::Unnest { table: table("unnest")?, rows: rows(1000)?, prepared },
         "update" => Work::Update { table: table("update")?, pick, prepared },
         "delete" => Work::Delete { table: table("delete")?, pick, prepared },

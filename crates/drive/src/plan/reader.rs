@@ -19,31 +19,8 @@ use crate::plan::pooling::{Pooling, Reconnect};
 use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanCheck, PlanTable, Work};
 
 /// The keys of a plan.
-const KEYS: [&str; 23] = [
-    "name",
-    "rate",
-    "arrivals",
-    "clients",
-    "think",
-    "for",
-    "warm-up",
-    "connections",
-    "seed",
-    "isolation",
-    "timeout",
-    "retries",
-    "pooling",
-    "reconnect",
-    "limits",
-    "abort-when",
-    "checks",
-    "chaos",
-    "proof",
-    "overwrite",
-    "drop",
-    "tables",
-    "operations",
-];
+const KEYS: &str = "name rate arrivals clients think for warm-up connections seed isolation timeout retries pooling \
+                    reconnect limits abort-when checks chaos proof overwrite drop tables operations";
 /// The most connections of a run.
 pub const MAX_CONNECTIONS: u64 = 10_000;
 
@@ -52,14 +29,8 @@ impl Plan {
     pub fn of_dataset(dataset: Dataset) -> Self {
         let name = dataset.name().to_owned();
         let work = Work::Insert { table: 0, rows: 1, prepared: true, upsert: false };
-        let insert = Operation {
-            name: "insert".to_owned(),
-            weight: 1.0,
-            rows: Vec::new(),
-            variables: Vec::new(),
-            steps: vec![work],
-            transaction: false,
-        };
+        let insert =
+            Operation { name: "insert".into(), weight: 1.0, steps: vec![work], ..Operation::default() };
         let tables = vec![PlanTable { name: name.clone(), dataset: Arc::new(dataset), rows: 0, with: None }];
         Self { operations: vec![insert], tables, ..Self::empty(name) }
     }
@@ -117,7 +88,7 @@ impl Plan {
     pub fn from_toml(text: &str, file: &str, folder: &Path) -> Result<Self> {
         let parsed = DeTable::parse(text).map_err(|error| node::unreadable(file, text, &error))?;
         let root = Node::root(parsed.get_ref(), file, text);
-        root.allow(&KEYS)?;
+        root.allow(&KEYS.split_whitespace().collect::<Vec<_>>())?;
         let stem = Path::new(file)
             .file_stem()
             .map_or_else(|| "plan".to_owned(), |stem| stem.to_string_lossy().into());

@@ -97,7 +97,7 @@ pub struct PlanTable {
 }
 
 /// Something that is done over and over.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
     /// Its name in results.
     pub name: String,
@@ -160,18 +160,11 @@ pub enum Work {
         /// `ON CONFLICT (sawmill_row) DO UPDATE`; half of the rows are earlier ones.
         upsert: bool,
     },
-    /// `COPY` of new rows.
+    /// `COPY` of new rows; on CrateDB one request with `bulk_args`.
     Copy {
         /// Which table.
         table: usize,
         /// Rows of one statement.
-        rows: u64,
-    },
-    /// A batch of rows in one request (`bulk_args`): CrateDB.
-    Bulk {
-        /// Which table.
-        table: usize,
-        /// Rows of one request.
         rows: u64,
     },
     /// `INSERT ... SELECT FROM UNNEST` of an array for each column.
@@ -245,12 +238,13 @@ pub enum Writes {
 impl Writes {
     /// Guesses from the words of a statement.
     pub(crate) fn of_statement(sql: &str) -> Self {
-        const READING: [&str; 6] = ["select", "values", "table", "show", "explain", "set"];
+        const READING: [&str; 5] = ["select", "values", "table", "show", "set"];
         const WRITING: [&str; 4] = ["insert", "update", "delete", "merge"];
         let words: Vec<String> = words(sql).collect();
         let first = words.first().map_or("", String::as_str);
-        match READING.contains(&first)
-            || first == "with" && !words.iter().any(|word| WRITING.contains(&word.as_str()))
+        // EXPLAIN ANALYZE carries its statement out.
+        let wraps = ["with", "explain"].contains(&first);
+        match READING.contains(&first) || wraps && !words.iter().any(|word| WRITING.contains(&word.as_str()))
         {
             true => Self::Nothing,
             false => Self::Undeclared,
@@ -268,17 +262,21 @@ fn words(sql: &str) -> impl Iterator<Item = String> {
 impl Work {
     /// Whether it may write rows of the table of this name, and does not say which.
     fn may_write(&self, table: &str) -> bool {
+        // The code of a procedure names the tables, not its call.
+        const CALLS: [&str; 3] = ["call", "do", "execute"];
         let name = table.rsplit('.').next().unwrap_or(table).to_lowercase();
-        matches!(self, Self::Sql { sql, writes: Writes::Undeclared, .. } if words(sql).any(|word| word == name))
+        let Self::Sql { sql, writes: Writes::Undeclared, .. } = self else { return false };
+        words(sql)
+            .enumerate()
+            .any(|(place, word)| word == name || place == 0 && CALLS.contains(&word.as_str()))
     }
 
     /// The table that gets new rows.
     fn new_rows(&self) -> Option<usize> {
         match self {
-            Self::Insert { table, .. }
-            | Self::Copy { table, .. }
-            | Self::Bulk { table, .. }
-            | Self::Unnest { table, .. } => Some(*table),
+            Self::Insert { table, .. } | Self::Copy { table, .. } | Self::Unnest { table, .. } => {
+                Some(*table)
+            }
             _ => None,
         }
     }
@@ -415,6 +413,43 @@ impl std::fmt::Display for ChaosAction {
                 write!(f, "stop server for {}", sawmill_profile::format_duration(*time))
             }
             Self::Command(command) => f.write_str(command),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_write_a_table_is_known_by_its_words() {
+        let may_write = |sql: &str| {
+            let work = Work::Sql {
+                sql: sql.to_owned(),
+                parameters: Vec::new(),
+                into: Vec::new(),
+                expect: None,
+                writes: Writes::of_statement(sql),
+                prepared: true,
+            };
+            work.may_write("shop.Events")
+        };
+        for sql in [
+            "UPDATE events SET x = 1",
+            "WITH old AS (DELETE FROM events RETURNING *) SELECT * FROM old",
+            "EXPLAIN (ANALYZE) INSERT INTO events VALUES (1)",
+            "CALL transfer($1, $2)",
+            "DO $$ BEGIN PERFORM 1; END $$",
+        ] {
+            assert!(may_write(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT * FROM events",
+            "UPDATE others SET x = 1",
+            "WITH all AS (SELECT * FROM events) SELECT * FROM all",
+            "EXPLAIN SELECT * FROM events",
+        ] {
+            assert!(!may_write(sql), "{sql}");
         }
     }
 }

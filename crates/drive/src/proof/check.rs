@@ -68,16 +68,8 @@ impl<'a> Check<'a> {
             return Ok(());
         }
         let known = self.table.states.get(number);
-        let has_values = !matches!(
-            known.state,
-            RowState::Untouched
-                | RowState::Outside
-                | RowState::Own
-                | RowState::MaybeOwn
-                | RowState::OwnUnknown
-                | RowState::Failed
-                | RowState::Deleted
-        );
+        let has_values =
+            matches!(known.state, RowState::Acknowledged | RowState::Unknown | RowState::MaybeDeleted);
         let equal = match version {
             _ if !has_values => true,
             None => false,

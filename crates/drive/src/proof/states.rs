@@ -48,19 +48,11 @@ pub(crate) enum RowState {
 
 impl RowState {
     fn new(bits: u32) -> Self {
-        const ALL: [RowState; 10] = [
-            RowState::Untouched,
-            RowState::Acknowledged,
-            RowState::Failed,
-            RowState::Unknown,
-            RowState::Deleted,
-            RowState::MaybeDeleted,
-            RowState::MaybeOwn,
-            RowState::Outside,
-            RowState::Own,
-            RowState::OwnUnknown,
-        ];
-        ALL.get((bits & 15) as usize).copied().unwrap_or_default()
+        use RowState::*;
+        [Untouched, Acknowledged, Failed, Unknown, Deleted, MaybeDeleted, MaybeOwn, Outside, Own, OwnUnknown]
+            .get((bits & 15) as usize)
+            .copied()
+            .unwrap_or_default()
     }
 }
 

@@ -107,6 +107,7 @@ fn facts(result: &DriveResult) -> Vec<(String, String)> {
         ("time", format!("{} s counted, {} s of warm-up before", run.duration, run.warm_up)),
         ("part", run.part.clone().unwrap_or_default()),
         ("seed", run.seed.to_string()),
+        ("isolation", run.isolation.clone().unwrap_or_default()),
         ("driver", cost),
         ("started", result.started.clone()),
         ("command", result.command.clone()),

@@ -8,7 +8,6 @@ use crate::report::distribution::{chart, curve};
 use crate::report::over_time::{HEIGHT, clock, greatest, heat_map, line, operations_a_second};
 use crate::report::tables::percentile_cells;
 use crate::report::{NamedResult, ends, facts, folded, sections, verdict};
-use crate::result::histogram::Durations;
 use crate::result::latency::Percentiles;
 use crate::result::second::Second;
 use crate::watch::screen::micros;
@@ -19,6 +18,7 @@ pub(super) fn page(results: &[NamedResult]) -> Page {
     if results.iter().any(|one| !one.result.valid) {
         findings.push("An invalid run says nothing about its server.".to_owned());
     }
+    findings.push("Each is one run: whether others would differ as much is not known.".to_owned());
     let mut page_sections =
         vec![figures(results), over_time(results), percentiles(results), heat_maps(results)];
     for one in results {
@@ -56,13 +56,16 @@ fn sentence(results: &[NamedResult]) -> String {
         )
     };
     match (valid().min_by_key(p99), valid().max_by_key(p99)) {
-        (Some(best), Some(worst)) if best.name != worst.name => format!(
+        (Some(best), Some(worst)) if p99(&best) < p99(&worst) => format!(
             "“{}” has the lowest p99, {}; “{}” has the highest, {}",
             best.name,
             told(best),
             worst.name,
             told(worst)
         ),
+        (Some(one), _) if valid().count() > 1 => {
+            format!("All valid runs have the same p99 as “{}”: {}", one.name, told(one))
+        }
         (Some(only), _) => format!("“{}” has p99 {}; no other run is valid", only.name, told(only)),
         _ => "None of these runs is valid".to_owned(),
     }
@@ -121,11 +124,7 @@ fn over_time(results: &[NamedResult]) -> Section {
 }
 
 fn percentiles(results: &[NamedResult]) -> Section {
-    let of = |one: &NamedResult| {
-        let mut all = Durations::default();
-        one.result.operations.iter().for_each(|operation| all.add(&operation.latency.histogram));
-        curve(&one.name, &all)
-    };
+    let of = |one: &NamedResult| curve(&one.name, &one.result.total.latency.histogram);
     let content = chart("Percentile curves of the latency", results.iter().map(of).collect());
     Section::new("Percentiles", "All operations of each run.", content)
 }
@@ -140,4 +139,24 @@ fn heat_maps(results: &[NamedResult]) -> Section {
         "A darker cell has more operations.",
         results.iter().map(map).collect(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_only_if_its_figure_is_another_one() {
+        let named = |name: &str, p99_us: u64, valid| {
+            let mut one = NamedResult { name: name.into(), result: crate::DriveResult::default() };
+            (one.result.valid, one.result.total.latency.percentiles.p99_us) = (valid, p99_us);
+            one
+        };
+        let (a, b) = (named("a", 3000, true), named("b", 3000, true));
+        assert!(sentence(&[a.clone(), b]).starts_with("All valid runs have the same p99 as “a”: 3.00 ms"));
+        assert!(
+            sentence(&[a.clone(), named("c", 2000, true)]).starts_with("“c” has the lowest p99, 2.00 ms")
+        );
+        assert!(sentence(&[a, named("d", 9, false)]).ends_with("no other run is valid"));
+    }
 }

@@ -9,11 +9,7 @@ use crate::watch::screen::micros;
 /// The sentence: an invalid run, lost rows, missed limits, the highest rate, or how the run went.
 pub(super) fn verdict(result: &DriveResult) -> String {
     if !result.valid {
-        let why = result.invalid_because.join("; ");
-        return format!(
-            "Invalid: {}",
-            if why.is_empty() { "the driver did not keep its schedule".to_owned() } else { why }
-        );
+        return format!("Invalid: {}", result.invalid_because.join("; "));
     }
     let lost: u64 = result.proof.iter().map(|proof| proof.lost).sum();
     if lost > 0 {
@@ -34,6 +30,17 @@ pub(super) fn verdict(result: &DriveResult) -> String {
     if let Some((place, why)) = result.proof.iter().find_map(unchecked) {
         return format!("{} could not be looked at: {why}", capital(&place));
     }
+    if let Some(why) = &result.aborted {
+        return format!("The run was ended: {why}");
+    }
+    let missed: Vec<&LimitResult> = result.limits.iter().filter(|limit| !limit.held).collect();
+    if let Some(first) = missed.first() {
+        let more = match missed.len() {
+            1 => String::new(),
+            count => format!(", and {} more", format_counted(count as u64 - 1, "limit")),
+        };
+        return format!("The limit {} is missed: {}{more}", first.limit, first.measured);
+    }
     if let Some(found) = &result.find_max {
         return format!(
             "{} holds {} up to {} ({} to {}, {:.0} % confidence from {}){}",
@@ -50,17 +57,6 @@ pub(super) fn verdict(result: &DriveResult) -> String {
                 format!(", bound by the {}", found.bound_by)
             },
         );
-    }
-    if let Some(why) = &result.aborted {
-        return format!("The run was ended: {why}");
-    }
-    let missed: Vec<&LimitResult> = result.limits.iter().filter(|limit| !limit.held).collect();
-    if let Some(first) = missed.first() {
-        let more = match missed.len() {
-            1 => String::new(),
-            count => format!(", and {} more", format_counted(count as u64 - 1, "limit")),
-        };
-        return format!("The limit {} is missed: {}{more}", first.limit, first.measured);
     }
     went(result)
 }
@@ -109,17 +105,20 @@ pub(super) fn findings(result: &DriveResult) -> Vec<String> {
             if held == 1 { "The limit".to_owned() } else { format!("All {held} limits") }
         ));
     }
-    let acknowledged: u64 = result.proof.iter().map(|proof| proof.acknowledged).sum();
+    let sum = |count: fn(&Proof) -> u64| result.proof.iter().map(count).sum::<u64>();
+    let (acknowledged, found) = (sum(|proof| proof.acknowledged), sum(|proof| proof.found));
     if acknowledged > 0 && result.proof.iter().all(Proof::holds) {
-        let (found, unknown) = result
-            .proof
-            .iter()
-            .fold((0, 0), |(found, unknown), proof| (found + proof.found, unknown + proof.unknown));
-        findings.push(format!(
-            "All {} acknowledged rows were found afterwards; the outcome of {} is unknown.",
-            format_grouped(found),
-            format_grouped(unknown)
-        ));
+        let rows = match sum(|proof| proof.not_checked) {
+            0 => format!("All {} acknowledged rows were found afterwards", format_grouped(found)),
+            others => format!(
+                "{} of {} acknowledged rows were found afterwards, and {} were not checked",
+                format_grouped(found),
+                format_grouped(acknowledged),
+                format_counted(others, "row")
+            ),
+        };
+        let unknown = format_grouped(sum(|proof| proof.unknown));
+        findings.push(format!("{rows}; the outcome of {unknown} is unknown."));
     }
     if result.total.failed() > 0 {
         let kinds =
@@ -158,5 +157,14 @@ mod tests {
         result.invalid_because.push("the driver was late".into());
         assert_eq!(verdict(&result), "Invalid: the driver was late");
         assert!(findings(&result).iter().all(|finding| !finding.contains("acknowledged rows were found")));
+    }
+
+    #[test]
+    fn rows_that_were_not_checked_are_not_all_found() {
+        let proof = Proof { acknowledged: 1000, found: 600, not_checked: 400, ..Proof::default() };
+        let result = DriveResult { valid: true, proof: vec![proof], ..DriveResult::default() };
+        let told = findings(&result).join(" ");
+        let expected = "600 of 1,000 acknowledged rows were found afterwards, and 400 rows were not checked; the outcome of 0 is unknown.";
+        assert!(told.contains(expected), "{told}");
     }
 }

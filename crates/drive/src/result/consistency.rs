@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::result::file::{DriveResult, OperationResult, RunDescription};
+use crate::plan::limit::Limit;
+use crate::result::file::{DriveResult, FindMax, LimitResult, OperationResult, RunDescription};
 use crate::result::histogram::Durations;
 use crate::result::latency::{Distribution, Percentiles};
+use crate::result::proof::Proof;
 use crate::result::second::Second;
+use crate::run::find_max::summarise;
+use crate::run::verdict::objections;
 
 /// Greater figures are of no run, and their sums would overflow.
 const MAX_FIGURE: f64 = 9_007_199_254_740_992.0;
-/// How much a stored mean may differ from the mean of its histogram.
+/// How much a stored figure may differ from the same one computed from others.
 const ROUNDING: f64 = 1e-6;
 
 /// Checks the figures.
@@ -30,6 +34,9 @@ pub(super) fn check(result: &DriveResult) -> Result<(), String> {
     bounded("proof", &result.proof)?;
     bounded("driver", &result.driver)?;
     bounded("find_max", &result.find_max)?;
+    holds(run.duration > 0.0, || "run.duration is 0".to_owned())?;
+    let ended_early = result.interrupted || result.aborted.is_some();
+    holds(ended_early || !result.seconds.is_empty(), || "seconds is empty".to_owned())?;
     let names: Vec<&str> = result.operations.iter().map(|one| one.name.as_str()).collect();
     holds(run.operations == names, || {
         format!("run.operations are {:?}, and the names of operations {names:?}", run.operations)
@@ -40,20 +47,45 @@ pub(super) fn check(result: &DriveResult) -> Result<(), String> {
         let fits = numbers.is_some_and(|(number, of): (u64, u64)| (1..=of).contains(&number));
         holds(fits, || format!("run.part is {part:?}"))?;
     }
-    holds(!result.valid || result.invalid_because.is_empty(), || {
-        "valid is true, and invalid_because not empty".to_owned()
-    })?;
     for (place, one) in result.operations.iter().enumerate() {
         operation(&format!("operations[{place}]"), one)?;
     }
     operation("total", &result.total)?;
     total(result)?;
     seconds(&result.seconds, &names)?;
+    sums(result)?;
+    rates(result, ended_early)?;
     driver(result)?;
-    let Some(found) = &result.find_max else { return Ok(()) };
-    at_most("find_max.low", found.low, "find_max.rate", found.rate)?;
-    at_most("find_max.rate", found.rate, "find_max.high", found.high)?;
-    at_most("find_max.confidence", found.confidence, "a share", 1.0)
+    validity(result)?;
+    for (place, one) in result.proof.iter().enumerate() {
+        proof(&format!("proof[{place}]"), one)?;
+    }
+    result.find_max.as_ref().map_or(Ok(()), find_max)
+}
+
+/// Judges the limits by the figures, whatever the file says.
+///
+/// # Errors
+/// A limit that cannot be read, or whose verdict is another one.
+pub(super) fn judge(result: &mut DriveResult) -> Result<(), String> {
+    let judged = |(place, stored): (usize, &LimitResult)| -> Result<LimitResult, String> {
+        let field = format!("limits[{place}]");
+        let limit: Limit = stored.limit.parse().map_err(|what: String| format!("{field}.limit: {what}"))?;
+        let is_known = |name: &str| result.run.operations.iter().any(|known| known == name);
+        holds(limit.operation().is_none_or(is_known), || {
+            format!("{field}.limit is {:?}, and run.operations {:?}", stored.limit, result.run.operations)
+        })?;
+        let found = limit.judge(result);
+        holds(found.held == stored.held, || {
+            format!(
+                "{field}.held is {}, and the figure of {:?} is {}",
+                stored.held, found.limit, found.measured
+            )
+        })?;
+        Ok(found)
+    };
+    result.limits = result.limits.iter().enumerate().map(judged).collect::<Result<_, _>>()?;
+    Ok(())
 }
 
 fn holds(fits: bool, what: impl FnOnce() -> String) -> Result<(), String> {
@@ -66,6 +98,15 @@ fn equal(field: &str, value: u128, other: &str, expected: u128) -> Result<(), St
 
 fn at_most(field: &str, value: f64, other: &str, most: f64) -> Result<(), String> {
     holds(value <= most, || format!("{field} is {value}, and {other} only {most}"))
+}
+
+/// Refuses a figure that is not the same as one that is computed.
+fn close(field: &str, value: f64, other: &str, expected: f64) -> Result<(), String> {
+    holds(is_close(value, expected), || format!("{field} is {value}, and {other} {expected}"))
+}
+
+fn is_close(value: f64, expected: f64) -> bool {
+    (value - expected).abs() <= ROUNDING * value.abs().max(expected.abs())
 }
 
 /// Refuses negative figures, and those that no run reaches.
@@ -114,9 +155,7 @@ fn failed(errors: &BTreeMap<String, u64>) -> u128 {
 /// The figures of a distribution are derived from its histogram.
 fn distribution(field: &str, all: &Distribution) -> Result<(), String> {
     let (stored, found) = (&all.percentiles, Percentiles::from(&all.histogram));
-    holds((stored.mean_us - found.mean_us).abs() <= ROUNDING * found.mean_us, || {
-        format!("{field}.mean_us is {}, and that of its histogram {}", stored.mean_us, found.mean_us)
-    })?;
+    close(&format!("{field}.mean_us"), stored.mean_us, "that of its histogram", found.mean_us)?;
     holds(*stored == Percentiles { mean_us: stored.mean_us, ..found }, || {
         format!("{field} does not fit its histogram: {stored:?} where it has {found:?}")
     })
@@ -180,6 +219,98 @@ fn seconds(seconds: &[Second], names: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
+/// Each operation of the whole run is one of a second; seconds also have those of the warm-up.
+fn sums(result: &DriveResult) -> Result<(), String> {
+    for (place, one) in result.operations.iter().enumerate() {
+        let (mut ok, mut rows, mut errors) = (0, 0, 0);
+        for second in result.seconds.iter().filter_map(|second| second.operations.get(&one.name)) {
+            ok += u128::from(second.ok);
+            rows += u128::from(second.rows);
+            errors += failed(&second.errors);
+        }
+        let counts = [
+            ("ok", u128::from(one.ok), ok),
+            ("rows", one.rows.into(), rows),
+            ("errors", failed(&one.errors), errors),
+        ];
+        for (name, whole, seconds) in counts {
+            let fits = if result.run.warm_up > 0.0 { whole <= seconds } else { whole == seconds };
+            holds(fits, || format!("operations[{place}].{name} is {whole}, and its seconds have {seconds}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A rate is what ended well in the counted time. That is the planned one, or longer, to the last end; of several
+/// driving processes each has its own.
+fn rates(result: &DriveResult, ended_early: bool) -> Result<(), String> {
+    let run = &result.run;
+    let ran = result.seconds.last().map_or(0.0, |last| last.at - run.warm_up);
+    let longest = ran.max(run.duration);
+    let operations = result.operations.iter().enumerate();
+    let operations = operations.map(|(place, one)| (format!("operations[{place}].rate"), one));
+    for (field, one) in operations.chain([("total.rate".to_owned(), &result.total)]) {
+        let ok = one.ok as f64;
+        let greatest = if ended_early && one.ok > 0 { f64::INFINITY } else { ok / run.duration };
+        let fits = one.rate >= ok / longest * (1.0 - ROUNDING) && one.rate <= greatest * (1.0 + ROUNDING);
+        holds(fits, || format!("{field} is {}, and ok {ok} in {} s", one.rate, run.duration))?;
+    }
+    let sum = result.operations.iter().map(|one| one.rate).sum();
+    close("total.rate", result.total.rate, "that of all operations", sum)
+}
+
+/// A result is valid if it has nothing against it.
+fn validity(result: &DriveResult) -> Result<(), String> {
+    let DriveResult { valid, invalid_because, .. } = result;
+    holds(*valid == invalid_because.is_empty(), || {
+        format!("valid is {valid}, and invalid_because {invalid_because:?}")
+    })?;
+    let found = objections(result);
+    holds(!valid || found.is_empty(), || format!("valid is true, but {}", found.join("; ")))
+}
+
+/// Every acknowledged row was found, or has something wrong; parts of a run that did not look have none.
+fn proof(field: &str, one: &Proof) -> Result<(), String> {
+    let sum = |counts: &[u64]| counts.iter().map(|count| u128::from(*count)).sum::<u128>();
+    let least = sum(&[one.found, one.lost]);
+    let most = least + sum(&[one.different, one.lost_updates, one.unsent_updates, one.not_checked]);
+    holds((least..=most).contains(&one.acknowledged.into()), || {
+        format!(
+            "{field}.acknowledged is {}, and found, lost and wrong are {least} to {most}",
+            one.acknowledged
+        )
+    })?;
+    let written = sum(&[one.acknowledged, one.failed, one.unknown]);
+    at_most(
+        &format!("{field}.acknowledged, failed and unknown"),
+        written as f64,
+        "written is",
+        one.written as f64,
+    )?;
+    at_most(&format!("{field}.unknown_found"), one.unknown_found as f64, "unknown is", one.unknown as f64)
+}
+
+/// The summary is that of the searches, and each of these ended with a rate that held.
+fn find_max(found: &FindMax) -> Result<(), String> {
+    holds(!found.found.is_empty(), || "find_max.found is empty".to_owned())?;
+    let mut again = found.clone();
+    summarise(&mut again);
+    for (name, stored, computed) in [
+        ("rate", found.rate, again.rate),
+        ("low", found.low, again.low),
+        ("high", found.high, again.high),
+        ("confidence", found.confidence, again.confidence),
+    ] {
+        close(&format!("find_max.{name}"), stored, "that of find_max.found", computed)?;
+    }
+    if let Some(place) = found.trials.iter().position(|trial| trial.held && !trial.valid) {
+        return Err(format!("find_max.trials[{place}] held, and is not valid"));
+    }
+    let held = |rate: f64| found.trials.iter().any(|trial| trial.held && is_close(trial.rate, rate));
+    let untried = found.found.iter().copied().find(|rate| *rate > 0.0 && !held(*rate));
+    untried.map_or(Ok(()), |rate| Err(format!("find_max.found has {rate}, and no trial of it held")))
+}
+
 /// Every late operation has one cause.
 fn driver(result: &DriveResult) -> Result<(), String> {
     let DriveResult { driver, total, .. } = result;
@@ -200,7 +331,7 @@ fn driver(result: &DriveResult) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::file::{FORMAT, FindMax, VERSION};
+    use crate::result::file::{FORMAT, Trial, VERSION};
     use crate::result::second::OperationSecond;
 
     /// A result of two operations, as a run leaves it.
@@ -215,6 +346,7 @@ mod tests {
                 name: name.into(),
                 intended: 6,
                 ok: 4,
+                rate: 2.0,
                 errors: [("lost".to_owned(), 1), ("unstarted".to_owned(), 1)].into(),
                 late: 2,
                 latency: times.clone().into(),
@@ -225,18 +357,24 @@ mod tests {
         };
         let operations = vec![operation("insert", 150), operation("read", 20_000)];
         let total = OperationResult { name: "all".into(), ..OperationResult::sum(operations.iter()) };
-        let times = &operations[0].latency.histogram;
-        let second = OperationSecond {
-            ok: 4,
-            latency: times.into(),
-            service: times.into(),
-            heat: times.coarse(),
-            ..OperationSecond::default()
+        let second = |operation: &OperationResult, share: u64, kind: &str| {
+            // The first second has three of the four, the other one the slowest.
+            let mut here = Durations::default();
+            let buckets = operation.latency.histogram.buckets().filter(|(_, count)| *count == share);
+            buckets.for_each(|(micros, count)| here.record_micros(micros, count));
+            OperationSecond {
+                ok: share,
+                errors: [(kind.to_owned(), 1)].into(),
+                latency: (&here).into(),
+                service: (&here).into(),
+                heat: here.coarse(),
+                ..OperationSecond::default()
+            }
         };
-        let seconds = [1.0, 2.0].map(|at| Second {
+        let seconds = [(1.0, 3, "lost"), (2.0, 1, "unstarted")].map(|(at, share, kind)| Second {
             at,
             length: 1.0,
-            operations: [("insert".to_owned(), second.clone())].into(),
+            operations: operations.iter().map(|one| (one.name.clone(), second(one, share, kind))).collect(),
             ..Second::default()
         });
         let mut result = DriveResult {
@@ -245,6 +383,7 @@ mod tests {
             run: RunDescription {
                 part: Some("1/2".into()),
                 seed: u64::MAX,
+                duration: 2.0,
                 operations: vec!["insert".into(), "read".into()],
                 ..RunDescription::default()
             },
@@ -252,10 +391,30 @@ mod tests {
             total,
             operations,
             seconds: seconds.into(),
-            find_max: Some(FindMax { low: 1.0, rate: 2.0, high: 3.0, ..FindMax::default() }),
+            find_max: Some(FindMax {
+                found: vec![1.0, 2.0, 3.0],
+                low: 1.0,
+                rate: 2.0,
+                high: 3.0,
+                confidence: 0.75,
+                trials: [1.0, 2.0, 3.0]
+                    .map(|rate| Trial { rate, held: true, valid: true, ..Trial::default() })
+                    .into(),
+                ..FindMax::default()
+            }),
+            proof: vec![Proof {
+                written: 9,
+                acknowledged: 7,
+                found: 6,
+                lost: 1,
+                unknown: 2,
+                ..Proof::default()
+            }],
             ..DriveResult::default()
         };
         result.driver.late_by_pool = 4;
+        let limits = ["insert.p50 < 1ms", "p50 < 1ms", "errors <= 40%", "rate >= 4"];
+        result.limits = limits.map(|text| text.parse::<Limit>().unwrap().judge(&result)).into();
         result
     }
 
@@ -281,18 +440,44 @@ mod tests {
             ("/total/errors", r#"{"lost":4}"#, "total.errors"),
             ("/seconds/1/at", "0.5", "seconds[1].at"),
             ("/seconds/0/operations/insert/heat", "[]", "seconds[0].operations.insert.heat"),
-            ("/seconds/0/operations/insert/ok", "3", "seconds[0].operations.insert.latency.count"),
+            ("/seconds/0/operations/insert/ok", "2", "seconds[0].operations.insert.latency.count"),
             ("/seconds/0/operations/insert/latency/p99_us", "1", "seconds[0].operations.insert.latency"),
             ("/seconds/0/late_by_pool", "1", "seconds[0].late_by_driver"),
             ("/driver/late_by_server", "1", "driver.late_by_server"),
             ("/driver/spoilt", "13", "driver.spoilt"),
             ("/invalid_because", "[\"x\"]", "valid"),
             ("/find_max/rate", "9", "find_max.rate"),
+            ("/find_max/found", "[]", "find_max.found is empty"),
+            ("/find_max/trials/1/held", "false", "find_max.found has 2"),
+            ("/find_max/trials/0/valid", "false", "find_max.trials[0]"),
+            ("/find_max/confidence", "0.95", "find_max.confidence is 0.95"),
+            ("/run/duration", "0", "run.duration is 0"),
+            ("/seconds", "[]", "seconds is empty"),
+            ("/seconds/0/operations/read/errors", "{}", "operations[1].errors is 2, and its seconds have 1"),
+            ("/operations/0/rate", "3.0", "operations[0].rate is 3"),
+            ("/total/rate", "3.9", "total.rate is 3.9"),
+            ("/valid", "false", "valid is false"),
+            ("/driver/spoilt", "1", "valid is true, but of 8.3 % of the operations"),
+            ("/limits/0/held", "false", "limits[0].held is false"),
+            ("/limits/1/held", "true", "limits[1].held is true"),
+            ("/limits/2/limit", "\"errors fewer\"", "limits[2].limit: no < or >"),
+            ("/limits/2/limit", "\"delete.p50 < 1s\"", "limits[2].limit is"),
+            ("/proof/0/lost", "0", "proof[0].acknowledged is 7"),
+            ("/proof/0/written", "8", "proof[0].acknowledged, failed and unknown"),
+            ("/proof/0/unknown_found", "3", "proof[0].unknown_found"),
         ] {
             let mut damaged = sound.clone();
             *damaged.pointer_mut(field).unwrap() = serde_json::from_str(value).unwrap();
             let error = DriveResult::from_json(&damaged.to_string(), "a.json").unwrap_err();
             assert!(error.what().contains(what) && error.place() == "a.json", "{field}: {error}");
         }
+    }
+
+    #[test]
+    fn what_a_limit_measured_is_computed_and_not_believed() {
+        let mut told = result();
+        told.limits[0].measured = "1 ns".into();
+        let text = serde_json::to_string(&told).unwrap();
+        assert_eq!(DriveResult::from_json(&text, "a.json").unwrap(), result());
     }
 }

@@ -25,7 +25,6 @@ pub struct DriveResult {
     /// When the run began: UTC, RFC 3339.
     pub started: String,
     /// The same in seconds since 1970: parts of one run begin together.
-    #[serde(default)]
     pub began: f64,
     /// The command line.
     pub command: String,
@@ -40,10 +39,8 @@ pub struct DriveResult {
     /// Why the result is invalid; empty if it is valid.
     pub invalid_because: Vec<String>,
     /// The run was stopped before its end.
-    #[serde(default)]
     pub interrupted: bool,
     /// The condition that ended the run early, and the measured value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted: Option<String>,
     /// All operations together, without the warm-up.
     pub total: OperationResult,
@@ -61,7 +58,6 @@ pub struct DriveResult {
     pub driver: DriverReport,
     /// The search for the highest rate, if there was one; the other figures are then of a trial at the rate that it
     /// reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub find_max: Option<FindMax>,
 }
 
@@ -86,8 +82,11 @@ pub struct RunDescription {
     pub duration: f64,
     /// Decides all random draws.
     pub seed: u64,
+    /// The isolation level of transactions; missing if it is the server's default.
+    pub isolation: Option<String>,
+    /// A hash of the plan's tables, operations and settings: the parts of a run have the same one.
+    pub plan: String,
     /// The number of this driving process, and how many there are: `2/4`; missing if it is the only one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The names of the operations, in the order of the plan.
     pub operations: Vec<String>,
@@ -122,7 +121,6 @@ pub struct OperationResult {
     /// From the actual start to the end, of those that ended well.
     pub service: Distribution,
     /// From the intended start to the end, of those that were sent and failed.
-    #[serde(default)]
     pub failures: Distribution,
 }
 
@@ -190,22 +188,18 @@ pub struct DriverReport {
     /// Operations that started late mostly because of the driver: it did not run, woke late, or was busy itself.
     pub late_by_driver: u64,
     /// Operations that started late mostly because there were too few connections: each was busy as long as usual.
-    #[serde(default)]
     pub late_by_pool: u64,
     /// Operations that the driver spoilt: more than a millisecond and more than a tenth of their latency is the
     /// driver's.
-    #[serde(default)]
     pub spoilt: u64,
     /// How often this process did not run for more than 5 ms in the counted part, because it was stopped, had no
-    /// processor, or its machine stood still.
-    #[serde(default)]
+    /// processor, or its machine stood still. Of several driving processes, this and `paused` are those of the one
+    /// that was paused longest.
     pub pauses: u64,
     /// The total length of these pauses in seconds.
-    #[serde(default)]
     pub paused: f64,
     /// Operations a second that this driver makes with the same plan against a target that does nothing, as
     /// fast as it can; missing if it was not measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<f64>,
 }
 
@@ -223,11 +217,9 @@ pub struct FindMax {
     /// The upper end, or the greatest.
     pub high: f64,
     /// The share of experiments in which such an interval contains the true median.
-    #[serde(default)]
     pub confidence: f64,
     /// Why operations were late in the lowest rate that did not hold: `driver`, `server` or `pool` (more
     /// connections may hold more). Empty if all rates held, or if no operation was late.
-    #[serde(default)]
     pub bound_by: String,
     /// Every rate that was tried.
     pub trials: Vec<Trial>,

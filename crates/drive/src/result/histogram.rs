@@ -50,6 +50,14 @@ impl Durations {
         let _ = self.0.add(&other.0);
     }
 
+    /// Takes away the counts of another histogram, whose values it has.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        if !other.0.is_empty() {
+            // It has the same bounds and at least these counts, so that this cannot fail.
+            let _ = self.0.subtract(&other.0);
+        }
+    }
+
     /// Forgets all values, and keeps the memory.
     pub fn clear(&mut self) {
         if !self.0.is_empty() {
@@ -79,17 +87,12 @@ impl Durations {
 
     /// The greatest value in microseconds that is counted in the same bucket.
     pub(crate) fn end_of_bucket(&self, micros: f64) -> f64 {
-        match micros <= MAX_LENGTH as f64 {
-            true => self.0.highest_equivalent(micros as u64) as f64,
-            false => micros,
-        }
+        if micros <= MAX_LENGTH as f64 { self.0.highest_equivalent(micros as u64) as f64 } else { micros }
     }
 
     /// How many values exceed this many microseconds, within the precision.
     pub fn above(&self, micros: u64) -> u64 {
-        let buckets =
-            self.0.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
-        buckets.filter(|(value, _)| *value > micros).map(|(_, count)| count).sum()
+        self.buckets().filter(|(value, _)| *value > micros).map(|(_, count)| count).sum()
     }
 
     /// The histogram as the crate `hdrhistogram` has it, in microseconds, for that crate's formats.
@@ -156,6 +159,11 @@ mod tests {
         assert_eq!(merged.buckets().collect::<Vec<_>>(), both.buckets().collect::<Vec<_>>());
         assert_eq!(merged.quantile(0.99), both.quantile(0.99));
         assert_eq!(merged.coarse().iter().map(|(_, count)| count).sum::<u64>(), 20_000);
+        merged.subtract(&right);
+        assert_eq!(
+            (&merged.buckets().collect::<Vec<_>>(), merged.max()),
+            (&left.buckets().collect(), left.max())
+        );
     }
 
     #[test]

@@ -17,7 +17,6 @@ pub struct Proof {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub check: bool,
     /// Rows that the check returned.
-    #[serde(default)]
     pub broken: u64,
     /// Rows that the run tried to write.
     pub written: u64,
@@ -42,26 +41,20 @@ pub struct Proof {
     /// Rows that were found more than once.
     pub doubled: u64,
     /// Updates that the server acknowledged.
-    #[serde(default)]
     pub updates: u64,
     /// Acknowledged updates that rows do not have.
-    #[serde(default)]
     pub lost_updates: u64,
     /// Updates that rows have and that were not sent.
-    #[serde(default)]
     pub unsent_updates: u64,
     /// Rows that were not checked, because custom statements may have written them.
-    #[serde(default)]
     pub not_checked: u64,
     /// The first operation whose statement writes the table and does not say what (`writes`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undeclared: Option<String>,
     /// Whether the table was replaced: someone dropped it during the run, and made another of the same name. Only
     /// PostgreSQL shows that.
-    #[serde(default)]
     pub replaced: bool,
-    /// Why the rows could not be looked for, such as a server that is gone; every count of rows is then 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Why the rows could not be looked for, such as a server that is gone. Counts are then of the parts of the run
+    /// that did look for theirs.
     pub unchecked: Option<String>,
     /// Examples of lost, different or unexpected rows, by number; at most ten.
     pub examples: Vec<String>,
@@ -77,10 +70,7 @@ impl Proof {
 
     /// The subject: `table orders`, `check "balances"`.
     pub fn place(&self) -> String {
-        match self.check {
-            true => format!("check {:?}", self.table),
-            false => format!("table {}", self.table),
-        }
+        if self.check { format!("check {:?}", self.table) } else { format!("table {}", self.table) }
     }
 
     /// The result of a check of the plan: the rows that its statement returned, or why there are none.
@@ -98,6 +88,32 @@ impl Proof {
             },
             Err(error) => Self { unchecked: Some(error.to_string()), ..check },
         }
+    }
+
+    /// Adds what another part of the run has found of its own rows.
+    pub(crate) fn add(&mut self, one: &Self) {
+        self.broken += one.broken;
+        self.written += one.written;
+        self.acknowledged += one.acknowledged;
+        self.found += one.found;
+        self.lost += one.lost;
+        self.different += one.different;
+        self.failed += one.failed;
+        self.failed_but_found += one.failed_but_found;
+        self.unknown += one.unknown;
+        self.unknown_found += one.unknown_found;
+        self.foreign += one.foreign;
+        self.doubled += one.doubled;
+        self.updates += one.updates;
+        self.lost_updates += one.lost_updates;
+        self.unsent_updates += one.unsent_updates;
+        self.not_checked += one.not_checked;
+        self.undeclared = self.undeclared.take().or_else(|| one.undeclared.clone());
+        self.read_back += one.read_back;
+        self.replaced |= one.replaced;
+        self.unchecked = self.unchecked.take().or_else(|| one.unchecked.clone());
+        let room = EXAMPLES.saturating_sub(self.examples.len());
+        self.examples.extend(one.examples.iter().take(room).cloned());
     }
 
     /// The violations in words: `3 acknowledged rows are lost`.

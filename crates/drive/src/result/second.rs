@@ -25,17 +25,14 @@ pub struct Second {
     /// Late operations for which the driver was mostly responsible: it did not run, woke late, or was busy itself.
     pub late_by_driver: u64,
     /// Late operations for which too few connections were mostly responsible.
-    #[serde(default)]
     pub late_by_pool: u64,
     /// Operations that are being executed at the end of the second.
     pub in_flight: u64,
     /// Operations that are due at the end of the second and wait for a connection; 0 in a closed loop.
-    #[serde(default)]
     pub backlog: u64,
     /// By name of the operation.
     pub operations: BTreeMap<String, OperationSecond>,
     /// The server's own figures.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerSample>,
 }
 
@@ -62,22 +59,16 @@ pub struct OperationSecond {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerSample {
     /// Processors that its processes used, on average over the second; only for a server on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<f64>,
     /// Resident memory of its processes in bytes; only for a server on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// Bytes of write-ahead log written in the second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal: Option<u64>,
     /// Checkpoints that were completed in the second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<u64>,
     /// Sessions that wait, by type and event: `Lock: transactionid`.
-    #[serde(default)]
     pub waits: BTreeMap<String, u64>,
     /// Sessions that execute a statement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<u64>,
 }
 
@@ -91,6 +82,5 @@ pub struct ChaosEvent {
     /// The action: `kill server`, or the command.
     pub what: String,
     /// Why it failed; missing if it did not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -37,8 +37,9 @@ impl DriveResult {
             let advice = format!("read it with a newer sawmill; this one reads versions 1 to {VERSION}");
             return Err(Error::failed(what, place, advice));
         }
-        let result: Self = serde_json::from_str(text).map_err(none)?;
+        let mut result: Self = serde_json::from_str(text).map_err(none)?;
         consistency::check(&result)
+            .and_then(|()| consistency::judge(&mut result))
             .map_err(|what| Error::failed(format!("the result contradicts itself: {what}"), place, ADVICE))?;
         Ok(result)
     }
@@ -67,7 +68,14 @@ impl NamedResult {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
     use super::*;
+    use crate::result::file::{FindMax, LimitResult, OperationResult, RunDescription, Trial};
+    use crate::result::proof::Proof;
+    use crate::result::second::{ChaosEvent, OperationSecond, Second, ServerSample};
 
     #[test]
     fn files_that_are_no_results_or_too_new_are_rejected_by_name() {
@@ -87,9 +95,48 @@ mod tests {
 
     #[test]
     fn a_result_comes_back_from_its_json_with_the_name_of_its_file() {
-        let result = DriveResult { format: FORMAT.into(), version: VERSION, ..DriveResult::default() };
+        let result = DriveResult {
+            format: FORMAT.into(),
+            version: VERSION,
+            invalid_because: vec!["no operation was counted".into()],
+            run: RunDescription { duration: 1.0, ..RunDescription::default() },
+            seconds: vec![Second { at: 1.0, length: 1.0, ..Second::default() }],
+            ..DriveResult::default()
+        };
         let text = serde_json::to_string(&result).unwrap();
         let named = NamedResult::from_json(&text, Path::new("/tmp/before.json")).unwrap();
         assert_eq!((named.name.as_str(), named.result), ("before", result));
+    }
+
+    fn keys(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.keys().cloned());
+                fields.values().for_each(|value| keys(value, found));
+            }
+            Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_written_field_is_documented() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench-results.md");
+        let docs = std::fs::read_to_string(docs).unwrap();
+        let result = DriveResult {
+            operations: vec![OperationResult::default()],
+            seconds: vec![Second { server: Some(ServerSample::default()), ..Second::default() }],
+            chaos: vec![ChaosEvent::default()],
+            limits: vec![LimitResult::default()],
+            proof: vec![Proof { check: true, ..Proof::default() }],
+            find_max: Some(FindMax { trials: vec![Trial::default()], ..FindMax::default() }),
+            ..DriveResult::default()
+        };
+        let mut found = BTreeSet::new();
+        keys(&serde_json::to_value(result).unwrap(), &mut found);
+        keys(&serde_json::to_value(OperationSecond::default()).unwrap(), &mut found);
+        let undocumented: Vec<&String> =
+            found.iter().filter(|key| !docs.contains(&format!("`{key}`"))).collect();
+        assert!(undocumented.is_empty(), "{undocumented:?}");
     }
 }

@@ -44,14 +44,10 @@ fn act(action: &ChaosAction, server: Option<&mut LocalPg>) -> Result<(), String>
     match (action, server) {
         (ChaosAction::Command(command), _) => {
             let output = Command::new("sh").arg("-c").arg(command).stdin(Stdio::null()).output();
-            match output {
-                Ok(output) if output.status.success() => Ok(()),
-                Ok(output) => {
-                    let said = String::from_utf8_lossy(&output.stderr);
-                    Err(format!("{}: {}", output.status, said.trim().lines().last().unwrap_or_default()))
-                }
-                Err(error) => Err(error.to_string()),
-            }
+            let output = output.map_err(|error| error.to_string())?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.trim().lines().last().unwrap_or_default();
+            if output.status.success() { Ok(()) } else { Err(format!("{}: {last}", output.status)) }
         }
         (ChaosAction::KillServer, Some(server)) => {
             server.kill_and_restart().map_err(|error| error.to_string())

@@ -1,12 +1,13 @@
 //! The engine of a run.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sawmill_localpg::LocalPg;
-use sawmill_profile::{Machine, Sampler, SamplerOptions, Timeline};
+use sawmill_profile::{Machine, Sampler, SamplerOptions, Timeline, format_duration};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::arrivals::process::Arrivals;
@@ -58,18 +59,9 @@ pub struct Driving<'a> {
 /// The plan does not fit the server, the server cannot be reached or refuses the tables. Errors of operations
 /// are counted in the result.
 pub fn run(plan: &Plan, driving: Driving<'_>) -> Result<DriveResult> {
+    check_chaos(plan, driving.server.is_some())?;
     let target = driving.address.target(plan)?;
     let tables = tables_of(plan)?;
-    if let (Some(chaos), None) = (&plan.chaos, &driving.server)
-        && !matches!(chaos.action, ChaosAction::Command(_))
-    {
-        return Err(Error::new(
-            Kind::Config,
-            format!("{}: this command did not start the server", chaos.action),
-        )
-        .at("--chaos")
-        .advise("give --to local, or a command of your own: --chaos 'docker restart db every 1m'"));
-    }
     if plan.part.1 > 1 && !plan.checks.is_empty() {
         return Err(Error::new(Kind::Config, "checks in a part of a run: other parts may still write")
             .at("--part")
@@ -78,6 +70,27 @@ pub fn run(plan: &Plan, driving: Driving<'_>) -> Result<DriveResult> {
     let capacity = capacity(plan, driving.cancel)?;
     target.set_up(plan, &tables, driving.cancel)?;
     run_on(plan, target.as_ref(), &tables, capacity, driving)
+}
+
+/// Whether the plan's chaos can happen: a server that was never disturbed has survived nothing.
+pub(super) fn check_chaos(plan: &Plan, starts_server: bool) -> Result<()> {
+    let Some(chaos) = &plan.chaos else { return Ok(()) };
+    let refused = |what: &str, advice: &str| {
+        let what = format!("{} every {}: {what}", chaos.action, format_duration(chaos.every));
+        Err(Error::new(Kind::Config, what).at("--chaos").advise(advice))
+    };
+    if !starts_server && !matches!(chaos.action, ChaosAction::Command(_)) {
+        let advice = "give --to local, or a command of your own: --chaos 'docker restart db every 1m'";
+        return refused("this command did not start the server", advice);
+    }
+    let has_trace = matches!(&plan.pace, Pace::Open { arrivals: Arrivals::Trace(_), .. });
+    if !has_trace && chaos.every >= plan.warm_up + plan.counted_length() {
+        return refused(
+            "the run ends before the first time",
+            "drive for longer (--for), or do it more often",
+        );
+    }
+    Ok(())
 }
 
 pub(crate) fn tables_of(plan: &Plan) -> Result<Arc<Vec<Arc<SharedTable>>>> {
@@ -101,7 +114,7 @@ fn schedule(plan: &Plan) -> Result<(Schedule, Duration, Option<RateClock>)> {
         Pace::Closed { .. } => Ok((Schedule::closed(weights, plan.seed), length, None)),
         Pace::Open { arrivals: Arrivals::Trace(path), .. } => {
             let names: Vec<String> = plan.operations.iter().map(|operation| operation.name.clone()).collect();
-            let (trace, end, _) = Trace::open(path, &names)?;
+            let (trace, end) = Trace::open(path, &names, plan.part)?;
             let whole = plan.warm_up.as_secs_f64().max(end + 0.001);
             let length = Duration::from_secs_f64((whole - plan.warm_up.as_secs_f64()).max(0.001));
             Ok((Schedule::of_trace(trace, weights, plan.seed), length, None))
@@ -182,13 +195,21 @@ pub(crate) fn run_on(
     if plan.proof && target.keeps_rows() && !result.interrupted {
         result.proof = proofs(plan, target, tables, cancel);
     }
-    // Rows that were not looked for may be looked for by hand.
-    let looked_for = !result.interrupted && result.proof.iter().all(|proof| proof.unchecked.is_none());
-    if plan.drop_after && looked_for {
-        target.tear_down(tables)?;
+    if plan.drop_after {
+        tear_down(target, tables, &result)?;
     }
     observer.ended(&result);
     Ok(result)
+}
+
+/// Drops the tables. Rows that were not looked for may be looked for by hand.
+pub(super) fn tear_down(
+    target: &dyn Target,
+    tables: &[Arc<SharedTable>],
+    result: &DriveResult,
+) -> Result<()> {
+    let looked_for = !result.interrupted && result.proof.iter().all(|proof| proof.unchecked.is_none());
+    if looked_for { target.tear_down(tables) } else { Ok(()) }
 }
 
 /// Looks for the rows of each table, and carries out the plan's checks. The figures of a run stay when that fails.
@@ -219,7 +240,8 @@ fn result_of(
 ) -> DriveResult {
     let length = Duration::from_secs_f64(run.duration);
     let ended_early = interrupted || happened.aborted.is_some();
-    let (total, operations) = recorder.results(counted(&happened.seconds, plan.warm_up, length, ended_early));
+    let seconds = counted(&happened, recorder.last_end, plan.warm_up, length, ended_early);
+    let (total, operations) = recorder.results(seconds);
     let cpu = happened.cpu.as_secs_f64();
     let counted = [plan.warm_up, plan.warm_up + length].map(|at| at.as_nanos() as u64);
     let pauses = happened.pauses.iter().map(|pause| pause.between(counted[0], counted[1]));
@@ -293,9 +315,22 @@ fn describe(plan: &Plan, target: &dyn Target, connections: usize, length: Durati
         warm_up: plan.warm_up.as_secs_f64(),
         duration: length.as_secs_f64(),
         seed: plan.seed,
+        isolation: plan.isolation.clone(),
+        plan: hash(plan),
         part: (plan.part.1 > 1).then(|| format!("{}/{}", plan.part.0, plan.part.1)),
         operations: plan.operations.iter().map(|operation| operation.name.clone()).collect(),
     }
+}
+
+/// A hash of what the plan does: parts of one run have the same one.
+fn hash(plan: &Plan) -> String {
+    let Plan { tables, operations, timeout, retries, pooling, reconnect, .. } = plan;
+    let tables = tables.iter().map(|table| (&table.name, table.dataset.spec_hash(), table.rows, &table.with));
+    let tables: Vec<_> = tables.collect();
+    let text = format!("{tables:?} {operations:?} {timeout:?} {retries} {pooling:?} {reconnect:?}");
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 fn versions(target: &dyn Target) -> BTreeMap<String, String> {
@@ -304,10 +339,18 @@ fn versions(target: &dyn Target) -> BTreeMap<String, String> {
     versions
 }
 
-/// Seconds that count: to the end of the last operation, or to where the run was ended.
-fn counted(seconds: &[Second], warm_up: Duration, length: Duration, ended_early: bool) -> f64 {
-    let whole = seconds.last().map_or(0.0, |second| second.at - warm_up.as_secs_f64()).max(0.0);
-    if ended_early { whole } else { whole.max(length.as_secs_f64()) }
+/// Seconds that count after the warm-up: as planned, or longer, to the end of the last operation; or to where the run
+/// was ended.
+fn counted(
+    happened: &Happened,
+    last_end: u64,
+    warm_up: Duration,
+    length: Duration,
+    ended_early: bool,
+) -> f64 {
+    let reached = happened.seconds.last().map_or(0.0, |second| second.at - warm_up.as_secs_f64()).max(0.0);
+    let planned = Duration::from_nanos(last_end).saturating_sub(warm_up).max(length).as_secs_f64();
+    if ended_early { reached } else { planned }
 }
 
 /// Adds what the server's processes used, second by second.

@@ -13,7 +13,7 @@ use crate::plan::limit::Limit;
 use crate::plan::types::{Pace, Plan};
 use crate::result::file::{DriveResult, FindMax, Trial};
 use crate::run::capacity::capacity;
-use crate::run::engine::{Driving, proofs, run_on, tables_of};
+use crate::run::engine::{Driving, check_chaos, proofs, run_on, tables_of, tear_down};
 use crate::work::rows::SharedTable;
 use crate::work::target::Target;
 
@@ -23,6 +23,8 @@ const CLOSE: f64 = 0.05;
 const ACHIEVED: f64 = 0.95;
 /// How often a trial is made if the driver spoils it.
 const SPOILT: u32 = 3;
+/// A search goes on below a rate that did not hold if a trial there has at least this many operations.
+const FEWEST: f64 = 5.0;
 /// The most trials of one search.
 const TRIALS: usize = 24;
 
@@ -33,33 +35,21 @@ const TRIALS: usize = 24;
 /// of a trial at the reported rate.
 ///
 /// # Errors
-/// No limits, a closed loop, a trace; as [`run`](crate::run).
+/// No limits, a closed loop, a trace, a part of a run; as [`run`](crate::run).
 pub fn find_max(
     plan: &mut Plan,
     limits: &[Limit],
     repeats: usize,
     driving: Driving<'_>,
 ) -> Result<DriveResult> {
-    let refused = |what: &str, advice: &str| Error::new(Kind::Config, what).at("--find-max").advise(advice);
-    if limits.is_empty() {
-        return Err(refused("no limits", "give --p99 50ms or --limit 'insert.p99 < 20ms'"));
-    }
-    let first = match &plan.pace {
-        Pace::Open { shape: Shape::Constant(rate), arrivals } if !matches!(arrivals, Arrivals::Trace(_)) => {
-            *rate
-        }
-        _ => {
-            return Err(refused(
-                "this needs an open loop of a constant rate",
-                "give --rate, from where to search",
-            ));
-        }
-    };
+    let first = first_rate(plan, limits, driving.server.is_some())?;
     let target = driving.address.target(plan)?;
     let tables = tables_of(plan)?;
     let capacity = capacity(plan, driving.cancel)?;
     target.set_up(plan, &tables, driving.cancel)?;
+    // All trials use the same tables, which are looked at and dropped after the last one.
     let proof = std::mem::replace(&mut plan.proof, false);
+    let drop_after = std::mem::replace(&mut plan.drop_after, false);
     let cancel = driving.cancel;
     let names = limits.iter().map(Limit::to_string).collect();
     let mut search = Search {
@@ -86,6 +76,9 @@ pub fn find_max(
     if proof && target.keeps_rows() {
         result.proof = proofs(plan, target.as_ref(), &tables, cancel);
     }
+    if drop_after {
+        tear_down(target.as_ref(), &tables, &result)?;
+    }
     if let Some(reason) = spoilt {
         result.valid = false;
         result.invalid_because.push(format!("the search was ended by the driver, not by a limit: {reason}"));
@@ -95,8 +88,32 @@ pub fn find_max(
     Ok(result)
 }
 
+fn refused(what: &str, advice: &str) -> Error {
+    Error::new(Kind::Config, what).at("--find-max").advise(advice)
+}
+
+/// The rate from where to search.
+fn first_rate(plan: &Plan, limits: &[Limit], starts_server: bool) -> Result<f64> {
+    if limits.is_empty() {
+        return Err(refused("no limits", "give --p99 50ms or --limit 'insert.p99 < 20ms'"));
+    }
+    if plan.part.1 > 1 {
+        return Err(refused(
+            "a search in a part of a run",
+            "search in one process: the others would not follow",
+        ));
+    }
+    check_chaos(plan, starts_server)?;
+    match &plan.pace {
+        Pace::Open { shape: Shape::Constant(rate), arrivals } if !matches!(arrivals, Arrivals::Trace(_)) => {
+            Ok(*rate)
+        }
+        _ => Err(refused("this needs an open loop of a constant rate", "give --rate, from where to search")),
+    }
+}
+
 /// The median of the rates that were found, and its interval.
-fn summarise(found: &mut FindMax) {
+pub(crate) fn summarise(found: &mut FindMax) {
     let mut sorted = found.found.clone();
     sorted.sort_by(f64::total_cmp);
     let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else { return };
@@ -131,6 +148,7 @@ impl Search<'_, '_> {
     fn once(&mut self, plan: &mut Plan, first: f64) -> Result<()> {
         let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, first);
         let (mut best, mut bound) = (None, None);
+        let length = plan.counted_length().as_secs_f64();
         for _ in 0..TRIALS {
             if let Pace::Open { shape, .. } = &mut plan.pace {
                 *shape = Shape::Constant(rate);
@@ -147,7 +165,7 @@ impl Search<'_, '_> {
                     break;
                 }
             }
-            if high - low <= CLOSE * high || high < 0.01 {
+            if high - low <= CLOSE * high || high * length < 2.0 * FEWEST {
                 break;
             }
             rate = if high.is_infinite() { low * 2.0 } else { f64::midpoint(low, high) };
@@ -189,10 +207,7 @@ impl Search<'_, '_> {
             command: self.driving.command.clone(),
         };
         let result = run_on(plan, self.target, self.tables, self.capacity, driving)?;
-        match self.driving.cancel.load(Relaxed) {
-            true => Err(Error::cancelled()),
-            false => Ok(result),
-        }
+        if self.driving.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(result) }
     }
 
     /// Whether the server kept the limits, and the driver the rate.
@@ -215,7 +230,13 @@ fn bound_by(result: &DriveResult) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use sawmill_generator::Dataset;
+
     use super::*;
+    use crate::work::target::Address;
 
     #[test]
     fn the_reported_rate_was_tried_and_has_the_interval_that_its_searches_allow() {
@@ -230,5 +251,38 @@ mod tests {
         assert_eq!(of(&seven), (4.0, 1.0, 7.0, 0.95));
         let nine: Vec<f64> = (1..=9).map(f64::from).collect();
         assert_eq!(of(&nine), (5.0, 2.0, 8.0, 0.95));
+    }
+
+    /// Why a search is refused before it begins.
+    fn refusal(change: impl FnOnce(&mut Plan)) -> String {
+        let mut plan = Plan::of_dataset(Dataset::built_in("events").unwrap().unwrap());
+        change(&mut plan);
+        let (cancel, mut observer) = (AtomicBool::new(false), ());
+        let driving = Driving {
+            address: &Address::Null,
+            server: None,
+            cancel: &cancel,
+            observer: &mut observer,
+            command: String::new(),
+        };
+        let limits = [Limit::p99(Duration::from_secs(1))];
+        find_max(&mut plan, &limits, 1, driving).map(drop).unwrap_err().what()
+    }
+
+    #[test]
+    fn a_part_of_a_run_does_not_search() {
+        assert_eq!(refusal(|plan| plan.part = (1, 2)), "a search in a part of a run");
+    }
+
+    #[test]
+    fn chaos_that_cannot_happen_is_refused() {
+        let chaos = |text: &str| {
+            let chaos = Some(text.parse().unwrap());
+            refusal(|plan| (plan.chaos, plan.length) = (chaos, Some(Duration::from_secs(10))))
+        };
+        let what = chaos("kill server every 1s");
+        assert!(what.ends_with("this command did not start the server"), "{what}");
+        let what = chaos("docker restart db every 10s");
+        assert!(what.ends_with("the run ends before the first time"), "{what}");
     }
 }

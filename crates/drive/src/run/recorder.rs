@@ -61,14 +61,16 @@ pub(crate) struct Recorder {
     warm_up: u64,
     pub totals: Vec<IntervalHistograms>,
     pub operations: Vec<OperationResult>,
+    /// End of the last operation that counts, in nanoseconds from the start.
+    pub last_end: u64,
     /// Late operations by cause, and the driver's pauses.
-    driver: DriverReport,
+    pub driver: DriverReport,
     /// How late connections woke that waited for an intended start.
     lateness: Durations,
     /// Histograms of the current second.
     pub intervals: Vec<IntervalHistograms>,
     /// Histograms of the current second's warm-up part.
-    warming: Vec<IntervalHistograms>,
+    pub warming: Vec<IntervalHistograms>,
     second: Second,
     /// The second's operations, in the order of the plan.
     operations_here: Vec<OperationSecond>,
@@ -82,6 +84,7 @@ impl Recorder {
             warm_up: warm_up.as_nanos() as u64,
             totals: vec![IntervalHistograms::default(); names.len()],
             operations: names.iter().map(operation).collect(),
+            last_end: 0,
             driver: DriverReport::default(),
             lateness: Durations::default(),
             intervals: vec![IntervalHistograms::default(); names.len()],
@@ -96,21 +99,18 @@ impl Recorder {
         let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
         let (latency, service) =
             (between(sample.intended, sample.ended), between(sample.started, sample.ended));
-        let late_by = sample.started.saturating_sub(sample.intended);
-        let late = late_by > LATE;
+        let wait = sample.started.saturating_sub(sample.intended);
+        let late = wait > LATE;
         let counts = sample.intended >= self.warm_up;
         let here = &mut self.operations_here[sample.operation];
         let histograms = if counts { &mut self.intervals } else { &mut self.warming };
         let interval = &mut histograms[sample.operation];
         here.retries += u64::from(sample.attempts - 1);
-        let (late_by_driver, late_by_pool) = match sample.delay.cause() {
-            Cause::Driver => (late, false),
-            Cause::Pool => (false, late),
-            Cause::Server => (false, false),
-        };
+        let cause = late.then(|| sample.delay.cause());
+        let late_by = |one| u64::from(cause == Some(one));
         self.second.late += u64::from(late);
-        self.second.late_by_driver += u64::from(late_by_driver);
-        self.second.late_by_pool += u64::from(late_by_pool);
+        self.second.late_by_driver += late_by(Cause::Driver);
+        self.second.late_by_pool += late_by(Cause::Pool);
         // Latency only counts successful operations: an immediate refusal does not make a server faster.
         match &sample.outcome {
             Outcome::Ok(rows) => {
@@ -130,12 +130,13 @@ impl Recorder {
         if !counts {
             return;
         }
+        self.last_end = self.last_end.max(sample.ended);
         if sample.was_free {
-            self.lateness.record(Duration::from_nanos(late_by));
+            self.lateness.record(Duration::from_nanos(wait));
         }
-        self.driver.late_by_driver += u64::from(late_by_driver);
-        self.driver.late_by_pool += u64::from(late_by_pool);
-        self.driver.late_by_server += u64::from(late && !late_by_driver && !late_by_pool);
+        self.driver.late_by_driver += late_by(Cause::Driver);
+        self.driver.late_by_pool += late_by(Cause::Pool);
+        self.driver.late_by_server += late_by(Cause::Server);
         self.driver.spoilt += u64::from(is_spoilt(sample.delay.driver + sample.paused, latency));
         let result = &mut self.operations[sample.operation];
         result.intended += 1;
@@ -181,16 +182,15 @@ impl Recorder {
 
     /// Adds the second's histograms to the totals, and then the warm-up part to the second's histograms.
     fn fold(&mut self) {
-        let totals = self.totals.iter_mut().zip(&mut self.intervals).zip(&mut self.warming);
+        let totals = self.totals.iter_mut().zip(&mut self.intervals).zip(&self.warming);
         for ((total, interval), warming) in totals {
             total.add(interval);
             interval.add(warming);
-            warming.clear();
         }
     }
 
     pub(crate) fn begin_second(&mut self) {
-        self.intervals.iter_mut().for_each(IntervalHistograms::clear);
+        self.intervals.iter_mut().chain(&mut self.warming).for_each(IntervalHistograms::clear);
     }
 
     /// The driver's own effect on the operations.
@@ -218,4 +218,42 @@ impl Recorder {
 /// The number of operations under way.
 pub(crate) fn under_way(all: &[Samples]) -> u64 {
     all.iter().map(|samples| samples.in_flight.load(Relaxed)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_warm_up_is_in_the_totals() {
+        let mut recorder = Recorder::new(&["insert".to_owned()], Duration::from_secs(1));
+        for intended in [900_000_000, 1_100_000_000] {
+            recorder.count(&Sample {
+                operation: 0,
+                intended,
+                started: intended + 5 * LATE,
+                ended: intended + 6 * LATE,
+                attempts: 2,
+                outcome: Outcome::Ok(3),
+                was_free: true,
+                delay: Delay { driver: 5 * LATE, ..Delay::default() },
+                paused: 0,
+            });
+        }
+        let second = recorder.end_second(1.5, 1.5, 0.0, 0);
+        assert_eq!((second.late, second.operations["insert"].ok), (2, 2));
+        let count = |all: &[IntervalHistograms]| all[0].latency.count();
+        assert_eq!(
+            (count(&recorder.intervals), count(&recorder.warming), count(&recorder.totals)),
+            (2, 1, 1)
+        );
+        recorder.begin_second();
+        assert_eq!((count(&recorder.intervals), count(&recorder.warming)), (0, 0));
+        assert_eq!((recorder.driver.late_by_driver, recorder.driver.spoilt), (1, 1));
+        assert_eq!(recorder.last_end, 1_100_000_000 + 6 * LATE);
+        let (total, _) = recorder.results(1.0);
+        assert_eq!((total.intended, total.ok, total.rows, total.retries, total.late), (1, 1, 3, 1, 1));
+        assert_eq!(total.latency.percentiles.count, 1);
+        assert_eq!(recorder.driver().lateness.percentiles.count, 1);
+    }
 }

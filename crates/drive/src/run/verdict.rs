@@ -1,7 +1,7 @@
 //! The rule that makes a result invalid. `docs/drive.md`, "What the figures mean", has it in words.
 //!
 //! An operation is spoilt if more than a millisecond and more than a tenth of its latency is the driver's. A result
-//! is invalid if more than 1 % of its operations are spoilt. In a closed loop, a paused driver starts no operations
+//! is invalid if it has no operation, or if more than 1 % of its operations are spoilt. In a closed loop, a paused driver starts no operations
 //! that could be spoilt. There, a result is also invalid if the driver was paused for more than 1 % of the time.
 
 use std::time::Duration;
@@ -24,9 +24,12 @@ pub(crate) fn is_spoilt(by_driver: u64, latency: Duration) -> bool {
 
 /// Why the result does not describe the server; empty if it does.
 pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
+    if result.total.intended == 0 {
+        return vec!["no operation was counted: raise the rate, or the time (--for)".to_owned()];
+    }
     let DriverReport { spoilt, pauses, paused, .. } = &result.driver;
     let long = sawmill_profile::format_duration(Duration::try_from_secs_f64(*paused).unwrap_or_default());
-    let share = *spoilt as f64 / (result.total.intended as f64).max(1.0);
+    let share = *spoilt as f64 / result.total.intended as f64;
     let pauses = match pauses {
         0 => String::new(),
         1 => format!("did not run for {long} at one time"),
@@ -88,6 +91,14 @@ mod tests {
         assert_eq!(of(10), Vec::<String>::new());
         assert!(of(11)[0].starts_with("of 1.1 % of the operations"), "{:?}", of(11));
         assert!(of(11)[0].ends_with(RUN_ALONE));
+    }
+
+    #[test]
+    fn a_result_without_an_operation_says_nothing() {
+        let mut result = result("open", DriverReport::default());
+        assert!(objections(&result).is_empty());
+        result.total.intended = 0;
+        assert!(objections(&result)[0].starts_with("no operation was counted"));
     }
 
     #[test]

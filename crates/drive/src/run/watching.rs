@@ -72,8 +72,10 @@ impl<'a> Watching<'a> {
             run: self.description,
             second: &second,
             intervals: &self.recorder.intervals,
+            warming: &self.recorder.warming,
             operations: &self.recorder.operations,
             totals: &self.recorder.totals,
+            driver: &self.recorder.driver,
         };
         self.observer.second(&snapshot);
         self.recorder.begin_second();

@@ -9,9 +9,6 @@ use crate::result::histogram::Durations;
 /// Sums over the seconds, because a snapshot has only the last second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
-    pub(crate) late_by_server: u64,
-    pub(crate) late_by_driver: u64,
-    pub(crate) late_by_pool: u64,
     pub(crate) wal: u64,
     pub(crate) checkpoints: u64,
     pub(crate) chaos: u64,
@@ -99,9 +96,9 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
         "counter",
         "Operations that started more than 1 ms late, by what kept them.",
     );
-    metrics.sample("late_total", &[("cause", "server")], sums.late_by_server);
-    metrics.sample("late_total", &[("cause", "driver")], sums.late_by_driver);
-    metrics.sample("late_total", &[("cause", "pool")], sums.late_by_pool);
+    metrics.sample("late_total", &[("cause", "server")], snapshot.driver.late_by_server);
+    metrics.sample("late_total", &[("cause", "driver")], snapshot.driver.late_by_driver);
+    metrics.sample("late_total", &[("cause", "pool")], snapshot.driver.late_by_pool);
     metrics.one("chaos_events_total", "counter", "What was done to the server.", sums.chaos);
     operations(&mut metrics, snapshot);
     server(&mut metrics, snapshot, sums);
@@ -196,7 +193,7 @@ fn server(metrics: &mut Metrics, snapshot: &Snapshot<'_>, sums: &Sums) {
 mod tests {
     use super::*;
     use crate::observer::IntervalHistograms;
-    use crate::result::file::{OperationResult, RunDescription};
+    use crate::result::file::{DriverReport, OperationResult, RunDescription};
     use crate::result::second::Second;
 
     #[test]
@@ -211,14 +208,16 @@ mod tests {
             ..RunDescription::default()
         };
         let operation = OperationResult { name: "insert".into(), ok: 6, ..OperationResult::default() };
-        let (totals, second) = ([totals], Second::default());
+        let (totals, second) = ([totals], Second { backlog: 12, ..Second::default() });
         let operations = [operation];
         let snapshot = Snapshot {
             run: &run,
             second: &second,
             intervals: &totals,
+            warming: &[],
             operations: &operations,
             totals: &totals,
+            driver: &DriverReport { late_by_pool: 7, ..DriverReport::default() },
         };
         let text = exposition(&snapshot, &Sums::default());
         for line in [
@@ -229,6 +228,8 @@ mod tests {
             "sawmill_drive_latency_seconds_bucket{operation=\"insert\",le=\"+Inf\"} 6",
             "sawmill_drive_operations_total{operation=\"insert\"} 6",
             "# TYPE sawmill_drive_latency_seconds histogram",
+            "sawmill_drive_late_total{cause=\"pool\"} 7",
+            "sawmill_drive_backlog 12",
         ] {
             assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
         }

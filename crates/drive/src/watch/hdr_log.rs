@@ -9,9 +9,9 @@ use crate::result::file::RunDescription;
 use crate::watch::hdr_v2;
 use crate::watch::watchers::{Output, Troubles};
 
-/// Writes an interval log, `.hlog`: a line for each operation and second, tagged with the operation's name.
+/// Writes an interval log, `.hlog`: a line for each operation and second, tagged with the operation's name. Readers
+/// add all lines up: those without an operation that counts are left out.
 /// Values are microseconds from the intended start; the greatest of a line is in milliseconds, as usual.
-#[derive(Debug)]
 pub struct HdrLog(Output);
 
 impl HdrLog {
@@ -41,10 +41,16 @@ impl Observer for HdrLog {
     fn second(&mut self, snapshot: &Snapshot<'_>) {
         let second = snapshot.second;
         let mut lines = Ok(String::new());
-        for (name, interval) in snapshot.run.operations.iter().zip(snapshot.intervals) {
-            let max = interval.latency.max() as f64 / 1000.0;
+        let intervals = snapshot.intervals.iter().zip(snapshot.warming);
+        for (name, (interval, warming)) in snapshot.run.operations.iter().zip(intervals) {
+            let mut latency = interval.latency.clone();
+            latency.subtract(&warming.latency);
+            if latency.count() == 0 {
+                continue;
+            }
+            let max = latency.max() as f64 / 1000.0;
             let begin = (second.at - second.length).max(0.0);
-            let text = hdr_v2::text(interval.latency.hdr());
+            let text = hdr_v2::text(latency.hdr());
             lines = lines.and_then(|lines| {
                 let tag = tag(name);
                 Ok(format!("{lines}Tag={tag},{begin:.3},{:.3},{max:.3},{}\n", second.length, text?))

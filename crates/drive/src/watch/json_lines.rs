@@ -11,7 +11,6 @@ use crate::watch::watchers::{Output, Troubles};
 
 /// Writes a line of JSON at the start, for each second, each chaos event and the end; flushed each, so that a
 /// reader of a pipe sees it at once. The lines differ by their field `event`.
-#[derive(Debug)]
 pub struct JsonLines(Output);
 
 /// One line.

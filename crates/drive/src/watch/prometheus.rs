@@ -95,14 +95,7 @@ impl Drop for Prometheus {
 
 impl Observer for Prometheus {
     fn second(&mut self, snapshot: &Snapshot<'_>) {
-        let second = snapshot.second;
-        if !second.warm_up {
-            self.sums.late_by_driver += second.late_by_driver;
-            self.sums.late_by_pool += second.late_by_pool;
-            self.sums.late_by_server +=
-                second.late.saturating_sub(second.late_by_driver + second.late_by_pool);
-        }
-        if let Some(server) = &second.server {
+        if let Some(server) = &snapshot.second.server {
             self.sums.wal += server.wal.unwrap_or(0);
             self.sums.checkpoints += server.checkpoints.unwrap_or(0);
         }
@@ -180,23 +173,6 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
-    }
-
-    #[test]
-    fn late_operations_of_the_warm_up_are_not_counted() {
-        let mut server = Prometheus::listen("127.0.0.1:0").unwrap();
-        let run = crate::RunDescription::default();
-        for warm_up in [true, false] {
-            let second =
-                crate::Second { warm_up, late: 5, late_by_driver: 1, late_by_pool: 2, ..Default::default() };
-            let (intervals, operations, totals) = (&[], &[], &[]);
-            server.second(&Snapshot { run: &run, second: &second, intervals, operations, totals });
-        }
-        let answer = ask(server.address(), "GET /metrics HTTP/1.1\r\n\r\n");
-        for (cause, count) in [("server", 2), ("driver", 1), ("pool", 2)] {
-            let line = format!("sawmill_drive_late_total{{cause=\"{cause}\"}} {count}\n");
-            assert!(answer.contains(&line), "{line} is not in {answer}");
-        }
     }
 
     #[test]

@@ -30,11 +30,6 @@ const SPARK: usize = 60;
 const MAX_OPERATIONS: usize = 6;
 
 impl LiveScreen {
-    /// A screen on standard error.
-    pub fn new() -> Self {
-        Self::on(std::io::stderr(), terminal_width)
-    }
-
     fn on(out: impl Write + Send + 'static, width: fn() -> usize) -> Self {
         Self {
             out: Box::new(out),
@@ -115,14 +110,9 @@ impl LiveScreen {
 }
 
 impl Default for LiveScreen {
+    /// A screen on standard error.
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl std::fmt::Debug for LiveScreen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LiveScreen").field("drawn", &self.drawn).finish_non_exhaustive()
+        Self::on(std::io::stderr(), terminal_width)
     }
 }
 
@@ -240,7 +230,7 @@ fn terminal_width() -> usize {
 mod tests {
     use super::*;
     use crate::observer::IntervalHistograms;
-    use crate::result::file::OperationResult;
+    use crate::result::file::{DriverReport, OperationResult};
     use crate::result::second::ServerSample;
     use std::sync::{Arc, Mutex};
 
@@ -293,8 +283,10 @@ mod tests {
                 run: &run,
                 second: &second,
                 intervals: &intervals,
+                warming: &[],
                 operations: &operations,
                 totals: &intervals,
+                driver: &DriverReport::default(),
             };
             screen.second(&snapshot);
         }

@@ -11,38 +11,30 @@ use crate::result::second::ChaosEvent;
 
 /// Several observers as one, called in order.
 #[derive(Default)]
-pub struct Watchers {
-    all: Vec<Box<dyn Observer>>,
-}
+pub struct Watchers(Vec<Box<dyn Observer>>);
 
 impl Watchers {
     /// Adds one.
     pub fn add(&mut self, observer: impl Observer + 'static) {
-        self.all.push(Box::new(observer));
-    }
-}
-
-impl std::fmt::Debug for Watchers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watchers").field("count", &self.all.len()).finish()
+        self.0.push(Box::new(observer));
     }
 }
 
 impl Observer for Watchers {
     fn started(&mut self, run: &RunDescription) {
-        self.all.iter_mut().for_each(|one| one.started(run));
+        self.0.iter_mut().for_each(|one| one.started(run));
     }
 
     fn second(&mut self, snapshot: &Snapshot<'_>) {
-        self.all.iter_mut().for_each(|one| one.second(snapshot));
+        self.0.iter_mut().for_each(|one| one.second(snapshot));
     }
 
     fn chaos(&mut self, event: &ChaosEvent) {
-        self.all.iter_mut().for_each(|one| one.chaos(event));
+        self.0.iter_mut().for_each(|one| one.chaos(event));
     }
 
     fn ended(&mut self, result: &DriveResult) {
-        self.all.iter_mut().for_each(|one| one.ended(result));
+        self.0.iter_mut().for_each(|one| one.ended(result));
     }
 }
 
@@ -87,11 +79,5 @@ impl Output {
             self.failed = true;
             self.troubles.keep(Error::failed(format!("{what}: {error}"), &self.place, advice));
         }
-    }
-}
-
-impl std::fmt::Debug for Output {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Output").field("place", &self.place).finish_non_exhaustive()
     }
 }

@@ -13,10 +13,8 @@ use sawmill_cratedb::{CrateReply, CrateServer, CrateStatements};
 use sawmill_source::{Error, Kind, Result};
 use serde_json::Value;
 
-use crate::mix::block::BLOCK_ROWS;
-use crate::plan::types::{Plan, PlanTable, Work};
+use crate::plan::types::{Plan, PlanTable};
 use crate::proof::check::Check;
-use crate::proof::states::RowState;
 use crate::result::proof::Proof;
 use crate::work::rows::{Rows, SharedTable};
 use crate::work::statements;
@@ -34,20 +32,10 @@ pub(crate) struct CrateTarget {
 
 impl CrateTarget {
     pub(crate) fn new(server: &CrateServer, plan: &Plan) -> Result<Self> {
-        for operation in &plan.operations {
-            let place = format!("operation {:?}", operation.name);
-            let unfit = |what: &str, advice: &str| {
-                Err(Error::new(Kind::Config, what.to_owned()).at(place.clone()).advise(advice.to_owned()))
-            };
-            if operation.transaction {
-                return unfit(
-                    "CrateDB has no transactions",
-                    "write `steps` instead: statements one after the other",
-                );
-            }
-            if operation.steps.iter().any(|step| matches!(step, Work::Copy { .. })) {
-                return unfit("CrateDB takes no rows by COPY", "use bulk, which sends bulk_args");
-            }
+        if let Some(operation) = plan.operations.iter().find(|operation| operation.transaction) {
+            return Err(Error::new(Kind::Config, "CrateDB has no transactions")
+                .at(format!("operation {:?}", operation.name))
+                .advise("write `steps` instead: statements one after the other"));
         }
         if plan.isolation.is_some() {
             return Err(Error::new(Kind::Config, "CrateDB has no isolation levels")
@@ -84,52 +72,36 @@ impl CrateTarget {
         }
     }
 
-    /// Inserts the rows that the tables have before the run.
-    fn fill(
-        &self,
-        tables: &[Arc<SharedTable>],
-        work: &Work,
-        plan: &Plan,
-        rows: u64,
-        cancel: &AtomicBool,
-    ) -> Result<()> {
-        let sql = statements::for_step(plan, work, tables, false)?;
-        let Work::Bulk { table, .. } = work else { return Ok(()) };
-        let Some(table) = tables.get(*table) else { return Ok(()) };
+    /// Inserts the rows that a table has before the run.
+    fn fill(&self, table: &SharedTable, rows: u64, cancel: &AtomicBool) -> Result<()> {
+        let sql = statements::bulk(table);
         let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
         let mut statements = CrateStatements::new(&self.server, PATIENCE)?;
-        let mut left = rows;
-        while left > 0 {
-            let block = table.fill_block()?;
-            let now = left.min(BLOCK_ROWS);
+        table.fill(rows, cancel, |rows| {
             let mut body = format!("{{\"stmt\":{},\"bulk_args\":[", Value::from(sql.as_str()));
-            for number in block.numbers().take(now as usize) {
+            for row in rows {
                 if !body.ends_with('[') {
                     body.push(',');
                 }
-                json::write_row(block.row(number), &types, &mut body);
-                table.states.set(number, RowState::Acknowledged);
+                json::write_row(row, &types, &mut body);
             }
             body.push_str("]}");
-            left -= now;
-            let next = block.first + now;
-            table.leave(block, next);
-            let body = self.body(statements.send(body.as_bytes(), cancel), table.name.clone())?;
-            if let Some(what) = json::bulk_failure(&body, now) {
+            let answer = self.body(statements.send(body.as_bytes(), cancel), table.name.clone())?;
+            let failure = json::bulk_failure(&answer, rows.len() as u64);
+            failure.map_or(Ok(()), |what| {
                 let what = format!("the server says: {what}");
-                return Err(Error::new(Kind::Server, what).at(table.name.clone()));
-            }
-        }
-        Ok(())
+                Err(Error::new(Kind::Server, what).at(table.name.clone()))
+            })
+        })
     }
 }
 
 impl Target for CrateTarget {
     fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()> {
-        for (i, (table, PlanTable { rows, with, .. })) in tables.iter().zip(&plan.tables).enumerate() {
-            if plan.overwrite {
-                self.ask(&format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name)), &[], cancel)?;
-            }
+        if plan.overwrite {
+            self.tear_down(tables)?;
+        }
+        for (table, PlanTable { rows, with, .. }) in tables.iter().zip(&plan.tables) {
             let sql = statements::create(table, plan.part.1 > 1, with.as_deref(), &json::type_of, false);
             self.ask(&sql, &[], cancel).map_err(|error| {
                 error.at(format!("table {}", table.name)).advise("if it exists: --overwrite drops it first")
@@ -137,10 +109,7 @@ impl Target for CrateTarget {
             if plan.part.1 > 1 && !self.ask(&statements::first_row(table, false), &[], cancel)?.is_empty() {
                 return Err(statements::used(table));
             }
-            let work = Work::Bulk { table: i, rows: BLOCK_ROWS };
-            if *rows > 0 {
-                self.fill(tables, &work, plan, *rows, cancel)?;
-            }
+            self.fill(table, *rows, cancel)?;
             self.ask(&format!("REFRESH TABLE {}", statements::quoted(&table.name)), &[], cancel)?;
         }
         Ok(())

@@ -71,12 +71,6 @@ impl Arguments for Made {
 }
 
 impl Session for NullSession<'_> {
-    fn open(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn close(&mut self) {}
-
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>> {
         self.made.0.clear();
         self.count = 0;

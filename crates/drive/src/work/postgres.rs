@@ -14,11 +14,9 @@ use sawmill_pgcopy::{HEADER, TRAILER};
 use sawmill_pgwire::{BlockingConnection, Patience, Server, ServerReport};
 use sawmill_source::{Error, Kind, Result};
 
-use crate::mix::block::BLOCK_ROWS;
 use crate::plan::pooling::{Away, Reconnect};
-use crate::plan::types::{Plan, PlanTable, Work};
+use crate::plan::types::{Plan, PlanTable};
 use crate::proof::check::Check;
-use crate::proof::states::RowState;
 use crate::result::proof::Proof;
 use crate::result::second::ServerSample;
 use crate::work::rows::{Rows, SharedTable};
@@ -38,13 +36,6 @@ pub(crate) struct PgTarget {
 
 impl PgTarget {
     pub(crate) fn new(server: &Server, plan: &Plan) -> Result<Self> {
-        for operation in &plan.operations {
-            if operation.steps.iter().any(|step| matches!(step, Work::Bulk { .. })) {
-                return Err(Error::new(Kind::Config, "bulk_args are CrateDB's")
-                    .at(format!("operation {:?}", operation.name))
-                    .advise("for PostgreSQL use copy, or insert with several rows"));
-            }
-        }
         let connection = BlockingConnection::open(server, &|| false)?;
         let version = connection.parameters.iter().find(|(name, _)| name == "server_version");
         let version = version.map(|(_, version)| version.clone()).unwrap_or_default();
@@ -98,15 +89,14 @@ impl PgTarget {
 
 impl Target for PgTarget {
     fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()> {
+        if plan.overwrite {
+            self.tear_down(tables)?;
+        }
         let mut connection = self.connect(cancel)?;
         let mut patience = Patience::new(&self.plain, &mut connection, cancel);
         let mut given_up = || patience.given_up();
         let several = plan.part.1 > 1;
         for (table, PlanTable { rows, with, .. }) in tables.iter().zip(&plan.tables) {
-            if plan.overwrite {
-                let drop = format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name));
-                connection.ask(&drop, &mut given_up)?;
-            }
             let sql =
                 statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string(), true);
             connection.ask(&sql, &mut given_up).map_err(|error| {
@@ -223,25 +213,14 @@ fn fill(
             .at(place.clone())
     };
     messages::begin_copy(connection, &sql, given_up).map_err(lost)?.map_err(refused)?;
-    let mut left = rows;
     let mut header = HEADER.to_vec();
-    while left > 0 {
-        if cancel.load(Relaxed) {
-            return Err(Error::cancelled());
-        }
-        let block = table.fill_block()?;
-        let mut data = std::mem::take(&mut header);
-        let now = left.min(BLOCK_ROWS);
-        for number in block.numbers().take(now as usize) {
-            data.extend_from_slice(block.row(number));
-            table.states.set(number, RowState::Acknowledged);
-        }
-        left -= now;
-        let next = block.first + now;
-        table.leave(block, next);
-        messages::push(&mut connection.out, b'd', |out| out.extend_from_slice(&data));
-        connection.send().map_err(lost)?;
-    }
+    table.fill(rows, cancel, |rows| {
+        messages::push(&mut connection.out, b'd', |out| {
+            out.append(&mut header);
+            rows.iter().for_each(|row| out.extend_from_slice(row));
+        });
+        connection.send().map_err(lost)
+    })?;
     messages::push(&mut connection.out, b'd', |out| out.extend_from_slice(&TRAILER));
     messages::push(&mut connection.out, b'c', |_| {});
     connection.send().map_err(lost)?;

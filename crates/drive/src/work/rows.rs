@@ -1,11 +1,11 @@
 //! Rows for operations: new rows, previously written rows, and the state of each.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_generator::ZipfSampler;
 use sawmill_pgcopy::PgType;
-use sawmill_source::Result;
+use sawmill_source::{Error, Result};
 
 use crate::mix::block::{BLOCK_ROWS, Block, RowMaker, fields, with_version};
 use crate::mix::pick::{Pick, Picker, sampler};
@@ -80,9 +80,27 @@ impl SharedTable {
         }
     }
 
-    /// Leaves the rows of a block from `number` on to operations.
-    pub(crate) fn leave(&self, block: Block, number: u64) {
-        self.supply.offer(block, number);
+    /// Makes the rows that the table has before the run, and passes those of each block to `send`. Operations take
+    /// the rest of the last block.
+    pub(crate) fn fill(
+        &self,
+        rows: u64,
+        cancel: &AtomicBool,
+        mut send: impl FnMut(&[&[u8]]) -> Result<()>,
+    ) -> Result<()> {
+        let mut left = rows;
+        while left > 0 {
+            if cancel.load(Relaxed) {
+                return Err(Error::cancelled());
+            }
+            let block = self.fill_block()?;
+            let numbers = block.first..block.first + left.min(BLOCK_ROWS);
+            send(&numbers.clone().map(|number| block.row(number)).collect::<Vec<_>>())?;
+            numbers.clone().for_each(|number| self.states.set(number, RowState::Acknowledged));
+            left -= numbers.end - numbers.start;
+            self.supply.offer(block, numbers.end);
+        }
+        Ok(())
     }
 
     /// Ends the waiting of the thread that makes rows ahead.

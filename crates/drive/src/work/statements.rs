@@ -87,7 +87,7 @@ pub(crate) fn unnest(
     )
 }
 
-/// The statement of a step, with `$1`, `$2`, ... UNNEST is PostgreSQL's. `counts`: updates add to the version that the
+/// The statement of a step, with `$1`, `$2`, ... COPY and UNNEST are PostgreSQL's. `counts`: updates add to the version that the
 /// server has, instead of setting it.
 pub(crate) fn for_step(
     plan: &Plan,
@@ -108,11 +108,6 @@ pub(crate) fn for_step(
         }
         Work::Unnest { table, .. } => {
             unnest(named(*table)?, &|pg_type| format!("::{pg_type}[]"), &|_| String::new())
-        }
-        Work::Bulk { table, .. } => {
-            let table = named(*table)?;
-            let places: Vec<&str> = table.maker.columns.iter().map(|_| "?").collect();
-            format!("INSERT INTO {} ({}) VALUES ({})", quoted(&table.name), columns(table), places.join(", "))
         }
         Work::Update { table, .. } => {
             let table = named(*table)?;
@@ -136,6 +131,12 @@ pub(crate) fn for_step(
         }
         Work::Sql { sql, .. } => sql.clone(),
     })
+}
+
+/// An INSERT of a row, for CrateDB's `bulk_args`.
+pub(crate) fn bulk(table: &SharedTable) -> String {
+    let places: Vec<&str> = table.maker.columns.iter().map(|_| "?").collect();
+    format!("INSERT INTO {} ({}) VALUES ({})", quoted(&table.name), columns(table), places.join(", "))
 }
 
 /// An INSERT of several rows.

@@ -52,7 +52,6 @@ pub(crate) fn arguments(
         }
         Work::Insert { table, rows: count, .. }
         | Work::Copy { table, rows: count }
-        | Work::Bulk { table, rows: count }
         | Work::Unnest { table, rows: count, .. } => {
             for _ in 0..*count {
                 rows.fresh(*table, Change::Insert, |_, row| out.row(row))?;
@@ -98,10 +97,7 @@ pub(crate) fn arguments(
 
 /// A new row, or as often an earlier one with other values.
 fn upsert(rows: &mut Rows, table: usize, draw: u64, out: &mut impl Arguments) -> Result<()> {
-    let earlier = match draw % 2 == 1 {
-        true => rows.claim(table, Pick::Uniform, draw, Change::Update),
-        false => None,
-    };
+    let earlier = if draw % 2 == 1 { rows.claim(table, Pick::Uniform, draw, Change::Update) } else { None };
     match earlier {
         // The statement adds 1 to an existing row; if there is none, its updates are lost.
         Some((number, known)) => out.row(&rows.next_version(table, number, known, 0)?),

@@ -70,10 +70,12 @@ pub(crate) trait Target: Sync {
 
 /// A connection.
 pub(crate) trait Session: Send {
-    /// Opens the connection, if it is not open.
-    fn open(&mut self) -> Result<()>;
+    /// Opens the connection, if it is not open; nothing where the first request connects.
+    fn open(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Closes it.
-    fn close(&mut self);
+    fn close(&mut self) {}
     /// Makes everything that the operation needs, before its intended start. Returns an outcome if the operation
     /// cannot be made.
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>>;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use sawmill_drive::{DriveResult, Driving, Observer, Snapshot, run};
+use sawmill_drive::{DriveResult, Driving, Observer, Snapshot, find_max, run};
 use sawmill_localpg::LocalPg;
 
 use crate::{address, driven, plan};
@@ -164,4 +164,29 @@ fn a_part_does_not_use_the_rows_of_an_earlier_run() {
     };
     let error = run(&plan, driving).map(drop).unwrap_err().to_string();
     assert!(error.contains("events") && error.contains("rows of an earlier run"), "{error}");
+}
+
+#[test]
+fn a_search_drops_its_tables_after_its_last_trial() {
+    let server = LocalPg::start().unwrap();
+    let mut plan = plan(
+        "rate = 100\narrivals = \"constant\"\nfor = \"1500ms\"\ndrop = true\nlimits = [\"rate < 150\"]\n[tables.events]\n\
+         [[operations]]\ninsert = \"events\"\n",
+    );
+    let (cancel, address) = (AtomicBool::new(false), address(&server));
+    let driving = Driving {
+        address: &address,
+        server: None,
+        cancel: &cancel,
+        observer: &mut (),
+        command: String::new(),
+    };
+    let limits = plan.limits.clone();
+    let result = find_max(&mut plan, &limits, 1, driving).unwrap();
+    assert!(result.find_max.as_ref().unwrap().trials.len() > 1, "{:?}", result.find_max);
+    assert!(result.total.errors.is_empty(), "{:?}", result.total.messages);
+    assert!(result.proof[0].holds() && result.proof[0].found > 50, "{:?}", result.proof);
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    let gone: bool = client.query_one("SELECT to_regclass('events') IS NULL", &[]).unwrap().get(0);
+    assert!(gone);
 }

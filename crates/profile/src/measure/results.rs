@@ -12,7 +12,7 @@ use crate::measure::commit::Commit;
 use crate::measure::compare::comparison::Comparison;
 use crate::measure::compare::statistics::Statistics;
 use crate::measure::machine::{Filesystem, Machine};
-use crate::measure::run::Run;
+use crate::measure::run::{Run, same_work};
 use crate::reports::whole_file::write_whole;
 use crate::trace::bottleneck::{Bottleneck, bottleneck};
 use crate::trace::phase::PhaseReport;
@@ -131,6 +131,27 @@ impl SideResult {
         }
     }
 
+    /// Computes the statistics again; if the file has others, which field that is, and what it has.
+    fn recompute(&mut self) -> Result<(), (&'static str, String)> {
+        let again = Self::new("", 0, self.runs.clone());
+        for (field, stored, found) in [
+            ("wall", &mut self.wall, again.wall),
+            ("cpu", &mut self.cpu, again.cpu),
+            ("peak_memory", &mut self.peak_memory, again.peak_memory),
+        ] {
+            let Some(stored) = stored else { continue };
+            let runs = self.runs.len();
+            let found = found.filter(|found| stored.agrees_with(found)).ok_or_else(|| {
+                match stored.count == runs {
+                    true => (field, "its figures are not those of its runs".to_owned()),
+                    false => (field, format!("{} measurements in {runs} runs", stored.count)),
+                }
+            })?;
+            *stored = found;
+        }
+        Ok(())
+    }
+
     /// Sets the phases of the median run and determines the bottleneck of the longest one.
     pub fn with_phases(self, phases: Vec<PhaseReport>) -> Self {
         let longest = phases.iter().filter(|phase| !phase.threads.is_empty()).max_by_key(|phase| phase.wall);
@@ -201,18 +222,28 @@ impl Case {
         Ok(())
     }
 
-    /// The statistics that are not of the runs, if there are such.
-    fn contradiction(&self) -> Option<String> {
-        self.sides.iter().find_map(|side| {
-            let all = [("wall", &side.wall), ("cpu", &side.cpu), ("peak_memory", &side.peak_memory)];
-            let runs = side.runs.len();
-            let of_others =
-                |found: &Statistics| found.count != runs || found.outliers.iter().any(|place| *place >= runs);
-            let (field, found) = all.into_iter().find(|(_, found)| found.as_ref().is_some_and(of_others))?;
-            let count = found.as_ref().map_or(0, |found| found.count);
-            let title = self.title();
-            Some(format!("{field} of {title}, {}: {count} measurements in {runs} runs", side.name))
-        })
+    /// Computes statistics and comparisons again from the runs. Intervals of earlier versions, which were too narrow,
+    /// become exact.
+    ///
+    /// # Errors
+    /// The sides did different work, or the file has other figures.
+    fn recompute(&mut self) -> Result<(), String> {
+        let title = self.title();
+        let mut work = Vec::new();
+        for side in &mut self.sides {
+            for run in &side.runs {
+                same_work(&mut work, &side.name, run).map_err(|error| format!("{title}: {error}"))?;
+            }
+            side.recompute().map_err(|(field, what)| format!("{field} of {title}, {}: {what}", side.name))?;
+        }
+        let Some((ours, others)) = self.sides.split_first() else { return Ok(()) };
+        for SideComparison { with, comparison } in &mut self.comparisons {
+            let theirs = others.iter().find(|side| side.name == *with).map(SideResult::walls);
+            comparison
+                .recompute(&ours.walls(), theirs.as_deref())
+                .map_err(|what| format!("comparisons of {title} with {with}: {what}"))?;
+        }
+        Ok(())
     }
 
     /// The name and the parameters as one text: `load batch_rows=1024 degree=4`.
@@ -291,14 +322,12 @@ impl ResultFile {
                 format!("read it with a newer sawmill; this one reads versions 1 to {RESULT_VERSION}");
             return Err(Error::failed(what, place, advice));
         }
-        let file: Self = serde_json::from_str(text).map_err(no_result)?;
-        match file.cases.iter().find_map(Case::contradiction) {
-            None => Ok(file),
-            Some(what) => {
-                let advice = "pass a file that sawmill bench --json wrote";
-                Err(Error::failed(format!("the result contradicts itself: {what}"), place, advice))
-            }
-        }
+        let mut file: Self = serde_json::from_str(text).map_err(no_result)?;
+        file.cases.iter_mut().try_for_each(Case::recompute).map_err(|what| {
+            let advice = "pass a file that sawmill bench --json wrote";
+            Error::failed(format!("the result contradicts itself: {what}"), place, advice)
+        })?;
+        Ok(file)
     }
 
     /// Writes the file completely or not at all, by way of a new file beside it.

@@ -134,7 +134,7 @@ pub fn run_interleaved<E: From<Error>>(
 }
 
 /// Compares a run with the first one that reported the same figure.
-fn same_work(seen: &mut Vec<(String, Run)>, name: &str, run: &Run) -> Result<()> {
+pub(crate) fn same_work(seen: &mut Vec<(String, Run)>, name: &str, run: &Run) -> Result<()> {
     for (other, theirs) in seen.iter() {
         if let (Some(ours), Some(theirs)) = (run.rows, theirs.rows)
             && ours != theirs

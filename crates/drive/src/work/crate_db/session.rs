@@ -67,7 +67,7 @@ impl<'a> CrateSession<'a> {
         body.push_str(&Value::from(self.sql[*operation][at].as_str()).to_string());
         body.push_str(if is_bulk(step) { ",\"bulk_args\":[" } else { ",\"args\":[" });
         let made = match step {
-            Work::Bulk { table, .. } => {
+            Work::Copy { table, .. } => {
                 arguments(rows, step, draw, &mut BulkRows { body, types: types(*table), empty: true })
             }
             Work::Unnest { table, .. } => {
@@ -77,7 +77,6 @@ impl<'a> CrateSession<'a> {
                 made
             }
             Work::Insert { table, .. }
-            | Work::Copy { table, .. }
             | Work::Update { table, .. }
             | Work::Delete { table, .. }
             | Work::Select { table, .. } => {
@@ -95,11 +94,6 @@ impl<'a> CrateSession<'a> {
 
     /// Sends the request of a step, and judges its answer.
     fn run(&mut self, at: usize) -> std::result::Result<u64, Failure> {
-        let lost = |what: String, without_effect| {
-            let kind =
-                if what.contains("timed out") || what.contains("in time") { "timeout" } else { "lost" };
-            Err(Failure::new(kind, what, without_effect))
-        };
         // It takes what earlier steps have read.
         if at > 0 && matches!(self.plan.operations[self.operation].steps[at], Work::Sql { .. }) {
             self.make(at, 0).map_err(|error| Failure::new(CHECK, error.to_string(), true))?;
@@ -111,7 +105,10 @@ impl<'a> CrateSession<'a> {
                 Err(Failure::new(format!("crate-{code}"), message, (4000..5000).contains(&code)))
             }
             CrateReply::NotSent(what) => Err(Failure::new("connect", what, true)),
-            CrateReply::Unknown(what) => lost(what, false),
+            CrateReply::Unknown(what) => {
+                let is_late = what.contains("timed out") || what.contains("in time");
+                Err(Failure::new(if is_late { "timeout" } else { "lost" }, what, false))
+            }
         }
     }
 
@@ -159,15 +156,10 @@ impl<'a> CrateSession<'a> {
 
 /// Whether the request has `bulk_args`.
 fn is_bulk(step: &Work) -> bool {
-    matches!(step, Work::Bulk { .. })
+    matches!(step, Work::Copy { .. })
 }
 
 impl Session for CrateSession<'_> {
-    fn open(&mut self) -> Result<()> {
-        // The first request connects.
-        Ok(())
-    }
-
     fn close(&mut self) {
         // The certificates were read before; if that fails now, the connections stay.
         if let Ok(statements) = CrateStatements::new(self.server, self.plan.timeout) {
@@ -217,6 +209,7 @@ fn statement(plan: &Plan, step: &Work, rows: &Rows) -> Result<String> {
             let cast = |pg_type| format!("::{}", json::scalar(pg_type));
             Ok(statements::unnest(&rows.tables[*table], &|_| String::new(), &cast))
         }
+        Work::Copy { table, .. } => Ok(statements::bulk(&rows.tables[*table])),
         _ => statements::for_step(plan, step, &rows.tables, false),
     }
 }

@@ -69,23 +69,16 @@ pub(super) fn begin_copy(
 ) -> io::Result<Result<(), ServerReport>> {
     query(&mut connection.out, sql);
     connection.send()?;
-    let mut report = None;
+    let mut answer = Answer::default();
     loop {
         let message = connection.message(given_up)?;
-        match message.tag {
-            b'G' => return Ok(Ok(())),
-            b'E' => {
-                let refused = ServerReport::new(message.body);
-                if refused.fatal {
-                    return Ok(Err(refused));
-                }
-                report = Some(refused);
-            }
-            b'Z' => match report {
-                Some(report) => return Ok(Err(report)),
-                None => return Err(io::ErrorKind::InvalidData.into()),
-            },
-            _ => {}
+        if message.tag == b'G' {
+            return Ok(Ok(()));
+        }
+        match answer.take(message, &mut |_, _| {}) {
+            Some(Err(report)) => return Ok(Err(report)),
+            Some(Ok(_)) => return Err(io::ErrorKind::InvalidData.into()),
+            None => {}
         }
     }
 }

@@ -391,7 +391,7 @@ impl Statement {
             }
             Work::Delete { prepared, .. } | Work::Select { prepared, .. } => (1, *prepared),
             Work::Sql { parameters, prepared, .. } => (parameters.len(), *prepared),
-            Work::Copy { .. } | Work::Bulk { .. } => (0, false),
+            Work::Copy { .. } => (0, false),
         };
         let (mut oids, mut takes_variables) = (Vec::new(), false);
         if let Work::Sql { parameters, .. } = work {

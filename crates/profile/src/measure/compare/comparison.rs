@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::measure::compare::order::{Interval, MIN, median_interval, ordered_ratios, ratio_interval};
-use crate::measure::compare::statistics::{median, quantile};
+use crate::measure::compare::statistics::{is_close, median, quantile};
 
 /// The result of comparing two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +113,46 @@ impl Comparison {
         let method = if interval.is_some() { Method::IndependentOrder } else { Method::TooFewRuns };
         let ratio = quantile(&ordered, 0.5);
         Ok(Self { ratios: Vec::new(), ratio, interval, method, verdict: verdict(interval) })
+    }
+
+    /// Computes a stored comparison again: one of pairs from the runs of both sides; of one with a saved result,
+    /// whose runs are not here, only the verdict.
+    ///
+    /// # Errors
+    /// It has another ratio, interval or verdict.
+    pub(crate) fn recompute(&mut self, ours: &[f64], theirs: Option<&[f64]>) -> Result<(), String> {
+        let unpaired = [Method::IndependentOrder, Method::IndependentBootstrap, Method::TooFewRuns];
+        if self.ratios.is_empty() && unpaired.contains(&self.method) {
+            return self.agrees(self.ratio, self.interval);
+        }
+        let theirs = theirs.ok_or("there is no such side")?;
+        let again = Self::paired(ours, theirs).map_err(|error| error.to_string())?;
+        if self.method != Method::PairedBootstrap {
+            self.agrees(again.ratio, again.interval)?;
+        }
+        *self = again;
+        Ok(())
+    }
+
+    /// Whether it has this ratio and interval, and the verdict of the interval.
+    fn agrees(&self, ratio: f64, interval: Option<Interval>) -> Result<(), String> {
+        let close = |interval: Interval, found: Interval| {
+            is_close(interval.low, found.low) && is_close(interval.high, found.high)
+        };
+        let same = match (self.interval, interval) {
+            (Some(stored), Some(found)) => close(stored, found),
+            (stored, found) => stored == found,
+        };
+        match verdict(interval) {
+            _ if !is_close(self.ratio, ratio) => {
+                Err(format!("ratio is {}, and that of the runs {ratio}", self.ratio))
+            }
+            _ if !same => Err("interval is not that of the runs".to_owned()),
+            verdict if verdict != self.verdict => {
+                Err(format!("verdict is {:?}, and the interval shows {verdict}", self.verdict.to_string()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether ours is significantly slower, by more than this fraction (0.05 is 5 %).

@@ -67,10 +67,26 @@ impl Statistics {
         })
     }
 
+    /// Whether others, computed from the same measurements, are the same within rounding. Their interval may differ:
+    /// that of earlier versions was too narrow.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        let figures = |of: &Self| {
+            [of.min, of.lower_quartile, of.median, of.upper_quartile, of.max, of.mean, of.standard_deviation]
+        };
+        let close =
+            figures(self).into_iter().zip(figures(other)).all(|(ours, theirs)| is_close(ours, theirs));
+        close && self.count == other.count && self.outliers == other.outliers
+    }
+
     /// The standard deviation as a fraction of the mean; 0 if the mean is 0.
     pub fn relative_deviation(&self) -> f64 {
         if self.mean == 0.0 { 0.0 } else { (self.standard_deviation / self.mean).abs() }
     }
+}
+
+/// Whether two figures are the same within rounding.
+pub(crate) fn is_close(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-6 * one.abs().max(other.abs()) + 1e-9
 }
 
 /// The median of a group, which is sorted in place.
