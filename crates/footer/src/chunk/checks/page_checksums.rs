@@ -93,8 +93,13 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     let mut found = PageChecksums::default();
     let (mut data, mut dictionary) = (LargestPages::default(), LargestPages::default());
     let (mut longest, mut row) = (0, 0);
-    let mut rows =
-        Rows { wanted: checks.limits.and_then(|limits| limits.rows), found: Some(0), began: false };
+    let mut rows = Rows {
+        wanted: checks.limits.and_then(|limits| limits.rows),
+        found: Some(0),
+        began: false,
+        open: 0,
+        max_list: checks.limits.map_or(u64::MAX, PageLimits::max_list),
+    };
     let mut left = num_values;
     while left > 0 || rows.are_missing() {
         let ReadPage { page, crc, levels, longest: of_page } = match read_page(&mut pages, checks) {
@@ -155,6 +160,9 @@ struct Rows {
     found: Option<u64>,
     /// Whether a page had values.
     began: bool,
+    /// How many values the last row has so far, at most, and how many it may have.
+    open: u64,
+    max_list: u64,
 }
 
 impl Rows {
@@ -165,6 +173,16 @@ impl Rows {
     /// Adds the rows of a data page.
     fn add(&mut self, page: &ChunkPage, levels: Option<Levels>) -> Result<(), Error> {
         self.found = self.found.zip(levels).map(|(found, levels)| found.saturating_add(levels.rows));
+        if let Some(Levels { longest_row, rows, .. }) = levels {
+            let values = self.open.saturating_add(longest_row);
+            if values > self.max_list {
+                let most = self.max_list;
+                let what =
+                    format!("expected rows with at most {most} values in a list, found one with {values}");
+                return Err(refused(what).at_path(place_of(page)));
+            }
+            self.open = if rows == 0 { values } else { longest_row };
+        }
         let is_first = !self.began;
         self.began |= page.num_values > 0;
         let what = if is_first && levels.is_some_and(|levels| !levels.begins_row) {

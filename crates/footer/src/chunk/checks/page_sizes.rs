@@ -38,6 +38,10 @@ const LZ4_RATIO: u64 = 255;
 const MAX_PAGES_AT_ONCE: u64 = 4;
 const USUAL_RATIO: u64 = 100;
 
+/// A row's list may take this many times as much as a page, with this much for the levels of a value.
+const MAX_LIST: u64 = 2;
+const LEVELS_SIZE: u64 = 4;
+
 /// The longest length that precedes Snappy's data.
 const SNAPPY_LENGTH: usize = 5;
 
@@ -178,6 +182,11 @@ impl PageLimits {
             ));
         }
         Ok(())
+    }
+
+    /// The most values that a row may have.
+    pub(crate) fn max_list(&self) -> u64 {
+        self.max_page.saturating_mul(MAX_LIST) / (LEVELS_SIZE + u64::from(self.value_size))
     }
 
     /// How many of the first bytes of a page's body [`PageLimits::check_body`] needs.
