@@ -86,7 +86,7 @@ pub use parquet_files::guarded::{
 };
 pub use parquet_files::interval::intervals_as_bytes;
 pub use parquet_files::opened_file::OpenObject;
-pub use parquet_files::reader::FileBytes;
+pub use parquet_files::reader::{FileBytes, rows_within};
 pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
 pub use parquet_files::united::UnlikeFiles;

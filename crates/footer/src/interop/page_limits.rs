@@ -28,6 +28,7 @@ pub fn page_limits_59(chunk: &ColumnChunkMetaData, max_page: u64) -> (Range<u64>
             Type::INT96 => 12,
             Type::FIXED_LEN_BYTE_ARRAY => u32::try_from(column.type_length()).unwrap_or(0),
         },
+        is_text: column.physical_type() == Type::BYTE_ARRAY,
         rows: None,
     };
     (start..start.saturating_add(length), limits)

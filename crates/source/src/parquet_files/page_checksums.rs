@@ -4,7 +4,7 @@
 //! The decoders ignore checksums and some faults of levels, and allocate what pages claim. The first thread that reads a row group checks
 //! each column chunk, page by page, once per run; other threads wait until it is done.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,8 +14,14 @@ use sawmill_profile::{Error, Kind, Result};
 
 use crate::parquet_files::reader::FileBytes;
 
-/// The parts of a row group whose checksums were compared in this run: leaf columns, and ranges of their bytes.
-type Compared = Arc<Mutex<BTreeSet<(usize, u64, u64)>>>;
+/// What was compared of a row group in this run.
+#[derive(Debug, Default)]
+struct Compared {
+    /// Leaf columns, and ranges of their bytes.
+    parts: BTreeSet<(usize, u64, u64)>,
+    /// How many bytes a row may take in each leaf column, decoded.
+    rows: BTreeMap<usize, u64>,
+}
 
 /// A column chunk that is about to be read.
 pub(crate) struct CheckedChunk {
@@ -50,11 +56,13 @@ impl CheckedChunk {
     }
 }
 
+type Shared = Arc<Mutex<Compared>>;
+
 /// The column chunks whose checksums were compared in this run.
 #[derive(Debug, Default)]
 pub(crate) struct PageChecksums {
     off: bool,
-    compared: Mutex<HashMap<(u32, u32), Compared>>,
+    compared: Mutex<HashMap<(u32, u32), Shared>>,
 }
 
 impl PageChecksums {
@@ -77,24 +85,22 @@ impl PageChecksums {
         open: impl FnOnce() -> Result<FileBytes>,
         chunks: impl Iterator<Item = CheckedChunk>,
     ) -> Result<()> {
-        let compared = {
-            let mut all = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(all.entry((file, row_group)).or_default())
-        };
+        let compared = self.of_group((file, row_group));
         let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
         let key = |chunk: &CheckedChunk| (chunk.leaf, chunk.bytes.start, chunk.bytes.end);
-        let mut left = chunks.filter(|chunk| !compared.contains(&key(chunk))).peekable();
+        let mut left = chunks.filter(|chunk| !compared.parts.contains(&key(chunk))).peekable();
         if left.peek().is_none() {
             return Ok(());
         }
         let file = open()?;
-        let mut right = Vec::new();
+        let (mut right, mut rows) = (Vec::new(), Vec::new());
         let mut largest = LargestPages::default();
         for chunk in left {
             let key = key(&chunk);
             let CheckedChunk { name, bytes, values, limits, .. } = chunk;
             let found = page_checksums_within(&file, bytes, values, &limits, !self.off);
             largest = largest.and(found.largest);
+            rows.push((key.0, found.largest.row));
             if let Err(error) = found.refused.map_or_else(|| largest.check(max_page), Err) {
                 let page = Some(error.path()).filter(|page| !page.is_empty());
                 let page = page.map(|page| format!(", {page}")).unwrap_or_default();
@@ -117,7 +123,23 @@ impl PageChecksums {
                     "write or copy the file again; --no-page-checksums loads the pages without checking them",
                 ));
         }
-        compared.extend(right);
+        compared.parts.extend(right);
+        for (leaf, row) in rows {
+            let known = compared.rows.entry(leaf).or_default();
+            *known = row.max(*known);
+        }
         Ok(())
+    }
+
+    /// Returns how many bytes a row may take, decoded, in the columns of a row group that were compared.
+    pub(crate) fn row_size(&self, group: (u32, u32)) -> u64 {
+        let compared = self.of_group(group);
+        let compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
+        compared.rows.values().fold(0, |all, row| all.saturating_add(*row))
+    }
+
+    fn of_group(&self, group: (u32, u32)) -> Shared {
+        let mut all = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(group).or_default())
     }
 }

@@ -71,6 +71,13 @@ fn rows_of_width(bytes: i64) -> usize {
     DECODED / usize::try_from(bytes).unwrap_or(0).clamp(1, DECODED)
 }
 
+/// Returns how many rows may be decoded at once if one may take this many bytes: few values of a dictionary may come
+/// again and again.
+pub fn rows_within(row_size: u64) -> usize {
+    const MAX_DECODED: u64 = 64 << 20;
+    usize::try_from(MAX_DECODED / row_size.max(1)).unwrap_or(usize::MAX).max(1)
+}
+
 impl<'a> ParquetReader<'a> {
     pub(crate) fn new(source: &'a ParquetFiles, filter: Option<&'a Filtered<'a>>, batch_rows: usize) -> Self {
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
@@ -125,7 +132,8 @@ impl<'a> ParquetReader<'a> {
     fn rows_of_batch(&self, file: &OpenedFile, key: UnitKey) -> usize {
         let group = file.reader.metadata().row_groups().get(key.row_group as usize);
         let width = group.map_or(0, |group| group.total_byte_size() / group.num_rows().max(1));
-        self.batch_rows.min(rows_of_width(width))
+        let checked = self.source.checksums.row_size((key.file, key.row_group));
+        self.batch_rows.min(rows_of_width(width)).min(rows_within(checked))
     }
 
     /// Compares the checksums of the pages in the columns of a row group that are read, and in the fields

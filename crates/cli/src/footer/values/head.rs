@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::ParquetMetaData;
 use sawmill_footer::{Footer, annotated_59};
 use sawmill_inspect::JsonSafe;
-use sawmill_source::{FileBytes, fault_of_page, guarded, intervals_as_bytes, undecodable};
+use sawmill_source::{FileBytes, fault_of_page, guarded, intervals_as_bytes, rows_within, undecodable};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -29,8 +29,8 @@ use crate::screen::console::Console;
 /// Columns that an error names.
 const MAX_NAMED: usize = 8;
 
-/// Rows of a batch: few, so that the first ones of wide files come soon.
-const BATCH_ROWS: u64 = 256;
+/// The most rows of a batch: few, so that the first ones of wide files come soon.
+const BATCH_ROWS: usize = 256;
 
 /// Writes up to `rows` rows of all files together, after the first `skip`.
 pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console) -> Result<(), Error> {
@@ -89,15 +89,16 @@ fn write_rows(
         return Err(unreadable(footer, escaped_place(place)));
     }
     let sizes = footer.check_page_sizes(&opened.bytes, max_page, skip.saturating_add(rows), |_| true);
-    sizes.map_err(|error| opened.because(error.into()))?;
+    let row_size = sizes.map_err(|error| opened.because(error.into()))?;
+    let at_once = rows_within(row_size).min(BATCH_ROWS);
     let metadata = in_utc(Arc::new(metadata)).map_err(|error| failed(error.to_string()))?;
     let limit = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
     let all = || ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata.clone());
     let builder =
-        all().with_batch_size(limit(rows.min(BATCH_ROWS))).with_offset(limit(skip)).with_limit(limit(rows));
+        all().with_batch_size(limit(rows).min(at_once)).with_offset(limit(skip)).with_limit(limit(rows));
     let damaged = |what: String| {
         let found = damaged_column(footer, skip.saturating_add(rows), |group, rows| {
-            all().with_row_groups(vec![group]).with_batch_size(BATCH_ROWS as usize).with_limit(limit(rows))
+            all().with_row_groups(vec![group]).with_batch_size(at_once).with_limit(limit(rows))
         });
         failed_at(what, escaped_place(place) + &found.unwrap_or_default())
     };

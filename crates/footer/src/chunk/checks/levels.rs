@@ -28,6 +28,9 @@ pub(crate) struct Levels {
     pub rows: u64,
     /// Whether its first value begins a row.
     pub begins_row: bool,
+    /// How many values a row has at most in the page, also one that began before or goes on behind it; of less than
+    /// nine the number may be higher.
+    pub longest_row: u64,
     /// Where the values begin in the page's body.
     pub end: usize,
 }
@@ -127,12 +130,13 @@ fn counted(
     };
     let walked = |name, place, max, wanted, encoding| {
         let bytes = body.get(place).unwrap_or_default();
-        Walk { name, max, wanted, left: count, first: None, matching: 0 }.over(bytes, encoding)
+        Walk::new(name, max, wanted, count).over(bytes, encoding)
     };
     let rows = walked("repetition", repetition, max_repetition, 0, encodings[1])?;
     let values = walked("definition", definition, max_definition, max_definition, encodings[0])?;
     let begins_row = rows.first.is_none_or(|first| first == 0);
-    let found = Levels { values: values.matching, rows: rows.matching, begins_row, end };
+    let (values, longest_row) = (values.matching, rows.longest);
+    let found = Levels { values, rows: rows.matching, begins_row, longest_row, end };
     found.check_counts(page, count, max_repetition > 0).map(|()| found)
 }
 
@@ -164,9 +168,16 @@ struct Walk {
     /// The levels to come.
     left: u64,
     first: Option<u32>,
+    /// The levels from the last 0 on, and the most that there were between two of them.
+    run: u64,
+    longest: u64,
 }
 
 impl Walk {
+    fn new(name: &'static str, max: u32, wanted: u32, left: u64) -> Self {
+        Self { name, max, wanted, left, first: None, matching: 0, run: 0, longest: 0 }
+    }
+
     /// Walks over all levels, which are encoded like this; a maximum of 0 has no bytes.
     fn over(mut self, bytes: &[u8], encoding: Encoding) -> Result<Self, String> {
         if self.max == 0 {
@@ -205,6 +216,8 @@ impl Walk {
                 let level = stored.iter().rev().fold(0, |level, byte| level << 8 | u32::from(*byte));
                 let len = self.left.min(run >> 1);
                 if len > 0 {
+                    self.run = if level == 0 { 1 } else { self.run.saturating_add(len) };
+                    self.longest = self.longest.max(self.run);
                     self.add(level, level, if level == self.wanted { len } else { 0 }, len)?;
                 }
             }
@@ -222,6 +235,11 @@ impl Walk {
             let last = rest.first().map_or(0, |last| last & !(0xff << (len % 8)));
             let ones: u64 = whole.iter().chain([&last]).map(|byte| u64::from(byte.count_ones())).sum();
             let matching = if self.wanted == 1 { ones } else { len - ones };
+            if self.wanted == 0 {
+                whole.iter().for_each(|byte| self.eight(*byte));
+                self.run += len % 8;
+                self.longest = self.longest.max(self.run);
+            }
             return self.add(u32::from(first & 1), 0, matching, len);
         }
         let mask = (1_u32 << width) - 1;
@@ -236,11 +254,26 @@ impl Walk {
                 let level = word as u32 & mask;
                 highest = highest.max(level);
                 matching += u64::from(level == self.wanted);
+                self.run = if level == 0 { 1 } else { self.run + 1 };
+                self.longest = self.longest.max(self.run);
                 word >>= width;
             }
             left -= here;
         }
         self.add(start.unwrap_or(0), highest, matching, len)
+    }
+
+    /// Follows runs through eight levels of one bit, the first in the lowest.
+    fn eight(&mut self, levels: u8) {
+        if levels == u8::MAX {
+            self.run += 8;
+        } else {
+            // Those between two zeros here are fewer than nine.
+            let before = self.run + u64::from(levels.trailing_ones());
+            self.run = u64::from(levels.leading_ones()) + 1;
+            self.longest = self.longest.max(before).max(8);
+        }
+        self.longest = self.longest.max(self.run);
     }
 
     /// Adds `len` levels with this first and this highest one, of which `matching` are wanted.
@@ -262,8 +295,23 @@ mod tests {
 
     /// How many levels are wanted ones, and the first of them all.
     fn walk(max: u32, wanted: u32, count: u64, bytes: &[u8]) -> Result<(u64, Option<u32>), String> {
-        let walk = Walk { name: "definition", max, wanted, left: count, first: None, matching: 0 };
+        let walk = Walk::new("definition", max, wanted, count);
         walk.over(bytes, Encoding::Rle).map(|walk| (walk.matching, walk.first))
+    }
+
+    #[test]
+    fn the_longest_row_is_found_in_runs_and_in_groups() {
+        let longest = |max, count, bytes: &[u8]| {
+            Walk::new("repetition", max, 0, count).over(bytes, Encoding::Rle).map(|walk| walk.longest)
+        };
+        // One 0 and a thousand times 1.
+        assert_eq!(longest(1, 1001, &[2, 0, 0xd0, 0x0f, 1]), Ok(1001));
+        assert_eq!(longest(1, 1001, &[0xd0, 0x0f, 1, 2, 0]), Ok(1000));
+        // Groups: 0 and 31 times 1; a 0 in the middle; the end of one row and the start of the next.
+        assert_eq!(longest(1, 32, &[9, 0xfe, 0xff, 0xff, 0xff]), Ok(32));
+        assert_eq!(longest(1, 32, &[9, 0xfe, 0xff, 0xfe, 0xff]), Ok(16));
+        assert_eq!(longest(1, 32, &[9, 0xfe, 0xff, 0x0f, 0xff]), Ok(20));
+        assert_eq!(longest(2, 8, &[3, 0b0110_0100, 0b1001_0010]), Ok(5));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::chunk::checks::page_sizes::{LargestPages, PageLimits, damaged, refuse
 use crate::chunk::pages::{ChunkPage, ChunkPages, HEADER_READ_LEN, READ_LEN};
 use crate::error::Error;
 use crate::open::source::RangeReader;
-use crate::schema::enums::PageType;
+use crate::schema::enums::{Encoding, PageType};
 
 /// The result of checking the pages of a column chunk.
 #[derive(Debug, Clone, Default)]
@@ -92,11 +92,17 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     let mut pages = ChunkPages::new(reader, range);
     let mut found = PageChecksums::default();
     let (mut data, mut dictionary) = (LargestPages::default(), LargestPages::default());
-    let mut rows =
-        Rows { wanted: checks.limits.and_then(|limits| limits.rows), found: Some(0), began: false };
+    let (mut longest, mut row) = (0, 0);
+    let mut rows = Rows {
+        wanted: checks.limits.and_then(|limits| limits.rows),
+        found: Some(0),
+        began: false,
+        open: 0,
+        max_list: checks.limits.map_or(u64::MAX, PageLimits::max_list),
+    };
     let mut left = num_values;
     while left > 0 || rows.are_missing() {
-        let ReadPage { page, crc, levels } = match read_page(&mut pages, checks) {
+        let ReadPage { page, crc, levels, longest: of_page } = match read_page(&mut pages, checks) {
             Ok(Some(read)) => read,
             Ok(None) => {
                 found.refused = rows.check().err();
@@ -118,6 +124,7 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
             true => data = data.or(&page),
             false => dictionary = dictionary.or(&page),
         }
+        longest = longest.max(of_page);
         if let Some((stated, crc)) = page.crc.zip(crc) {
             if crc != stated {
                 found.wrong = Some(WrongChecksum { page, found: crc });
@@ -127,14 +134,23 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         }
         if is_data {
             left = left.saturating_sub(page.num_values.into());
+            row = row.max(row_size(&page, levels, longest));
             if let Err(error) = rows.add(&page, levels) {
                 found.refused = Some(error);
                 break;
             }
         }
     }
-    found.largest = data.and(dictionary);
+    found.largest = LargestPages { row, ..data.and(dictionary) };
     found
+}
+
+/// The mean bytes of a data page's rows, if no value of the dictionary is longer than this.
+fn row_size(page: &ChunkPage, levels: Option<Levels>, longest: u64) -> u64 {
+    let is_coded = matches!(page.encoding, Encoding::PlainDictionary | Encoding::RleDictionary);
+    let values = levels.map_or(u64::try_from(page.num_values).unwrap_or(0), |levels| levels.values);
+    let bytes = if is_coded { values.saturating_mul(longest) } else { page.uncompressed_size.into() };
+    bytes.div_ceil(levels.map_or(1, |levels| levels.rows).max(1))
 }
 
 /// The rows of the pages that were read.
@@ -144,6 +160,9 @@ struct Rows {
     found: Option<u64>,
     /// Whether a page had values.
     began: bool,
+    /// How many values the last row has so far, at most, and how many it may have.
+    open: u64,
+    max_list: u64,
 }
 
 impl Rows {
@@ -154,6 +173,16 @@ impl Rows {
     /// Adds the rows of a data page.
     fn add(&mut self, page: &ChunkPage, levels: Option<Levels>) -> Result<(), Error> {
         self.found = self.found.zip(levels).map(|(found, levels)| found.saturating_add(levels.rows));
+        if let Some(Levels { longest_row, rows, .. }) = levels {
+            let values = self.open.saturating_add(longest_row);
+            if values > self.max_list {
+                let most = self.max_list;
+                let what =
+                    format!("expected rows with at most {most} values in a list, found one with {values}");
+                return Err(refused(what).at_path(place_of(page)));
+            }
+            self.open = if rows == 0 { values } else { longest_row };
+        }
         let is_first = !self.began;
         self.began |= page.num_values > 0;
         let what = if is_first && levels.is_some_and(|levels| !levels.begins_row) {
@@ -192,6 +221,8 @@ struct ReadPage {
     page: ChunkPage,
     crc: Option<u32>,
     levels: Option<Levels>,
+    /// The bytes of its longest value, if it is a dictionary.
+    longest: u64,
 }
 
 /// Reads the next page as far as the checks need it.
@@ -209,7 +240,8 @@ fn read_page<R: RangeReader + ?Sized>(
     if !checksums && needed == 0 {
         pages.leave_out(&page, body_end).map_err(Unread::Broken)?;
         let levels = limits.map_or(Ok(None), |limits| limits.check_body(&page, &[])).map_err(unfit)?;
-        return Ok(Some(ReadPage { page, crc: None, levels }));
+        let longest = longest_of(limits, &page, &[]);
+        return Ok(Some(ReadPage { page, crc: None, levels, longest }));
     }
     let mut hasher = page.crc.filter(|_| checksums).map(|_| crc32fast::Hasher::new());
     let mut first = Vec::new();
@@ -226,7 +258,13 @@ fn read_page<R: RangeReader + ?Sized>(
         Some(limits) => limits.check_body(&page, &first).map_err(unfit)?,
         None => None,
     };
-    Ok(Some(ReadPage { page, crc, levels }))
+    let longest = longest_of(limits, &page, &first);
+    Ok(Some(ReadPage { page, crc, levels, longest }))
+}
+
+fn longest_of(limits: Option<&PageLimits>, page: &ChunkPage, body: &[u8]) -> u64 {
+    let limits = limits.filter(|_| page.page_type == PageType::DictionaryPage);
+    limits.map_or(0, |limits| limits.longest(page, body))
 }
 
 fn a_page(page_type: PageType) -> &'static str {

@@ -38,6 +38,10 @@ const LZ4_RATIO: u64 = 255;
 const MAX_PAGES_AT_ONCE: u64 = 4;
 const USUAL_RATIO: u64 = 100;
 
+/// A row's list may take this many times as much as a page, with this much for the levels of a value.
+const MAX_LIST: u64 = 2;
+const LEVELS_SIZE: u64 = 4;
+
 /// The longest length that precedes Snappy's data.
 const SNAPPY_LENGTH: usize = 5;
 
@@ -67,6 +71,8 @@ pub struct PageLimits {
     pub max_levels: [u32; 2],
     /// The fewest bytes that a value takes in a dictionary: its width, or the length before it.
     pub value_size: u32,
+    /// Whether values are text or bytes of any length.
+    pub is_text: bool,
     /// How many rows the pages have together, if all of them are checked.
     pub rows: Option<u64>,
 }
@@ -78,6 +84,9 @@ pub struct LargestPages {
     pub uncompressed: u64,
     /// Their size in the file.
     pub compressed: u64,
+    /// The most bytes of a row, decoded: the mean of the page where it is the highest. Values of a dictionary count as
+    /// much as the longest.
+    pub row: u64,
 }
 
 impl LargestPages {
@@ -87,13 +96,17 @@ impl LargestPages {
         Self {
             uncompressed: self.uncompressed.saturating_add(other.uncompressed),
             compressed: self.compressed.saturating_add(other.compressed),
+            row: self.row.saturating_add(other.row),
         }
     }
 
     /// The larger ones.
     pub(crate) fn or(self, page: &ChunkPage) -> Self {
-        let other =
-            Self { uncompressed: page.uncompressed_size.into(), compressed: page.compressed_size.into() };
+        let other = Self {
+            uncompressed: page.uncompressed_size.into(),
+            compressed: page.compressed_size.into(),
+            row: 0,
+        };
         if other.uncompressed > self.uncompressed { other } else { self }
     }
 
@@ -103,7 +116,7 @@ impl LargestPages {
     ///
     /// They are larger, and were compressed to less than a hundredth.
     pub fn check(&self, max_page: u64) -> Result<(), Error> {
-        let Self { uncompressed, compressed } = *self;
+        let Self { uncompressed, compressed, .. } = *self;
         let most = max_page.saturating_mul(MAX_PAGES_AT_ONCE);
         if uncompressed <= most || uncompressed / USUAL_RATIO <= compressed {
             return Ok(());
@@ -171,12 +184,18 @@ impl PageLimits {
         Ok(())
     }
 
+    /// The most values that a row may have.
+    pub(crate) fn max_list(&self) -> u64 {
+        self.max_page.saturating_mul(MAX_LIST) / (LEVELS_SIZE + u64::from(self.value_size))
+    }
+
     /// How many of the first bytes of a page's body [`PageLimits::check_body`] needs.
     pub(crate) fn needed(&self, page: &ChunkPage) -> usize {
         let body = page.compressed_size as usize;
         let of_levels = match page.page_type {
             PageType::DataPage if self.max_levels != [0, 0] => body,
             PageType::DataPageV2 => body.min(page.levels_size as usize),
+            PageType::DictionaryPage if self.is_text => body,
             _ => 0,
         };
         of_levels.max(self.needed_for_size(page, body))
@@ -211,6 +230,23 @@ impl PageLimits {
             self.check_text(page, body, levels).map_err(refused)?;
         }
         Ok(levels)
+    }
+
+    /// The bytes of the longest value of a dictionary.
+    pub(crate) fn longest(&self, page: &ChunkPage, body: &[u8]) -> u64 {
+        if !self.is_text {
+            return self.value_size.into();
+        }
+        let Some(values) = decompressed(self.codec, body, page.uncompressed_size as usize) else {
+            return page.uncompressed_size.into();
+        };
+        let (mut longest, mut rest) = (0, &values[..]);
+        while let Some((length, behind)) = rest.split_first_chunk() {
+            let length = u32::from_le_bytes(*length);
+            longest = longest.max(length);
+            rest = behind.get(length as usize..).unwrap_or_default();
+        }
+        longest.into()
     }
 
     /// Checks the levels of a data page.
@@ -295,7 +331,8 @@ fn snappy_length(bytes: &[u8]) -> Option<u64> {
 
 impl Footer {
     /// Checks the sizes and levels of the pages that hold the first `rows` rows of the wanted column chunks, before a
-    /// decoder of pages sees them. The limit of one page is `max_page` bytes.
+    /// decoder of pages sees them. The limit of one page is `max_page` bytes. Returns how many bytes a row of these
+    /// columns may take, decoded, as [`LargestPages::row`] has it.
     ///
     /// Costs a read for each page, and a walk over its levels. Pages of Brotli, large pages of Gzip and LZ4, and pages of
     /// text stored as differences of lengths are decompressed.
@@ -311,7 +348,8 @@ impl Footer {
         max_page: u64,
         rows: u64,
         wanted: impl Fn(&ColumnChunk<'_>) -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
+        let mut row = 0;
         let mut left = i64::try_from(rows).unwrap_or(i64::MAX);
         for group in self.row_groups() {
             if left <= 0 {
@@ -325,9 +363,10 @@ impl Footer {
                 largest = largest.and(chunk.check_page_sizes(reader, max_page, left.unsigned_abs())?);
                 largest.check(max_page).map_err(|error| chunk.place_of(error))?;
             }
+            row = row.max(largest.row);
             left -= group.num_rows();
         }
-        Ok(())
+        Ok(row)
     }
 }
 
@@ -354,6 +393,7 @@ impl ColumnChunk<'_> {
             chunk_size: self.uncompressed_size(),
             max_levels: [element.max_def(), element.max_rep()],
             value_size: value_size(element.physical_type(), element.type_length()),
+            is_text: element.physical_type() == Some(PhysicalType::ByteArray),
             rows: u64::try_from(self.row_group().num_rows()).ok().filter(|all| *all <= rows),
         };
         let checks = Checks { checksums: false, limits: Some(&limits) };
@@ -380,8 +420,9 @@ mod tests {
 
     #[test]
     fn pages_at_once_are_refused_only_if_they_are_hardly_stored() {
-        let pages =
-            |uncompressed, compressed| LargestPages { uncompressed, compressed }.check(1 << 20).is_ok();
+        let pages = |uncompressed, compressed| {
+            LargestPages { uncompressed, compressed, row: 0 }.check(1 << 20).is_ok()
+        };
         assert!(pages(4 << 20, 1), "as large as four pages");
         assert!(pages(400 << 20, 5 << 20), "compressed to more than a hundredth");
         assert!(!pages(5 << 20, 1 << 10));
@@ -390,7 +431,7 @@ mod tests {
     /// Limits of a chunk of INT32 or text, in lists or not.
     fn limits(codec: Codec, max_rep: u32) -> PageLimits {
         let (max_page, chunk_size, max_levels) = (1 << 20, 1 << 20, [max_rep, max_rep]);
-        PageLimits { max_page, codec, chunk_size, max_levels, value_size: 4, rows: None }
+        PageLimits { max_page, codec, chunk_size, max_levels, value_size: 4, is_text: false, rows: None }
     }
 
     fn page(page_type: PageType, uncompressed_size: u32, num_values: i32) -> ChunkPage {

@@ -182,6 +182,31 @@ fn what_writers_make_of_levels_is_read() {
 }
 
 #[test]
+fn a_row_of_more_values_than_memory_may_hold_is_refused_within_a_page_and_across_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |len: u64, level: u8| {
+        let mut run = ThriftWriter::new();
+        run.varint(len << 1);
+        [run.into_bytes(), vec![level]].concat()
+    };
+    let page = |repetition: &[u8], values: u64| {
+        let levels = [levels(repetition), levels(&run(values, 1))].concat();
+        Page { values: values as i32, levels, stored: 0, version_2: None }
+    };
+    let first = |values: u64| page(&[run(1, 0), run(values - 1, 1)].concat(), values);
+    let further = |values: u64| page(&run(values, 1), values);
+    let spanning = vec![first(9_000_000), further(9_000_000)];
+    for (pages, at) in [(vec![first(18_000_000)], "page 0"), (spanning, "page 1")] {
+        let path = file(directory.path(), 0, 1, &pages, true);
+        let error = read(&path).unwrap_err().to_string();
+        let expected = "expected rows with at most 16777216 values in a list, found one with 18000000";
+        for part in [expected, at, "\"n\"", "--max-page"] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}
+
+#[test]
 fn levels_that_do_not_fit_are_an_error_that_names_the_place() {
     let directory = tempfile::tempdir().unwrap();
     let mut beyond = ten(&[20, 1]);

@@ -216,6 +216,36 @@ fn pages_of_many_columns_that_are_hardly_stored_are_refused_together() {
 }
 
 #[test]
+fn a_long_value_of_a_dictionary_comes_in_small_batches() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("dictionary.parquet");
+    let text = "x".repeat(4 << 20);
+    let column: ArrayRef = Arc::new(StringArray::from_iter_values((0..64).map(|_| &text)));
+    let batch = RecordBatch::try_from_iter([("text", column)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_dictionary_page_size_limit(64 << 20)
+        .build();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    assert!(path.metadata().unwrap().len() < 1 << 20);
+    for check_sums in [true, false] {
+        let source = open(&path).compare_page_checksums(check_sums);
+        let mut reader = source.reader(4096);
+        let mut batches = Vec::new();
+        for unit in source.plan(1500).iter().flatten() {
+            reader.start(unit).unwrap();
+            while let Some(batch) = reader.next_batch().unwrap() {
+                batches.push(batch.num_rows());
+            }
+        }
+        assert_eq!(batches, [16; 4], "64 MiB at once");
+    }
+}
+
+#[test]
 fn lengths_of_text_beyond_the_values_of_their_page_are_refused_with_every_codec() {
     let directory = tempfile::tempdir().unwrap();
     // Blocks of 128 values in four miniblocks, 3,000,000,000 values, the first of which is 0.
