@@ -378,3 +378,17 @@ fn text_columns_of_an_existing_table_take_the_files_own_text_but_times_stay_time
     // A load has made the column of times, and stores all times in the same form.
     sawmill(bench.args("verify", &days, &[])).ok();
 }
+
+#[test]
+fn the_first_rows_of_a_file_with_other_content_than_before_are_refused() {
+    let bench = Bench::any();
+    let file = bench.dir.path().join("ids.csv");
+    std::fs::write(&file, "id\n1\n2\n").unwrap();
+    bench.load(&file, &["--row-key"]).ok();
+    std::fs::write(&file, "id\n3\n4\n5\n").unwrap();
+    let error = bench.load(&file, &["--row-key", "--mode", "append", "--rows", "1"]).fails(1);
+    for part in ["ids.csv", "with other content", "--changed append"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert_eq!(bench.rows(), Some(2));
+}
