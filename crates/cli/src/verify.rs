@@ -13,7 +13,7 @@ use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::target::{Destination, EffortArgs, TargetArgs};
-use crate::arguments::text::TextArgs;
+use crate::arguments::text::{TableText, TextArgs};
 use crate::arguments::value_args::ValueArgs;
 use crate::error::{Error, Exit};
 use crate::interrupt;
@@ -84,9 +84,19 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
     target.refuse_for_crate_db(rows.is_some(), "--rejects")?;
     let target = target.rejects(rows, None);
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
+    let table_text = || match text.table_types.is_empty() {
+        true => TableText::find(&target, &options, &args.columns, false),
+        false => Ok(TableText::default()),
+    };
     // A table may have followed its files.
-    let unlike = UnlikeFiles::United;
-    let inputs = inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console)?;
+    let inputs = inputs::open_unlike(
+        &args.files,
+        &args.columns,
+        &text,
+        &args.objects,
+        (UnlikeFiles::United, &table_text),
+        console,
+    )?;
     let filtered = args.rows.filtered(&inputs, console)?;
     let reading = Reading::new(&inputs, filtered.as_ref());
     if let Some(folders) = reading.folders() {

@@ -67,7 +67,7 @@ pub use condition::pruning::{Bounds, Known, Nulls};
 #[cfg(feature = "csv")]
 pub use delimited::{
     ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern,
-    ProposedOption, Ragged, RecordForm, RejectedRecord,
+    ProposedOption, Ragged, RecordForm, RejectedRecord, TextColumns,
 };
 #[cfg(feature = "generated")]
 pub use generated_rows::{GeneratedRows, embedded_arrow_schema};

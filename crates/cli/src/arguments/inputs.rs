@@ -21,9 +21,9 @@ use crate::arguments::paths::{Located, Wanted, file_lists, located};
 use crate::arguments::size_arg;
 use crate::arguments::stores::place_bytes::TAIL;
 use crate::arguments::stores::{Objects, StoreArgs};
-use crate::arguments::text::TextArgs;
 #[cfg(feature = "full")]
 use crate::arguments::text::{self, TextKind};
+use crate::arguments::text::{TableText, TextArgs};
 use crate::arguments::words::YesNo;
 #[cfg(not(feature = "full"))]
 use crate::demo_build::text_source::open_text;
@@ -266,20 +266,24 @@ pub(crate) fn open(
     objects: &ObjectArgs,
     console: Console,
 ) -> Result<Inputs, Error> {
-    open_unlike(paths, columns, text, objects, UnlikeFiles::default(), console)
+    let no_table = || Ok(TableText::default());
+    open_unlike(paths, columns, text, objects, (UnlikeFiles::default(), &no_table), console)
 }
 
-/// As [`open`], of files whose columns may differ.
+/// Finds the text columns of the table that takes the rows.
+type FindText<'a> = &'a dyn Fn() -> Result<TableText, Error>;
+
+/// As [`open`], of files whose columns may differ, for a table: only text asks for its columns.
 pub(crate) fn open_unlike(
     paths: &[PathBuf],
     columns: &ColumnArgs,
     text: &TextArgs,
     objects: &ObjectArgs,
-    unlike: UnlikeFiles,
+    (unlike, table_text): (UnlikeFiles, FindText<'_>),
     console: Console,
 ) -> Result<Inputs, Error> {
     let read_ahead = ReadAhead { budget: objects.read_ahead, ..ReadAhead::default() };
-    let how = How { columns, text, read_ahead, unlike, console };
+    let how = How { columns, text, table_text, read_ahead, unlike, console };
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
         if paths.len() > 1 {
             let advice = "load them one after the other, with --mode append";
@@ -300,6 +304,7 @@ pub(crate) fn open_unlike(
 pub(crate) struct How<'a> {
     columns: &'a ColumnArgs,
     text: &'a TextArgs,
+    table_text: FindText<'a>,
     read_ahead: ReadAhead,
     unlike: UnlikeFiles,
     console: Console,
@@ -329,7 +334,7 @@ fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<In
 }
 
 fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inputs, Error> {
-    let How { columns, text, read_ahead, unlike, .. } = how;
+    let How { columns, text, table_text, read_ahead, unlike, .. } = how;
     let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
     let streams = paths.iter().filter(is_stream).count();
     if streams > 1 {
@@ -350,7 +355,8 @@ fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inp
         _ => Hive::Ignored,
     };
     if let Some(kind) = text.meant(&files)? {
-        return open_text(&files, kind, &objects, spooled, hive, how);
+        let text = &TextArgs { table_text: table_text()?, ..text.clone() };
+        return open_text(&files, kind, &objects, spooled, hive, How { text, ..how });
     }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let wanted = &columns.columns;

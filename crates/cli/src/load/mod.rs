@@ -26,7 +26,7 @@ use crate::arguments::row_args::RowArgs;
 use crate::arguments::schema_args::SchemaArgs;
 use crate::arguments::table_args::TableArgs;
 use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
-use crate::arguments::text::TextArgs;
+use crate::arguments::text::{TableText, TextArgs};
 use crate::arguments::value_args::{RejectArgs, ValueArgs};
 use crate::error::Error;
 use crate::forms;
@@ -255,7 +255,15 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
     let text = text.with_types_of(&target, &args.columns.rename, by_position)?;
     let target = text.typed(target, &args.columns.rename)?;
     let unlike = args.schema.unlike_files(args.mode);
-    let inputs = inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console)?;
+    let table_text = || args.table_text(&text, &target, &options);
+    let inputs = inputs::open_unlike(
+        &args.files,
+        &args.columns,
+        &text,
+        &args.objects,
+        (unlike, &table_text),
+        console,
+    )?;
     let records_left_out = inputs.records_left_out().unwrap_or_default();
     let options = LoadOptions { records_left_out, ..options };
     let filtered = args.rows.filtered(&inputs, console)?;
@@ -371,8 +379,7 @@ impl TableLoad {
         options: &LoadOptions,
     ) -> Result<bool, Error> {
         let creates = self.mode != ModeArg::Auto
-            || self.ddl
-            || self.explain && !self.schema.accepts_some()
+            || self.is_planned_alone()
             || self.nested.makes_tables()
             || options.share != Share::Whole;
         if creates {
@@ -384,6 +391,26 @@ impl TableLoad {
             Destination::Postgres(postgres) => postgres.adds_files(source, options, &control)?,
             Destination::CrateDb(crate_db) => crate_db.adds_files(source, options, &control)?,
         })
+    }
+
+    /// Whether this is a plan that needs no server.
+    fn is_planned_alone(&self) -> bool {
+        let explains = self.explain && self.mode == ModeArg::Auto && !self.schema.accepts_some();
+        self.ddl || explains
+    }
+
+    /// The text columns of the table, if the load keeps it.
+    fn table_text(
+        &self,
+        text: &TextArgs,
+        target: &Destination,
+        options: &LoadOptions,
+    ) -> Result<TableText, Error> {
+        let makes_table = matches!(self.mode, ModeArg::Create | ModeArg::Replace);
+        match makes_table || self.is_planned_alone() || !text.table_types.is_empty() {
+            true => Ok(TableText::default()),
+            false => TableText::find(target, options, &self.columns, self.map == MapArg::Position),
+        }
     }
 
     /// The files for lines of text that cannot be read, and for rows that the database refuses.

@@ -361,3 +361,34 @@ fn types_of_the_server_s_own_are_made_from_text_and_from_parquet() {
     let error = bench.load(&parquet, &["--types", "p=int32"]).fails(2);
     assert!(error.contains("text only"), "{error}");
 }
+
+#[test]
+fn text_columns_of_an_existing_table_take_the_files_own_text_but_times_stay_times() {
+    let bench = Bench::any();
+    let days = bench.dir.path().join("days");
+    std::fs::create_dir(&days).unwrap();
+    for (name, row, mode) in [("1.csv", "1,x,10:00", "create"), ("2.csv", "2,1.50,11:00", "append")] {
+        let file = days.join(name);
+        std::fs::write(&file, format!("id,a,at\n{row}\n")).unwrap();
+        bench.load(&file, &["--row-key", "--verify", "--mode", mode]).ok();
+    }
+    bench.sql(&format!("REFRESH TABLE \"doc\".\"{}\"", bench.table));
+    let answer = bench.sql(&format!("SELECT a FROM \"doc\".\"{}\" ORDER BY id", bench.table));
+    assert_eq!(answer["rows"], json!([["x"], ["1.50"]]));
+    // A load has made the column of times, and stores all times in the same form.
+    sawmill(bench.args("verify", &days, &[])).ok();
+}
+
+#[test]
+fn the_first_rows_of_a_file_with_other_content_than_before_are_refused() {
+    let bench = Bench::any();
+    let file = bench.dir.path().join("ids.csv");
+    std::fs::write(&file, "id\n1\n2\n").unwrap();
+    bench.load(&file, &["--row-key"]).ok();
+    std::fs::write(&file, "id\n3\n4\n5\n").unwrap();
+    let error = bench.load(&file, &["--row-key", "--mode", "append", "--rows", "1"]).fails(1);
+    for part in ["ids.csv", "with other content", "--changed append"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert_eq!(bench.rows(), Some(2));
+}

@@ -379,6 +379,44 @@ fn text_takes_the_types_of_the_tables_columns_if_they_are_asked_for() {
 }
 
 #[test]
+fn text_columns_of_an_existing_table_take_the_files_own_text() {
+    let bench = Bench::new();
+    let tables = "create table t (id int, a text, b varchar(20), c char(5), d text, e text); \
+                  create table p (x text, y int); \
+                  create table k (code text primary key, v int); insert into k values ('1.50', 1)";
+    bench.client().batch_execute(tables).unwrap();
+    let rows = |table: &str| -> String {
+        let sql = format!("select string_agg(r::text, ';' order by r::text) from {table} r");
+        bench.client().query_one(&sql, &[]).unwrap().get(0)
+    };
+    let append = ["--mode", "append", "--verify"];
+    let text =
+        "id,a,b,c,d,e\n1,1.50,1e3,true,2024-01-01T00:00,10:00\n2,2.0,2e3,false,2024-01-02T00:00,11:00\n";
+    let file = bench.file("a.csv", text);
+    let loaded = bench.load(&file, "t", &append).ok();
+    assert!(loaded.out.contains("verified"), "{}", loaded.out);
+    let first = "(1,1.50,1e3,\"true \",2024-01-01T00:00,10:00);(2,2.0,2e3,false,2024-01-02T00:00,11:00)";
+    assert_eq!(rows("t"), first);
+    sawmill(bench.args("verify", &file, "t", &[])).ok();
+    assert!(bench.load(&file, "t", &append).ok().out.contains("nothing to do"));
+    let explained = bench.load(&file, "t", &["--mode", "append", "--explain"]).ok().out;
+    assert!(explained.contains("text in the table"), "{explained}");
+    // Truncating keeps the table; a given type wins; the objects of NDJSON have their numbers as text, too.
+    let number = bench.file("b.csv", "id,a\n3,1.50\n");
+    bench.load(&number, "t", &["--mode", "truncate", "--types", "a=float64"]).ok();
+    assert_eq!(rows("t"), "(3,1.5,,,,)");
+    let lines = bench.file("c.ndjson", "{\"id\": 4, \"a\": 1.50, \"b\": true}\n");
+    bench.load(&lines, "t", &append).ok();
+    assert_eq!(rows("t"), "(3,1.5,,,,);(4,1.50,true,,,)");
+    let placed = bench.file("d.csv", "k,v\n1.50,7\n");
+    bench.load(&placed, "p", &[&append[..], &["--map", "position"]].concat()).ok();
+    assert_eq!(rows("p"), "(1.50,7)");
+    let keyed = bench.file("e.csv", "code,v\n1.50,2\n2.0,3\n");
+    bench.load(&keyed, "k", &["--mode", "upsert", "--key", "code", "--verify"]).ok();
+    assert_eq!(rows("k"), "(1.50,2);(2.0,3)");
+}
+
+#[test]
 fn an_error_names_the_line_of_a_value_on_every_way_of_loading() {
     let bench = Bench::new();
     let rows = (0..2000).map(|id| match id {

@@ -96,6 +96,29 @@ fn what_statistics_spare_is_explained_and_a_limit_counts_rows_that_pass() {
 }
 
 #[test]
+fn the_first_rows_of_a_file_with_other_content_than_before_are_refused() {
+    let bench = Bench::new();
+    bench.client().batch_execute("create table whole (id bigint); create table part (id bigint)").unwrap();
+    let file = bench.dir.path().join("ids.csv");
+    let first = ["--mode", "append", "--rows", "1"];
+    for (table, before) in [("whole", &first[..2]), ("part", &first[..])] {
+        std::fs::write(&file, "id\n1\n2\n").unwrap();
+        bench.load(&file, table, before).ok();
+        let count = format!("select count(*) from {table}");
+        let rows = bench.count(&count);
+        std::fs::write(&file, "id\n3\n4\n5\n").unwrap();
+        let error = bench.load(&file, table, &first).fails(1);
+        for part in ["ids.csv", "with other content", "--changed append"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        assert_eq!(bench.count(&count), rows);
+        bench.load(&file, table, &[&first[..], &["--changed", "append"]].concat()).ok();
+        assert_eq!(bench.count(&count), rows + 1);
+        assert!(bench.load(&file, table, &first).ok().out.contains("nothing to do"));
+    }
+}
+
+#[test]
 fn an_invalid_condition_is_rejected_before_anything_is_sent() {
     let bench = Bench::new();
     let file = orders(&bench, "1000");

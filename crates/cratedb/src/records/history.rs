@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Portion, RecordedFiles,
     RecordedUnit, Remembered, Tally, Verification, adds_files, hashed_mapping, load_id, mapping_of_files,
-    remember,
+    refuse_changed, remember,
 };
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
@@ -74,7 +74,7 @@ impl CrateDb {
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
-        if self.mode != Mode::Append || !source.facts().whole_files {
+        if self.mode != Mode::Append {
             return Ok(None);
         }
         let table = self.table()?;
@@ -90,6 +90,11 @@ impl CrateDb {
         let mut records = checkpoints.on(sql);
         records.create()?;
         let loads = records.of_table(&table.to_string())?;
+        if !source.facts().whole_files {
+            let here: Vec<&LoadRecord> = loads.iter().map(|row| &row.load).collect();
+            let place = || format!("table {table}, {}", cluster.server);
+            return refuse_changed(source, &here, options).map(|()| None).map_err(|error| error.at(place()));
+        }
         if loads.is_empty() {
             return Ok(None);
         }

@@ -9,6 +9,7 @@ use crate::engine::note::Note;
 use crate::history::portion::Portion;
 use crate::history::record::LoadRecord;
 use crate::history::remembered::Remembered;
+use crate::table::mode::Mode;
 
 /// A file of the source that an earlier load contains.
 pub struct Found<'l> {
@@ -237,27 +238,53 @@ pub(super) fn sort_out_changed(
         remembered.replaced = changed;
         return Ok(());
     }
-    let files = changed.iter().filter_map(|place| source.files().get(*place as usize));
-    let changed: Vec<&str> = files.map(|file| file.name.as_str()).collect();
-    let what = "was loaded before with other content; those rows stay in the table";
-    match changed.first() {
-        Some(first) if !options.append_changed => {
-            let more = match changed.len() - 1 {
-                0 => String::new(),
-                more => format!(" (and {more} more)"),
-            };
-            Err(Error::new(Kind::Exists, format!("{first}{more} {what}")).advise(
-                "to replace the rows of a file by its new ones, give --changed replace (with --file-column); to add the new \
-                 rows beside the old ones, append with --changed append; to load everything from the \
-                 beginning, use --mode replace; rows with a key can be updated with --mode upsert",
-            ))
-        }
-        _ => {
-            let notes = changed.into_iter().map(|name| Note::from(format!("{name} {what}")));
-            remembered.notes.extend(notes);
-            Ok(())
-        }
+    if !options.append_changed {
+        return refuse(
+            source,
+            &changed,
+            "to replace the rows of a file by its new ones, give --changed replace (with --file-column); to add the new \
+             rows beside the old ones, append with --changed append; to load everything from the \
+             beginning, use --mode replace; rows with a key can be updated with --mode upsert",
+        );
     }
+    let files = changed.iter().filter_map(|place| source.files().get(*place as usize));
+    remembered.notes.extend(files.map(|file| Note::from(format!("{} {LOADED_BEFORE}", file.name))));
+    Ok(())
+}
+
+/// What is the matter with a changed file.
+const LOADED_BEFORE: &str = "was loaded before with other content; those rows stay in the table";
+
+/// Refuses the changed files, if there are any.
+fn refuse(source: &dyn Source, changed: &[u32], advice: &str) -> Result<()> {
+    let mut files = changed.iter().filter_map(|place| source.files().get(*place as usize));
+    let Some(SourceFile { name, .. }) = files.next() else { return Ok(()) };
+    let more = match files.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Err(Error::new(Kind::Exists, format!("{name}{more} {LOADED_BEFORE}")).advise(advice))
+}
+
+/// Refuses files that `loads` of their table contain with other content, for a source with a part of their rows: such
+/// files are not looked up one by one.
+///
+/// # Errors
+/// There is such a file, and neither [`LoadOptions::append_changed`] nor [`LoadOptions::again`] is set.
+pub fn refuse_changed(source: &dyn Source, loads: &[&LoadRecord], options: &LoadOptions) -> Result<()> {
+    if options.append_changed || options.again {
+        return Ok(());
+    }
+    let adds = |load: &&LoadRecord| load.complete && load.mode != Mode::Upsert.name();
+    let loads: Vec<&LoadRecord> = loads.iter().copied().filter(adds).collect();
+    let known: BTreeSet<u32> = found(source, &loads).iter().map(|found| found.file).collect();
+    let new: Vec<u32> = (0..source.files().len() as u32).filter(|file| !known.contains(file)).collect();
+    refuse(
+        source,
+        &changed_files(source, &loads, &new),
+        "to add the first rows of the new content beside the old ones, append with --changed append; to load everything \
+         from the beginning, use --mode replace",
+    )
 }
 
 #[cfg(test)]

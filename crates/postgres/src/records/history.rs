@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, NewColumns, Note, Portion,
     Presence, RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files,
-    id_of_names, mapping_of_files, remember,
+    id_of_names, mapping_of_files, refuse_changed, remember,
 };
 use sawmill_pgcopy::Buffers;
 use sawmill_pgwire::{Connection, KnownServer};
@@ -34,7 +34,7 @@ impl Postgres {
         rehearse: bool,
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
-        if self.mode != Mode::Append || self.several.is_some() || !source.facts().whole_files {
+        if self.mode != Mode::Append || self.several.is_some() {
             return Ok(None);
         }
         let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
@@ -54,6 +54,11 @@ impl Postgres {
         self.follow_renamed(source, &server, &records, oid, &self.id_of(source, table, false))?;
         let mapping = self.mapping_of_files(source);
         let all = records.of_table(table, oid, &server)?;
+        if !source.facts().whole_files {
+            let here: Vec<&LoadRecord> = all.iter().filter(|load| load.table_oid == oid).collect();
+            let place = || format!("table {table}, {}", connection.place());
+            return refuse_changed(source, &here, options).map(|()| None).map_err(|error| error.at(place()));
+        }
         let mut loads = Loads::default();
         for load in &all {
             match (load.table_oid == oid, load.mapping == mapping) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
-use sawmill_loader::{TableName, check_name, quote};
+use sawmill_loader::{LoadOptions, TableName, check_name, quote};
 use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, is_json};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
@@ -97,6 +97,31 @@ impl Postgres {
         };
         let type_of = |name: String| if is_converted(&name) { "text".to_owned() } else { name };
         Ok(columns.map(|column| (column.name, type_of(column.type_name))).collect())
+    }
+
+    /// The columns of the table that rows fill, in their order, and whether each is text (`text`, `varchar`, `char`);
+    /// none without a table. Opens a connection for it.
+    ///
+    /// # Errors
+    /// No connection.
+    pub fn columns_of_text(
+        &self,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Vec<(String, bool)>> {
+        self.retried(options.retries, control, || {
+            let connection = Connection::open(&self.server, control)?;
+            let Some(found) = catalogue::find(&connection, &self.table, control)? else {
+                return Ok(Vec::new());
+            };
+            let columns = read(&connection, found.oid, control)?.into_iter();
+            let named = columns.filter(|column| !column.generated).map(|column| {
+                let of = column.column_type.as_ref().and_then(ColumnType::plain);
+                let is_text = matches!(of, Some(PgType::Text | PgType::Varchar(_) | PgType::Char(_)));
+                (column.name, is_text)
+            });
+            Ok(named.collect())
+        })
     }
 
     /// The table, which must exist, and its columns. Opens a connection for it.

@@ -15,6 +15,7 @@ use super::reading::rejected::{self, RejectedRecord};
 use super::records::boundaries::{CHUNK, Resolver};
 use super::records::dialect::{Dialect, RecordForm};
 use super::records::proposal::ProposedOption;
+use super::text_columns::TextColumns;
 use super::text_file::{Opening, TextFile};
 use sawmill_profile::{Control, Error, Kind, Pool, Result, known_columns};
 
@@ -38,6 +39,8 @@ pub struct DelimitedOptions {
     /// The types of more columns, if the files have columns of these names and [`types`](Self::types) has none for
     /// them. Not of JSON.
     pub known_types: Vec<(String, ColumnType)>,
+    /// The columns that the target stores as text.
+    pub text_columns: TextColumns,
     /// Whether columns without a given type are text, as they are written, instead of inferred. Not of JSON.
     pub as_written: bool,
     /// How many records to look at to infer types; `None`: 16,384.
@@ -163,12 +166,17 @@ impl DelimitedFiles {
         let known = known_types.iter().filter(|(name, _)| names.contains(name) && !is_given(name));
         let given: &[(String, ColumnType)] = &types.iter().chain(known).cloned().collect::<Vec<_>>();
         let sample = Sample { rows: sample.unwrap_or(Sample::ROWS), files: opened.len() };
-        let (columns, reasons) = match dialect.records {
+        let (mut columns, mut reasons) = match dialect.records {
             RecordForm::Delimited => {
                 find_types(&opened, &names, options, given.split_at(types.len()), sample)?
             }
             RecordForm::Json => find_shapes(&opened, dialect, given, sample)?,
         };
+        for at in options.text_columns.apply(&mut columns, &names, given) {
+            if let Some(reason) = reasons.get_mut(at) {
+                reason.given = Some("text in the table");
+            }
+        }
         let mut fields: Vec<Field> = columns.fields(&names);
         if dialect.records == RecordForm::Json {
             names = fields.iter().map(|field| field.name().clone()).collect();

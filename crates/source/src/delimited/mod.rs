@@ -19,6 +19,7 @@ mod files;
 mod json;
 mod reading;
 mod records;
+mod text_columns;
 mod text_file;
 
 pub use columns::column_type::ColumnType;
@@ -28,3 +29,4 @@ pub use files::{DelimitedFiles, DelimitedOptions};
 pub use reading::rejected::RejectedRecord;
 pub use records::dialect::{Dialect, Ragged, RecordForm};
 pub use records::proposal::ProposedOption;
+pub use text_columns::TextColumns;

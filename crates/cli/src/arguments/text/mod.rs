@@ -3,11 +3,13 @@
 mod listed_types;
 #[cfg(feature = "full")]
 mod rejected_lines;
+mod table_text;
 #[cfg(feature = "full")]
 mod with_csv;
 
 #[cfg(feature = "full")]
 pub(crate) use rejected_lines::write as write_rejected_lines;
+pub(crate) use table_text::TableText;
 #[cfg(feature = "full")]
 pub(crate) use with_csv::open;
 
@@ -107,6 +109,9 @@ pub(crate) struct TextArgs {
     /// Columns of the table by their names in the files, with their types in SQL.
     #[arg(skip)]
     pub table_types: Vec<(String, String)>,
+    /// The columns that an existing table stores as text.
+    #[arg(skip)]
+    pub table_text: TableText,
     /// Types that only CrateDB has are among the types.
     #[arg(skip)]
     pub for_crate_db: bool,

@@ -6,12 +6,12 @@ use sawmill_cratedb::is_native_type;
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{
     ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Pattern, Ragged, RecordForm,
-    UnlikeFiles,
+    TextColumns, UnlikeFiles,
 };
 use sawmill_store::Location;
 
 use super::listed_types::listed;
-use super::{InputFormat, RaggedArg, Special, TextArgs, TextKind};
+use super::{InputFormat, RaggedArg, Special, TableText, TextArgs, TextKind};
 use crate::arguments::stores::Objects;
 use crate::error::Error;
 use crate::interrupt;
@@ -44,8 +44,19 @@ pub(crate) fn open(
     let most_rejected = args.rejects.as_ref().map(|(_, most)| most.unwrap_or(MAX_REJECTED));
     let sample = args.sample;
     let as_written = args.as_written;
-    let options =
-        DelimitedOptions { dialect, types, known_types, as_written, hive, sample, most_rejected, unlike };
+    let TableText { names, places: at, but_times, but_timestamps } = args.table_text.clone();
+    let text_columns = TextColumns { names, places: at, but_times, but_timestamps };
+    let options = DelimitedOptions {
+        dialect,
+        types,
+        known_types,
+        text_columns,
+        as_written,
+        hive,
+        sample,
+        most_rejected,
+        unlike,
+    };
     let started = Instant::now();
     let spinner = console.spinner();
     spinner.set_message("boundaries: finding where records start");

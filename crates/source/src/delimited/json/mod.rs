@@ -13,6 +13,6 @@ mod place;
 mod shape;
 mod walk;
 
-pub(super) use self::columns::{JsonColumn, decode};
+pub(super) use self::columns::{JsonColumn, JsonType, decode};
 pub(super) use self::place::Misfit;
 pub(super) use self::shape::{Shape, paths, retype, sampled};

@@ -6,7 +6,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use proptest::prelude::*;
 use sawmill_source::{
-    ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Ragged, Result, Source,
+    ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Ragged, RecordForm,
+    Result, Source, TextColumns,
 };
 
 /// Opens one file with these bytes, all columns as text, in chunks of this size.
@@ -232,6 +233,33 @@ fn a_quote_that_never_closes_is_named_where_it_opened() {
     let options = DelimitedOptions { dialect, ..DelimitedOptions::default() };
     let error = opened(text.as_bytes(), &options, 16).err().unwrap().to_string();
     assert!(error.contains("does not end within the 100 bytes"), "{error}");
+}
+
+#[test]
+fn text_columns_of_the_target_are_text_and_leave_the_identity_of_a_load_as_it_is() {
+    let text = b"a,b,t,z\n1.50,7,10:00,x\n";
+    let lines = br#"{"a": 1.50, "b": 7, "t": "10:00", "z": [1]}"#;
+    let columns =
+        TextColumns { names: ["a", "t", "z", "none"].map(str::to_owned).to_vec(), ..Default::default() };
+    for (records, bytes) in [(RecordForm::Delimited, &text[..]), (RecordForm::Json, &lines[..])] {
+        let dialect = Dialect { records, ..Dialect::default() };
+        let open = |columns: &TextColumns, given: &[(&str, ColumnType)]| {
+            let types = given.iter().map(|(name, of)| ((*name).to_owned(), *of)).collect();
+            let (dialect, text_columns) = (dialect.clone(), columns.clone());
+            let options = DelimitedOptions { dialect, types, text_columns, ..DelimitedOptions::default() };
+            let files = opened(bytes, &options, 64).unwrap();
+            let types = files.inferred().into_iter().take(3).map(|of| of.data_type.to_string());
+            (types.collect::<Vec<_>>().join(" "), files.facts().mapping)
+        };
+        let inferred = open(&TextColumns::default(), &[]);
+        assert_eq!(inferred.0, "float64 int64 time");
+        assert_eq!(open(&columns, &[]), ("text int64 text".to_owned(), inferred.1.clone()));
+        let but_times = TextColumns { but_times: true, ..columns.clone() };
+        assert_eq!(open(&but_times, &[]), ("text int64 time".to_owned(), inferred.1));
+        assert_eq!(open(&columns, &[("a", ColumnType::Decimal(9, 2))]).0, "decimal(9,2) int64 text");
+        let second = TextColumns { places: vec![1], ..TextColumns::default() };
+        assert_eq!(open(&second, &[]).0, "float64 text time");
+    }
 }
 
 #[test]
