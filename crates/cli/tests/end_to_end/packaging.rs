@@ -148,7 +148,7 @@ fn the_installer_installs_an_archive_only_if_its_checksum_is_right() {
     let again = shell(here, &format!("PATH=$PWD/other/bin:$PATH; {install} --to $PWD/other")).ok().out;
     assert!(here.join("other/bin/sawmill").exists() && !again.contains("PATH"), "{again}");
 
-    shell(here, "echo x >> sawmill-v1.2.3-*.tar.gz").ok();
+    shell(here, "for archive in *.tar.gz; do echo x >> $archive; done").ok();
     let refused = shell(here, &format!("{install} --to $PWD/third"));
     assert!(refused.code == Some(1) && refused.err.contains("another checksum"), "{}", refused.err);
     assert!(!here.join("third").exists());
