@@ -208,6 +208,11 @@ fn levels_that_are_cut_short_are_an_error_of_every_command() {
             assert!(error.contains(part), "{part} in {error}");
         }
     }
+    let ran = sawmill(["footer", name, "--check", "--pages"]);
+    let found = "expected 200 definition levels, found 199 - page 0, byte 4 of the file - row_groups[0].columns[0], pages";
+    assert!(ran.out.contains(found), "{}", ran.out);
+    ran.fails(1);
+    sawmill(["footer", name, "--check"]).ok();
 }
 
 /// 100 columns whose page of zeros, each some kilobytes, takes 60 MiB.

@@ -61,7 +61,7 @@ pub fn page_checksums<R: RangeReader + ?Sized>(
     range: Range<u64>,
     num_values: i64,
 ) -> PageChecksums {
-    read_pages(reader, range, num_values, Checks { checksums: true, limits: None })
+    read_pages(reader, range, num_values, Checks { checksums: true, limits: None, any_size: true })
 }
 
 /// Like [`page_checksums`], but stops at the first page beyond these limits, and reads until it has all rows, if they
@@ -73,7 +73,7 @@ pub fn page_checksums_within<R: RangeReader + ?Sized>(
     limits: &PageLimits,
     checksums: bool,
 ) -> PageChecksums {
-    read_pages(reader, range, num_values, Checks { checksums, limits: Some(limits) })
+    read_pages(reader, range, num_values, Checks { checksums, limits: Some(limits), any_size: false })
 }
 
 /// What to check of pages.
@@ -81,6 +81,8 @@ pub fn page_checksums_within<R: RangeReader + ?Sized>(
 pub(crate) struct Checks<'l> {
     pub checksums: bool,
     pub limits: Option<&'l PageLimits>,
+    /// Whether a page beyond the limit of its size is none to refuse; its levels are then unknown.
+    pub any_size: bool,
 }
 
 pub(crate) fn read_pages<R: RangeReader + ?Sized>(
@@ -98,7 +100,7 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         found: Some(0),
         began: false,
         open: 0,
-        max_list: checks.limits.map_or(u64::MAX, PageLimits::max_list),
+        max_list: checks.limits.filter(|_| !checks.any_size).map_or(u64::MAX, PageLimits::max_list),
     };
     let mut left = num_values;
     while left > 0 || rows.are_missing() {
@@ -228,10 +230,11 @@ struct ReadPage {
 /// Reads the next page as far as the checks need it.
 fn read_page<R: RangeReader + ?Sized>(
     pages: &mut ChunkPages<'_, R>,
-    Checks { checksums, limits }: Checks<'_>,
+    Checks { checksums, limits, any_size }: Checks<'_>,
 ) -> Result<Option<ReadPage>, Unread> {
     let read_len = if checksums { READ_LEN } else { HEADER_READ_LEN };
     let Some((page, body_end)) = pages.page(read_len).map_err(Unread::Broken)? else { return Ok(None) };
+    let limits = limits.filter(|limits| !any_size || limits.hold(&page));
     let unfit = |error: Error| Unread::Refused(error.at_path(place_of(&page)));
     if let Some(limits) = limits {
         limits.check_header(&page).map_err(|what| unfit(refused(what)))?;

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use crate::chunk::checks::decompress::{decompressed, first_bytes, length_up_to};
 use crate::chunk::checks::delta_text::{self, is_delta_text};
 use crate::chunk::checks::levels::{self, Levels};
-use crate::chunk::checks::page_checksums::{Checks, read_pages};
+use crate::chunk::checks::page_checksums::{Checks, PageChecksums, read_pages};
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::pages::ChunkPage;
 use crate::error::Error;
@@ -141,6 +141,12 @@ pub(crate) fn value_size(physical: Option<PhysicalType>, length: Option<i32>) ->
 }
 
 impl PageLimits {
+    /// Whether a page has no more bytes, and in lists no more values, than a page may have.
+    pub(crate) fn hold(&self, page: &ChunkPage) -> bool {
+        let values = if self.max_levels[1] > 0 { u64::try_from(page.num_values).unwrap_or(0) } else { 0 };
+        u64::from(page.uncompressed_size.max(page.compressed_size)).max(values) <= self.max_page
+    }
+
     /// Checks what a page's header claims.
     pub(crate) fn check_header(&self, page: &ChunkPage) -> Result<(), String> {
         let (uncompressed, compressed) = (u64::from(page.uncompressed_size), u64::from(page.compressed_size));
@@ -386,8 +392,31 @@ impl ColumnChunk<'_> {
         // A row of a list may have any number of values.
         let most =
             if self.element().max_rep() == 0 { i64::try_from(rows).unwrap_or(i64::MAX) } else { i64::MAX };
+        let limits = self.limits(max_page, rows);
+        let checks = Checks { checksums: false, limits: Some(&limits), any_size: false };
+        let found = read_pages(reader, self.byte_range(), self.values_of_pages().min(most), checks);
+        found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
+    }
+
+    /// Reads all pages of this chunk and compares their checksums with their bytes, and their levels with their headers
+    /// and the row group. Levels of pages larger than [`DEFAULT_MAX_PAGE`] are not looked at.
+    pub fn check_pages<R: RangeReader + ?Sized>(&self, reader: &R) -> PageChecksums {
+        let limits = self.limits(DEFAULT_MAX_PAGE, u64::MAX);
+        let checks = Checks { checksums: true, limits: Some(&limits), any_size: true };
+        read_pages(reader, self.byte_range(), self.values_of_pages(), checks)
+    }
+
+    /// The values of all pages; more than there can be, if the footer does not count them.
+    fn values_of_pages(&self) -> i64 {
+        let stated =
+            Some(self.known_values()).filter(|values| *values > 0 || self.row_group().num_rows() == 0);
+        stated.unwrap_or(i64::MAX)
+    }
+
+    /// The limits of its pages, of which those with the first `rows` rows are read.
+    fn limits(&self, max_page: u64, rows: u64) -> PageLimits {
         let element = self.element();
-        let limits = PageLimits {
+        PageLimits {
             max_page,
             codec: self.codec(),
             chunk_size: self.uncompressed_size(),
@@ -395,13 +424,7 @@ impl ColumnChunk<'_> {
             value_size: value_size(element.physical_type(), element.type_length()),
             is_text: element.physical_type() == Some(PhysicalType::ByteArray),
             rows: u64::try_from(self.row_group().num_rows()).ok().filter(|all| *all <= rows),
-        };
-        let checks = Checks { checksums: false, limits: Some(&limits) };
-        // Values that the footer does not count are in all pages.
-        let stated =
-            Some(self.known_values()).filter(|values| *values > 0 || self.row_group().num_rows() == 0);
-        let found = read_pages(reader, self.byte_range(), stated.unwrap_or(i64::MAX).min(most), checks);
-        found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
+        }
     }
 
     fn place_of(&self, error: Error) -> Error {
