@@ -84,8 +84,8 @@ pub struct LargestPages {
     pub uncompressed: u64,
     /// Their size in the file.
     pub compressed: u64,
-    /// The most bytes of a row, decoded: the mean of the page where it is the highest. Values of a dictionary count as
-    /// much as the longest.
+    /// The most bytes of a row, decoded: the mean of the page where it is the highest, or the most that a row's values
+    /// of a dictionary may have.
     pub row: u64,
 }
 
@@ -346,8 +346,9 @@ impl Footer {
     /// # Errors
     ///
     /// A page is larger than that or than its chunk, decompresses to something else than its header claims, or has
-    /// other levels; a chunk has not the rows of its row group; or the largest pages of all columns, together, are too
-    /// large and hardly stored. Pages that cannot be read are left to their decoder.
+    /// other levels; a chunk has not the rows of its row group; a row's list may take more than two such pages, decoded;
+    /// or the largest pages of all columns, together, are too large and hardly stored. Pages that cannot be read are
+    /// left to their decoder.
     pub fn check_page_sizes<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
@@ -366,7 +367,8 @@ impl Footer {
                 if chunk.is_encrypted() || !chunk.has_metadata() || !wanted(&chunk) {
                     continue;
                 }
-                largest = largest.and(chunk.check_page_sizes(reader, max_page, left.unsigned_abs())?);
+                let max_row = max_page.saturating_mul(MAX_LIST);
+                largest = largest.and(chunk.check_sizes(reader, max_page, left.unsigned_abs(), max_row)?);
                 largest.check(max_page).map_err(|error| chunk.place_of(error))?;
             }
             row = row.max(largest.row);
@@ -382,18 +384,28 @@ impl ColumnChunk<'_> {
     ///
     /// # Errors
     ///
-    /// As there, but for pages of several columns together.
+    /// As there, but for pages of several columns together, and for what a row takes.
     pub fn check_page_sizes<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
         max_page: u64,
         rows: u64,
     ) -> Result<LargestPages, Error> {
+        self.check_sizes(reader, max_page, rows, u64::MAX)
+    }
+
+    fn check_sizes<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+        max_page: u64,
+        rows: u64,
+        max_row: u64,
+    ) -> Result<LargestPages, Error> {
         // A row of a list may have any number of values.
         let most =
             if self.element().max_rep() == 0 { i64::try_from(rows).unwrap_or(i64::MAX) } else { i64::MAX };
         let limits = self.limits(max_page, rows);
-        let checks = Checks { checksums: false, limits: Some(&limits), any_size: false };
+        let checks = Checks { checksums: false, limits: Some(&limits), any_size: false, max_row };
         let found = read_pages(reader, self.byte_range(), self.values_of_pages().min(most), checks);
         found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
     }
@@ -402,7 +414,7 @@ impl ColumnChunk<'_> {
     /// and the row group. Levels of pages larger than [`DEFAULT_MAX_PAGE`] are not looked at.
     pub fn check_pages<R: RangeReader + ?Sized>(&self, reader: &R) -> PageChecksums {
         let limits = self.limits(DEFAULT_MAX_PAGE, u64::MAX);
-        let checks = Checks { checksums: true, limits: Some(&limits), any_size: true };
+        let checks = Checks { checksums: true, limits: Some(&limits), any_size: true, max_row: u64::MAX };
         read_pages(reader, self.byte_range(), self.values_of_pages(), checks)
     }
 
