@@ -308,7 +308,8 @@ fn proof(parts: &[NamedResult]) -> Vec<Proof> {
     for sum in &mut all {
         let blind = parts.iter().find(|part| !part.result.proof.iter().any(|one| is_of(one, sum)));
         if let Some(part) = blind {
-            sum.unchecked.get_or_insert_with(|| format!("{} did not look for its rows", part.name));
+            let what = if sum.check { "did not carry it out" } else { "did not look for its rows" };
+            sum.unchecked.get_or_insert_with(|| format!("{} {what}", part.name));
         }
     }
     all

@@ -117,14 +117,23 @@ pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<(), Error> {
     }
 }
 
-/// The error of a result whose rows could not be looked for.
+/// The error of a result whose rows could not be looked for, or with a check that could not be carried out.
 fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
-    let unchecked = |proof: &Proof| Some((proof.place(), proof.unchecked.clone()?));
-    result.proof.iter().find_map(unchecked).map_or(Ok(()), |(place, why)| {
-        let advice = "the figures above stand, and say nothing about the rows; their tables were not dropped";
-        let what = format!("the rows could not be looked for: {why}");
-        Err(Error::failure(what, place, advice))
-    })
+    let unchecked = |proof: &Proof| Some((proof.check, proof.place(), proof.unchecked.clone()?));
+    let (what, place, advice) = match result.proof.iter().find_map(unchecked) {
+        None => return Ok(()),
+        Some((true, place, why)) => (
+            format!("the check could not be carried out: {why}"),
+            place,
+            "the figures above stand; mend the check in the plan, and drive again; the tables were not dropped",
+        ),
+        Some((false, place, why)) => (
+            format!("the rows could not be looked for: {why}"),
+            place,
+            "the figures above stand, and say nothing about the rows; their tables were not dropped",
+        ),
+    };
+    Err(Error::failure(what, place, advice))
 }
 
 /// Fails with a mismatch if the proof found violations: rows that are lost, changed, doubled or foreign.

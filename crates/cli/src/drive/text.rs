@@ -120,7 +120,9 @@ fn proof_text(proof: &Proof) -> String {
     let number = format_grouped;
     let mut out = format!("{}: ", proof.place());
     if let Some(why) = &proof.unchecked {
-        return out + &format!("NOT CHECKED, so nothing is said about its rows: {why}\n");
+        let what =
+            if proof.check { "NOT CARRIED OUT" } else { "NOT CHECKED, so nothing is said about its rows" };
+        return out + &format!("{what}: {why}\n");
     }
     if proof.check {
         out += &match proof.broken {

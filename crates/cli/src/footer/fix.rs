@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sawmill_footer::RangeReader;
 use sawmill_inspect::{Repair, Repaired, escaped, repaired, write_file};
+use sawmill_profile::format_counted;
 use serde::Serialize;
 
 use crate::arguments::stores::StoreArgs;
@@ -27,9 +28,9 @@ const MAX_LEFT: usize = 20;
 ///
 /// Sets right what follows from the rest of the footer, or from the headers of pages: sums and sizes, paths, offsets of
 /// row groups, a missing scale or repetition. Leaves out what is impossible and optional: offsets of dictionaries and
-/// indexes, negative counts, bounds of the wrong length. Names what stays wrong, because nothing tells what would be
-/// right. Column chunks are copied as they are. If there is nothing to repair, the copy equals
-/// the file.
+/// indexes, negative counts, bounds of the wrong length or order. Names what stays wrong, because nothing tells what
+/// would be right; the exit code is then 1. Column chunks are copied as they are. If nothing can be repaired, the copy
+/// equals the file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -96,7 +97,8 @@ pub(super) fn run(args: &FixArgs, console: Console) -> Result<(), Error> {
         let _ = repairs.text(&style(console), &mut text);
         let mut text = String::from_utf8_lossy(&text).into_owned();
         if repairs.is_empty() {
-            text = format!("nothing to repair: {} equals {name}\n", escaped_path(&args.out));
+            let what = if left.is_empty() { "nothing to repair" } else { "nothing that can be repaired" };
+            text = format!("{what}: {} equals {name}\n", escaped_path(&args.out));
         }
         for found in left.iter().take(MAX_LEFT) {
             text += &format!("not repaired: {}\n", escaped(&found.to_string()));
@@ -105,7 +107,13 @@ pub(super) fn run(args: &FixArgs, console: Console) -> Result<(), Error> {
             text += &format!("not repaired: {} more, see sawmill footer check\n", left.len() - MAX_LEFT);
         }
         text
-    })
+    })?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let faults = format_counted(left.len() as u64, "fault");
+    let advice = "the copy is written; strict readers may refuse it: write the file again";
+    Err(Error::failure(format!("{faults} could not be repaired"), escaped_path(&args.out), advice))
 }
 
 /// Copies the first `len` bytes.

@@ -140,7 +140,8 @@ pub(crate) struct FooterArgs {
     /// anything is). For several files, show only findings and a total.
     #[arg(long, help_heading = "Views")]
     check: bool,
-    /// With --check: read all pages, too, and verify the checksums of those that have one.
+    /// With --check: read all pages, too, compare their levels with their headers and rows, and verify the checksums of
+    /// those that have one.
     #[arg(long, help_heading = "Views", requires = "check")]
     pages: bool,
     /// Measure how long decoding the footer takes, with this decoder and with the parquet crate.

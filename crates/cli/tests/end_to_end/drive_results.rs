@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use sawmill_drive::{
-    DriveResult, Durations, FORMAT, LimitResult, OperationResult, OperationSecond, RunDescription, Second,
-    VERSION,
+    DriveResult, Durations, FORMAT, LimitResult, OperationResult, OperationSecond, Proof, RunDescription,
+    Second, VERSION,
 };
 
 use crate::bench::{bench, home, read};
@@ -136,6 +136,15 @@ fn merged_results_end_with_the_worst_of_their_parts() {
     assert!(error.contains("interrupted"), "{error}");
     let error = write(|second| second.invalid_because = vec!["the driver slept".into()]).fails(1);
     assert!(error.contains("two.json") && error.contains("valid is true"), "{error}");
+    let error = write(|second| {
+        let unchecked = Some("column \"totl\" does not exist".into());
+        second.proof = vec![Proof { table: "totals".into(), check: true, unchecked, ..Proof::default() }];
+    });
+    let error = error.fails(1);
+    assert!(error.contains("the check could not be carried out: column"), "{error}");
+    assert!(error.contains("mend the check") && !error.contains("looked for"), "{error}");
+    let error = write(|second| second.run.proves = vec!["table events".into()]).fails(1);
+    assert!(error.contains("two.json") && error.contains("run.proves has"), "{error}");
     let error = write(|second| second.run.target = "postgres://other/db".into()).fails(1);
     assert!(error.contains("target differs"), "{error}");
     let error = write(|second| second.run.duration = 0.0).fails(1);

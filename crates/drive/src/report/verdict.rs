@@ -26,9 +26,12 @@ pub(super) fn verdict(result: &DriveResult) -> String {
             false => format!("Table {} does not hold what was acknowledged", broken.table),
         };
     }
-    let unchecked = |proof: &Proof| Some((proof.place(), proof.unchecked.clone()?));
-    if let Some((place, why)) = result.proof.iter().find_map(unchecked) {
-        return format!("{} could not be looked at: {why}", capital(&place));
+    let unchecked = |proof: &Proof| {
+        let done = if proof.check { "carried out" } else { "looked at" };
+        Some((proof.place(), done, proof.unchecked.clone()?))
+    };
+    if let Some((place, done, why)) = result.proof.iter().find_map(unchecked) {
+        return format!("{} could not be {done}: {why}", capital(&place));
     }
     if let Some(why) = &result.aborted {
         return format!("The run was ended: {why}");
@@ -157,6 +160,16 @@ mod tests {
         result.invalid_because.push("the driver was late".into());
         assert_eq!(verdict(&result), "Invalid: the driver was late");
         assert!(findings(&result).iter().all(|finding| !finding.contains("acknowledged rows were found")));
+    }
+
+    #[test]
+    fn a_check_that_failed_says_nothing_against_the_tables() {
+        let unchecked = |check| {
+            let proof = Proof { table: "a".into(), check, unchecked: Some("why".into()), ..Proof::default() };
+            verdict(&DriveResult { valid: true, proof: vec![proof], ..DriveResult::default() })
+        };
+        assert_eq!(unchecked(true), "Check \"a\" could not be carried out: why");
+        assert_eq!(unchecked(false), "Table a could not be looked at: why");
     }
 
     #[test]

@@ -60,6 +60,10 @@ pub(super) fn check(result: &DriveResult) -> Result<(), String> {
     for (place, one) in result.proof.iter().enumerate() {
         proof(&format!("proof[{place}]"), one)?;
     }
+    for place in &run.proves {
+        let is_there = result.proof.iter().any(|one| one.place() == *place);
+        holds(is_there, || format!("run.proves has {place:?}, and proof has not"))?;
+    }
     result.find_max.as_ref().map_or(Ok(()), find_max)
 }
 
@@ -385,6 +389,7 @@ mod tests {
                 seed: u64::MAX,
                 duration: 2.0,
                 operations: vec!["insert".into(), "read".into()],
+                proves: vec!["table orders".into()],
                 ..RunDescription::default()
             },
             valid: true,
@@ -403,6 +408,7 @@ mod tests {
                 ..FindMax::default()
             }),
             proof: vec![Proof {
+                table: "orders".into(),
                 written: 9,
                 acknowledged: 7,
                 found: 6,
@@ -458,11 +464,15 @@ mod tests {
             ("/total/rate", "3.9", "total.rate is 3.9"),
             ("/valid", "false", "valid is false"),
             ("/driver/spoilt", "1", "valid is true, but of 8.3 % of the operations"),
+            ("/driver/spoilt", "12", "valid is true, but of 100.0 % of the operations"),
             ("/limits/0/held", "false", "limits[0].held is false"),
             ("/limits/1/held", "true", "limits[1].held is true"),
             ("/limits/2/limit", "\"errors fewer\"", "limits[2].limit: no < or >"),
             ("/limits/2/limit", "\"delete.p50 < 1s\"", "limits[2].limit is"),
             ("/proof/0/lost", "0", "proof[0].acknowledged is 7"),
+            ("/proof/0/lost", "5", "proof[0].acknowledged is 7, and found, lost and wrong are 11 to 11"),
+            ("/proof", "[]", "run.proves has \"table orders\", and proof has not"),
+            ("/proof/0/table", "\"other\"", "run.proves has"),
             ("/proof/0/written", "8", "proof[0].acknowledged, failed and unknown"),
             ("/proof/0/unknown_found", "3", "proof[0].unknown_found"),
         ] {

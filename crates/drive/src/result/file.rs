@@ -90,6 +90,9 @@ pub struct RunDescription {
     pub part: Option<String>,
     /// The names of the operations, in the order of the plan.
     pub operations: Vec<String>,
+    /// The tables and checks that were looked at after the run, which `proof` has; empty if that was not asked for.
+    #[serde(default)]
+    pub proves: Vec<String>,
 }
 
 /// An operation over the whole run, without the warm-up. It counts by its intended start.

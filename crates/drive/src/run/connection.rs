@@ -126,7 +126,7 @@ pub(crate) fn stand_back() {
 /// The last operation of a connection.
 #[derive(Clone, Copy, Default)]
 struct Before {
-    /// When it became free.
+    /// When it became free; at first the run's start.
     free: u64,
     /// Which operation it carried out, and for how long, without pauses.
     service: Option<(usize, u64)>,
@@ -138,8 +138,7 @@ struct Before {
 
 impl Before {
     fn spent(&self, now: u64) -> Spent {
-        let idle = if self.service.is_some() { now.saturating_sub(self.free) } else { 0 };
-        Spent { service: self.service, driver: self.late + idle }
+        Spent { service: self.service, driver: self.late + now.saturating_sub(self.free) }
     }
 }
 
@@ -337,5 +336,18 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
         // So that two that met do not meet again.
         std::thread::sleep(Duration::from_micros(draws.random_range(0..1000 << attempts.min(6))));
         attempts += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::delay::{Cause, Causes};
+
+    #[test]
+    fn the_only_operation_of_a_run_whose_threads_start_late_is_late_by_the_driver() {
+        let wait = 501_000_000;
+        let delay = Causes::new(8).take(wait, Before::default().spent(wait), 0);
+        assert_eq!((delay.cause(), delay.driver, delay.pool), (Cause::Driver, wait, 0));
     }
 }

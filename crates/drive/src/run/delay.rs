@@ -42,7 +42,8 @@ impl Delay {
 pub(crate) struct Spent {
     /// Which operation it carried out, and how long that took; `None` before the first.
     pub service: Option<(usize, u64)>,
-    /// The rest, without pauses of the process and without waiting for an intended start.
+    /// The rest, without pauses of the process and without waiting for an intended start; before the first operation
+    /// all the time since the run's start.
     pub driver: u64,
 }
 
@@ -71,7 +72,9 @@ impl Causes {
     pub(crate) fn take(&mut self, wait: u64, spent: Spent, paused: u64) -> Delay {
         let excess = spent.service.map_or(0, |(operation, took)| self.excess(operation, took));
         let pause = paused.saturating_sub(std::mem::replace(&mut self.paused, paused));
-        self.driver += pause + spent.driver / self.connections;
+        // A connection that only begins now would have been free for this operation, whatever the others did.
+        let sharing = if spent.service.is_some() { self.connections } else { 1 };
+        self.driver += pause + spent.driver / sharing;
         self.server += excess / self.connections;
         let made = self.driver + self.server;
         if made > wait {
@@ -154,6 +157,20 @@ mod tests {
         let delays = (0..200).map(|number| causes.take((1000 - 5 * number) * MS, slow, 0));
         let causes: Vec<Cause> = delays.map(|delay| delay.cause()).collect();
         assert!(causes[..190].iter().all(|cause| *cause == Cause::Server), "{causes:?}");
+    }
+
+    #[test]
+    fn connections_that_begin_late_are_the_drivers_doing() {
+        let mut causes = Causes::new(8);
+        let beginning = |late: u64| Spent { service: None, driver: late * MS };
+        assert_eq!(causes.take(0, beginning(100), 0), Delay::default(), "it waits for the intended start");
+        let delay = causes.take(501 * MS, beginning(600), 0);
+        assert_eq!((delay, delay.cause()), (Delay { driver: 501 * MS, ..Delay::default() }, Cause::Driver));
+        let delay = causes.take(501 * MS, beginning(101), 0);
+        assert_eq!(delay.driver, 501 * MS, "the queue has not drained");
+        let later = causes.take(0, served(MS), 0);
+        assert_eq!(later, Delay::default());
+        assert_eq!(causes.take(501 * MS, beginning(50), 0).cause(), Cause::Pool, "busy for longer than that");
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub(crate) fn run_on(
     result.valid = result.invalid_because.is_empty();
     result.limits = plan.limits.iter().map(|limit| limit.judge(&result)).collect();
     if plan.proof && target.keeps_rows() && !result.interrupted {
-        result.proof = proofs(plan, target, tables, cancel);
+        prove(&mut result, plan, target, tables, cancel);
     }
     if plan.drop_after {
         tear_down(target, tables, &result)?;
@@ -213,12 +213,13 @@ pub(super) fn tear_down(
 }
 
 /// Looks for the rows of each table, and carries out the plan's checks. The figures of a run stay when that fails.
-pub(super) fn proofs(
+pub(super) fn prove(
+    result: &mut DriveResult,
     plan: &Plan,
     target: &dyn Target,
     tables: &[Arc<SharedTable>],
     cancel: &AtomicBool,
-) -> Vec<Proof> {
+) {
     let one = |table: &Arc<SharedTable>| match target.prove(table, cancel) {
         Ok(proof) => proof,
         Err(error) => {
@@ -227,7 +228,8 @@ pub(super) fn proofs(
     };
     let checks = plan.checks.iter();
     let checks = checks.map(|check| Proof::of_check(&check.name, target.query(&check.sql, cancel)));
-    tables.iter().map(one).chain(checks).collect()
+    result.proof = tables.iter().map(one).chain(checks).collect();
+    result.run.proves = result.proof.iter().map(Proof::place).collect();
 }
 
 /// The figures of a run; nothing is judged yet.
@@ -319,6 +321,7 @@ fn describe(plan: &Plan, target: &dyn Target, connections: usize, length: Durati
         plan: hash(plan),
         part: (plan.part.1 > 1).then(|| format!("{}/{}", plan.part.0, plan.part.1)),
         operations: plan.operations.iter().map(|operation| operation.name.clone()).collect(),
+        proves: Vec::new(),
     }
 }
 

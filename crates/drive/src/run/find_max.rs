@@ -13,7 +13,7 @@ use crate::plan::limit::Limit;
 use crate::plan::types::{Pace, Plan};
 use crate::result::file::{DriveResult, FindMax, Trial};
 use crate::run::capacity::capacity;
-use crate::run::engine::{Driving, check_chaos, proofs, run_on, tables_of, tear_down};
+use crate::run::engine::{Driving, check_chaos, prove, run_on, tables_of, tear_down};
 use crate::work::rows::SharedTable;
 use crate::work::target::Target;
 
@@ -74,7 +74,7 @@ pub fn find_max(
         bound_by.into_iter().max_by_key(|(_, count)| *count).map_or("", |(what, _)| what).to_owned();
     let mut result = reported.or(first).ok_or_else(|| refused("no trial was made", "raise --repeats"))?;
     if proof && target.keeps_rows() {
-        result.proof = proofs(plan, target.as_ref(), &tables, cancel);
+        prove(&mut result, plan, target.as_ref(), &tables, cancel);
     }
     if drop_after {
         tear_down(target.as_ref(), &tables, &result)?;

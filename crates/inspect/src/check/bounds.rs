@@ -1,54 +1,76 @@
 //! Checks bounds of column chunks and pages: each must have a length that fits its type, and the lower bound
 //! must not exceed the upper one.
 
-use sawmill_footer::{ColumnChunk, ColumnIndex, Statistics};
+use sawmill_footer::{ColumnChunk, ColumnIndex, Footer, Statistics};
 
 use super::Check;
 use super::order::{BoundsOf, Width};
 
-impl Check<'_, '_> {
-    /// How the bounds of a chunk's column compare, if known.
-    fn bounds_of(&self, chunk: &ColumnChunk<'_>) -> Option<BoundsOf> {
-        let leaf = chunk.element();
-        // Another check reports disagreement between the chunk and the schema.
-        if leaf.physical_type() != Some(chunk.physical_type()) {
-            return None;
-        }
-        match self.footer.column_orders() {
-            Some(orders) => BoundsOf::column(&leaf, orders.get(chunk.leaf()).copied()),
-            None => BoundsOf::without_order(&leaf),
-        }
+/// How the bounds of a chunk's column compare, if known.
+fn bounds_of(footer: &Footer, chunk: &ColumnChunk<'_>) -> Option<BoundsOf> {
+    let leaf = chunk.element();
+    // Another check reports disagreement between the chunk and the schema.
+    if leaf.physical_type() != Some(chunk.physical_type()) {
+        return None;
     }
+    // Orders of another number of columns are wrong themselves.
+    let leaves = footer.schema().num_leaves();
+    match footer.column_orders().filter(|orders| orders.len() == leaves) {
+        Some(orders) => BoundsOf::column(&leaf, orders.get(chunk.leaf()).copied()),
+        None => BoundsOf::without_order(&leaf),
+    }
+}
 
+/// Bounds in a chunk's statistics that cannot be true.
+pub(crate) struct ImpossibleBounds {
+    /// Their fields: one whose length is wrong, or two in the wrong order.
+    pub fields: Vec<&'static str>,
+    /// What was expected, and what was found.
+    pub what: String,
+}
+
+/// The bounds in a chunk's statistics that cannot be true.
+pub(crate) fn impossible_bounds(
+    footer: &Footer,
+    chunk: &ColumnChunk<'_>,
+    statistics: &Statistics<'_>,
+) -> Vec<ImpossibleBounds> {
+    let Some(bounds) = bounds_of(footer, chunk) else { return Vec::new() };
+    let Statistics { min, max, min_value, max_value, .. } = *statistics;
+    let lengths = [
+        ("min", min, None),
+        ("max", max, None),
+        ("min_value", min_value, statistics.is_min_value_exact),
+        ("max_value", max_value, statistics.is_max_value_exact),
+    ];
+    let lengths = lengths.into_iter().filter_map(|(name, bound, exact)| {
+        let what = wrong_length(bounds.width, bound?, exact == Some(true))?;
+        Some(ImpossibleBounds { fields: vec![name], what })
+    });
+    let pair = |lower: (&'static str, &[u8]), upper: (&'static str, &[u8])| ImpossibleBounds {
+        fields: vec![lower.0, upper.0],
+        what: crossed(&bounds, lower, upper),
+    };
+    let new = min_value.zip(max_value).filter(|(lower, upper)| bounds.crossed(lower, upper));
+    let new = new.map(|(lower, upper)| pair(("min_value", lower), ("max_value", upper)));
+    let old = min.zip(max).filter(|(lower, upper)| bounds.old_crossed(lower, upper));
+    let old = old.map(|(lower, upper)| pair(("min", lower), ("max", upper)));
+    lengths.chain(new).chain(old).collect()
+}
+
+impl Check<'_, '_> {
     pub(super) fn bounds_of_chunk(&mut self, chunk: &ColumnChunk<'_>, statistics: &Statistics<'_>) {
-        let Some(bounds) = self.bounds_of(chunk) else { return };
-        for (name, bound, exact) in [
-            ("min", statistics.min, None),
-            ("max", statistics.max, None),
-            ("min_value", statistics.min_value, statistics.is_min_value_exact),
-            ("max_value", statistics.max_value, statistics.is_max_value_exact),
-        ] {
-            let Some(bound) = bound else { continue };
-            if let Some(what) = wrong_length(bounds.width, bound, exact == Some(true)) {
-                self.chunk(chunk, what, &format!(".meta_data.statistics.{name}"));
-            }
-        }
-        if let (Some(lower), Some(upper)) = (statistics.min_value, statistics.max_value)
-            && bounds.crossed(lower, upper)
-        {
-            let what = crossed(&bounds, ("min_value", lower), ("max_value", upper));
-            self.chunk(chunk, what, ".meta_data.statistics");
-        }
-        if let (Some(lower), Some(upper)) = (statistics.min, statistics.max)
-            && bounds.old_crossed(lower, upper)
-        {
-            let what = crossed(&bounds, ("min", lower), ("max", upper));
-            self.chunk(chunk, what, ".meta_data.statistics");
+        for ImpossibleBounds { fields, what } in impossible_bounds(self.footer, chunk, statistics) {
+            let place = match fields.as_slice() {
+                [name] => format!(".meta_data.statistics.{name}"),
+                _ => ".meta_data.statistics".to_owned(),
+            };
+            self.chunk(chunk, what, &place);
         }
     }
 
     pub(super) fn bounds_of_pages(&mut self, chunk: &ColumnChunk<'_>, index: &ColumnIndex) {
-        let Some(bounds) = self.bounds_of(chunk) else { return };
+        let Some(bounds) = bounds_of(self.footer, chunk) else { return };
         for page in (0..index.num_pages()).filter(|&page| index.is_null_page(page) == Some(false)) {
             let (Some(lower), Some(upper)) = (index.min_value(page), index.max_value(page)) else { continue };
             let name = |bound: &str| format!("{bound} of page {page}");

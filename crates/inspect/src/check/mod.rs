@@ -4,7 +4,7 @@
 //! of the file, overlapping chunks, counts that do not add up, bounds whose length does not fit the type, a
 //! lower bound above the upper one. It reports every finding, not only the first.
 
-mod bounds;
+pub(crate) mod bounds;
 mod fields;
 pub(crate) mod order;
 pub(crate) mod pages;

@@ -7,11 +7,11 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use sawmill_footer::{
-    ColumnChunk, ColumnOrder, ConvertedType, DumpLine, DumpValue, Encoding, Footer, LogicalType, Options,
-    RangeReader, Root, RowGroup,
+    ColumnChunk, ConvertedType, DumpLine, DumpValue, Encoding, Footer, LogicalType, Options, RangeReader,
+    Root, RowGroup,
 };
 
-use crate::check::order::BoundsOf;
+use crate::check::bounds::impossible_bounds;
 use crate::check::structure::has_unknown_levels;
 use crate::check::{Inconsistency, check};
 use crate::chunks::sizes::body_of;
@@ -171,9 +171,13 @@ impl<R: RangeReader + ?Sized> Editor for Consistent<'_, '_, R> {
             }
             _ => Wanted::Kept,
         };
+        let footer = self.footer;
         let was = || match &line.value {
             DumpValue::Text(b"") => "empty".to_owned(),
-            DumpValue::Binary(_) | DumpValue::Text(_) => "of another length".to_owned(),
+            DumpValue::Binary(_) | DumpValue::Text(_) => {
+                let found = chunk_at(footer, place).and_then(|chunk| wrong_bound(footer, &chunk, name));
+                found.unwrap_or("of another length").to_owned()
+            }
             DumpValue::List(_) | DumpValue::Struct(_) => "impossible".to_owned(),
             value => value.to_string(),
         };
@@ -241,7 +245,7 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
     }
 
     fn chunk(&self, place: &Place) -> Option<ColumnChunk<'a>> {
-        self.footer.column_chunk(place.index_in("row_groups")?, place.index_in("columns")?)
+        chunk_at(self.footer, place)
     }
 
     fn of_file(&self, name: &str) -> Wanted {
@@ -333,7 +337,7 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
                 Wanted::nothing_if(!(0..=values).contains(&number))
             }
             ("Statistics", "distinct_count") => Wanted::nothing_if(number < 0),
-            ("Statistics", _) => Wanted::nothing_if(is_wrong_bound(&chunk, line)),
+            ("Statistics", _) => Wanted::nothing_if(wrong_bound(self.footer, &chunk, name).is_some()),
             ("SizeStatistics", _) => self.of_sizes(&chunk, name, number),
             (_, name) => self.of_index(&chunk, name),
         }
@@ -426,11 +430,15 @@ fn starts_of(footer: &Footer, group: &RowGroup<'_>) -> Vec<u64> {
     starts
 }
 
-/// Whether a field of the statistics is a bound whose length does not fit the column's type.
-fn is_wrong_bound(chunk: &ColumnChunk<'_>, line: &DumpLine<'_>) -> bool {
-    let DumpValue::Binary(bound) = line.value else { return false };
-    let leaf = chunk.element();
-    let bounds = BoundsOf::column(&leaf, Some(ColumnOrder::TypeOrder));
-    leaf.physical_type() == Some(chunk.physical_type())
-        && bounds.is_some_and(|bounds| !bounds.width.fits(bound.len()))
+/// The chunk in which a place is.
+fn chunk_at<'a>(footer: &'a Footer, place: &Place) -> Option<ColumnChunk<'a>> {
+    footer.column_chunk(place.index_in("row_groups")?, place.index_in("columns")?)
+}
+
+/// How a field of the statistics is a bound that cannot be true, if it is one.
+fn wrong_bound(footer: &Footer, chunk: &ColumnChunk<'_>, field: &str) -> Option<&'static str> {
+    let statistics = chunk.statistics().ok().flatten()?;
+    let found = impossible_bounds(footer, chunk, &statistics);
+    let mut found = found.iter().filter(|found| found.fields.contains(&field));
+    Some(if found.next()?.fields.len() == 1 { "of another length" } else { "in the wrong order" })
 }

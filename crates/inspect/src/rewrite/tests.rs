@@ -152,7 +152,21 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
         w.binary(6, b"1");
         w.stop();
     };
-    let cases: [(&str, Faulty, &[&str]); 11] = [
+    let crossed: fn(&mut ThriftWriter) = |w| {
+        w.begin(12);
+        w.binary(1, &1_i64.to_le_bytes());
+        w.binary(2, &5_i64.to_le_bytes());
+        w.stop();
+    };
+    let cases: [(&str, Faulty, &[&str]); 12] = [
+        (
+            "a lower bound above the upper one",
+            Faulty { more: crossed, ..RIGHT },
+            &[
+                "meta_data.statistics.max: in the wrong order -> left out",
+                "meta_data.statistics.min: in the wrong order -> left out",
+            ],
+        ),
         (
             "a dictionary that is there, before the data",
             Faulty { encodings: &[0, 8], data: 40, more: |w| w.i64(11, 0), ..RIGHT },

@@ -36,7 +36,7 @@ pub(crate) struct HeadArgs {
     #[arg(long, value_name = "ROWS", value_parser = phases::count, default_value = "0")]
     pub skip: u64,
     /// The largest page to decompress, such as 1GiB: a page of a damaged or hostile file may claim 2 GiB. Writers
-    /// make pages of about 1 MiB, unless one value is larger.
+    /// make pages of about 1 MiB, unless one value is larger. A list may take twice as much in a row.
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         default_value = "64MiB")]
     pub max_page: u64,

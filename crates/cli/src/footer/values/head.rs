@@ -21,7 +21,7 @@ use crate::footer::place::{Place, Places};
 use crate::footer::run::unwritten;
 use crate::footer::values::args::HeadArgs;
 use crate::footer::values::chunk_alone::footer_with_data;
-use crate::r#gen::formats::ndjson::Encoders;
+use crate::footer::values::json_rows::{self, Unwritten};
 use crate::r#gen::formats::text_form::{NoText, text_batch};
 use crate::interrupt;
 use crate::screen::console::Console;
@@ -103,7 +103,7 @@ fn write_rows(
         failed_at(what, escaped_place(place) + &found.unwrap_or_default())
     };
     let mut reader = guarded(|| builder.build()).map_err(|error| damaged(fault_of_page(&error)))?;
-    let (mut encoded, mut first) = (Vec::new(), skip);
+    let mut first = skip;
     loop {
         let batch = guarded(|| reader.next().transpose()).map_err(|error| damaged(fault_of_page(&error)))?;
         let Some(batch) = batch else { break };
@@ -112,14 +112,10 @@ fn write_rows(
             return Err(Error::failure(what, place, "name the other columns with --column"));
         }
         first += batch.num_rows() as u64;
-        encoded.clear();
-        let builder = arrow_json::WriterBuilder::new()
-            .with_explicit_nulls(true)
-            .with_encoder_factory(Arc::new(Encoders));
-        let mut writer = builder.build::<_, arrow_json::writer::LineDelimited>(&mut encoded);
-        let written = writer.write(&batch).and_then(|()| writer.finish());
-        written.map_err(|error| failed(error.to_string()))?;
-        JsonSafe(&mut *out).write_all(&encoded).map_err(unwritten)?;
+        json_rows::write_rows(&batch, &mut JsonSafe(&mut *out)).map_err(|error| match error {
+            Unwritten::Type(error) => failed(error.to_string()),
+            Unwritten::Output(error) => unwritten(error),
+        })?;
         interrupt::check()?;
     }
     Ok(())

@@ -36,17 +36,11 @@ impl EncoderFactory for Encoders {
         array: &'a dyn Array,
         options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        if let Some(text) = reader_of_text(array.data_type()).filter(|_| is_json(field)) {
+            let json = Json { array, text, strings: make_encoder(field, array, &PLAIN)? };
+            return Ok(Some(NullableEncoder::new(Box::new(json), array.nulls().cloned())));
+        }
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-                if field.extension_type_name() == Some(JSON) =>
-            {
-                let text: fn(&dyn Array, usize) -> &str = match array.data_type() {
-                    DataType::Utf8 => |array, i| array.as_string::<i32>().value(i),
-                    DataType::LargeUtf8 => |array, i| array.as_string::<i64>().value(i),
-                    _ => |array, i| array.as_string_view().value(i),
-                };
-                Box::new(Json { array, text, strings: make_encoder(field, array, &PLAIN)? })
-            }
             DataType::FixedSizeBinary(_) => match text_of_bytes(field) {
                 Some(text) => Box::new(Bytes { bytes: array.as_fixed_size_binary(), text }),
                 None => return Ok(None),
@@ -73,6 +67,35 @@ impl EncoderFactory for Encoders {
     }
 }
 
+/// Reads a value of an array of text.
+pub(crate) type ReadText = fn(&dyn Array, usize) -> &str;
+
+/// How arrays of this type are read as text, if they are text.
+pub(crate) fn reader_of_text(data_type: &DataType) -> Option<ReadText> {
+    let read: ReadText = match data_type {
+        DataType::Utf8 => |array, i| array.as_string::<i32>().value(i),
+        DataType::LargeUtf8 => |array, i| array.as_string::<i64>().value(i),
+        DataType::Utf8View => |array, i| array.as_string_view().value(i),
+        _ => return None,
+    };
+    Some(read)
+}
+
+/// Whether the text of a field is JSON.
+pub(crate) fn is_json(field: &FieldRef) -> bool {
+    field.extension_type_name() == Some(JSON)
+}
+
+/// Writes text that is JSON unchanged, but on one line. Returns whether it is.
+pub(crate) fn write_json(text: &str, out: &mut Vec<u8>) -> bool {
+    let is_valid = serde_json::from_str::<IgnoredAny>(text).is_ok();
+    if is_valid {
+        // Between values alone: within strings they are escaped.
+        out.extend(text.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
+    }
+    is_valid
+}
+
 /// Bytes that are text without quotes.
 struct Bytes<'a> {
     bytes: &'a FixedSizeBinaryArray,
@@ -90,18 +113,15 @@ impl Encoder for Bytes<'_> {
 /// Writes JSON text unchanged, but on one line, and any other text as a JSON string.
 struct Json<'a> {
     array: &'a dyn Array,
-    text: fn(&dyn Array, usize) -> &str,
+    text: ReadText,
     strings: NullableEncoder<'a>,
 }
 
 impl Encoder for Json<'_> {
     fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
-        let text = (self.text)(self.array, i);
-        if serde_json::from_str::<IgnoredAny>(text).is_err() {
-            return self.strings.encode(i, out);
+        if !write_json((self.text)(self.array, i), out) {
+            self.strings.encode(i, out);
         }
-        // Between values alone: within strings they are escaped.
-        out.extend(text.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
     }
 }
 
@@ -152,17 +172,13 @@ impl Encoder for Map<'_> {
 }
 
 /// The encoder of keys, which JSON has as strings alone.
-fn keys<'a>(
+pub(crate) fn keys<'a>(
     field: &'a FieldRef,
     keys: &'a ArrayRef,
     options: &'a EncoderOptions,
 ) -> Result<NullableEncoder<'a>, ArrowError> {
-    Ok(match keys.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-            if field.extension_type_name() != Some(JSON) =>
-        {
-            make_encoder(field, keys, options)?
-        }
+    Ok(match reader_of_text(keys.data_type()) {
+        Some(_) if !is_json(field) => make_encoder(field, keys, options)?,
         _ => NullableEncoder::new(Box::new(Keys(key_texts(field, keys)?)), None),
     })
 }

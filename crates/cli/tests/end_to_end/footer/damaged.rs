@@ -5,10 +5,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::data_type::{ByteArray, ByteArrayType};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use serde_json::{Value, json};
@@ -205,6 +205,63 @@ fn levels_that_are_cut_short_are_an_error_of_every_command() {
         let error = sawmill(arguments).fails(1);
         let parts = ["levels.parquet", "row group 0", "page 0", "expected 200 definition levels, found 199"];
         for part in parts {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+    let ran = sawmill(["footer", name, "--check", "--pages"]);
+    let found = "expected 200 definition levels, found 199 - page 0, byte 4 of the file - row_groups[0].columns[0], pages";
+    assert!(ran.out.contains(found), "{}", ran.out);
+    ran.fails(1);
+    sawmill(["footer", name, "--check"]).ok();
+}
+
+/// A text of 60 MiB that has six times as many bytes in JSON; and a row of 400 times a text of a megabyte, which is
+/// stored once.
+#[cfg(target_os = "linux")]
+#[test]
+fn rows_of_escapes_and_of_repeated_text_are_shown_or_refused_in_a_gigabyte_of_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let [escapes, repeated] = ["escapes.parquet", "repeated.parquet"].map(|name| dir.path().join(name));
+    let len = 60 << 20;
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["\u{1}".repeat(len)]));
+    let batch = RecordBatch::try_from_iter([("text", text)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
+    let file = File::create(&escapes).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let schema = "message m {
+        required group tags (LIST) { repeated group list { required binary element (STRING); } }
+    }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let properties = Arc::new(WriterProperties::builder().set_dictionary_page_size_limit(4 << 20).build());
+    let mut writer = SerializedFileWriter::new(File::create(&repeated).unwrap(), schema, properties).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let values = vec![ByteArray::from(vec![b'x'; 1_000_000]); 400];
+    let levels: Vec<i16> = (0..400).map(|place| i16::from(place > 0)).collect();
+    column.typed::<ByteArrayType>().write_batch(&values, Some(&[1; 400]), Some(&levels)).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+
+    let program = command(["footer"]).get_program().to_owned();
+    let limited = |script: &str, path: &Path| {
+        let script = format!("ulimit -v 1048576; {script}");
+        std::process::Command::new("sh").args(["-c", &script]).arg(&program).arg(path).output().unwrap()
+    };
+    let ran = limited("\"$0\" footer head \"$1\" | wc -c", &escapes);
+    let expected = r#"{"text":""}"#.len() + 1 + 6 * len;
+    assert_eq!(String::from_utf8_lossy(&ran.stdout).trim(), expected.to_string(), "{ran:?}");
+    for script in ["exec \"$0\" footer head \"$1\"", "exec \"$0\" footer cat \"$1\""] {
+        let ran = limited(script, &repeated);
+        let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{error}");
+        let what = "expected rows of at most 134217728 bytes in a list, found one that may take 400000000";
+        for part in ["repeated.parquet", "row group 0", "tags.list.element", ", row 0", what, "--max-page"] {
             assert!(error.contains(part), "{part} in {error}");
         }
     }

@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use parquet::arrow::ArrowWriter;
 use sawmill_footer::{DumpLine, DumpValue, Footer, Root, dump};
 
 use crate::harness::{Ran, names, sawmill};
@@ -56,6 +59,44 @@ fn fix_repairs_the_footer_and_leaves_the_rest_byte_by_byte() {
     let text = footer(&["fix", fixed, again.to_str().unwrap()]).ok().out;
     assert!(text.starts_with("nothing to repair"), "{text}");
     assert_eq!(fs::read(again).unwrap(), after);
+}
+
+#[test]
+fn fix_leaves_out_bounds_in_the_wrong_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, out] = ["crossed.parquet", "fixed.parquet"].map(|name| dir.path().join(name));
+    let (least, most) = (0x1122_3344_5566_7788_i64, 0x2233_4455_6677_1122_i64);
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![least, most]));
+    let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    let mut file = writer.into_inner().unwrap();
+    fs::write(&path, &file).unwrap();
+    let start = file.len() - 8 - Footer::open(&path).unwrap().footer_len();
+    let (mut at, mut swapped) = (start, 0);
+    while let Some(bound) = file.get(at..at + 8) {
+        let other = match i64::from_le_bytes(bound.try_into().unwrap()) {
+            found if found == least => most,
+            found if found == most => least,
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        file[at..at + 8].copy_from_slice(&other.to_le_bytes());
+        (at, swapped) = (at + 8, swapped + 1);
+    }
+    assert!(swapped >= 2, "{swapped}");
+    fs::write(&path, &file).unwrap();
+    let (name, fixed) = (path.to_str().unwrap(), out.to_str().unwrap());
+    assert!(footer(&["check", name]).out.contains("to be no greater than the"));
+    let text = footer(&["fix", name, fixed]).ok().out;
+    for bound in ["min_value", "max_value"] {
+        assert!(text.contains(&format!("{bound} was in the wrong order, is left out")), "{text}");
+    }
+    assert!(!text.contains("not repaired") && !text.contains("nothing"), "{text}");
+    footer(&["check", fixed]).ok();
+    assert_eq!(footer(&["cat", name]).ok().out, footer(&["cat", fixed]).ok().out);
 }
 
 #[test]

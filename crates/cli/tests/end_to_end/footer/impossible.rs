@@ -149,7 +149,14 @@ fn a_missing_repetition_is_found_in_levels_or_not_repaired() {
     }
     let dir = tempfile::tempdir().unwrap();
     let (path, out) = (fixture("no_repetition_no_levels.parquet"), dir.path().join("fixed.parquet"));
-    let text = sawmill(["footer", "fix", path.to_str().unwrap(), out.to_str().unwrap()]).ok().out;
-    assert!(text.starts_with("nothing to repair"), "{text}");
+    let ran = sawmill(["footer", "fix", path.to_str().unwrap(), out.to_str().unwrap()]);
+    let text = ran.out.clone();
+    let error = ran.fails(1);
+    assert!(
+        error.contains("3 faults could not be repaired - ") && error.contains("fixed.parquet"),
+        "{error}"
+    );
+    assert!(text.starts_with("nothing that can be repaired: "), "{text}");
+    assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(&out).unwrap());
     assert_eq!(text.matches("not repaired: expected a repetition of the format").count(), 3, "{text}");
 }

@@ -61,7 +61,8 @@ pub fn page_checksums<R: RangeReader + ?Sized>(
     range: Range<u64>,
     num_values: i64,
 ) -> PageChecksums {
-    read_pages(reader, range, num_values, Checks { checksums: true, limits: None })
+    let checks = Checks { checksums: true, limits: None, any_size: true, max_row: u64::MAX };
+    read_pages(reader, range, num_values, checks)
 }
 
 /// Like [`page_checksums`], but stops at the first page beyond these limits, and reads until it has all rows, if they
@@ -73,7 +74,8 @@ pub fn page_checksums_within<R: RangeReader + ?Sized>(
     limits: &PageLimits,
     checksums: bool,
 ) -> PageChecksums {
-    read_pages(reader, range, num_values, Checks { checksums, limits: Some(limits) })
+    let checks = Checks { checksums, limits: Some(limits), any_size: false, max_row: u64::MAX };
+    read_pages(reader, range, num_values, checks)
 }
 
 /// What to check of pages.
@@ -81,6 +83,10 @@ pub fn page_checksums_within<R: RangeReader + ?Sized>(
 pub(crate) struct Checks<'l> {
     pub checksums: bool,
     pub limits: Option<&'l PageLimits>,
+    /// Whether a page beyond the limit of its size is none to refuse; its levels are then unknown.
+    pub any_size: bool,
+    /// The most bytes that a row of a list may take, decoded.
+    pub max_row: u64,
 }
 
 pub(crate) fn read_pages<R: RangeReader + ?Sized>(
@@ -93,13 +99,7 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     let mut found = PageChecksums::default();
     let (mut data, mut dictionary) = (LargestPages::default(), LargestPages::default());
     let (mut longest, mut row) = (0, 0);
-    let mut rows = Rows {
-        wanted: checks.limits.and_then(|limits| limits.rows),
-        found: Some(0),
-        began: false,
-        open: 0,
-        max_list: checks.limits.map_or(u64::MAX, PageLimits::max_list),
-    };
+    let mut rows = Rows::new(checks);
     let mut left = num_values;
     while left > 0 || rows.are_missing() {
         let ReadPage { page, crc, levels, longest: of_page } = match read_page(&mut pages, checks) {
@@ -135,7 +135,8 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         if is_data {
             left = left.saturating_sub(page.num_values.into());
             row = row.max(row_size(&page, levels, longest));
-            if let Err(error) = rows.add(&page, levels) {
+            if let Err(error) = rows.add_bytes(&page, levels, longest).and_then(|()| rows.add(&page, levels))
+            {
                 found.refused = Some(error);
                 break;
             }
@@ -145,12 +146,26 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     found
 }
 
-/// The mean bytes of a data page's rows, if no value of the dictionary is longer than this.
+/// Whether the values of a page are places in a dictionary.
+fn is_coded(page: &ChunkPage) -> bool {
+    matches!(page.encoding, Encoding::PlainDictionary | Encoding::RleDictionary)
+}
+
+/// The most bytes of a row whose values are of a dictionary, if none of these is longer than this.
+fn coded_row(levels: Levels, longest: u64) -> u64 {
+    levels.longest_row.max(1).min(levels.values).saturating_mul(longest)
+}
+
+/// The bytes of a data page's rows: the mean, or if no value of the dictionary is longer than this, the most that one
+/// may have.
 fn row_size(page: &ChunkPage, levels: Option<Levels>, longest: u64) -> u64 {
-    let is_coded = matches!(page.encoding, Encoding::PlainDictionary | Encoding::RleDictionary);
-    let values = levels.map_or(u64::try_from(page.num_values).unwrap_or(0), |levels| levels.values);
-    let bytes = if is_coded { values.saturating_mul(longest) } else { page.uncompressed_size.into() };
-    bytes.div_ceil(levels.map_or(1, |levels| levels.rows).max(1))
+    match (is_coded(page), levels) {
+        (true, Some(levels)) => coded_row(levels, longest),
+        (true, None) => u64::try_from(page.num_values).unwrap_or(0).saturating_mul(longest),
+        (false, _) => {
+            u64::from(page.uncompressed_size).div_ceil(levels.map_or(1, |levels| levels.rows).max(1))
+        }
+    }
 }
 
 /// The rows of the pages that were read.
@@ -163,9 +178,24 @@ struct Rows {
     /// How many values the last row has so far, at most, and how many it may have.
     open: u64,
     max_list: u64,
+    /// How many bytes the last row may have so far, and how many a row may have.
+    open_bytes: u64,
+    max_row: u64,
 }
 
 impl Rows {
+    fn new(checks: Checks<'_>) -> Self {
+        Self {
+            wanted: checks.limits.and_then(|limits| limits.rows),
+            found: Some(0),
+            began: false,
+            open: 0,
+            open_bytes: 0,
+            max_row: checks.max_row,
+            max_list: checks.limits.filter(|_| !checks.any_size).map_or(u64::MAX, PageLimits::max_list),
+        }
+    }
+
     fn are_missing(&self) -> bool {
         self.wanted.zip(self.found).is_some_and(|(wanted, found)| found < wanted)
     }
@@ -193,6 +223,30 @@ impl Rows {
             return Ok(());
         };
         Err(damaged(what).at_path(place_of(page)))
+    }
+
+    /// Adds the bytes of the rows of a data page, which come before its rows. Those of a dictionary's values, of which
+    /// none is longer than this, are what they may be at most.
+    fn add_bytes(&mut self, page: &ChunkPage, levels: Option<Levels>, longest: u64) -> Result<(), Error> {
+        // Outside of lists a row has one value, which is in one page.
+        let Some(levels) = levels.filter(|levels| levels.longest_row > 0) else { return Ok(()) };
+        let here =
+            if is_coded(page) { coded_row(levels, longest) } else { u64::from(page.uncompressed_size) };
+        let before = if levels.begins_row { 0 } else { self.open_bytes };
+        let bytes = before.saturating_add(here);
+        if bytes > self.max_row {
+            let most = self.max_row;
+            let what =
+                format!("expected rows of at most {most} bytes in a list, found one that may take {bytes}");
+            let rows = self.found.map_or(String::new(), |found| {
+                let first = found.saturating_sub(u64::from(!levels.begins_row));
+                let last = first.max(found.saturating_add(levels.rows).saturating_sub(1));
+                if first == last { format!(", row {first}") } else { format!(", rows {first} to {last}") }
+            });
+            return Err(refused(what).at_path(place_of(page) + &rows));
+        }
+        self.open_bytes = if levels.rows == 0 { bytes } else { here };
+        Ok(())
     }
 
     /// Checks that there are as many as there should be, after the last page.
@@ -228,10 +282,11 @@ struct ReadPage {
 /// Reads the next page as far as the checks need it.
 fn read_page<R: RangeReader + ?Sized>(
     pages: &mut ChunkPages<'_, R>,
-    Checks { checksums, limits }: Checks<'_>,
+    Checks { checksums, limits, any_size, .. }: Checks<'_>,
 ) -> Result<Option<ReadPage>, Unread> {
     let read_len = if checksums { READ_LEN } else { HEADER_READ_LEN };
     let Some((page, body_end)) = pages.page(read_len).map_err(Unread::Broken)? else { return Ok(None) };
+    let limits = limits.filter(|limits| !any_size || limits.hold(&page));
     let unfit = |error: Error| Unread::Refused(error.at_path(place_of(&page)));
     if let Some(limits) = limits {
         limits.check_header(&page).map_err(|what| unfit(refused(what)))?;

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use crate::chunk::checks::decompress::{decompressed, first_bytes, length_up_to};
 use crate::chunk::checks::delta_text::{self, is_delta_text};
 use crate::chunk::checks::levels::{self, Levels};
-use crate::chunk::checks::page_checksums::{Checks, read_pages};
+use crate::chunk::checks::page_checksums::{Checks, PageChecksums, read_pages};
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::pages::ChunkPage;
 use crate::error::Error;
@@ -84,8 +84,8 @@ pub struct LargestPages {
     pub uncompressed: u64,
     /// Their size in the file.
     pub compressed: u64,
-    /// The most bytes of a row, decoded: the mean of the page where it is the highest. Values of a dictionary count as
-    /// much as the longest.
+    /// The most bytes of a row, decoded: the mean of the page where it is the highest, or the most that a row's values
+    /// of a dictionary may have.
     pub row: u64,
 }
 
@@ -141,6 +141,12 @@ pub(crate) fn value_size(physical: Option<PhysicalType>, length: Option<i32>) ->
 }
 
 impl PageLimits {
+    /// Whether a page has no more bytes, and in lists no more values, than a page may have.
+    pub(crate) fn hold(&self, page: &ChunkPage) -> bool {
+        let values = if self.max_levels[1] > 0 { u64::try_from(page.num_values).unwrap_or(0) } else { 0 };
+        u64::from(page.uncompressed_size.max(page.compressed_size)).max(values) <= self.max_page
+    }
+
     /// Checks what a page's header claims.
     pub(crate) fn check_header(&self, page: &ChunkPage) -> Result<(), String> {
         let (uncompressed, compressed) = (u64::from(page.uncompressed_size), u64::from(page.compressed_size));
@@ -340,8 +346,9 @@ impl Footer {
     /// # Errors
     ///
     /// A page is larger than that or than its chunk, decompresses to something else than its header claims, or has
-    /// other levels; a chunk has not the rows of its row group; or the largest pages of all columns, together, are too
-    /// large and hardly stored. Pages that cannot be read are left to their decoder.
+    /// other levels; a chunk has not the rows of its row group; a row's list may take more than two such pages, decoded;
+    /// or the largest pages of all columns, together, are too large and hardly stored. Pages that cannot be read are
+    /// left to their decoder.
     pub fn check_page_sizes<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
@@ -360,7 +367,8 @@ impl Footer {
                 if chunk.is_encrypted() || !chunk.has_metadata() || !wanted(&chunk) {
                     continue;
                 }
-                largest = largest.and(chunk.check_page_sizes(reader, max_page, left.unsigned_abs())?);
+                let max_row = max_page.saturating_mul(MAX_LIST);
+                largest = largest.and(chunk.check_sizes(reader, max_page, left.unsigned_abs(), max_row)?);
                 largest.check(max_page).map_err(|error| chunk.place_of(error))?;
             }
             row = row.max(largest.row);
@@ -376,18 +384,51 @@ impl ColumnChunk<'_> {
     ///
     /// # Errors
     ///
-    /// As there, but for pages of several columns together.
+    /// As there, but for pages of several columns together, and for what a row takes.
     pub fn check_page_sizes<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
         max_page: u64,
         rows: u64,
     ) -> Result<LargestPages, Error> {
+        self.check_sizes(reader, max_page, rows, u64::MAX)
+    }
+
+    fn check_sizes<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+        max_page: u64,
+        rows: u64,
+        max_row: u64,
+    ) -> Result<LargestPages, Error> {
         // A row of a list may have any number of values.
         let most =
             if self.element().max_rep() == 0 { i64::try_from(rows).unwrap_or(i64::MAX) } else { i64::MAX };
+        let limits = self.limits(max_page, rows);
+        let checks = Checks { checksums: false, limits: Some(&limits), any_size: false, max_row };
+        let found = read_pages(reader, self.byte_range(), self.values_of_pages().min(most), checks);
+        found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
+    }
+
+    /// Reads all pages of this chunk and compares their checksums with their bytes, and their levels with their headers
+    /// and the row group. Levels of pages larger than [`DEFAULT_MAX_PAGE`] are not looked at.
+    pub fn check_pages<R: RangeReader + ?Sized>(&self, reader: &R) -> PageChecksums {
+        let limits = self.limits(DEFAULT_MAX_PAGE, u64::MAX);
+        let checks = Checks { checksums: true, limits: Some(&limits), any_size: true, max_row: u64::MAX };
+        read_pages(reader, self.byte_range(), self.values_of_pages(), checks)
+    }
+
+    /// The values of all pages; more than there can be, if the footer does not count them.
+    fn values_of_pages(&self) -> i64 {
+        let stated =
+            Some(self.known_values()).filter(|values| *values > 0 || self.row_group().num_rows() == 0);
+        stated.unwrap_or(i64::MAX)
+    }
+
+    /// The limits of its pages, of which those with the first `rows` rows are read.
+    fn limits(&self, max_page: u64, rows: u64) -> PageLimits {
         let element = self.element();
-        let limits = PageLimits {
+        PageLimits {
             max_page,
             codec: self.codec(),
             chunk_size: self.uncompressed_size(),
@@ -395,13 +436,7 @@ impl ColumnChunk<'_> {
             value_size: value_size(element.physical_type(), element.type_length()),
             is_text: element.physical_type() == Some(PhysicalType::ByteArray),
             rows: u64::try_from(self.row_group().num_rows()).ok().filter(|all| *all <= rows),
-        };
-        let checks = Checks { checksums: false, limits: Some(&limits) };
-        // Values that the footer does not count are in all pages.
-        let stated =
-            Some(self.known_values()).filter(|values| *values > 0 || self.row_group().num_rows() == 0);
-        let found = read_pages(reader, self.byte_range(), stated.unwrap_or(i64::MAX).min(most), checks);
-        found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
+        }
     }
 
     fn place_of(&self, error: Error) -> Error {
