@@ -167,6 +167,39 @@ fn the_time_of_the_load_is_the_servers_and_is_in_the_ddl() {
 }
 
 #[test]
+fn files_with_lineage_or_lists_share_a_file_of_rejected_rows() {
+    let bench = Bench::new();
+    let (first, second) = (r#"{"id":1,"tags":["a"]}|{"id":100,"tags":["b"]}"#, r#"{"id":200,"tags":["c"]}"#);
+    for (form, nights) in [("csv", ["id,tags|1,a|100,b", "id,tags|200,c"]), ("ndjson", [first, second])] {
+        let folder = bench.dir.path().join(form);
+        std::fs::create_dir(&folder).unwrap();
+        let tags = if form == "csv" { "text" } else { "jsonb" };
+        let table = format!("create table {form} (id bigint check (id < 100), tags {tags}, source text)");
+        bench.client().batch_execute(&table).unwrap();
+        let rejects = bench.dir.path().join(format!("{form}.parquet"));
+        let options = ["--mode", "append", "--file-column", "source", "--rejects", rejects.to_str().unwrap()];
+        for (number, rows) in nights.iter().enumerate() {
+            let rows = rows.replace('|', "\n") + "\n";
+            std::fs::write(folder.join(format!("{number}.{form}")), rows).unwrap();
+            bench.load(&folder, form, &options).ok();
+        }
+        // The rejected rows of both nights, with the text that they had.
+        let kept = format!("{form}_kept");
+        bench.load(&rejects, &kept, &[]).ok();
+        let rows = format!(
+            "select string_agg(concat_ws(' ', id, regexp_replace(source, '.*/', ''), tags::text), ',' order by id) \
+             from {kept}"
+        );
+        let rows: String = bench.client().query_one(&rows, &[]).unwrap().get(0);
+        let expected = match form {
+            "csv" => "100 0.csv b,200 1.csv c",
+            _ => r#"100 0.ndjson ["b"],200 1.ndjson ["c"]"#,
+        };
+        assert_eq!(rows, expected);
+    }
+}
+
+#[test]
 fn numbers_of_files_are_kept_by_tables_that_number_their_rows() {
     let nights = Nights::new();
     let tables = "create table own (id bigint generated always as identity primary key, source text)";
