@@ -200,6 +200,58 @@ fn files_with_lineage_or_lists_share_a_file_of_rejected_rows() {
 }
 
 #[test]
+fn merged_rows_get_the_time_of_the_merge_whatever_the_default_is() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    let night = |mode: &[&str], rows: &str| {
+        std::fs::write(folder.join("1.csv"), format!("id,note\n{rows}")).unwrap();
+        let lineage = ["--file-column", "source", "--loaded-at-column", "at", "--verify"];
+        bench.load(&folder, mode[0], &[&mode[1..], &lineage[..]].concat())
+    };
+    let merges: [&[&str]; 4] = [
+        &["updated", "--mode", "upsert", "--key", "id"],
+        &["newest", "--mode", "upsert", "--key", "id", "--newest", "note"],
+        &["inserted", "--mode", "insert", "--key", "id"],
+        &["versions", "--mode", "history", "--key", "id"],
+    ];
+    for merge in merges {
+        let table = format!(
+            "create table {0} (id bigint, note text, source text, at timestamptz default '2000-01-01', \
+               valid_from timestamptz, valid_to timestamptz, \"current\" boolean); \
+             insert into {0} values (1, 'a', 'before', default, '2000-01-01', null, true); \
+             create unique index on {0} (id{1})",
+            merge[0],
+            if merge[0] == "versions" { ", valid_from" } else { "" },
+        );
+        bench.client().batch_execute(&table).unwrap();
+        night(merge, "1,b\n2,c\n").ok();
+        let stamped = |rows: &str| {
+            let recent = "at > now() - interval '1 hour'";
+            bench.count(&format!("select count(*) from {} where {rows} and {recent}", merge[0]))
+        };
+        // A row that stays as it was keeps its time.
+        let written = if merge[0] == "inserted" { 1 } else { 2 };
+        assert_eq!(stamped("source <> 'before'"), written, "{merge:?}");
+        assert_eq!(stamped("source = 'before'"), 0, "{merge:?}");
+    }
+    // COPY cannot write it: then the default has to be the time.
+    let mut client = bench.client();
+    let table =
+        "create table copied (id bigint, note text, source text, at timestamptz default '2000-01-01')";
+    client.batch_execute(table).unwrap();
+    let copied = |more: &[&str], rows: &str| night(&[&["copied", "--mode", "append"], more].concat(), rows);
+    let error = copied(&[], "5,d\n").fails(1);
+    assert!(error.contains("another default") && error.contains("SET DEFAULT now()"), "{error}");
+    client.batch_execute("alter table copied alter at set default (now() at time zone 'utc')").unwrap();
+    copied(&[], "5,d\n").ok();
+    client.batch_execute("alter table copied alter at set default clock_timestamp()").unwrap();
+    copied(&["--changed", "replace"], "5,e\n6,f\n").ok();
+    let recent = "select count(*) from copied where at > now() - interval '1 day'";
+    assert_eq!(bench.count(recent), 2);
+}
+
+#[test]
 fn numbers_of_files_are_kept_by_tables_that_number_their_rows() {
     let nights = Nights::new();
     let tables = "create table own (id bigint generated always as identity primary key, source text)";

@@ -157,6 +157,7 @@ impl PostgresSession<'_> {
             gathered: &self.written,
             table: &self.table,
             columns: &self.columns,
+            loaded_at: self.postgres.loaded_at.as_deref(),
             column,
             names: &names,
             checkpoints: &self.plan.checkpoints,

@@ -9,13 +9,15 @@ use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED};
 use crate::table::catalogue::value;
 use crate::table::columns::list;
 use crate::table::planned_columns::PlannedColumns;
-use crate::write::upsert::OVERRIDING;
+use crate::write::upsert::{OVERRIDING, inserted};
 
 /// A staging table with the rows of corrected files.
 pub(crate) struct ReplacedFiles<'r> {
     pub gathered: &'r TableName,
     pub table: &'r TableName,
     pub columns: &'r [Column],
+    /// The column with the time of the load.
+    pub loaded_at: Option<&'r str>,
     /// The column with the names of files.
     pub column: &'r str,
     pub names: &'r [String],
@@ -41,8 +43,8 @@ impl ReplacedFiles<'_> {
         let (table, gathered, column) = (self.table.quoted(), self.gathered.quoted(), quote(self.column));
         let delete = format!("DELETE FROM {table} WHERE {column} = ANY ($1)");
         let deleted = connection.execute(control, &delete, &[&self.names])?;
-        let names = list(self.columns);
-        let insert = format!("INSERT INTO {table} ({names}) {OVERRIDING} SELECT {names} FROM {gathered}");
+        let (names, values) = inserted(self.columns, self.loaded_at);
+        let insert = format!("INSERT INTO {table} ({names}) {OVERRIDING} SELECT {values} FROM {gathered}");
         let inserted = connection.execute(control, &insert, &[])?;
         if inserted != total.rows {
             let what = format!(
@@ -52,7 +54,7 @@ impl ReplacedFiles<'_> {
             return Err(self.refused(&what, connection));
         }
         if verify {
-            self.compare(&names, connection, control)?;
+            self.compare(&list(self.columns), connection, control)?;
         }
         self.take_over(connection, control)?;
         connection.batch(control, &format!("DROP TABLE {gathered}"))?;
