@@ -252,6 +252,29 @@ fn merged_rows_get_the_time_of_the_merge_whatever_the_default_is() {
 }
 
 #[test]
+fn a_key_that_a_row_of_another_file_has_is_named_with_both() {
+    let nights = Nights::new();
+    nights.bench.client().batch_execute("alter table days add unique (id)").unwrap();
+    let before = nights.rows();
+    let rejects = nights.bench.dir.path().join("rejects.parquet");
+    let rejects = ["--changed", "replace", "--rejects", rejects.to_str().unwrap()];
+    for (ids, line, other) in [(&[5, 2, 6], 3, "1.csv has"), (&[5, 6, 5], 4, "2.csv has")] {
+        nights.day("2.csv", ids);
+        for more in [&rejects[..2], &rejects] {
+            let error = nights.night(more).fails(1);
+            let place = format!("2.csv, line {line}");
+            for part in [other, "same key (id)", &place, "nothing was replaced", "same command again"] {
+                assert!(error.contains(part), "{part}: {error}");
+            }
+            assert_eq!(nights.rows(), before);
+        }
+    }
+    nights.day("2.csv", &[5, 6]);
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,5 2.csv 0,6 2.csv 1");
+}
+
+#[test]
 fn numbers_of_files_are_kept_by_tables_that_number_their_rows() {
     let nights = Nights::new();
     let tables = "create table own (id bigint generated always as identity primary key, source text)";

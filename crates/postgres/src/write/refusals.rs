@@ -72,9 +72,9 @@ impl Postgres {
             return error;
         }
         if self.replaces_files() {
-            return Error::new(error.kind(), error.what()).at(error.place()).advise(
-                "nothing was replaced: correct the row or the table, and run the same command again",
-            );
+            let advice = "nothing was replaced: correct the row or the table, and run the same command again; --rejects takes rows \
+                          that a check or NOT NULL refuses, and none whose key another row has";
+            return Error::new(error.kind(), error.what()).at(error.place()).advise(advice);
         }
         let rejects = match self.rejects.is_some() {
             true => {
