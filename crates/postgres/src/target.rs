@@ -179,7 +179,8 @@ impl Postgres {
     /// How mode upsert matches rows.
     pub(crate) fn matching(&self) -> Matching<'_> {
         let Self { key, on_conflict, lineage, .. } = self;
-        Matching { key, on_conflict, deletes: self.has_deletes(), lineage }
+        let loaded_at = self.loaded_at.as_deref();
+        Matching { key, on_conflict, deletes: self.has_deletes(), lineage, loaded_at }
     }
 
     /// With options, rows that cannot be loaded are rejected instead of ending the load.

@@ -167,6 +167,114 @@ fn the_time_of_the_load_is_the_servers_and_is_in_the_ddl() {
 }
 
 #[test]
+fn files_with_lineage_or_lists_share_a_file_of_rejected_rows() {
+    let bench = Bench::new();
+    let (first, second) = (r#"{"id":1,"tags":["a"]}|{"id":100,"tags":["b"]}"#, r#"{"id":200,"tags":["c"]}"#);
+    for (form, nights) in [("csv", ["id,tags|1,a|100,b", "id,tags|200,c"]), ("ndjson", [first, second])] {
+        let folder = bench.dir.path().join(form);
+        std::fs::create_dir(&folder).unwrap();
+        let tags = if form == "csv" { "text" } else { "jsonb" };
+        let table = format!("create table {form} (id bigint check (id < 100), tags {tags}, source text)");
+        bench.client().batch_execute(&table).unwrap();
+        let rejects = bench.dir.path().join(format!("{form}.parquet"));
+        let options = ["--mode", "append", "--file-column", "source", "--rejects", rejects.to_str().unwrap()];
+        for (number, rows) in nights.iter().enumerate() {
+            let rows = rows.replace('|', "\n") + "\n";
+            std::fs::write(folder.join(format!("{number}.{form}")), rows).unwrap();
+            bench.load(&folder, form, &options).ok();
+        }
+        // The rejected rows of both nights, with the text that they had.
+        let kept = format!("{form}_kept");
+        bench.load(&rejects, &kept, &[]).ok();
+        let rows = format!(
+            "select string_agg(concat_ws(' ', id, regexp_replace(source, '.*/', ''), tags::text), ',' order by id) \
+             from {kept}"
+        );
+        let rows: String = bench.client().query_one(&rows, &[]).unwrap().get(0);
+        let expected = match form {
+            "csv" => "100 0.csv b,200 1.csv c",
+            _ => r#"100 0.ndjson ["b"],200 1.ndjson ["c"]"#,
+        };
+        assert_eq!(rows, expected);
+    }
+}
+
+#[test]
+fn merged_rows_get_the_time_of_the_merge_whatever_the_default_is() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    let night = |mode: &[&str], rows: &str| {
+        std::fs::write(folder.join("1.csv"), format!("id,note\n{rows}")).unwrap();
+        let lineage = ["--file-column", "source", "--loaded-at-column", "at", "--verify"];
+        bench.load(&folder, mode[0], &[&mode[1..], &lineage[..]].concat())
+    };
+    let merges: [&[&str]; 4] = [
+        &["updated", "--mode", "upsert", "--key", "id"],
+        &["newest", "--mode", "upsert", "--key", "id", "--newest", "note"],
+        &["inserted", "--mode", "insert", "--key", "id"],
+        &["versions", "--mode", "history", "--key", "id"],
+    ];
+    for merge in merges {
+        let table = format!(
+            "create table {0} (id bigint, note text, source text, at timestamptz default '2000-01-01', \
+               valid_from timestamptz, valid_to timestamptz, \"current\" boolean); \
+             insert into {0} values (1, 'a', 'before', default, '2000-01-01', null, true); \
+             create unique index on {0} (id{1})",
+            merge[0],
+            if merge[0] == "versions" { ", valid_from" } else { "" },
+        );
+        bench.client().batch_execute(&table).unwrap();
+        night(merge, "1,b\n2,c\n").ok();
+        let stamped = |rows: &str| {
+            let recent = "at > now() - interval '1 hour'";
+            bench.count(&format!("select count(*) from {} where {rows} and {recent}", merge[0]))
+        };
+        // A row that stays as it was keeps its time.
+        let written = if merge[0] == "inserted" { 1 } else { 2 };
+        assert_eq!(stamped("source <> 'before'"), written, "{merge:?}");
+        assert_eq!(stamped("source = 'before'"), 0, "{merge:?}");
+    }
+    // COPY cannot write it: then the default has to be the time.
+    let mut client = bench.client();
+    let table =
+        "create table copied (id bigint, note text, source text, at timestamptz default '2000-01-01')";
+    client.batch_execute(table).unwrap();
+    let copied = |more: &[&str], rows: &str| night(&[&["copied", "--mode", "append"], more].concat(), rows);
+    let error = copied(&[], "5,d\n").fails(1);
+    assert!(error.contains("another default") && error.contains("SET DEFAULT now()"), "{error}");
+    client.batch_execute("alter table copied alter at set default (now() at time zone 'utc')").unwrap();
+    copied(&[], "5,d\n").ok();
+    client.batch_execute("alter table copied alter at set default clock_timestamp()").unwrap();
+    copied(&["--changed", "replace"], "5,e\n6,f\n").ok();
+    let recent = "select count(*) from copied where at > now() - interval '1 day'";
+    assert_eq!(bench.count(recent), 2);
+}
+
+#[test]
+fn a_key_that_a_row_of_another_file_has_is_named_with_both() {
+    let nights = Nights::new();
+    nights.bench.client().batch_execute("alter table days add unique (id)").unwrap();
+    let before = nights.rows();
+    let rejects = nights.bench.dir.path().join("rejects.parquet");
+    let rejects = ["--changed", "replace", "--rejects", rejects.to_str().unwrap()];
+    for (ids, line, other) in [(&[5, 2, 6], 3, "1.csv has"), (&[5, 6, 5], 4, "2.csv has")] {
+        nights.day("2.csv", ids);
+        for more in [&rejects[..2], &rejects] {
+            let error = nights.night(more).fails(1);
+            let place = format!("2.csv, line {line}");
+            for part in [other, "same key (id)", &place, "nothing was replaced", "same command again"] {
+                assert!(error.contains(part), "{part}: {error}");
+            }
+            assert_eq!(nights.rows(), before);
+        }
+    }
+    nights.day("2.csv", &[5, 6]);
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,5 2.csv 0,6 2.csv 1");
+}
+
+#[test]
 fn numbers_of_files_are_kept_by_tables_that_number_their_rows() {
     let nights = Nights::new();
     let tables = "create table own (id bigint generated always as identity primary key, source text)";

@@ -190,6 +190,22 @@ fn nights_without_rows_leave_a_table_that_is_verified() {
 }
 
 #[test]
+fn a_merge_that_a_check_has_ended_begins_again_with_rejects() {
+    let bench = Bench::new();
+    let table = "create table checked (id bigint primary key, n int not null check (n < 100))";
+    bench.client().batch_execute(table).unwrap();
+    let (file, rejects) = (bench.dir.path().join("n.csv"), bench.dir.path().join("rejects.parquet"));
+    std::fs::write(&file, "id,n\n1,1\n2,200\n3,\n4,4\n").unwrap();
+    let merge = ["--mode", "upsert", "--key", "id", "--rejects", rejects.to_str().unwrap()];
+    let error = bench.load(&file, "checked", &merge[..4]).fails(1);
+    assert!(error.contains("with --rejects FILE it is named"), "{error}");
+    let ran = bench.load(&file, "checked", &merge).ok();
+    assert!(ran.out.contains("2 rows could not be loaded"), "{}", ran.out);
+    assert_eq!(bench.count("select count(*) from checked"), 2);
+    assert!(bench.load(&file, "checked", &merge).ok().out.contains("nothing to do"));
+}
+
+#[test]
 fn a_merge_that_failed_begins_again_with_corrected_files() {
     let bench = Bench::new();
     keyed(&bench);

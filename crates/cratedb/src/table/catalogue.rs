@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::connect::sql::Sql;
 use crate::table::existing::{Existing, StoredType, declared_types};
+use crate::table::loaded_at::is_the_time;
 use crate::table::names::CrateTable;
 
 /// Whether the table exists.
@@ -82,6 +83,7 @@ pub(crate) fn columns(sql: &mut Sql<'_>, table: &CrateTable) -> Result<Vec<Exist
                 nullable: nullable == "YES",
                 generated: generated == "ALWAYS",
                 filled: generated == "ALWAYS" || default.is_some(),
+                stamped: default.as_deref().is_some_and(is_the_time),
             })
         })
         .collect()

@@ -16,5 +16,7 @@ pub(crate) struct Existing {
     pub nullable: bool,
     /// The server fills it: generated, or with a default.
     pub filled: bool,
+    /// Its default is the time of the statement.
+    pub stamped: bool,
     pub generated: bool,
 }

@@ -10,10 +10,13 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields};
 use sawmill_cratedb::{CrateOptions, Transport};
+use sawmill_cratedb_standin::Fault;
 use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles};
 
-use crate::cluster::{Cluster, append, keyed, people, run, small, source_of, verify, with_control};
+use crate::cluster::{
+    Cluster, append, keyed, people, people_from, run, small, source_of, verify, with_control,
+};
 
 #[test]
 fn a_file_arrives_over_either_transport_and_is_verified() {
@@ -269,4 +272,29 @@ fn a_load_can_be_forgotten() {
     assert!(forgotten.staging_dropped && !forgotten.table_dropped, "{forgotten:?}");
     assert_eq!(forgotten.loads, 1);
     assert_eq!(cluster.standin.as_ref().unwrap().engine().table_names(), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupted_replacement_begins_again_with_corrected_and_with_more_files() {
+    let cluster = Cluster::standin();
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first.parquet", "second.parquet"].map(|name| folder.path().join(name));
+    let options = CrateOptions { batch_rows: 100, ..keyed(Transport::Http) };
+    let target = cluster.target("t", options).mode(Mode::Replace);
+    let interrupted = || {
+        cluster.standin.as_ref().unwrap().faults().plan([None, None, Some(Fault::Blocked)]);
+        let source = ParquetFiles::open(&[&first]).unwrap();
+        let error = run(&source, &target, &LoadOptions { degree: 1, ..small() }).unwrap_err();
+        assert!(error.what().contains("the table takes no rows"), "{error}");
+    };
+    people_from(&first, 0, 1000);
+    interrupted();
+    people_from(&first, 0, 1200);
+    interrupted();
+    people_from(&second, 1200, 50);
+    let source = ParquetFiles::open(&[&first, &second]).unwrap();
+    let report = run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
+    assert_eq!((report.state, report.rows_loaded), (LoadState::New, 1250));
+    assert_eq!(cluster.count("t"), 1250);
+    assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::Complete);
 }

@@ -10,7 +10,8 @@
 //! | complete, `--again` | | all but create | new |
 //! | interrupted, or nothing | a table of the name | create | refused |
 //! | interrupted | rows of others | truncate | new |
-//! | interrupted | no rows, or those that wait for a merge; other content of its files | any | new |
+//! | interrupted | no rows, or none that are seen; other content of its files | any | new |
+//! | interrupted | its rows; other content of its files | truncate | new |
 //! | interrupted | its rows, as far as they are recorded | any | resumed |
 //! | nothing | | any | new |
 

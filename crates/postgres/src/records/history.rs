@@ -154,7 +154,7 @@ impl Postgres {
     }
 
     /// The ID of a load of these files in a mode, otherwise like one of this source.
-    fn id_of_names<'f>(
+    pub(crate) fn id_of_names<'f>(
         &self,
         names: impl Iterator<Item = &'f str>,
         source: &dyn Source,

@@ -27,6 +27,7 @@ use sawmill_store::{WholeFile, is_stream};
 
 use crate::rejected::bad_records::gone;
 use crate::rejected::rejects::Reject;
+use crate::rejected::views::{as_read, as_written};
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
 const ROW_GROUP_ROWS: usize = 64 * 1024;
@@ -139,8 +140,8 @@ fn kept(
 /// Rows of other loads can be kept if they have the columns of this one.
 fn refuse_other_columns(batch: &RecordBatch, path: &Path, of: RejectsOf<'_>) -> Result<()> {
     let (there, here) = (batch.schema(), of.source.schema());
-    let there = there.fields().iter().map(|field| (field.name(), field.data_type()));
-    let here = here.fields().iter().map(|field| (field.name(), field.data_type()));
+    let there = there.fields().iter().map(|field| (field.name(), field.data_type().clone()));
+    let here = here.fields().iter().map(|field| (field.name(), as_read(field.data_type())));
     if there.take_while(|(name, _)| name.as_str() != FILE).eq(here) {
         return Ok(());
     }
@@ -303,15 +304,10 @@ impl<'a> RejectsFile<'a> {
             let (path, of) = (self.path.clone(), self.of);
             let there = ParquetFiles::open(&[&path])?;
             kept(&there, &path, of, |rows| {
-                let column = |(column, field): (&ArrayRef, &Arc<Field>)| match field.data_type() {
-                    // Text is read as views, but only the source's columns are written as views.
-                    DataType::Utf8 => match column.as_string_view_opt() {
-                        Some(views) => Arc::new(StringArray::from_iter(views.iter())) as ArrayRef,
-                        None => Arc::clone(column),
-                    },
-                    _ => Arc::clone(column),
-                };
-                self.write(rows.columns().iter().zip(self.schema.fields()).map(column).collect())
+                let columns = rows.columns().iter().zip(self.schema.fields());
+                let columns = columns.map(|(column, field)| as_written(column, field.data_type()));
+                let columns = columns.collect::<std::result::Result<_, _>>();
+                self.write(columns.map_err(|error| unwritable(&path, &error))?)
             })?;
         }
         let Self { path, writer, .. } = self;

@@ -4,3 +4,4 @@ pub(crate) mod bad_records;
 pub(crate) mod file;
 pub(crate) mod of_files;
 pub(crate) mod rejects;
+pub(crate) mod views;

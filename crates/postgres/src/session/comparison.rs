@@ -1,6 +1,7 @@
 //! Compares the table's rows with the sent ones.
 
 use sawmill_loader::{Located, Sums, Tally, Verification, retry_lost};
+use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::PostgresSession;
@@ -8,6 +9,7 @@ use crate::rejected::bad_records::BadRecords;
 use crate::verify::locate::Locating;
 use crate::verify::read_back::ReadBack;
 use crate::verify::source_sums::SourceSums;
+use crate::write::replace_files::{ReplacedFiles, SameKey};
 
 impl PostgresSession<'_> {
     /// Reads the table back and compares it with the sum of the loaded rows.
@@ -77,7 +79,18 @@ impl PostgresSession<'_> {
         others: u64,
         control: &Control<'_>,
     ) -> Result<Located> {
-        let locating = Locating {
+        let locating = self.locating(refused);
+        let rows = rows + others;
+        let mut located = match self.server.allows_one_connection() {
+            true => self.with_connection(control, |connection| locating.on(connection, rows, control))?,
+            false => locating.run(rows, control)?,
+        };
+        located.rows_of_none = located.rows_of_none.saturating_sub(others);
+        Ok(located)
+    }
+
+    fn locating<'l>(&'l self, refused: Option<&'l BadRecords>) -> Locating<'l> {
+        Locating {
             source: self.source,
             server: &self.server,
             table: &self.written,
@@ -87,14 +100,31 @@ impl PostgresSession<'_> {
             rejected: None,
             refused,
             records: self.postgres.several.as_ref().map(|several| &several.records),
-        };
-        let rows = rows + others;
-        let mut located = match self.server.allows_one_connection() {
-            true => self.with_connection(control, |connection| locating.on(connection, rows, control))?,
-            false => locating.run(rows, control)?,
-        };
-        located.rows_of_none = located.rows_of_none.saturating_sub(others);
-        Ok(located)
+        }
+    }
+
+    /// The error of a replacement that the server refuses. If the reason is a key that another row has, it names both
+    /// rows.
+    pub(super) fn refused_in_replacement(
+        &self,
+        error: Error,
+        files: &ReplacedFiles<'_>,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Error {
+        let error = self.postgres.refused_in_merge(error);
+        // unique_violation, whatever the server's language
+        if !error.what().ends_with("[23505]") {
+            return error;
+        }
+        let same = connection.batch(control, "ROLLBACK").and_then(|()| files.same_key(connection, control));
+        let Ok(Some(SameKey { clause, what })) = same else { return error };
+        let place = self.locating(None).place_of(connection, &clause, control).ok().flatten();
+        let named = Error::new(error.kind(), format!("{what}: {}", error.what())).advise(error.advice());
+        match place {
+            Some(row) => named.at(self.plan.place(row.0, row.1)).of_rows(row, row),
+            None => named.at(format!("table {}, {}", self.table, error.place())),
+        }
     }
 
     /// The sums of the source's columns, without the refused records.

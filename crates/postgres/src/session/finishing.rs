@@ -157,6 +157,7 @@ impl PostgresSession<'_> {
             gathered: &self.written,
             table: &self.table,
             columns: &self.columns,
+            loaded_at: self.postgres.loaded_at.as_deref(),
             column,
             names: &names,
             checkpoints: &self.plan.checkpoints,
@@ -165,7 +166,7 @@ impl PostgresSession<'_> {
         };
         let replace = || files.replace(total, self.options.verify, connection, control);
         let deleted = blockers::named(&self.postgres.server, connection, control, replace)
-            .map_err(|error| self.postgres.refused_in_merge(error))?;
+            .map_err(|error| self.refused_in_replacement(error, &files, connection, control))?;
         let planned = &self.plan.planned;
         planned.refuse_converted(connection, &self.table, self.record.table_oid, control)?;
         let (rows, earlier) = (format_counted(total.rows, "row"), format_counted(deleted, "row"));

@@ -20,6 +20,9 @@ const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 /// `MaxHeapAttributeNumber` in src/include/access/htup_details.h.
 const MAX_COLUMNS: usize = 1600;
 
+/// The pattern of an expression that the server evaluates to the time, as SQL.
+const NOW: &str = "'(now|transaction_timestamp|statement_timestamp|clock_timestamp)[(][)]|current_timestamp|localtimestamp'";
+
 /// A column of an existing table.
 #[derive(Clone, Debug)]
 pub(crate) struct TableColumn {
@@ -37,6 +40,8 @@ pub(crate) struct TableColumn {
     pub not_null: bool,
     /// It has a default, is an identity column or is computed: the server fills it.
     pub filled: bool,
+    /// Its default is the time of the transaction or of the statement.
+    pub stamped: bool,
     /// It is computed from other columns and cannot be written.
     pub generated: bool,
     /// It is GENERATED ALWAYS AS IDENTITY: only COPY writes it, past the server's own numbers.
@@ -49,7 +54,9 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
     let sql = format!(
         "SELECT attname::text, format_type(atttypid, atttypmod), atttypid, atttypmod, attnotnull, \
          atthasdef OR attidentity <> '', coalesce(to_jsonb(a)->>'attgenerated', '') <> '', \
-         attidentity = 'a', CASE WHEN {IS_READ} THEN {UNBOUND} END \
+         attidentity = 'a', CASE WHEN {IS_READ} THEN {UNBOUND} END, \
+         coalesce((SELECT pg_catalog.pg_get_expr(adbin, adrelid) ~* {NOW} FROM pg_catalog.pg_attrdef \
+           WHERE adrelid = attrelid AND adnum = attnum), false) \
          FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
          WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     );
@@ -75,6 +82,7 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
             column_type,
             not_null: connection.get(row, 4)?,
             filled: filled || generated,
+            stamped: connection.get::<bool>(row, 9)? && !generated,
             generated,
             numbered: connection.get(row, 7)?,
         });

@@ -1,6 +1,6 @@
-//! The column with the time at which a row was loaded: the server fills it by its default.
+//! The column with the time at which a row was loaded: COPY fills it by its default, a merge writes it.
 
-use sawmill_loader::{TableName, literal, quote};
+use sawmill_loader::{Mode, TableName, literal, quote};
 use sawmill_pgcopy::Column;
 use sawmill_source::{Error, Kind, Result};
 
@@ -30,7 +30,7 @@ impl Postgres {
         }
     }
 
-    /// Checks that a table has the column, and fills it.
+    /// Checks that a table has the column, and fills it: merges write the time themselves, whatever the default is.
     ///
     /// # Errors
     /// It does not.
@@ -38,16 +38,24 @@ impl Postgres {
         /// timestamp and timestamptz
         const MOMENTS: [u32; 2] = [1114, 1184];
         let Some(name) = &self.loaded_at else { return Ok(()) };
-        let what = match existing.iter().find(|column| column.name == *name) {
-            Some(column) if MOMENTS.contains(&column.type_oid) && column.filled => return Ok(()),
-            Some(column) if MOMENTS.contains(&column.type_oid) => "has no default".to_owned(),
-            Some(column) => format!("is {} in the table", column.type_name),
-            None => "is not in the table".to_owned(),
+        let (set, add) = ("ALTER COLUMN", "ADD COLUMN");
+        let (what, change) = match existing.iter().find(|column| column.name == *name) {
+            Some(column) if !MOMENTS.contains(&column.type_oid) => {
+                (format!("is {} in the table", column.type_name), add)
+            }
+            Some(column) if column.stamped => return Ok(()),
+            Some(column) if column.generated => ("is computed from other columns".to_owned(), add),
+            Some(column) if column.filled && self.mode == Mode::Upsert => return Ok(()),
+            Some(column) if column.filled => ("has another default than the time".to_owned(), set),
+            Some(_) => ("has no default".to_owned(), set),
+            None => ("is not in the table".to_owned(), add),
         };
-        let add =
-            format!("ALTER TABLE {} ADD COLUMN {} timestamptz DEFAULT now()", table.quoted(), quote(name));
+        let to = if change == set { "SET" } else { "timestamptz" };
+        let alter = format!("ALTER TABLE {} {change} {} {to} DEFAULT now()", table.quoted(), quote(name));
         Err(Error::new(Kind::Schema, format!("the column {} for the time of the load {what}", literal(name)))
             .at(format!("table {table}"))
-            .advise(format!("give it a default, or add it: {add}")))
+            .advise(format!(
+                "leave --loaded-at-column out, name another column, or change the table: {alter}"
+            )))
     }
 }

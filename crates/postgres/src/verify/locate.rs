@@ -129,7 +129,7 @@ impl Locating<'_> {
         let mut rows_of_none = 0;
         for pass in 0..passes {
             let range = HashRange { pass, passes };
-            let mut hashes = self.table_hashes(connection, range, control)?;
+            let mut hashes = self.table_hashes(connection, "", range, control)?;
             if let Some(LeftOut { source, columns, replaced }) = self.rejected {
                 self.source_hashes((source, replaced), columns, control, |_, _, hash| {
                     hashes.extend(hash.filter(|hash| range.has(*hash)));
@@ -172,15 +172,34 @@ impl Locating<'_> {
         located.collect()
     }
 
-    /// The hashes of the table's rows in this range.
+    /// The first row of the source that equals one that this clause selects from the table: its unit, and its number in the
+    /// row group.
+    pub(crate) fn place_of(
+        &self,
+        connection: &Connection,
+        clause: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<(UnitKey, u64)>> {
+        let wanted = self.table_hashes(connection, clause, HashRange { pass: 0, passes: 1 }, control)?;
+        let mut place = None;
+        self.source_hashes((self.source, self.refused), self.columns, control, |unit, row, hash| {
+            if hash.is_some_and(|hash| wanted.contains(&hash)) {
+                place.get_or_insert((unit, row));
+            }
+        })?;
+        Ok(place)
+    }
+
+    /// The hashes in this range of the table's rows that a clause selects.
     fn table_hashes(
         &self,
         connection: &Connection,
+        clause: &str,
         range: HashRange,
         control: &Control<'_>,
     ) -> Result<Vec<u64>> {
         let sql = format!(
-            "COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)",
+            "COPY (SELECT {} FROM {} {clause}) TO STDOUT (FORMAT binary)",
             columns::list(self.columns),
             self.table.quoted()
         );

@@ -40,6 +40,7 @@ impl Postgres {
         let names = schema.fields().iter().map(|field| field.name());
         let names: Vec<String> = names.filter(|name| has(name) || !tested.contains(name)).cloned().collect();
         let mark = TableColumn {
+            stamped: false,
             name: DELETES.to_owned(),
             type_name: "boolean".to_owned(),
             type_oid: BOOLEAN,

@@ -7,9 +7,9 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, LineageColumns, Result, Source};
 
 use crate::table::catalogue::value;
-use crate::table::columns::{TableColumn, list};
+use crate::table::columns::TableColumn;
 use crate::target::Postgres;
-use crate::write::upsert::{Matching, OVERRIDING, OnConflict, doubled};
+use crate::write::upsert::{Matching, OVERRIDING, OnConflict, doubled, inserted};
 
 /// The columns of a version: since when it is current, until when (null as long as it is), whether it is.
 const COLUMNS: [(&str, &str); 3] = [
@@ -120,7 +120,7 @@ pub(crate) fn merge(
     gathered: &TableName,
     table: &TableName,
     columns: &[Column],
-    Matching { key, lineage, .. }: Matching<'_>,
+    Matching { key, lineage, loaded_at, .. }: Matching<'_>,
     control: &Control<'_>,
 ) -> Result<Versions> {
     let (into, from) = (table.quoted(), gathered.quoted());
@@ -152,10 +152,12 @@ pub(crate) fn merge(
         equal(columns, lineage)
     );
     let closed = connection.execute(control, &close, &[])?;
-    let names = list(columns);
+    // The time since when a version is current may be the column with the time of the load.
+    let loaded_at = loaded_at.filter(|name| COLUMNS.iter().all(|(column, _)| column != name));
+    let (names, values) = inserted(columns, loaded_at);
     let add = format!(
         "INSERT INTO {into} ({names}, valid_from, valid_to, \"current\") {OVERRIDING} \
-         SELECT {names}, now(), NULL, true FROM {from} w \
+         SELECT {values}, now(), NULL, true FROM {from} w \
          WHERE NOT EXISTS (SELECT FROM {into} t WHERE t.\"current\" AND {same_key})"
     );
     let added = connection.execute(control, &add, &[])?;

@@ -9,13 +9,15 @@ use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED};
 use crate::table::catalogue::value;
 use crate::table::columns::list;
 use crate::table::planned_columns::PlannedColumns;
-use crate::write::upsert::OVERRIDING;
+use crate::write::upsert::{OVERRIDING, inserted};
 
 /// A staging table with the rows of corrected files.
 pub(crate) struct ReplacedFiles<'r> {
     pub gathered: &'r TableName,
     pub table: &'r TableName,
     pub columns: &'r [Column],
+    /// The column with the time of the load.
+    pub loaded_at: Option<&'r str>,
     /// The column with the names of files.
     pub column: &'r str,
     pub names: &'r [String],
@@ -25,7 +27,54 @@ pub(crate) struct ReplacedFiles<'r> {
     pub mapping: &'r str,
 }
 
+/// A gathered row with a key that another row has.
+pub(crate) struct SameKey {
+    /// Selects the row from the staging table.
+    pub clause: String,
+    /// Its key, and whose key that is, too.
+    pub what: String,
+}
+
 impl ReplacedFiles<'_> {
+    /// The first gathered row whose key, by a unique index of the table, a row of another file has, or an earlier gathered
+    /// one.
+    ///
+    /// # Errors
+    /// No connection.
+    pub(crate) fn same_key(&self, connection: &Connection, control: &Control<'_>) -> Result<Option<SameKey>> {
+        let (table, gathered, column) = (self.table.quoted(), self.gathered.quoted(), quote(self.column));
+        let indexes = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a WHERE a.attrelid = i.indrelid \
+                         AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum) \
+                       FROM pg_catalog.pg_index i WHERE i.indrelid = $1 AND i.indisunique AND i.indpred IS NULL \
+                       AND i.indexprs IS NULL ORDER BY i.indexrelid";
+        for index in connection.query(control, indexes, &[&self.record.table_oid])? {
+            let key: Vec<String> = connection.get(&index, 0)?;
+            if !key.iter().all(|name| self.columns.iter().any(|column| column.name == *name)) {
+                continue;
+            }
+            let each = |of: &dyn Fn(String) -> String, between: &str| {
+                key.iter().map(|name| of(quote(name))).collect::<Vec<_>>().join(between)
+            };
+            let equal = each(&|name| format!("t.{name} = g.{name}"), " AND ");
+            let text = format!("left(ROW({})::text, 200)", each(&|name| format!("g.{name}"), ", "));
+            let sql = format!(
+                "(SELECT g.ctid::text, {text}, t.{column}::text FROM {gathered} g JOIN {table} t ON {equal} \
+                   WHERE (t.{column}::text = ANY ($1)) IS NOT TRUE ORDER BY g.ctid LIMIT 1) \
+                 UNION ALL (SELECT g.ctid::text, {text}, g.{column}::text FROM {gathered} g \
+                   WHERE EXISTS (SELECT FROM {gathered} t WHERE {equal} AND t.ctid < g.ctid) ORDER BY g.ctid LIMIT 1)"
+            );
+            if let Some(row) = connection.query(control, &sql, &[&self.names])?.first() {
+                let (place, value): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
+                let other: Option<String> = connection.get(row, 2)?;
+                let other = other.unwrap_or_else(|| "another origin".to_owned());
+                let (clause, key) = (format!("WHERE ctid = '{place}'"), key.join(", "));
+                let what = format!("a row of {other} has the same key ({key}), {value}");
+                return Ok(Some(SameKey { clause, what }));
+            }
+        }
+        Ok(None)
+    }
+
     /// Deletes the files' earlier rows, adds the rows of the staging table, and drops it, in the caller's
     /// transaction. Earlier loads then no longer hold the files, and this one is an append.
     ///
@@ -41,8 +90,8 @@ impl ReplacedFiles<'_> {
         let (table, gathered, column) = (self.table.quoted(), self.gathered.quoted(), quote(self.column));
         let delete = format!("DELETE FROM {table} WHERE {column} = ANY ($1)");
         let deleted = connection.execute(control, &delete, &[&self.names])?;
-        let names = list(self.columns);
-        let insert = format!("INSERT INTO {table} ({names}) {OVERRIDING} SELECT {names} FROM {gathered}");
+        let (names, values) = inserted(self.columns, self.loaded_at);
+        let insert = format!("INSERT INTO {table} ({names}) {OVERRIDING} SELECT {values} FROM {gathered}");
         let inserted = connection.execute(control, &insert, &[])?;
         if inserted != total.rows {
             let what = format!(
@@ -52,7 +101,7 @@ impl ReplacedFiles<'_> {
             return Err(self.refused(&what, connection));
         }
         if verify {
-            self.compare(&names, connection, control)?;
+            self.compare(&list(self.columns), connection, control)?;
         }
         self.take_over(connection, control)?;
         connection.batch(control, &format!("DROP TABLE {gathered}"))?;

@@ -41,6 +41,18 @@ pub(crate) struct Matching<'a> {
     pub deletes: bool,
     /// Columns of which a value does not make another version.
     pub lineage: &'a LineageColumns,
+    /// The column with the time of the load, which a merge writes: no default of the table comes before it.
+    pub loaded_at: Option<&'a str>,
+}
+
+/// The columns that a merge inserts, and their values in a row of the staging table: those of the source, and the time of
+/// the load.
+pub(crate) fn inserted(columns: &[Column], loaded_at: Option<&str>) -> (String, String) {
+    let names = list(columns);
+    match loaded_at {
+        Some(name) => (format!("{names}, {}", quote(name)), format!("{names}, pg_catalog.now()")),
+        None => (names.clone(), names),
+    }
 }
 
 /// Checks, before a row is sent, that the source has the key's columns and that the table has a unique index
@@ -222,14 +234,14 @@ fn statement(
     gathered: &TableName,
     table: &TableName,
     columns: &[Column],
-    Matching { key, on_conflict, .. }: Matching<'_>,
+    Matching { key, on_conflict, loaded_at, .. }: Matching<'_>,
     listed: &str,
 ) -> String {
-    let (names, into, from) = (list(columns), table.quoted(), gathered.quoted());
+    let ((names, values), into, from) = (inserted(columns, loaded_at), table.quoted(), gathered.quoted());
     let updates = columns.iter().filter(|column| !key.contains(&column.name));
-    let updates: Vec<String> =
-        updates.map(|column| format!("{0} = EXCLUDED.{0}", quote(&column.name))).collect();
-    let update = format!("UPDATE SET {}", updates.join(", "));
+    let updates: Vec<&str> = updates.map(|column| column.name.as_str()).collect();
+    let set = updates.iter().copied().chain(loaded_at).map(|name| format!("{0} = EXCLUDED.{0}", quote(name)));
+    let update = format!("UPDATE SET {}", set.collect::<Vec<_>>().join(", "));
     let action = match on_conflict {
         _ if updates.is_empty() => "NOTHING".to_owned(),
         OnConflict::Update => update,
@@ -243,7 +255,7 @@ fn statement(
         }
     };
     format!(
-        "INSERT INTO {into} AS existing ({names}) {OVERRIDING} SELECT {names} FROM {from} \
+        "INSERT INTO {into} AS existing ({names}) {OVERRIDING} SELECT {values} FROM {from} \
          ON CONFLICT ({listed}) DO {action}"
     )
 }

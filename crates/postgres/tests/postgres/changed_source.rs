@@ -15,6 +15,7 @@ use sawmill_profile::Profile;
 use sawmill_source::{Control, Error, Kind, ParquetFiles, Source};
 
 use crate::database::{Database, run, small};
+use crate::fixture::file_of;
 use crate::slowed::{Slowed, halt};
 
 const ROWS: i64 = 20_000;
@@ -170,6 +171,30 @@ fn modes_that_replace_rows_load_the_new_content() {
         assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64), "{mode:?}");
         assert!(report.notes.iter().any(|note| note.contains("loaded anew")), "{:?}", report.notes);
         assert_eq!((words.database.count("t"), words.strange()), (ROWS, 1));
+    }
+}
+
+#[test]
+fn an_interrupted_load_that_replaces_rows_begins_again_with_corrected_and_with_more_files() {
+    for mode in [Mode::Replace, Mode::Truncate, Mode::Upsert] {
+        let words = Words::new();
+        let target = words.target(mode);
+        words.begin(&target, 13_000);
+        write(&words.path, |id| format!("{} {id:05}", if id == 12_345 { "a longer word" } else { "word" }));
+        words.begin(&target, 13_000);
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("id", Arc::new(Int64Array::from(vec![ROWS]))),
+            ("word", Arc::new(StringArray::from(vec!["word of a new file"]))),
+        ];
+        let (_kept, more) = file_of(columns, 10);
+        let source = ParquetFiles::open(&[&words.path, &more]).unwrap();
+        let report = run(&source, &target, &small()).unwrap();
+        assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64 + 1), "{mode:?}");
+        assert!(report.verified.unwrap().matches());
+        assert_eq!((words.database.count("t"), words.strange()), (ROWS + 1, 1));
+        assert!(!words.database.has("t__sawmill_loading"));
+        assert_eq!(words.database.count("_sawmill.loads"), 1, "{mode:?}");
+        assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::Complete);
     }
 }
 

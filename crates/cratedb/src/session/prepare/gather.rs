@@ -1,6 +1,8 @@
 //! Modes create and replace: a table that gathers out of sight, and takes its name, or another's place, in
 //! the end.
 
+use std::collections::HashSet;
+
 use sawmill_loader::{LoadState, Mode, OnRecord, Standing, open};
 use sawmill_source::{Error, Result};
 
@@ -73,13 +75,15 @@ impl Opening<'_, '_> {
         Ok((record, LoadState::New))
     }
 
-    /// Drops the staging table of an earlier load, which no run works on, if it has no rows.
+    /// Drops the staging table of an earlier load, which no run works on, if it has no rows, or if this load gathers them
+    /// again.
     fn take_away(&mut self, staging: &CrateTable) -> Result<()> {
         let loads = self.loads()?;
         let begun =
             loads.into_iter().find(|into| !into.load.complete && into.load.mode != Mode::Append.name());
         // A statement is never resumed.
-        let is_over = begun.as_ref().is_some_and(|into| is_statement(&into.load.files.names));
+        let is_over = |into: &LoadRow| is_statement(&into.load.files.names) || self.gathers_again(into);
+        let is_over = begun.as_ref().is_some_and(is_over);
         if is_over {
             // Requests of a killed one may still run.
             jobs::end_inserts(&mut self.sql, staging, true)?;
@@ -99,6 +103,18 @@ impl Opening<'_, '_> {
         });
         let differs = same_files.and_then(|into| self.shape.differs_from(&into.shape));
         Err(self.unfinished(differs.as_deref(), begun.as_ref().map(|into| &into.load)))
+    }
+
+    /// Whether this load gathers all rows of an unfinished one that nobody sees yet: both replace the table with the same
+    /// options, and the other's files are among this one's, perhaps with other content.
+    fn gathers_again(&self, into: &LoadRow) -> bool {
+        let ours: HashSet<&str> = self.source.files().iter().map(|file| file.name.as_str()).collect();
+        let (load, replace) = (&into.load, Mode::Replace);
+        self.crate_db.mode == replace
+            && load.mode == replace.name()
+            && load.mapping == self.mapping
+            && self.shape.differs_from(&into.shape).is_none()
+            && load.files.names.iter().all(|name| ours.contains(name.as_str()))
     }
 }
 
@@ -123,6 +139,12 @@ impl Gathered<'_, '_, '_> {
         self.record.as_ref().map_or_else(Vec::new, |record| record.load.files.changed(files))
     }
 
+    /// Whether the rows of an interrupted replacement, which nobody sees yet, are of other content.
+    fn begins_again(&self) -> bool {
+        let again = self.record.as_ref().is_some_and(|record| self.opening.gathers_again(record));
+        again && !self.changed().is_empty()
+    }
+
     fn other_options(&self, differs: &str) -> Error {
         self.opening.exists(&format!("loaded from these files with other options: {differs}"))
     }
@@ -133,7 +155,10 @@ impl Standing for Gathered<'_, '_, '_> {
     fn on_record(&self) -> Option<OnRecord> {
         match (self.record.as_ref()?.load.complete, self.table, self.gathered) {
             (true, true, _) => Some(OnRecord::Complete { changed: !self.changed().is_empty() }),
-            (false, _, true) => Some(OnRecord::Interrupted { changed: self.differs().is_some() }),
+            (false, _, true) => {
+                let changed = self.differs().is_some() || self.begins_again();
+                Some(OnRecord::Interrupted { changed })
+            }
             _ => None,
         }
     }
@@ -167,7 +192,7 @@ impl Standing for Gathered<'_, '_, '_> {
     }
 
     fn holds_nothing(&mut self) -> Result<bool> {
-        self.opening.is_empty(self.staging)
+        Ok(self.begins_again() || self.opening.is_empty(self.staging)?)
     }
 
     fn check_resumed(&mut self) -> Result<()> {

@@ -16,6 +16,8 @@ pub(super) struct Found<'f, 'p, 'a> {
     pub gathered: Option<FoundTable>,
     /// The existing table's OID, in modes that need one.
     pub oid: u32,
+    /// Rows are to be rejected, and those that were gathered have not been looked at.
+    pub unguarded: bool,
 }
 
 impl Found<'_, '_, '_> {
@@ -81,7 +83,7 @@ impl Standing for Found<'_, '_, '_> {
         };
         is_there.then_some(match record.complete {
             true => OnRecord::Complete { changed },
-            false => OnRecord::Interrupted { changed },
+            false => OnRecord::Interrupted { changed: changed || self.unguarded },
         })
     }
 
@@ -145,8 +147,10 @@ impl Standing for Found<'_, '_, '_> {
     fn holds_nothing(&mut self) -> Result<bool> {
         let Preparing { options, postgres, records, id, .. } = &self.preparing;
         let alone = options.share == Share::Whole && postgres.several.is_none();
-        // Rows that wait for their merge are not in the table yet.
-        Ok(alone && (postgres.mode == Mode::Upsert || records.holds_nothing(id)?))
+        // Rows that wait for their merge or for their table's place are not in the table yet, and mode truncate removes its
+        // own.
+        let begins_again = matches!(postgres.mode, Mode::Replace | Mode::Truncate | Mode::Upsert);
+        Ok(alone && (begins_again || records.holds_nothing(id)?))
     }
 
     fn check_resumed(&mut self) -> Result<()> {

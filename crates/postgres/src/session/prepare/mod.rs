@@ -65,7 +65,14 @@ impl Preparing<'_, '_> {
         if matches!(mode, Mode::Append | Mode::Truncate) {
             self.refuse_of_another_table(record.as_ref(), oid)?;
         }
-        let mut found = Found { record, gathered, oid, preparing: self };
+        let refusals = Refusals { table: oid, gathered: &staging, columns: self.columns };
+        let unguarded = match &gathered {
+            Some(gathered) if self.rejects_before_merge() => {
+                refusals.are_missing(gathered.oid, self.connection, self.control)?
+            }
+            _ => false,
+        };
+        let mut found = Found { record, gathered, oid, unguarded, preparing: self };
         if found.waits() && found.was_emptied()? {
             found.drop_staging(&staging)?;
         }
@@ -183,6 +190,12 @@ impl Preparing<'_, '_> {
         Ok(partitions.create(&kind, staging, &names, made, new, schema))
     }
 
+    /// Whether rows that the table would refuse are rejected while they are gathered.
+    fn rejects_before_merge(&self) -> bool {
+        let Postgres { mode, rejects, .. } = self.postgres;
+        *mode == Mode::Upsert && rejects.is_some() && !self.postgres.has_deletes()
+    }
+
     /// Begins a load into a staging table, which is merged into the existing table in the end.
     fn start_merge(
         &self,
@@ -201,7 +214,7 @@ impl Preparing<'_, '_> {
         self.connection.begin(self.control)?;
         self.claim(staging)?;
         self.connection.batch(self.control, &create)?;
-        if self.postgres.rejects.is_some() && !self.postgres.has_deletes() {
+        if self.rejects_before_merge() {
             let refusals = Refusals { table: oid, gathered: staging, columns: self.columns };
             refusals.take_over(self.connection, self.control)?;
         }

@@ -1,11 +1,14 @@
 //! Rows that another, unfinished load gathers for the table.
 
-use sawmill_loader::{Mode, TableName};
+use std::collections::HashSet;
+
+use sawmill_loader::{Mode, Share, TableName};
 use sawmill_source::{Error, Kind, Result};
 
 use super::Preparing;
 use crate::records::checkpoint::advisory_key;
 use crate::table::catalogue::{FoundTable, find};
+use crate::table::part_tables;
 use crate::target::Postgres;
 use crate::types::made_types;
 
@@ -45,8 +48,8 @@ impl Preparing<'_, '_> {
     }
 
     /// Discards the staging table of a load that failed before its first unit, for example because of a value
-    /// that the same load accepts with another option; or of rows that this load has gathered from other content, or that
-    /// were to replace those of a file. Returns false if another load has units, or is still running.
+    /// that the same load accepts with another option; or of rows that this load gathers again, or that were to replace
+    /// those of a file. Returns false if another load has units, or is still running.
     fn discard_empty(&self, gathered: &FoundTable, staging: &TableName, existing: u32) -> Result<bool> {
         let (loads, units) = (self.records.table("loads"), self.records.all_units());
         // The record of an upsert has the table that its rows are merged into.
@@ -59,14 +62,32 @@ impl Preparing<'_, '_> {
         let [id] = ids.as_slice() else { return Ok(false) };
         let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
         // The lock keeps the load from starting before this transaction ends, so no unit can follow.
-        let own = *id == self.id && self.postgres.mode == Mode::Upsert;
         let ended = self.records.try_lock(id)?;
-        if !ended || !(own || self.replaces_rows(id)? || self.records.value::<bool>(&empty, &[id])?) {
+        if !ended
+            || !(self.gathers_again(id)?
+                || self.replaces_rows(id)?
+                || self.records.value::<bool>(&empty, &[id])?)
+        {
             return Ok(false);
         }
         made_types::drop_table(self.connection, staging, gathered.oid, self.control)?;
+        part_tables::drop_of_load(&self.records, id)?;
         self.records.delete(id)?;
         Ok(true)
+    }
+
+    /// Whether this load gathers all rows of an unfinished one that nobody sees yet: that has the same options, and files
+    /// of these names, of which some may have other content now.
+    fn gathers_again(&self, id: &str) -> Result<bool> {
+        let Self { postgres, source, table, .. } = self;
+        let alone = self.options.share == Share::Whole && postgres.several.is_none();
+        let record = self.records.find(id)?.filter(|_| alone && postgres.mode != Mode::Create);
+        let Some(record) = record else { return Ok(false) };
+        let ours: HashSet<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
+        let names = || record.files.names.iter().map(String::as_str);
+        let mode = postgres.mode.name();
+        let is_alike = |staged| postgres.id_of_names(names(), *source, table, mode, staged) == id;
+        Ok(names().all(|name| ours.contains(name)) && [false, true].into_iter().any(is_alike))
     }
 
     /// Whether an unfinished load gathers rows that replace those of a file. If its file is still another one than the
