@@ -112,8 +112,8 @@ struct TableLoad {
     /// If they differ, report the missing rows and their row groups. PostgreSQL only.
     #[arg(long, requires = "verify")]
     locate: bool,
-    /// Load files again that are recorded as loaded; not in mode create. By default, an append skips files
-    /// that are in the table already.
+    /// Load files again that are recorded as loaded; not in mode create. An append then has their rows twice. By
+    /// default, it skips files that are in the table already.
     #[arg(long)]
     again: bool,
     /// What to do with a file that was loaded before under this name, with other content.
@@ -328,8 +328,8 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
         )
     });
     match &tables {
-        Some(tables) => tables::run(tables, &reading, &options, console),
-        None => load_table(args.target.table(), &planned, &mut reading, index.as_ref(), &profile, console),
+        Some(tables) => tables::run(tables, &reading, &options, args.manner(&target), console),
+        None => load_table(args, &planned, &mut reading, index.as_ref(), &profile, console),
     }
 }
 
@@ -342,8 +342,8 @@ impl TableLoad {
         let target = self.merge.apply(target, self.mode, by_position)?;
         if self.again && matches!(self.mode, ModeArg::Auto | ModeArg::Create) {
             let what = "modes auto and create load a new table or new files, and nothing again";
-            let advice =
-                "--mode replace loads a table from the beginning; --mode append adds all rows once more";
+            let advice = "--mode replace loads a table from the beginning; --mode append --again adds all rows of the files once more, \
+                 also those that the table has";
             return Err(Error::usage(what, "--again", advice));
         }
         let target = self.values.apply(target)?;
@@ -413,6 +413,17 @@ impl TableLoad {
         }
     }
 
+    /// What the report depends on.
+    fn manner(&self, target: &Destination) -> report::Manner {
+        report::Manner {
+            verifies: self.verify,
+            merges: matches!(self.mode, ModeArg::Upsert | ModeArg::Insert | ModeArg::History),
+            deletes: target.has_deletes(),
+            follows: self.schema.accepts_some(),
+            rejects: !self.rejects.rejects.is_empty(),
+        }
+    }
+
     /// The files for lines of text that cannot be read, and for rows that the database refuses.
     fn files_of_rejects(&self, target: &Destination) -> Result<(Option<&Path>, Option<&Path>), Error> {
         // CrateDB's own rejected rows are NDJSON.
@@ -458,7 +469,7 @@ impl TableLoad {
 
 /// Loads one table and prints the report.
 fn load_table(
-    table: &str,
+    args: &TableLoad,
     planned: &PlannedLoad<'_>,
     reading: &mut Reading,
     index: Option<&OrderedRows<'_>>,
@@ -470,7 +481,9 @@ fn load_table(
     let (report, phase) = load_files(source, target.as_target(), options, profile, console)?;
     reading.ordered = index.map(Ordered::new);
     reading.phases.extend(profile.phases());
-    report::print(table, &report, target.has_deletes(), &phase, &sampler.stop(), reading, console)
+    let (table, manner) = (args.target.table(), args.manner(target));
+    report::print(table, &report, manner, &phase, &sampler.stop(), reading, console)?;
+    report::check(table, &report, manner, console)
 }
 
 /// Loads under a progress bar.

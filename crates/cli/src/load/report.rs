@@ -1,6 +1,6 @@
 //! The report of a load.
 
-use sawmill_loader::{LoadReport, LoadState, Note, PartReport, ServerWaits};
+use sawmill_loader::{LoadReport, LoadState, Note, PartReport, ServerWaits, Verification};
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
     format_bytes, format_rate,
@@ -8,7 +8,7 @@ use sawmill_profile::{
 use serde::Serialize;
 
 use super::reading::Reading;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 use crate::screen::limit;
 use crate::screen::phases::{self, counted};
@@ -44,11 +44,26 @@ pub(super) fn sampled(profile: &Profile) -> Result<Sampler, Error> {
     Ok(Sampler::start(SamplerOptions::new().most_samples(MAX_SAMPLES).profile(profile))?)
 }
 
+/// How a load treats rows of the table, as far as its report depends on that.
+#[derive(Clone, Copy)]
+pub(super) struct Manner {
+    /// `--verify`
+    pub verifies: bool,
+    /// Rows are merged by keys, and compared only then.
+    pub merges: bool,
+    /// Rows of the files may delete rows of the table.
+    pub deletes: bool,
+    /// Columns may change, after which only whole tables can be compared.
+    pub follows: bool,
+    /// Rows may be rejected.
+    pub rejects: bool,
+}
+
 /// Prints the report of a load.
 pub(super) fn print(
     table: &str,
     report: &LoadReport,
-    deletes: bool,
+    manner: Manner,
     phase: &PhaseReport,
     over_time: &Timeline,
     reading: &Reading,
@@ -60,11 +75,52 @@ pub(super) fn print(
     let result = LoadResult { table, report, measured };
     console.summary(&result, || {
         let ordered = reading.ordered.as_ref().map(|ordered| ordered.line(&reading.phases) + "\n");
-        summary(table, report, deletes, phase, &maxima) + &reading.left_out() + &ordered.unwrap_or_default()
+        summary(table, report, manner, phase, &maxima) + &reading.left_out() + &ordered.unwrap_or_default()
     })
 }
 
-fn summary(table: &str, report: &LoadReport, deletes: bool, phase: &PhaseReport, maxima: &Maxima) -> String {
+/// Says, also with `--quiet`, what a load with `--verify` did not compare.
+///
+/// # Errors
+/// The table is known to lack rows of the files, or nothing was compared.
+pub(super) fn check(table: &str, report: &LoadReport, manner: Manner, console: Console) -> Result<(), Error> {
+    if !manner.verifies || report.part.is_some() {
+        return Ok(());
+    }
+    let noted = |of_kind: fn(&Note) -> bool| {
+        let notes = report.notes.iter().filter(|note| of_kind(note)).map(ToString::to_string);
+        notes.collect::<Vec<_>>().join("; ")
+    };
+    let place = format!("table {table}");
+    let missing = noted(|note| matches!(note, Note::Missing(_)));
+    if !missing.is_empty() {
+        let advice = "sawmill verify --locate finds the missing rows; load with --mode replace loads all from the beginning";
+        return Err(Error::new(Exit::Mismatch, missing, place, advice));
+    }
+    if report.rows_rejected > 0 && !manner.rejects {
+        let what = format!("the table lacks {} of the files", counted(report.rows_rejected, "rejected row"));
+        let advice =
+            "give --rejects FILE to accept them; or load with --mode replace, which tries them again";
+        return Err(Error::new(Exit::Mismatch, what, place, advice));
+    }
+    let moved = noted(|note| matches!(note, Note::MovedColumn(_)));
+    if !moved.is_empty() {
+        return Err(Error::failure(moved, place, ""));
+    }
+    let unverified = noted(|note| matches!(note, Note::Unverified(_) | Note::PartlyVerified(_)));
+    let partly = report.notes.iter().any(|note| matches!(note, Note::PartlyVerified(_)));
+    let was_merged = manner.merges && report.state == LoadState::Complete;
+    if report.verified.is_none() && !(partly || manner.follows || manner.rejects || was_merged) {
+        let what = if unverified.is_empty() { "not verified".to_owned() } else { unverified };
+        return Err(Error::failure(what, place, "compare the whole table with sawmill verify"));
+    }
+    if console.quiet && !unverified.is_empty() {
+        console.warn(&format!("{place}: {unverified}"));
+    }
+    Ok(())
+}
+
+fn summary(table: &str, report: &LoadReport, manner: Manner, phase: &PhaseReport, maxima: &Maxima) -> String {
     let mut out = match report.state {
         _ if report.part.is_some() => String::new(),
         LoadState::Complete => {
@@ -123,14 +179,32 @@ fn summary(table: &str, report: &LoadReport, deletes: bool, phase: &PhaseReport,
     out += &found(report.server_waits.as_ref(), bottleneck.as_ref(), report.retries, &report.notes);
     let whose = if report.part.is_some() { "content sum of the part" } else { "content sum" };
     out += &format!("{whose} {}", report.content.content_sum);
-    if report.verified.is_some() {
-        out += match (report.verified_by_key, deletes) {
-            (_, true) => ", verified: the table has each key that the files keep, and none that they delete",
-            (true, false) => ", verified: the table has each key of the files",
-            (false, false) => ", verified: the table holds what the files hold",
+    if let Some(verified) = &report.verified {
+        out += ", verified: ";
+        out += &match (report.verified_by_key, manner.deletes) {
+            (_, true) => "the table has each key that the files keep, and none that they delete".to_owned(),
+            (true, false) => "the table has each key of the files".to_owned(),
+            (false, false) => compared(verified, manner.merges),
         };
     }
     out + "\n"
+}
+
+/// What a comparison has shown.
+fn compared(verified: &Verification, merges: bool) -> String {
+    let rejected = match verified.rejected {
+        0 => String::new(),
+        rows => format!(" except {}", counted(rows, "rejected row")),
+    };
+    match verified.rows_of_others {
+        _ if merges => format!("the table has each row of the files{rejected}"),
+        0 => format!("the table holds what the files hold{rejected}"),
+        others => format!(
+            "the table holds {} of the files{rejected}; not compared with the files: {}",
+            counted(verified.source.rows, "row"),
+            counted(others, "other row")
+        ),
+    }
 }
 
 /// The lines about one part: its rows and units, the units of the whole load, and the next command.

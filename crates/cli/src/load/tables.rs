@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::interrupt;
 use crate::load::reading::Reading;
-use crate::load::report::{Measured, at_most, found, sampled};
+use crate::load::report::{Manner, Measured, at_most, check, found, sampled};
 use crate::screen::console::Console;
 use crate::screen::limit;
 use crate::screen::phases::{self, thousands};
@@ -27,10 +27,11 @@ struct TablesResult<'a> {
 }
 
 /// Loads all tables and prints a report of each.
-pub(crate) fn run(
+pub(super) fn run(
     tables: &PostgresTables<'_>,
     reading: &Reading,
     options: &LoadOptions,
+    manner: Manner,
     console: Console,
 ) -> Result<(), Error> {
     let profile = Profile::new();
@@ -47,7 +48,8 @@ pub(crate) fn run(
         reading,
     };
     let result = TablesResult { tables: &reports, server_waits, measured };
-    console.summary(&result, || summary(&result) + &reading.left_out())
+    console.summary(&result, || summary(&result) + &reading.left_out())?;
+    reports.iter().try_for_each(|OfTable { table, result }| check(table, result, manner, console))
 }
 
 /// Loads all tables under a progress bar. The phase counts the rows of all tables.

@@ -149,6 +149,12 @@ impl Console {
         };
     }
 
+    /// Reports what the user asked to know, also with `--quiet`.
+    pub(crate) fn warn(self, text: &str) {
+        // If standard error is closed, nothing can report it.
+        let _ = writeln!(std::io::stderr(), "{}", escape::message(text));
+    }
+
     /// Reports details, with `-v`.
     pub(crate) fn detail(self, text: impl FnOnce() -> String) {
         if self.verbose > 0 {

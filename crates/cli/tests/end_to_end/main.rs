@@ -80,5 +80,6 @@ mod text_formats;
 mod thrift_writer;
 mod tiny_files;
 mod tpc;
+mod verified;
 mod versions;
 mod year_of_nights;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Portion, RecordedFiles,
-    RecordedUnit, Remembered, Tally, Verification, adds_files, hashed_mapping, load_id, mapping_of_files,
-    refuse_changed, remember,
+    BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Note, Portion,
+    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, hashed_mapping, load_id,
+    mapping_of_files, refuse_changed, remember,
 };
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
@@ -18,7 +18,7 @@ use crate::encode::encoder::{EncodePlan, file_hash};
 use crate::records::checkpoint::{Checkpoints, LoadRow, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
-use crate::session::prepare::loaded_with_other_options;
+use crate::session::prepare::{loaded_with_other_options, rows_missing};
 use crate::table::catalogue;
 use crate::table::columns::{Column, Key, Plan, Purpose};
 use crate::table::names::CrateTable;
@@ -296,7 +296,8 @@ impl History for TableHistory<'_> {
             return Ok(());
         };
         let found = read.run(&mut self.client.borrow_mut().on(self.control))?;
-        let all = Verification::new(now, expected, found);
+        let rows_of_others = self.rows.get().saturating_sub(found.rows);
+        let all = Verification { rows_of_others, ..Verification::new(now, expected, found) };
         remembered.verify(all, &self.place())
     }
 }
@@ -322,13 +323,10 @@ impl TableHistory<'_> {
         let what =
             format!("the table has {rows} rows; it had {at_end} when the last load into it was complete");
         if rows > 0 && remembered.has_work() {
-            remembered.notes.push(what.into());
+            remembered.notes.push(Note::Missing(what));
             return Ok(());
         }
-        Err(Error::new(Kind::Changed, what).at(self.place()).advise(
-            "load the files once more with --again (rows whose key is in the table are not added), or forget the loads \
-             (sawmill load forget) if the rows were deleted on purpose",
-        ))
+        Err(Error::new(Kind::Changed, what).at(self.place()).advise(rows_missing(&self.plan.key)))
     }
 
     /// The columns that a load fills, as this source has them; `None` if it lacks one.

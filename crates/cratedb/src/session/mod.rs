@@ -176,11 +176,19 @@ impl Session for CrateSession<'_> {
         let mut target = self.read_back(&table).run(sql)?;
         let row_key = matches!(self.encode.plan.key, Key::Row(_));
         let alone = self.crate_db.mode != Mode::Append || row_key && self.record.load.before.is_none();
-        if !alone {
-            target = target.minus(&self.before_without_ours(target.rows, expected.rows)?);
-        }
+        let rows_of_others = match alone {
+            // Only the rows of these files were read.
+            true if self.crate_db.mode == Mode::Append => sql.count(&table)?.saturating_sub(target.rows),
+            true => 0,
+            false => {
+                let others = self.before_without_ours(target.rows, expected.rows)?;
+                target = target.minus(&others);
+                others.rows
+            }
+        };
         let columns = self.encode.plan.filled();
-        let mut verification = Verification::new(columns, expected.clone(), target);
+        let mut verification =
+            Verification { rows_of_others, ..Verification::new(columns, expected.clone(), target) };
         if !verification.matches() && !alone && !self.writers.before.is_counted() {
             return Err(self
                 .error(
@@ -291,12 +299,11 @@ impl Session for CrateSession<'_> {
         notes
             .extend(self.sent_twice(loaded).into_iter().chain(self.note_of_replaced(loaded)).map(Note::from));
         if self.shared && self.options.verify {
-            notes.push(
+            notes.push(Note::Unverified(
                 "not verified: another load has brought other rows or columns of the same files (sawmill verify compares whole \
                  tables)"
-                    .to_owned()
-                    .into(),
-            );
+                    .to_owned(),
+            ));
         }
         notes
     }

@@ -14,7 +14,7 @@ use crate::session::opening::Opening;
 use crate::table::catalogue;
 use crate::table::names::{CrateTable, quote};
 
-pub(crate) use append::{loaded_with_other_options, not_summed_up};
+pub(crate) use append::{loaded_with_other_options, not_summed_up, rows_missing};
 
 impl Opening<'_, '_> {
     /// Refuses to go on with other columns than those that the load began with.
@@ -103,7 +103,10 @@ impl Opening<'_, '_> {
     fn exists(&self, how: &str) -> Error {
         Error::new(Kind::Exists, format!("the table exists already, {how}"))
             .at(self.place())
-            .advise("load in mode append to add to it, in mode replace to put another in its place, or choose another table")
+            .advise(
+                "compare its rows first, which may be those of the files (sawmill verify): mode append adds all rows of the files \
+                 that have no key and are not on record; mode replace puts another table in its place; or choose another table",
+            )
     }
 
     fn place(&self) -> String {

@@ -29,7 +29,11 @@ pub(crate) async fn load(args: SubmitLoadArgs) -> Result<()> {
     let report = finished.await.map_err(external)??;
     output::print_batch(parts, args.printed.format()).await?;
     if args.printed.format() == Format::Table {
-        let verified = if report.verified.is_some() { ", verified" } else { "" };
+        let verified = match (report.verified.is_some(), verify) {
+            (true, _) => ", verified",
+            (false, true) => ", not verified",
+            (false, false) => "",
+        };
         let (rows, sum) = (format_counted(report.rows, "row"), report.content.content_sum);
         println!("{rows} in table {}, content sum {sum}{verified}", args.table);
     }

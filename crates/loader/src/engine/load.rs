@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use sawmill_profile::{beside, on_threads, turns};
+use sawmill_profile::{beside, format_counted, on_threads, turns};
 use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, refuse_variants};
 
 use crate::engine::content_sum::Tally;
@@ -144,8 +144,12 @@ fn load_the_rest(
         }
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
-    if unverified && report.verified.take().is_some() {
-        report.notes.push("verified what this run loaded: the table holds it".to_owned().into());
+    if let Some(verified) = report.verified.take_if(|_| unverified) {
+        let what = format!(
+            "verified what this run loaded: the table holds it, {}; rows of earlier runs were not compared",
+            format_counted(verified.source.rows, "row")
+        );
+        report.notes.push(Note::PartlyVerified(what));
     }
     report.seconds = turns::now().saturating_duration_since(started).as_secs_f64();
     Ok(report)
@@ -405,7 +409,8 @@ impl UnderWay<'_> {
             return Ok(None);
         }
         let verifying = self.control.phase().phase("verify");
-        let verification = self.session.verify(total, self.control)?;
+        let mut verification = self.session.verify(total, self.control)?;
+        verification.rejected = self.session.rejected();
         verifying.add_rows(total.rows);
         verifying.finish();
         Ok(Some(verification))
@@ -439,7 +444,7 @@ fn opened<'a>(
         Ok(false) => {
             let note = "did not compare the source with the rows loaded before: some of them were rejected, or a column of the \
                         table has another type since";
-            Ok(Opened::Same(session, vec![Note::Rejected(note.to_owned())]))
+            Ok(Opened::Same(session, vec![Note::Unverified(note.to_owned())]))
         }
         Err(error)
             if error.kind() == Kind::Changed

@@ -8,8 +8,16 @@ use serde::{Serialize, Serializer};
 /// A remark on a load for the user. It displays and serializes as its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Rows were rejected: where they are, or which comparison was skipped because of them.
+    /// Rows were rejected: where they are.
     Rejected(String),
+    /// What a verification did not compare, and why.
+    Unverified(String),
+    /// A column of the table is another one than earlier loads filled, and was not compared.
+    MovedColumn(String),
+    /// What this run loaded was verified, but not the rows of earlier runs.
+    PartlyVerified(String),
+    /// The table has fewer rows than the records say, and the load went on.
+    Missing(String),
     /// The route that rows take into a partitioned table, and why.
     Route(String),
     /// Any other remark.
@@ -20,7 +28,13 @@ impl Deref for Note {
     type Target = str;
 
     fn deref(&self) -> &str {
-        let (Self::Rejected(text) | Self::Route(text) | Self::Remark(text)) = self;
+        let (Self::Rejected(text)
+        | Self::Unverified(text)
+        | Self::MovedColumn(text)
+        | Self::PartlyVerified(text)
+        | Self::Missing(text)
+        | Self::Route(text)
+        | Self::Remark(text)) = self;
         text
     }
 }

@@ -56,6 +56,10 @@ pub struct Verification {
     /// Rejected rows of the source, if the comparison leaves them out.
     #[serde(rename = "put_aside", skip_serializing_if = "is_zero")]
     pub rejected: u64,
+    /// Other rows of the target: they were there before the source's rows, or came later, and were not compared with
+    /// the source.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rows_of_others: u64,
     /// Columns of the target that the source lacks; the comparison does not cover them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<String>,
@@ -78,14 +82,18 @@ impl Verification {
             source,
             target,
             rejected: 0,
+            rows_of_others: 0,
             not_compared: Vec::new(),
             differing: Vec::new(),
             located: None,
         }
     }
 
-    /// Adds the verification of further rows of the same table.
+    /// Adds the later verification of further rows of the same table, among whose other rows are these.
     pub(crate) fn add(&mut self, other: Self) {
+        if other.rows_of_others > 0 {
+            self.rows_of_others = other.rows_of_others.saturating_sub(self.target.rows);
+        }
         self.source.add(&other.source);
         self.target.add(&other.target);
         self.rejected += other.rejected;

@@ -123,6 +123,7 @@ pub fn remember(
     let placed = |error: Error| error.at(history.place());
     let unfinished = lookup::broken_off(source, &first, same).map_err(placed)?;
     if options.again {
+        lookup::found_again(source, &here).iter().for_each(|line| control.notice(line));
         return Ok(lookup::loaded_again(source, &here, &own, unfinished));
     }
     let found = lookup::found(source, &here);
@@ -180,7 +181,7 @@ impl NotCompared {
                 0 => String::new(),
                 more => format!(" and {more} more files"),
             };
-            Some(Note::Rejected(format!("not compared with what was loaded: {first}{more}, since {why}")))
+            Some(Note::Unverified(format!("not compared with what was loaded: {first}{more}, since {why}")))
         };
         let rejected = note(&self.rejected, "some rows were rejected");
         let retyped =

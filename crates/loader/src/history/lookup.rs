@@ -78,7 +78,7 @@ pub(super) fn refuse_taken_otherwise(
     );
     Err(Error::new(Kind::Exists, what).advise(
         "leave the file out, or give the options of that load; --mode replace loads everything from the beginning; \
-         --again adds its rows once more",
+         --again adds its rows once more, beside those that are there",
     ))
 }
 
@@ -141,6 +141,20 @@ pub fn adds_files(source: &dyn Source, loads: &[&LoadRecord], options: &LoadOpti
     makers.peek().is_some()
         && !makers.any(|load| is_repeated(load))
         && names.iter().any(|name| known.contains(name))
+}
+
+/// The notice that files which complete loads contain are loaded once more.
+pub(super) fn found_again(source: &dyn Source, loads: &[&LoadRecord]) -> Option<String> {
+    let found = found(source, loads);
+    let first = source.files().get(found.first()?.file as usize)?;
+    let more = match found.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more files"),
+    };
+    Some(format!(
+        "--again loads {}{more} once more: rows that the table still has will be there twice, unless a key forbids that",
+        first.name
+    ))
 }
 
 /// The source's files that complete loads contain. If several loads contain a file, the last one counts.

@@ -90,14 +90,26 @@ impl Presence {
     /// The table was emptied; or rows are missing, and this load would add none.
     pub fn check(&self, remembered: &mut Remembered, place: String) -> Result<()> {
         if self.was_emptied() || self.lacks_rows() && !remembered.has_work() {
-            return Err(self.error(
-                place,
-                "restore the rows; or forget the loads (sawmill load forget) to load all files from the beginning; or load \
-                 these files again with --again",
-            ));
+            return Err(self.error(place, self.advice()));
         }
-        remembered.notes.extend(self.finding().map(Note::from));
+        let lacks_rows = self.lacks_rows();
+        let note = |finding| if lacks_rows { Note::Missing(finding) } else { Note::Remark(finding) };
+        remembered.notes.extend(self.finding().map(note));
         Ok(())
+    }
+
+    /// What to do about missing rows of an append. To load files again adds all their rows to those that are left.
+    pub fn advice(&self) -> &'static str {
+        match self.rows {
+            Some(0) => {
+                "restore the rows; or forget the loads (sawmill load forget) to load all files from the beginning; or, if they \
+                 were complete, load these files again with --again"
+            }
+            _ => {
+                "restore the rows, or load everything from the beginning with --mode replace; --again, or an append after \
+                 sawmill load forget, adds all rows of the files once more, also those that the table still has"
+            }
+        }
     }
 
     /// Refuses `what` (a file, or files), whose rows went into a table that no longer exists. They may be in the one
@@ -118,6 +130,9 @@ impl Presence {
             ),
         )
         .at(place)
-        .advise("compare them with sawmill verify; load with --again, or forget the load first (sawmill load forget)"))
+        .advise(
+            "compare them with sawmill verify; --again, or an append after sawmill load forget, adds all rows of the files \
+             beside those that the table has",
+        ))
     }
 }

@@ -49,22 +49,36 @@ impl Remembered {
         loaded
     }
 
-    /// Verifies the files by a comparison of all loaded rows with the whole table.
+    /// Verifies the files by a comparison of all loaded rows with the whole table, or with those of its rows that are
+    /// not `rows_of_others`.
     ///
     /// # Errors
     /// The two differ.
     pub fn verify(&mut self, all: Verification, place: &str) -> Result<()> {
-        let columns = all.into_result(place)?.columns;
+        let Verification { columns, target, rows_of_others, .. } = all.into_result(place)?;
         let loaded = self.loaded(columns.len());
-        self.verified = Some(Verification::new(columns, loaded.clone(), loaded));
+        self.verified = Some(Verification {
+            rejected: self.already.iter().map(|file| file.rejected).sum(),
+            rows_of_others: rows_of_others + target.rows.saturating_sub(loaded.rows),
+            ..Verification::new(columns, loaded.clone(), loaded)
+        });
         Ok(())
     }
 
     /// Notes that the table was not compared, because its columns have changed between loads.
     pub fn note_other_columns(&mut self) {
-        let what = "the files were compared with the records of their loads, but not with the table, whose columns have changed \
-                    since (sawmill verify compares whole tables)";
-        self.notes.push(Note::Remark(what.to_owned()));
+        let what = "not verified: the files were compared with the records of their loads, but not with the table, whose columns \
+                    have changed since (sawmill verify compares whole tables)";
+        self.notes.push(Note::Unverified(what.to_owned()));
+    }
+
+    /// Notes that the table was not compared, because this column of it is another one than its loads have filled.
+    pub fn note_moved_column(&mut self, name: &str) {
+        let what = format!(
+            "not verified: column {name:?} of the table is another one than earlier loads filled (dropped or renamed, and added \
+             again); sawmill verify shows whether it has the files' values; --mode replace loads everything from the beginning"
+        );
+        self.notes.push(Note::MovedColumn(what));
     }
 
     /// Notes that the table was not compared, because it lacks these columns of the files.
@@ -74,14 +88,14 @@ impl Remembered {
              the beginning",
             columns.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
         );
-        self.notes.push(Note::Rejected(what));
+        self.notes.push(Note::Unverified(what));
     }
 
-    /// Notes that the table was not compared, because it has rows of unknown origin.
+    /// Notes that the table was not compared, because its rows are not those on record.
     pub fn note_other_rows(&mut self) {
-        let what = "the files were compared with the records of their loads, but not with the table, which has other rows, too \
-                    (sawmill verify compares whole tables)";
-        self.notes.push(Note::Remark(what.to_owned()));
+        let what = "not verified: the files were compared with the records of their loads, but not with the table, which has \
+                    other rows than those on record (sawmill verify compares whole tables)";
+        self.notes.push(Note::Unverified(what.to_owned()));
     }
 }
 

@@ -103,8 +103,8 @@ pub(crate) fn changed(
     let name = source.files().get(file as usize).map(|file| file.name.as_str()).unwrap_or_default();
     let advice = match state {
         LoadState::Complete => {
-            "restore the file, or forget the load (sawmill load forget) and load the file anew; \
-             with --again a load that appends adds its rows as they are now"
+            "restore the file, or load everything from the beginning with --mode replace; --again, or an append \
+             after sawmill load forget, adds its rows as they are now beside the earlier ones"
         }
         LoadState::New | LoadState::Resumed => {
             "restore the file and run the same command again to continue, or forget the load \

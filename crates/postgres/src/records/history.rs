@@ -21,6 +21,7 @@ use crate::records::presence::Scope;
 use crate::rejected::file::RejectsFile;
 use crate::rejected::of_files::LoadOfFiles;
 use crate::table::catalogue::find;
+use crate::table::planned_columns::moved;
 use crate::target::Postgres;
 use crate::verify::read_back::ReadBack;
 use crate::write::upsert::OnConflict;
@@ -323,7 +324,10 @@ impl History for TableHistory<'_> {
                 return Ok(());
             }
             AllOfTable::OtherColumns => {
-                remembered.note_other_columns();
+                match moved(&self.records.filled_lines(self.oid)?, &lines) {
+                    Some(name) => remembered.note_moved_column(name),
+                    None => remembered.note_other_columns(),
+                }
                 return Ok(());
             }
         };
@@ -369,6 +373,14 @@ impl Records<'_> {
             since.add(&read_tally(self.connection, &row, 0)?);
         }
         Ok(Some(since))
+    }
+
+    /// The columns, as in records, that all loads into a table have filled.
+    fn filled_lines(&self, oid: u32) -> Result<Vec<String>> {
+        let loads = self.table("loads");
+        let sql =
+            format!("SELECT DISTINCT unnest(columns) FROM {loads} WHERE table_oid = $1 AND mode <> 'upsert'");
+        self.list(&sql, &[&i64::from(oid)])
     }
 
     /// The sum of the rows that all loads have added to a table.

@@ -6,6 +6,9 @@ use sawmill_source::{Error, Kind, Result};
 use crate::records::checkpoint::{Records, read_count};
 use crate::table::part_tables;
 
+/// Rows of a table that a message counts at most, as it should not wait for a large table.
+pub(crate) const MAX_COUNTED: u64 = 1_000_000;
+
 /// Whose rows are counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
@@ -66,6 +69,16 @@ impl Records<'_> {
         let sql = "SELECT coalesce(bool_and(pg_catalog.has_table_privilege(name::regclass, 'SELECT') \
                      AND NOT pg_catalog.row_security_active(name::regclass)), false) FROM unnest($1::text[]) name";
         self.value(sql, &[&names])
+    }
+
+    /// The number of a table's rows, at most [`MAX_COUNTED`]; `None` if this user may not read them all.
+    pub(crate) fn count_some(&self, table: &TableName) -> Result<Option<u64>> {
+        if !self.may_look(std::slice::from_ref(table))? {
+            return Ok(None);
+        }
+        let some = format!("SELECT FROM {} LIMIT {MAX_COUNTED}", table.quoted());
+        let rows: i64 = self.value(&format!("SELECT count(*) FROM ({some}) first_rows"), &[])?;
+        read_count(self.connection, rows).map(Some)
     }
 
     /// Whether a table is empty; false if this user may not read it.

@@ -19,7 +19,10 @@ impl PostgresSession<'_> {
         let others = self.rows_of_others(control)?;
         let columns = self.columns.iter().map(|column| column.name.clone()).collect();
         let target = sums.whole.minus(&others);
-        let mut verification = Verification::new(columns, expected.clone(), target);
+        let mut verification = Verification {
+            rows_of_others: others.rows,
+            ..Verification::new(columns, expected.clone(), target)
+        };
         if verification.matches() {
             return Ok(verification);
         }

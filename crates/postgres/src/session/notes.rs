@@ -22,25 +22,23 @@ impl PostgresSession<'_> {
         let at_the_end = self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner);
         notes.extend(at_the_end.iter().cloned().map(Note::from));
         if self.overlaid && self.options.verify {
-            notes.push(
+            notes.push(Note::Unverified(
                 "not verified: since this load began, another load has brought other rows or columns of its files into the \
                  table, or merged rows into it (sawmill verify compares whole tables)"
-                    .to_owned()
-                    .into(),
-            );
+                    .to_owned(),
+            ));
         } else if self.retyped && self.options.verify {
-            notes.push(
+            notes.push(Note::Unverified(
                 "not verified: the table's columns have changed since this load (sawmill verify compares whole tables)"
-                    .to_owned()
-                    .into(),
-            );
+                    .to_owned(),
+            ));
         } else if self.state == LoadState::Complete && self.postgres.mode == Mode::Upsert {
             let mode = self.postgres.merge().unwrap_or_else(|| self.postgres.mode.name().to_owned());
             let note = format!(
                 "not verified: an earlier run merged these rows, and mode {mode} verifies only while it merges; --again \
                  merges them again"
             );
-            notes.push(note.into());
+            notes.push(Note::Unverified(note));
         }
         match (self.rejected(), &self.postgres.rejects) {
             (0, _) => {}

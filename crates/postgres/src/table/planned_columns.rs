@@ -53,6 +53,15 @@ impl<'l> RecordedColumn<'l> {
     }
 }
 
+/// The first recorded column whose name another column of the table has `now`; both are lines of records.
+pub(crate) fn moved<'l>(recorded: &'l [String], now: &[String]) -> Option<&'l str> {
+    let now: Vec<RecordedColumn<'_>> = now.iter().filter_map(|line| RecordedColumn::read(line)).collect();
+    let is_moved = |was: &RecordedColumn<'_>| {
+        now.iter().any(|column| column.name == was.name && column.number != was.number)
+    };
+    recorded.iter().filter_map(|line| RecordedColumn::read(line)).find(is_moved).map(|was| was.name)
+}
+
 /// How a column differs from the plan.
 pub(crate) struct Difference {
     pub what: String,

@@ -83,7 +83,7 @@ impl Opening<'_, '_> {
             "another load into this table has {first}{others}, and rows have no key: they would be duplicated"
         );
         Err(Error::new(kind, what).at(self.place()).advise(
-            "leave these files out; or load all of them once more with --again; or give rows a key, by which those that are \
+            "leave these files out; or add all their rows once more with --again; or give rows a key, by which those that are \
              there are found",
         ))
     }
@@ -96,10 +96,7 @@ impl Opening<'_, '_> {
         }
         let at_end = record.rows;
         let what = format!("the table has {rows} rows; it had {at_end} when this load was complete");
-        Err(Error::new(Kind::Changed, what).at(self.place()).advise(
-            "load the files once more with --again (rows whose key is in the table are not added), or forget the load \
-             (sawmill load forget) if the rows were deleted on purpose",
-        ))
+        Err(Error::new(Kind::Changed, what).at(self.place()).advise(rows_missing(&self.plan.key)))
     }
 
     /// Fails at the start instead of at verification if an earlier run of this append has not summed up the table,
@@ -179,11 +176,25 @@ impl Standing for Appended<'_, '_, '_> {
     }
 }
 
+/// What to do if the rows of complete appends are missing.
+pub(crate) fn rows_missing(key: &Key) -> &'static str {
+    match key {
+        Key::Tags(_) | Key::None => {
+            "restore the rows, or load everything from the beginning with --mode replace; rows have no key: --again, or an \
+             append after sawmill load forget, adds all rows of the files once more, also those that the table still has"
+        }
+        Key::Row(_) | Key::Own(_) => {
+            "load the files once more with --again (rows whose key is in the table are not added), or forget the loads \
+             (sawmill load forget) if the rows were deleted on purpose"
+        }
+    }
+}
+
 /// The error of an append of files that were loaded in another form.
 pub(crate) fn loaded_with_other_options(differs: &str) -> Error {
     Error::new(Kind::Exists, format!("the files were loaded with other options: {differs}")).advise(
-        "give the options of that load, or load the files once more with --again, which adds their rows as they are stored \
-         now",
+        "give the options of that load, or add their rows as they are stored now beside those that are there, \
+         with --again",
     )
 }
 

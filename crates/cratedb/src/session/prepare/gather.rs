@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use sawmill_loader::{LoadState, Mode, OnRecord, Standing, open};
+use sawmill_profile::format_counted;
 use sawmill_source::{Error, Result};
 
 use super::rename;
@@ -164,11 +165,15 @@ impl Standing for Gathered<'_, '_, '_> {
     }
 
     fn taken(&mut self) -> Result<Option<Error>> {
+        if !self.table {
+            return Ok(None);
+        }
         let how = match self.on_record() {
             Some(OnRecord::Interrupted { .. }) => "made by another program while the load ran",
             _ => "not loaded by this command",
         };
-        Ok(self.table.then(|| self.opening.exists(how)))
+        let rows = self.opening.count()?;
+        Ok(Some(self.opening.exists(&format!("{how}; it has {}", format_counted(rows, "row")))))
     }
 
     fn lost(&mut self) -> Result<Option<Error>> {

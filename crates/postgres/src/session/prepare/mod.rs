@@ -13,7 +13,7 @@ use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use self::found::Found;
 use crate::records::checkpoint::{Records, advisory_key};
-use crate::records::presence::Scope;
+use crate::records::presence::{MAX_COUNTED, Scope};
 use crate::table::blockers;
 use crate::table::catalogue::{FoundTable, find, value};
 use crate::table::columns;
@@ -312,11 +312,7 @@ impl Preparing<'_, '_> {
                 format!("table {table}, {}", self.connection.place()),
                 "forget the load (sawmill load forget) and start it from the beginning",
             )),
-            (false, Scope::Table(_)) => Err(presence.error(
-                self.place(),
-                "restore the rows; or forget the loads (sawmill load forget), remove what is left of their rows, and load \
-                 again; --again repeats a load that was complete",
-            )),
+            (false, Scope::Table(_)) => Err(presence.error(self.place(), presence.advice())),
         }
     }
 
@@ -419,9 +415,23 @@ impl Preparing<'_, '_> {
             true => "the table already exists, with the same columns".to_owned(),
             false => format!("the table already exists, and differs: {}", differences.join("; ")),
         };
-        Ok(Error::new(Kind::Exists, what)
+        let rows = match self.records.count_some(self.table)? {
+            Some(0) => {
+                return Ok(Error::new(Kind::Exists, what)
+                    .at(self.place())
+                    .advise("load in mode append to add to it, choose another table, or drop it"));
+            }
+            Some(MAX_COUNTED) => format!("{MAX_COUNTED} rows or more"),
+            Some(1) => "1 row".to_owned(),
+            Some(rows) => format!("{rows} rows"),
+            None => "rows that this user may not count".to_owned(),
+        };
+        Ok(Error::new(Kind::Exists, format!("{what}; it has {rows}, which may be those of the files"))
             .at(self.place())
-            .advise("load in mode append to add to it, choose another table, or drop it"))
+            .advise(
+                "compare them first (sawmill verify): mode append would add all rows of files that are not on record beside \
+                 them; mode replace puts another table in its place; or choose another table",
+            ))
     }
 
     fn place(&self) -> String {
