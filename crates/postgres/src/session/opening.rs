@@ -14,6 +14,7 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use super::PostgresSession;
 use crate::encode::canonical_row::CanonicalRow;
+use crate::partition::missing::Lacking;
 use crate::partition::rows::PartitionedRows;
 use crate::partition::survey::Partitions;
 use crate::records::checkpoint::{Checkpoints, Records};
@@ -66,6 +67,7 @@ impl<'a> PostgresSession<'a> {
             Some(matched) => matched,
             None => opening.match_evolving(found.as_ref(), &table, &records, &id)?,
         };
+        let created = opening.create_partitions(found.as_ref(), &table, records, &id)?;
         let mut preparing = Preparing {
             postgres,
             source,
@@ -80,7 +82,7 @@ impl<'a> PostgresSession<'a> {
             found: None,
             id: &id,
             staged,
-            notes: Vec::new(),
+            notes: created,
         };
         let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
         let found_notes = preparing.notes;
@@ -240,6 +242,26 @@ impl<'a> Opening<'_, 'a> {
             (false, Some(found)) if !self.postgres.mode.gathers() => found.unlogged,
             _ => self.postgres.kind.unlogged,
         }
+    }
+
+    /// Creates the partitions that an existing table lacks, unless the load is complete or only to be finished. Returns
+    /// a line for each.
+    fn create_partitions(
+        &self,
+        found: Option<&FoundTable>,
+        table: &TableName,
+        records: Records<'_>,
+        id: &str,
+    ) -> Result<Vec<String>> {
+        let Self { postgres, source, options, .. } = self;
+        let Some(found) = found.filter(|found| found.kind == "p") else { return Ok(Vec::new()) };
+        if postgres.mode.makes_the_table() || options.share == Share::Finish {
+            return Ok(Vec::new());
+        }
+        if !options.again && records.find(id)?.is_some_and(|record| record.complete) {
+            return Ok(Vec::new());
+        }
+        Lacking { postgres, source: *source, records, table, oid: found.oid }.create()
     }
 
     /// The source in the order of the table's partitions, if workers fill these.
