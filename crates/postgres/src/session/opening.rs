@@ -210,7 +210,7 @@ impl<'a> Opening<'_, 'a> {
     /// As [`find_table`](Self::find_table); mode history creates a missing table.
     fn find_or_create_table(&self) -> Result<(TableName, Option<FoundTable>)> {
         let (table, found) = self.find_table()?;
-        if found.is_some() || self.postgres.on_conflict != OnConflict::History {
+        if found.is_some() || !self.postgres.on_conflict.is_history() {
             return Ok((table, found));
         }
         history::create_table(self.postgres, self.source, &table, self.connection, self.control)?;
@@ -318,9 +318,9 @@ impl<'a> Opening<'_, 'a> {
         postgres.refuse_own_loaded_at(&matched.columns, table)?;
         match (&postgres.on_conflict, found) {
             (_, Some(_)) if postgres.mode != Mode::Upsert || postgres.replaces_files() => {}
-            (OnConflict::History, Some(found)) => {
+            (OnConflict::History(_), Some(found)) => {
                 let existing = columns::read(connection, found.oid, control)?;
-                history::check(&postgres.key, &matched.columns, &existing, table)?;
+                history::check(postgres.matching(), &matched.columns, &existing, table)?;
             }
             (_, Some(found)) => {
                 upsert::check_key(
