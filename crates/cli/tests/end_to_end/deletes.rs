@@ -177,7 +177,10 @@ fn in_mode_history_the_newest_row_of_a_key_becomes_the_current_version() {
     };
     let error = load(&[]).fails(1);
     assert!(error.contains("have the same key") && error.contains("--newest"), "{error}");
+    // The load has made the table, which is empty.
+    assert!(feed.bench.exists("k"));
     sawmill(["load", "forget", "--to", &feed.bench.server.url(), "--table", "k"]).ok();
+    assert!(!feed.bench.exists("k") && !feed.bench.exists("k__sawmill_loading"));
     let newest = ["--newest", "version", "--verify"];
     load(&newest).ok();
     assert_eq!(feed.rows(), "1second2 2first5");

@@ -51,7 +51,7 @@ impl<'a> PostgresSession<'a> {
         server
             .refuse_more_than_one(needed, "load with --connections 1, or allow the role more connections")?;
         let opening = Opening { postgres, source, options, connection: &connection, control };
-        let (table, found) = opening.find_or_create_table()?;
+        let (table, found, made_table) = opening.find_or_create_table()?;
         let matched = match postgres.evolves() {
             true => None,
             false => Some(opening.match_columns(new_table, found.as_ref(), &table)?),
@@ -83,6 +83,7 @@ impl<'a> PostgresSession<'a> {
             id: &id,
             staged,
             notes: created,
+            made_table,
         };
         let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
         let found_notes = preparing.notes;
@@ -207,14 +208,15 @@ struct Earlier {
 }
 
 impl<'a> Opening<'_, 'a> {
-    /// As [`find_table`](Self::find_table); mode history creates a missing table.
-    fn find_or_create_table(&self) -> Result<(TableName, Option<FoundTable>)> {
+    /// As [`find_table`](Self::find_table); mode history creates a missing table. Also returns whether it did.
+    fn find_or_create_table(&self) -> Result<(TableName, Option<FoundTable>, bool)> {
         let (table, found) = self.find_table()?;
         if found.is_some() || !self.postgres.on_conflict.is_history() {
-            return Ok((table, found));
+            return Ok((table, found, false));
         }
         history::create_table(self.postgres, self.source, &table, self.connection, self.control)?;
-        self.find_table()
+        let (table, found) = self.find_table()?;
+        Ok((table, found, true))
     }
 
     /// The table with its schema, and its state on the server.
