@@ -227,25 +227,6 @@ fn files_whose_types_are_not_united_are_loaded_one_after_the_other_into_text() {
 }
 
 #[test]
-fn the_error_of_a_load_names_the_columns_that_it_has_added_and_how_corrected_files_are_loaded() {
-    let nights = Nights::new();
-    nights.bench.client().batch_execute("create table days (id bigint)").unwrap();
-    let file = nights.bench.dir.path().join("rows.csv");
-    let append = ["--mode", "append", "--evolve", "--sample", "2"];
-    std::fs::write(&file, "id,w\n1,5\n2,6\n3,2024-01-03\n").unwrap();
-    let error = sawmill(nights.words(&file, &append)).fails(1);
-    for part in ["the table keeps what the load has added: \"w\" bigint", "ALTER TABLE ... DROP COLUMN \"w\""]
-    {
-        assert!(error.contains(part), "{part}: {error}");
-    }
-    std::fs::write(&file, "id,w\n1,2024-01-01\n2,2024-01-02\n3,2024-01-03\n").unwrap();
-    nights.bench.client().batch_execute("alter table days drop column w").unwrap();
-    sawmill(nights.words(&file, &append)).ok();
-    assert_eq!(nights.text("select max(w)::text from days"), "2024-01-03");
-    assert_eq!(nights.text("select count(*) from days"), "3");
-}
-
-#[test]
 fn columns_that_the_table_lacks_are_left_out_on_request() {
     let nights = two_nights();
     let report = nights.night(&["--schema-change", "ignore", "--verify", "--json"]).ok().json();
