@@ -165,7 +165,7 @@ impl Postgres {
     pub(crate) fn merge(&self) -> Option<String> {
         match (self.mode, &self.on_conflict) {
             (Mode::Upsert, OnConflict::Keep) => Some("insert".to_owned()),
-            (Mode::Upsert, OnConflict::History) => Some("history".to_owned()),
+            (Mode::Upsert, OnConflict::History(_)) => Some("history".to_owned()),
             (Mode::Upsert, OnConflict::ReplaceFiles(_)) => Some(Mode::Append.name().to_owned()),
             _ => None,
         }

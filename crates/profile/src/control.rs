@@ -64,6 +64,11 @@ impl<'a> Control<'a> {
         Control { cancel: self.cancel, stop: Some(stop), phase: self.phase, notices: self.notices }
     }
 
+    /// Returns the same control, whose rows and bytes another phase counts.
+    pub fn in_phase<'b>(&'b self, phase: &'b Phase) -> Control<'b> {
+        Control { phase, ..*self }
+    }
+
     /// Calls `each` for every item on a pool of one thread for each core, named `NAME-0` and so on, with a state that
     /// each thread creates.
     ///

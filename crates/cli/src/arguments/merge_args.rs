@@ -15,7 +15,8 @@ pub(crate) struct MergeArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',',
         required_if_eq_any([("mode", "upsert"), ("mode", "insert"), ("mode", "history")]))]
     key: Vec<String>,
-    /// In mode upsert, keep of the rows with a key the one with the greatest value in this column, such as updated_at.
+    /// In modes upsert and history, keep of the rows with a key the one with the greatest value in this column, such as
+    /// updated_at.
     #[arg(long, value_name = "COLUMN", requires = "key")]
     newest: Option<String>,
     /// In modes upsert and history, rows for which this is true delete the row of their key, such as "op = 'D'". The
@@ -49,12 +50,12 @@ impl MergeArgs {
         }
         let on_conflict = match (&self.newest, mode) {
             (None, ModeArg::Insert) => OnConflict::Keep,
-            (None, ModeArg::History) => OnConflict::History,
+            (newest, ModeArg::History) => OnConflict::History(newest.clone()),
             (None, _) => OnConflict::Update,
             (Some(column), ModeArg::Upsert) => OnConflict::KeepNewest(column.clone()),
             (Some(_), _) => {
-                let what = "--newest without --mode upsert";
-                return Err(Error::usage(what, "--newest", "add --mode upsert, or leave it out"));
+                let what = "--newest without --mode upsert or history";
+                return Err(Error::usage(what, "--newest", "add one of these modes, or leave it out"));
             }
         };
         Ok(target.with_postgres(|postgres| postgres.key(self.key.clone()).on_conflict(on_conflict)))

@@ -55,6 +55,9 @@ struct PostgresPlan<'a> {
     /// How values would be converted to the types of the table's columns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conversions: Vec<String>,
+    /// The partitions that the load would create in its existing table.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    new_partitions: Vec<String>,
 }
 
 impl PlannedLoad<'_> {
@@ -113,6 +116,7 @@ impl PlannedLoad<'_> {
             partitions: PartitionsPlan::new(postgres),
             columns,
             conversions: conversions.unwrap_or_default(),
+            new_partitions: postgres.planned_partitions(source, options, control)?,
         };
         console.result(&plan, || postgres_text(&plan))
     }
@@ -155,6 +159,7 @@ impl PlannedLoad<'_> {
 fn postgres_text(plan: &PostgresPlan<'_>) -> String {
     let partitions = plan.partitions.as_ref().map(PartitionsPlan::lines).unwrap_or_default();
     let changes = plan.columns.iter().flat_map(ColumnChanges::lines).chain(plan.conversions.iter().cloned());
+    let changes = changes.chain(plan.new_partitions.iter().cloned());
     let changes: String = changes.map(|line| escape::message(&line) + "\n").collect();
     let ddl =
         if plan.ddl.is_empty() { String::new() } else { format!("\n{};\n", escape::message(&plan.ddl)) };

@@ -210,7 +210,11 @@ pub(super) fn forget(args: &ForgetArgs, console: Console) -> Result<(), Error> {
     let target = args.records.apply(target);
     let forgotten = target.forget(&interrupt::control(&phase))?;
     console.result(&forgotten, || {
-        let staging = if forgotten.staging_dropped { "; dropped an unfinished table" } else { "" };
+        let staging = if forgotten.staging_dropped || forgotten.table_dropped {
+            "; dropped an unfinished table"
+        } else {
+            ""
+        };
         let loads = phases::counted(forgotten.loads, "load");
         format!("{}: forgot {loads}{staging}\n", args.target.table())
     })

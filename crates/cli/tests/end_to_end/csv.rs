@@ -417,6 +417,26 @@ fn text_columns_of_an_existing_table_take_the_files_own_text() {
 }
 
 #[test]
+fn a_first_line_that_names_the_delimiter_is_no_record() {
+    let bench = Bench::new();
+    let file = bench.file("a.csv", "sep=;\r\nid;name\r\n1;a,b\r\n2;c\r\n");
+    let plan = bench.load(&file, "c", &["--explain"]).ok().out;
+    for option in ["--skip-lines 1", "--delimiter ';'"] {
+        let line = plan.lines().find(|line| line.starts_with(option)).unwrap_or_default();
+        assert!(!line.is_empty() && !line.ends_with("no"), "{option}: {plan}");
+    }
+    bench.load(&file, "c", &["--verify"]).ok();
+    assert_eq!(bench.count("select count(*) from c where id = 1 and name = 'a,b'"), 1);
+    assert_eq!(bench.count("select count(*) from c"), 2);
+    bench.load(&file, "without", &["--no-header"]).ok();
+    assert_eq!(bench.count("select count(*) from without"), 3);
+    // A given delimiter is kept.
+    let commas = bench.file("b.csv", "sep=;\nid,name\n1,a;b\n");
+    bench.load(&commas, "commas", &["--delimiter", ","]).ok();
+    assert_eq!(bench.count("select count(*) from commas where id = 1 and name = 'a;b'"), 1);
+}
+
+#[test]
 fn an_error_names_the_line_of_a_value_on_every_way_of_loading() {
     let bench = Bench::new();
     let rows = (0..2000).map(|id| match id {

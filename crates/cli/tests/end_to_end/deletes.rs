@@ -99,14 +99,16 @@ fn with_the_newest_row_of_a_key_a_deletion_counts_by_its_time() {
 
 #[test]
 fn a_deletion_whose_row_is_not_certain_ends_the_load_and_changes_nothing() {
-    for (changes, reason) in [
-        ("D,,6,\nU,1,6,changed\n", "the key of 1 row to delete has a null"),
-        ("D,1,,\nU,1,6,changed\n", "have the same key (\"id\"): (1) occurs 2 times"),
+    for (changes, reason, advice) in [
+        ("D,,6,\nU,1,6,changed\n", "the key of 1 row to delete has a null; the first is (", "--where"),
+        ("D,1,,\nU,1,6,changed\n", "have the same key (\"id\"): (1) occurs 2 times", "--newest"),
     ] {
         let feed = Feed::new(changes);
         let error = feed.load(&[]).fails(1);
-        assert!(error.contains(reason) && error.contains("--newest"), "{error}");
+        assert!(error.contains(reason) && error.contains(advice), "{error}");
         assert_eq!(feed.rows(), BEFORE);
+        feed.write("U,1,6,changed\n");
+        feed.load(&["--verify"]).ok();
     }
     // A trigger that keeps rows.
     let feed = Feed::new("D,1,,\nD,2,,\nU,3,6,changed\n");
@@ -163,6 +165,38 @@ fn in_mode_history_a_deletion_closes_the_current_version() {
     assert_eq!(feed.bench.count("select count(*) from k where current and id in (2, 3)"), 2);
     assert_eq!(feed.bench.count("select count(*) from k"), 4);
     assert_eq!(feed.bench.count("select count(*) from k where id = 1 and valid_to is not null"), 1);
+}
+
+#[test]
+fn in_mode_history_the_newest_row_of_a_key_becomes_the_current_version() {
+    let feed = Feed::new("I,1,1,first\nI,1,2,second\nI,2,5,first\n");
+    feed.bench.client().batch_execute("drop table k").unwrap();
+    let load = |more: &[&str]| {
+        let history = ["--mode", "history", "--key", "id"];
+        sawmill(feed.bench.args("load", &feed.file, "k", &[&history, more].concat()))
+    };
+    let error = load(&[]).fails(1);
+    assert!(error.contains("have the same key") && error.contains("--newest"), "{error}");
+    // The load has made the table, which is empty.
+    assert!(feed.bench.exists("k"));
+    sawmill(["load", "forget", "--to", &feed.bench.server.url(), "--table", "k"]).ok();
+    assert!(!feed.bench.exists("k") && !feed.bench.exists("k__sawmill_loading"));
+    let newest = ["--newest", "version", "--verify"];
+    load(&newest).ok();
+    assert_eq!(feed.rows(), "1second2 2first5");
+    // Rows of later loads are compared with the current versions.
+    feed.write("U,1,1,older\nU,1,3,third\nU,2,4,older\n");
+    let ran = load(&newest).ok();
+    assert!(ran.out.contains("or are not newer, by version"), "{}", ran.out);
+    assert_eq!(feed.rows(), "1second2 1third3 2first5");
+    feed.write("D,1,2,\nD,2,6,\n");
+    let ran = load(&[&newest[..], &["--delete-where", "op = 'D'"]].concat()).ok();
+    assert!(ran.out.contains("1 marked row closed 1 version"), "{}", ran.out);
+    assert_eq!(feed.bench.count("select count(*) from k where current and id = 1"), 1);
+    assert_eq!(feed.bench.count("select count(*) from k where current"), 1);
+    feed.write("U,1,4,fourth\n");
+    let error = load(&["--newest", "at"]).fails(1);
+    assert!(error.contains("the source has no column \"at\", which says which row is the newest"), "{error}");
 }
 
 #[test]

@@ -208,7 +208,22 @@ fn by_default_a_difference_is_an_error_that_names_the_way_out() {
     }
     nights.file("3.parquet", vec![("id", ints([1])), ("v", texts(["one"]))]);
     let neither = nights.night(&["--evolve"]).fails(1);
-    assert!(neither.contains("no type holds the values of both"), "{neither}");
+    assert!(neither.contains("such types are not united"), "{neither}");
+}
+
+#[test]
+fn files_whose_types_are_not_united_are_loaded_one_after_the_other_into_text() {
+    let nights = Nights::new();
+    nights.bench.client().batch_execute("create table days (id integer, v text)").unwrap();
+    let first = nights.file("1.parquet", vec![("id", ints([1])), ("v", ints([5]))]);
+    let second = nights.file("2.parquet", vec![("id", ints([2])), ("v", texts(["six"]))]);
+    let append = ["--mode", "append", "--evolve"];
+    let error = sawmill(nights.words(&nights.folder, &append)).fails(1);
+    assert!(error.contains("one after the other into a column that takes the values of both"), "{error}");
+    for file in [first, second] {
+        sawmill(nights.words(&file, &append)).ok();
+    }
+    assert_eq!(nights.text("select string_agg(v, ' ' order by id) from days"), "5 six");
 }
 
 #[test]

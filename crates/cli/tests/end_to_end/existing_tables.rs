@@ -51,3 +51,21 @@ fn a_table_with_more_columns_is_verified_in_those_of_the_files_and_the_others_ar
         again.out
     );
 }
+
+#[test]
+fn the_error_of_a_load_names_the_columns_that_it_has_added_and_how_corrected_files_are_loaded() {
+    let bench = Bench::new();
+    bench.client().batch_execute("create table days (id bigint)").unwrap();
+    let file = bench.dir.path().join("rows.csv");
+    let load = || bench.load(&file, "days", &["--mode", "append", "--evolve", "--sample", "2"]);
+    std::fs::write(&file, "id,w\n1,5\n2,6\n3,2024-01-03\n").unwrap();
+    let error = load().fails(1);
+    for part in ["the table keeps what the load has added: \"w\" bigint", "ALTER TABLE ... DROP COLUMN \"w\""]
+    {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    std::fs::write(&file, "id,w\n1,2024-01-01\n2,2024-01-02\n3,2024-01-03\n").unwrap();
+    bench.client().batch_execute("alter table days drop column w").unwrap();
+    load().ok();
+    assert_eq!(bench.count("select count(*) from days where w >= date '2024-01-01'"), 3);
+}

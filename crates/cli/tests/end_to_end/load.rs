@@ -110,6 +110,21 @@ fn a_changed_table_is_found_by_verify() {
 }
 
 #[test]
+fn rows_that_do_not_allow_a_key_are_corrected_as_the_error_says() {
+    let bench = Bench::new();
+    let file = bench.dir.path().join("rows.csv");
+    fs::write(&file, "id,v\n1,a\n1,b\n2,c\n").unwrap();
+    let words = ["--primary-key", "id", "--key-after"];
+    let error = bench.load(&file, "t", &[&words[..], &["--verify"]].concat()).fails(1);
+    for part in ["correct the named rows in public.t__sawmill_loading", "again, without --verify"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    bench.client().batch_execute("delete from t__sawmill_loading where v = 'b'").unwrap();
+    bench.load(&file, "t", &words).ok();
+    assert_eq!(bench.count("select count(*) from t"), 2);
+}
+
+#[test]
 fn ctrl_c_in_mid_load_commits_nothing_half_and_the_same_command_finishes() {
     interrupted_by("INT", Some(130));
 }

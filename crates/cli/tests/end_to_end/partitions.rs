@@ -111,3 +111,69 @@ fn a_table_that_cannot_be_partitioned_is_an_error_before_anything_is_sent() {
     assert!(refused("list(status)", &["--nested", "tables"]).contains("several tables"));
     assert!(!bench.exists("t"));
 }
+
+/// Nights with an `id` and a time, as files of text.
+fn night(bench: &Bench, name: &str, rows: &str) -> PathBuf {
+    let path = bench.dir.path().join(name);
+    std::fs::write(&path, format!("id,at,country\n{rows}")).unwrap();
+    path
+}
+
+const FEBRUARY: &str = "FOR VALUES FROM ('2024-02-01 00:00:00') TO ('2024-03-01 00:00:00')";
+
+#[test]
+fn an_append_creates_the_partitions_that_a_loaded_table_lacks() {
+    let bench = Bench::new();
+    let january = night(&bench, "1.csv", "1,2024-01-05 10:00:00,de\n2,2024-01-31 23:59:59,at\n");
+    let february = night(&bench, "2.csv", "3,2024-01-31 10:00:00,de\n4,2024-02-01 00:00:00,at\n");
+    bench.load(&january, "t", &["--partition-by", "month(at)"]).ok();
+    let append = ["--mode", "append"];
+    let line = format!("creates partition public.t_2024_02 {FEBRUARY}");
+    for plan in ["--explain", "--dry-run"] {
+        let said = bench.load(&february, "t", &[&append[..], &[plan]].concat()).ok().out;
+        assert!(said.contains(&line), "{plan}: {said}");
+        assert!(!bench.exists("t_2024_02"));
+    }
+    let said = bench.load(&february, "t", &["--mode", "append", "--verify"]).ok().out;
+    assert!(said.contains(&line) && said.contains("verified"), "{said}");
+    assert_eq!(bench.count("select count(*) from t_2024_02"), 1);
+    // Rows without a time get the default partition, beside which the next month gets its own.
+    for (name, rows) in [("3.csv", "5,,de\n"), ("4.csv", "6,2024-03-31 00:00:00,de\n")] {
+        bench.load(&night(&bench, name, rows), "t", &["--mode", "append", "--verify"]).ok();
+    }
+    assert_eq!(bench.count("select count(*) from t_default"), 1);
+    assert_eq!(bench.count("select count(*) from t_2024_03"), 1);
+    assert_eq!(bench.count("select count(*) from t"), 6);
+
+    bench.load(&january, "by_country", &["--partition-by", "list(country)"]).ok();
+    let other = night(&bench, "5.csv", "7,2024-01-05 10:00:00,fr\n8,2024-01-05 10:00:00,de\n");
+    let said = bench.load(&other, "by_country", &["--mode", "append", "--verify"]).ok().out;
+    assert!(said.contains("creates partition public.by_country_fr FOR VALUES IN ('fr')"), "{said}");
+    assert_eq!(bench.count("select count(*) from by_country_fr"), 1);
+}
+
+#[test]
+fn partitions_that_another_table_lacks_are_named_before_a_row_is_sent() {
+    let bench = Bench::new();
+    let tables = "create table t (id bigint, at timestamp, country text) partition by range (at); \
+                  create table t_2024_01 partition of t for values from ('2024-01-01') to ('2024-02-01'); \
+                  create table weeks (id bigint, at timestamp, country text) partition by range (at); \
+                  create table week_1 partition of weeks for values from ('2024-01-01') to ('2024-01-08')";
+    bench.client().batch_execute(tables).unwrap();
+    let rows = "1,2024-01-31 10:00:00,de\n2,2024-02-01 00:00:00,at\n";
+    let file = night(&bench, "1.csv", rows);
+    let statement = format!("CREATE TABLE \"public\".\"t_2024_02\" PARTITION OF \"public\".\"t\" {FEBRUARY}");
+    for more in [&["--explain"][..], &["--dry-run"], &[]] {
+        let error = bench.load(&file, "t", &[&["--mode", "append"], more].concat()).fails(1);
+        for part in ["it lacks partition public.t_2024_02", &statement] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+    assert_eq!(bench.count("select count(*) from t"), 0);
+    bench.client().batch_execute(&statement).unwrap();
+    bench.load(&file, "t", &["--mode", "append", "--verify"]).ok();
+    assert_eq!(bench.count("select count(*) from t"), 2);
+    // Where the bounds show no rule, the server refuses the row.
+    let error = bench.load(&file, "weeks", &["--mode", "append"]).fails(1);
+    assert!(error.contains("create a partition for the row"), "{error}");
+}

@@ -194,8 +194,10 @@ fn load_files(
         (_, Share::Part(_)) => under_way.of_part(runs),
         (_, Share::Whole | Share::Finish) => under_way.to_the_end(runs),
     };
-    let Loaded { progress, bytes_read, server_waits, verified } =
-        loaded.map_err(|error| error.placed_by(|key, row| source.place_of_row(key, row)?.name))?;
+    let Loaded { progress, bytes_read, server_waits, verified } = loaded.map_err(|error| {
+        let placed = error.placed_by(|key, row| source.place_of_row(key, row)?.name);
+        session.column_changes().named_in(placed)
+    })?;
     let part = match options.share {
         Share::Part(part) if session.state() != LoadState::Complete => {
             Some(under_way.report_part(part, planned)?)

@@ -31,6 +31,9 @@ pub struct LoadFacts {
     /// Whether the rows take the place of those that the file had, which are deleted first.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
+    /// Whether the load has made the table that it merges rows into.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub made_table: bool,
     /// Records of text that could not be read and were left out, by file. They also count as rejected.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub records_left_out: BTreeMap<String, u64>,

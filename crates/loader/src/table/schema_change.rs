@@ -5,6 +5,8 @@ use std::fmt::Display;
 use sawmill_source::{Error, Kind, Source, SourceFile};
 use serde::{Deserialize, Serialize};
 
+use crate::table::name::quote;
+
 /// The changes that a load may make to an existing table if its files have other columns. By default such
 /// files are an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,6 +137,27 @@ impl ColumnChanges {
     /// Whether nothing differed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Adds to the error of a load that the table keeps the columns that it got, and what to do if corrected files have
+    /// other types there.
+    pub(crate) fn named_in(&self, error: Error) -> Error {
+        let may_be_corrected =
+            matches!(error.kind(), Kind::Value | Kind::Source | Kind::Server | Kind::Schema);
+        if self.added.is_empty() || !may_be_corrected {
+            return error;
+        }
+        let added = self.added.iter().map(|column| format!("{:?} {}", column.name, column.type_name));
+        let drops = self.added.iter().map(|column| format!("DROP COLUMN {}", quote(&column.name)));
+        let (added, drops) = (added.collect::<Vec<_>>().join(", "), drops.collect::<Vec<_>>().join(", "));
+        let advice = match error.advice() {
+            advice if advice.is_empty() => String::new(),
+            advice => format!("{advice}; "),
+        };
+        error.advise(format!(
+            "{advice}the table keeps what the load has added: {added}; if the corrected files have other types there, undo that \
+             first (ALTER TABLE ... {drops})"
+        ))
     }
 
     /// Columns of these names that some of a source's files lack.

@@ -2,6 +2,7 @@
 
 pub(crate) mod by;
 pub(crate) mod hash;
+pub(crate) mod missing;
 pub(crate) mod period;
 pub(crate) mod rows;
 pub(crate) mod slot;

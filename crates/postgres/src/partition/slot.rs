@@ -198,6 +198,22 @@ impl Rule {
         }
     }
 
+    /// Whether a file's statistics show that all values of a row group lie in slots that are there.
+    pub(crate) fn lies_in(&self, known: &Known, is_there: impl Fn(&Slot) -> bool) -> bool {
+        const MAX_SLOTS: i128 = 1000;
+        let number = |value: &i128| {
+            let value = i64::try_from(*value).ok()?;
+            self.span(value).ok().map(|(slot, ..)| slot)
+        };
+        match (self.values, known.nulls, &known.bounds) {
+            (ValueKind::Moments { .. }, Nulls::None, Some(Bounds::Whole(low, high))) => {
+                let (Some(low), Some(high)) = (number(low), number(high)) else { return false };
+                high - low < MAX_SLOTS && (low..=high).all(|number| is_there(&Slot::Number(number)))
+            }
+            _ => self.slot_of(known).is_some_and(|slot| is_there(&slot)),
+        }
+    }
+
     /// The book's number of each value's slot.
     pub(crate) fn numbers(
         &self,

@@ -23,7 +23,7 @@ use crate::partition::slot::{Book, Rule, Slot, Unplaced};
 const MAX: usize = 1000;
 
 /// Rows of a row group that one thread reads at a time.
-const WINDOW_ROWS: u64 = 1 << 20;
+pub(super) const WINDOW_ROWS: u64 = 1 << 20;
 
 /// Rows of a batch of the column.
 const BATCH_ROWS: usize = 8192;

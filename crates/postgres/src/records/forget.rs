@@ -11,8 +11,8 @@ use crate::target::Postgres;
 use crate::types::made_types;
 
 /// Removes the records of all loads into a table and what unfinished loads left behind, and with `drop_table`
-/// the table itself, each with the types created for it and the tables of its lists. The schema of the
-/// checkpoints is dropped when it becomes empty. Rows appended to a table that existed before stay.
+/// the table itself, which also goes if it is empty and an unfinished load has made it; each with the types created for
+/// it and the tables of its lists. The schema of the checkpoints is dropped when it becomes empty. Rows appended to a table that existed before stay.
 ///
 /// # Errors
 /// No connection, no permission, or a running load into the table.
@@ -38,7 +38,7 @@ fn remove(
         (None, None, Some(schema)) => Some(schema.to_owned()),
         (None, None, None) => crate::table::catalogue::current_schema(&connection, control).ok(),
     };
-    let mut forgotten = Forgotten::default();
+    let (mut forgotten, mut drop_table) = (Forgotten::default(), drop_table);
     let Some(schema) = schema else { return Ok(forgotten) };
     let name = postgres.table.within(&schema);
     let records = checkpoints.on(&connection, control);
@@ -55,6 +55,11 @@ fn remove(
         records.lock_target(&name.to_string())?;
         for load in records.unfinished(&name.to_string())? {
             part_tables::drop_of_load(&records, &load.id)?;
+            let made = table.as_ref().filter(|table| load.facts.made_table && table.oid == load.table_oid);
+            if made.is_some() && !drop_table {
+                records.batch(&format!("LOCK TABLE {}", name.quoted()))?;
+                drop_table = records.is_empty(&name)?;
+            }
         }
         part_tables::drop_emptied(&records, &name)?;
         let mut parts = Vec::new();

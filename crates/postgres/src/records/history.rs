@@ -176,6 +176,7 @@ impl Postgres {
             source.facts().mapping + by_position + &self.key.join("\0") + native + &kind + &partitioned;
         let mapping = match self.on_conflict {
             OnConflict::Update => mapping,
+            OnConflict::History(None) => format!("{mapping}History"),
             _ => format!("{mapping}{:?}", self.on_conflict),
         };
         let staged = if staged { " staged" } else { "" };

@@ -92,7 +92,10 @@ impl PostgresSession<'_> {
                         Some(format!("{merged} of {} rows were merged: {why}", total.rows))
                     }
                     OnConflict::ReplaceFiles(_) => None,
-                    OnConflict::History => Some("the other rows equal the current versions of their keys".to_owned()),
+                    OnConflict::History(None) => Some("the other rows equal the current versions of their keys".to_owned()),
+                    OnConflict::History(Some(newest)) => Some(format!(
+                        "the other rows equal the current versions of their keys, or are not newer, by {newest}"
+                    )),
                     OnConflict::Keep => {
                         Some("the keys of the other rows are in the table, or came elsewhere in the files, too".to_owned())
                     }
@@ -298,8 +301,12 @@ impl PostgresSession<'_> {
         if error.kind() == Kind::Server {
             self.keys_refused.store(true, Relaxed);
         }
-        Error::new(error.kind(), error.what()).at(format!("{statement}, {}", error.place())).advise(
-            "all rows are loaded: correct the named rows and run the same command again, or forget the load",
-        )
+        // Corrected rows are no longer those of the files.
+        let without = if self.options.verify { ", without --verify" } else { "" };
+        Error::new(error.kind(), error.what()).at(format!("{statement}, {}", error.place())).advise(format!(
+            "all rows are loaded: correct the named rows in {} and run the same command again{without}; or forget the load, \
+             and correct the files",
+            self.written
+        ))
     }
 }

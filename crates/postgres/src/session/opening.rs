@@ -14,6 +14,7 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use super::PostgresSession;
 use crate::encode::canonical_row::CanonicalRow;
+use crate::partition::missing::Lacking;
 use crate::partition::rows::PartitionedRows;
 use crate::partition::survey::Partitions;
 use crate::records::checkpoint::{Checkpoints, Records};
@@ -50,7 +51,7 @@ impl<'a> PostgresSession<'a> {
         server
             .refuse_more_than_one(needed, "load with --connections 1, or allow the role more connections")?;
         let opening = Opening { postgres, source, options, connection: &connection, control };
-        let (table, found) = opening.find_or_create_table()?;
+        let (table, found, made_table) = opening.find_or_create_table()?;
         let matched = match postgres.evolves() {
             true => None,
             false => Some(opening.match_columns(new_table, found.as_ref(), &table)?),
@@ -66,6 +67,7 @@ impl<'a> PostgresSession<'a> {
             Some(matched) => matched,
             None => opening.match_evolving(found.as_ref(), &table, &records, &id)?,
         };
+        let created = opening.create_partitions(found.as_ref(), &table, records, &id)?;
         let mut preparing = Preparing {
             postgres,
             source,
@@ -80,7 +82,8 @@ impl<'a> PostgresSession<'a> {
             found: None,
             id: &id,
             staged,
-            notes: Vec::new(),
+            notes: created,
+            made_table,
         };
         let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
         let found_notes = preparing.notes;
@@ -205,14 +208,15 @@ struct Earlier {
 }
 
 impl<'a> Opening<'_, 'a> {
-    /// As [`find_table`](Self::find_table); mode history creates a missing table.
-    fn find_or_create_table(&self) -> Result<(TableName, Option<FoundTable>)> {
+    /// As [`find_table`](Self::find_table); mode history creates a missing table. Also returns whether it did.
+    fn find_or_create_table(&self) -> Result<(TableName, Option<FoundTable>, bool)> {
         let (table, found) = self.find_table()?;
-        if found.is_some() || self.postgres.on_conflict != OnConflict::History {
-            return Ok((table, found));
+        if found.is_some() || !self.postgres.on_conflict.is_history() {
+            return Ok((table, found, false));
         }
         history::create_table(self.postgres, self.source, &table, self.connection, self.control)?;
-        self.find_table()
+        let (table, found) = self.find_table()?;
+        Ok((table, found, true))
     }
 
     /// The table with its schema, and its state on the server.
@@ -240,6 +244,26 @@ impl<'a> Opening<'_, 'a> {
             (false, Some(found)) if !self.postgres.mode.gathers() => found.unlogged,
             _ => self.postgres.kind.unlogged,
         }
+    }
+
+    /// Creates the partitions that an existing table lacks, unless the load is complete or only to be finished. Returns
+    /// a line for each.
+    fn create_partitions(
+        &self,
+        found: Option<&FoundTable>,
+        table: &TableName,
+        records: Records<'_>,
+        id: &str,
+    ) -> Result<Vec<String>> {
+        let Self { postgres, source, options, .. } = self;
+        let Some(found) = found.filter(|found| found.kind == "p") else { return Ok(Vec::new()) };
+        if postgres.mode.makes_the_table() || options.share == Share::Finish {
+            return Ok(Vec::new());
+        }
+        if !options.again && records.find(id)?.is_some_and(|record| record.complete) {
+            return Ok(Vec::new());
+        }
+        Lacking { postgres, source: *source, records, table, oid: found.oid }.create()
     }
 
     /// The source in the order of the table's partitions, if workers fill these.
@@ -296,9 +320,9 @@ impl<'a> Opening<'_, 'a> {
         postgres.refuse_own_loaded_at(&matched.columns, table)?;
         match (&postgres.on_conflict, found) {
             (_, Some(_)) if postgres.mode != Mode::Upsert || postgres.replaces_files() => {}
-            (OnConflict::History, Some(found)) => {
+            (OnConflict::History(_), Some(found)) => {
                 let existing = columns::read(connection, found.oid, control)?;
-                history::check(&postgres.key, &matched.columns, &existing, table)?;
+                history::check(postgres.matching(), &matched.columns, &existing, table)?;
             }
             (_, Some(found)) => {
                 upsert::check_key(

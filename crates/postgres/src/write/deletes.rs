@@ -60,7 +60,8 @@ impl Postgres {
     pub(crate) fn without_tested(&self, columns: Arc<Vec<Column>>) -> Arc<Vec<Column>> {
         let Some(tested) = &self.deletes else { return columns };
         let mut columns = without_mark(&columns);
-        columns.retain(|column| self.key.contains(&column.name) || !tested.contains(&column.name));
+        let is_needed = |name: &String| self.key.contains(name) || self.on_conflict.newest() == Some(name);
+        columns.retain(|column| is_needed(&column.name) || !tested.contains(&column.name));
         Arc::new(columns)
     }
 
@@ -117,12 +118,12 @@ impl Deleting<'_> {
         self.refuse_shared(connection, control)?;
         let found = format!("w.{mark} AND {}", self.found());
         let delete = match self.matching.on_conflict {
-            OnConflict::History => format!(
+            OnConflict::History(_) => format!(
                 "UPDATE {into} t SET valid_to = now(), \"current\" = false FROM {from} w WHERE {found}"
             ),
             _ => format!("DELETE FROM {into} t USING {from} w WHERE {found}"),
         };
-        if *self.matching.on_conflict == OnConflict::History {
+        if self.matching.on_conflict.is_history() {
             connection.batch(control, &format!("LOCK TABLE {into} IN SHARE ROW EXCLUSIVE MODE"))?;
         }
         let rows = connection.execute(control, &delete, &[])?;
@@ -149,7 +150,7 @@ impl Deleting<'_> {
         let same_key =
             self.key().map(|name| format!("t.{name} = w.{name}")).collect::<Vec<_>>().join(" AND ");
         match self.matching.on_conflict {
-            OnConflict::History => format!("t.\"current\" AND {same_key}"),
+            OnConflict::History(_) => format!("t.\"current\" AND {same_key}"),
             OnConflict::KeepNewest(newest) => {
                 let newest = quote(newest);
                 format!("{same_key} AND (t.{newest} IS NULL OR t.{newest} <= w.{newest})")
@@ -164,15 +165,20 @@ impl Deleting<'_> {
 
     fn refuse_nulls(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let null = self.key().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
-        let count =
-            format!("SELECT count(*) FROM {} WHERE {} AND ({null})", self.gathered.quoted(), quote(DELETES));
-        match value::<i64>(connection, control, &count, &[])? as u64 {
-            0 => Ok(()),
-            nulls => {
-                let rows = format_counted(nulls, "row");
-                Err(self.refused(&format!("the key of {rows} to delete has a null"), connection))
-            }
+        let sql = format!(
+            "SELECT count(*), left(min(w::text), 200) FROM {} w WHERE {} AND ({null})",
+            self.gathered.quoted(),
+            quote(DELETES)
+        );
+        let rows = connection.query(control, &sql, &[])?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let (nulls, first): (i64, Option<String>) = (connection.get(row, 0)?, connection.get(row, 1)?);
+        if nulls == 0 {
+            return Ok(());
         }
+        let (rows, first) = (format_counted(nulls as u64, "row"), first.unwrap_or_default());
+        let what = format!("the key of {rows} to delete has a null; the first is {first}");
+        Err(self.refused(&what, "leave such rows out (--where)", connection))
     }
 
     fn refuse_shared(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
@@ -184,17 +190,17 @@ impl Deleting<'_> {
                 let what = format!(
                     "a row to delete and other rows of the source have the same key ({key}): {twice}"
                 );
-                Err(self.refused(&what, connection))
+                let advice = "name the column that says which row of a key is the newest (--newest)";
+                Err(self.refused(&what, advice, connection))
             }
         }
     }
 
-    fn refused(&self, what: &str, connection: &Connection) -> Error {
+    fn refused(&self, what: &str, otherwise: &str, connection: &Connection) -> Error {
         let place = format!("table {}, {}", self.table, connection.place());
-        Error::new(Kind::Value, what).at(place).advise(
-            "correct the rows, and run the same command again; or forget the load (sawmill load forget), and name the column \
-             that says which row of a key is the newest (--newest)",
-        )
+        Error::new(Kind::Value, what).at(place).advise(format!(
+            "correct the rows, and run the same command again; or forget the load (sawmill load forget), and {otherwise}"
+        ))
     }
 }
 
@@ -203,7 +209,7 @@ impl Deleted {
     pub(crate) fn note(&self, on_conflict: &OnConflict) -> Option<String> {
         let &Self { marked, rows, kept } = self;
         let done = match on_conflict {
-            OnConflict::History => format!("closed {}", format_counted(rows, "version")),
+            OnConflict::History(_) => format!("closed {}", format_counted(rows, "version")),
             _ => format!("deleted {}", format_counted(rows, "row")),
         };
         let without = match (marked.saturating_sub(rows).saturating_sub(kept), on_conflict) {

@@ -4,12 +4,12 @@
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, LineageColumns, Result, Source};
+use sawmill_source::{Control, DELETES, Error, Kind, LineageColumns, Result, Source};
 
 use crate::table::catalogue::value;
 use crate::table::columns::TableColumn;
 use crate::target::Postgres;
-use crate::write::upsert::{Matching, OVERRIDING, OnConflict, doubled, inserted};
+use crate::write::upsert::{Matching, OVERRIDING, doubled, inserted};
 
 /// The columns of a version: since when it is current, until when (null as long as it is), whether it is.
 const COLUMNS: [(&str, &str); 3] = [
@@ -42,7 +42,7 @@ impl Postgres {
     /// # Errors
     /// The source has a column of a version.
     pub(crate) fn add_versions(&self, source: &dyn Source) -> Result<Vec<String>> {
-        if self.on_conflict != OnConflict::History {
+        if !self.on_conflict.is_history() {
             return Ok(Vec::new());
         }
         check_source(source.schema().fields().iter().map(|field| field.name().as_str()), &self.table)?;
@@ -70,7 +70,7 @@ fn check_source<'a>(names: impl Iterator<Item = &'a str>, table: &TableName) -> 
 
 /// Checks, before a row is sent, that the source has the key's columns and the table the columns of a version.
 pub(crate) fn check(
-    key: &[String],
+    Matching { key, on_conflict, .. }: Matching<'_>,
     columns: &[Column],
     existing: &[TableColumn],
     table: &TableName,
@@ -89,6 +89,7 @@ pub(crate) fn check(
         let what = format!("the source has no column {missing:?}, which is part of the key");
         return refused(what, "rename the source's column (--rename), or choose another key");
     }
+    on_conflict.check_newest(columns, format!("table {table}"))?;
     for (name, kind) in COLUMNS {
         let wanted = kind.split(' ').next().unwrap_or(kind);
         let there = existing.iter().find(|column| column.name == name);
@@ -102,6 +103,36 @@ pub(crate) fn check(
         }
     }
     Ok(())
+}
+
+/// Takes gathered rows out that are not newer than the current versions of their keys, in the caller's transaction; of
+/// marked ones those that are older.
+pub(crate) fn leave_out_older(
+    connection: &Connection,
+    gathered: &TableName,
+    table: &TableName,
+    newest: &str,
+    matching: Matching<'_>,
+    control: &Control<'_>,
+) -> Result<()> {
+    let (into, from, newest) = (table.quoted(), gathered.quoted(), quote(newest));
+    // Two loads at once would both add a version.
+    connection.batch(control, &format!("LOCK TABLE {into} IN SHARE ROW EXCLUSIVE MODE"))?;
+    let same_key = matching.key.iter().map(|name| quote(name)).map(|name| format!("t.{name} = w.{name}"));
+    let not_newer = format!("(w.{newest} IS NULL OR t.{newest} >= w.{newest})");
+    let left_out = match matching.deletes {
+        true => format!(
+            "CASE WHEN w.{} THEN t.{newest} IS NOT NULL AND (w.{newest} IS NULL OR t.{newest} > w.{newest}) \
+             ELSE {not_newer} END",
+            quote(DELETES)
+        ),
+        false => not_newer,
+    };
+    let delete = format!(
+        "DELETE FROM {from} w USING {into} t WHERE t.\"current\" AND {} AND {left_out}",
+        same_key.collect::<Vec<_>>().join(" AND ")
+    );
+    connection.execute(control, &delete, &[]).map(drop)
 }
 
 /// What a merge did: versions that it added, and earlier ones that it closed.
@@ -135,12 +166,20 @@ pub(crate) fn merge(
     let twice = doubled(connection, gathered, &listed, "true", control)?;
     let wrong = match (nulls, twice) {
         (0, None) => None,
-        (0, Some(twice)) => Some(format!("rows of the source have the same key ({listed}): {twice}")),
-        (nulls, _) => Some(format!("{nulls} rows of the source have a null in the key ({listed})")),
+        (0, Some(twice)) => Some((
+            format!("rows of the source have the same key ({listed}): {twice}"),
+            "name the column that says which is the newest (--newest)",
+        )),
+        (nulls, _) => Some((
+            format!("{nulls} rows of the source have a null in the key ({listed})"),
+            "leave them out (--where)",
+        )),
     };
-    if let Some(what) = wrong {
-        let advice = "correct the files, so that a key identifies one row, and run the same command again; or forget the load \
-                      (sawmill load forget)";
+    if let Some((what, otherwise)) = wrong {
+        let advice = format!(
+            "correct the files, so that a key identifies one row, and run the same command again; or forget the load (sawmill \
+             load forget), and {otherwise}"
+        );
         return Err(Error::new(Kind::Value, what).at(place).advise(advice));
     }
     // Two loads at once would both add a version.

@@ -2,6 +2,7 @@
 
 use sawmill_pgwire::{Server, WireError, copy_line, from_server, is_about_rows};
 use sawmill_source::{Unit, UnitKey};
+use tokio_postgres::error::SqlState;
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::partition::tables::is_of_partition;
@@ -77,9 +78,16 @@ impl WriterPlan {
             Some((first, last)) => located.of_rows(first, last),
             None => located,
         };
-        match located.advice().is_empty() {
-            true => located.advise("correct the row in the source, or reject such rows with --rejects"),
-            false => located,
+        // The table lacks a partition for the row: no constraint has a name.
+        let is_unrouted = error.code() == Some(&SqlState::CHECK_VIOLATION)
+            && error.as_db_error().is_some_and(|db| db.constraint().is_none());
+        match (located.advice().is_empty(), is_unrouted) {
+            (false, _) => located,
+            (true, true) => located.advise(
+                "create a partition for the row (CREATE TABLE ... PARTITION OF ... FOR VALUES ...), and run the same command \
+                 again; or correct the row in the source",
+            ),
+            (true, false) => located.advise("correct the row in the source, or reject such rows with --rejects"),
         }
         .into()
     }

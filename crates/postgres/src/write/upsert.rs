@@ -23,10 +23,38 @@ pub enum OnConflict {
     /// the table stays, and of rows of the source one, as with [`Keep`](Self::Keep); null is the least.
     KeepNewest(String),
     /// The row of the table becomes an earlier version, unless its values are the same; the new row becomes the current
-    /// one. The load creates the table where it is missing.
-    History,
+    /// one. The load creates the table where it is missing. With a column, a row counts only if its value there is
+    /// greater than in the current version and in other rows of its key.
+    History(Option<String>),
     /// All rows of the source's files, whose names are in this column, give way to the new ones.
     ReplaceFiles(String),
+}
+
+impl OnConflict {
+    /// The column that says which row of a key is the newest.
+    pub(crate) fn newest(&self) -> Option<&String> {
+        match self {
+            Self::KeepNewest(column) => Some(column),
+            Self::History(column) => column.as_ref(),
+            Self::Update | Self::Keep | Self::ReplaceFiles(_) => None,
+        }
+    }
+
+    pub(crate) fn is_history(&self) -> bool {
+        matches!(self, Self::History(_))
+    }
+
+    /// Checks that the source has the column that says which row is the newest.
+    pub(crate) fn check_newest(&self, columns: &[Column], place: String) -> Result<()> {
+        match self.newest().filter(|newest| columns.iter().all(|column| column.name != **newest)) {
+            None => Ok(()),
+            Some(newest) => {
+                let what = format!("the source has no column {newest:?}, which says which row is the newest");
+                let advice = "rename the source's column (--rename), or choose another one";
+                Err(Error::new(Kind::Schema, what).at(place).advise(advice))
+            }
+        }
+    }
 }
 
 /// Lets INSERT write columns that are GENERATED ALWAYS AS IDENTITY, as COPY does.
@@ -76,14 +104,7 @@ pub(crate) fn check_key(
         return Err(refused(format!("the source has no column {missing:?}, which is part of the key"))
             .advise("rename the source's column (--rename), or choose another key"));
     }
-    if let OnConflict::KeepNewest(newest) = on_conflict
-        && lacks(newest)
-    {
-        return Err(refused(format!(
-            "the source has no column {newest:?}, which says which row is the newest"
-        ))
-        .advise("rename the source's column (--rename), or choose another one"));
-    }
+    on_conflict.check_newest(columns, format!("table {table}, {}", connection.place()))?;
     // Partial, deferrable, unfinished and expression indexes do not resolve conflicts, nor does WITHOUT
     // OVERLAPS (version 18).
     let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
@@ -143,8 +164,11 @@ pub(crate) fn merge(
     verify: bool,
     control: &Control<'_>,
 ) -> Result<Merged> {
-    if let OnConflict::KeepNewest(newest) = matching.on_conflict {
+    if let Some(newest) = matching.on_conflict.newest() {
         connection.execute(control, &keep_newest(gathered, newest, matching), &[])?;
+        if matching.on_conflict.is_history() {
+            history::leave_out_older(connection, gathered, table, newest, matching, control)?;
+        }
     }
     // Of rows with one key the first is merged: a scan may not begin in the middle of the rows.
     connection.batch(control, "SET LOCAL synchronize_seqscans = off")?;
@@ -157,7 +181,7 @@ pub(crate) fn merge(
     let listed = quoted.join(", ");
     let null = quoted.iter().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
     let (rows, closed) = match matching.on_conflict {
-        OnConflict::History => {
+        OnConflict::History(_) => {
             let versions = history::merge(connection, gathered, table, columns, matching, control)?;
             (versions.added, versions.closed)
         }
@@ -178,7 +202,9 @@ pub(crate) fn merge(
         };
         let as_wanted = match matching.on_conflict {
             OnConflict::Update => equal(&others),
-            OnConflict::History => format!("t.\"current\" AND {}", history::equal(columns, matching.lineage)),
+            OnConflict::History(_) => {
+                format!("t.\"current\" AND {}", history::equal(columns, matching.lineage))
+            }
             // Files have no key, and are replaced elsewhere.
             OnConflict::Keep | OnConflict::ReplaceFiles(_) => "true".to_owned(),
             OnConflict::KeepNewest(newest) => {
@@ -218,7 +244,7 @@ pub(crate) fn may_merge_fewer(
     matching: Matching<'_>,
     control: &Control<'_>,
 ) -> Result<bool> {
-    let share_keys = *matching.on_conflict != OnConflict::History && may_leave(columns, matching);
+    let share_keys = *matching.on_conflict != OnConflict::History(None) && may_leave(columns, matching);
     Ok(share_keys || has_triggers(connection, table, control)?)
 }
 
@@ -245,7 +271,7 @@ fn statement(
     let action = match on_conflict {
         _ if updates.is_empty() => "NOTHING".to_owned(),
         OnConflict::Update => update,
-        OnConflict::Keep | OnConflict::ReplaceFiles(_) | OnConflict::History => "NOTHING".to_owned(),
+        OnConflict::Keep | OnConflict::ReplaceFiles(_) | OnConflict::History(_) => "NOTHING".to_owned(),
         OnConflict::KeepNewest(newest) => {
             let newest = quote(newest);
             format!(

@@ -218,7 +218,8 @@ impl DelimitedFiles {
         Ok(files)
     }
 
-    /// Returns the files whose first lines are a title that is skipped, though no option says so, and these lines.
+    /// Returns the files whose first lines are skipped, though no option says so, and these lines: several are a title, and
+    /// one names the delimiter.
     pub fn titles(&self) -> impl Iterator<Item = (&str, u64)> {
         let given = self.dialect.skip_lines;
         let titled = self.opened.iter().filter(move |file| file.skipped() > given);

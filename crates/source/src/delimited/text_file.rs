@@ -12,7 +12,7 @@ use super::content::{Coding, Compression, Content, encoding_named, is_utf16, is_
 use super::files::Place;
 use super::records::boundaries::{Grid, Mark, Misquoted, Unscanned};
 use super::records::cursor::Cursor;
-use super::records::dialect::{Dialect, Ragged, RecordForm};
+use super::records::dialect::{Dialect, Ragged, RecordForm, hint};
 use super::records::header::{Header, ends_lines_by_returns, header};
 use super::records::leading::Split;
 use super::records::place::{line_of, shown};
@@ -216,13 +216,26 @@ impl TextFile {
         Grid { start: self.start, end: self.length, chunk, longest_record: self.longest_record as u64 }
     }
 
-    /// Takes the delimiter that all records of the start fit, if none is given, by an option or the file's name.
+    /// Takes the delimiter that the first line names for spreadsheets, which is then no record, or the one that all records
+    /// of the start fit, if none is given, by an option or the file's name.
     /// Returns the dialect if the file has to be opened again for it.
     fn take_delimiter(&mut self, delimiter: u8) -> Option<Dialect> {
-        if self.dialect.delimiter.is_some() || self.dialect.long_delimiter.is_some() || delimiter != b',' {
+        if self.dialect.long_delimiter.is_some() {
             return None;
         }
         let (start, is_all) = self.start_of_text()?;
+        let special = [self.dialect.quote, self.dialect.comment];
+        let hinted = hint(&start)
+            .filter(|(hinted, _)| self.dialect.skip_lines == 0 && !special.contains(&Some(*hinted)));
+        if let Some((hinted, _)) = hinted {
+            let given = self.dialect.delimiter.unwrap_or(hinted);
+            self.dialect = Dialect { skip_lines: 1, delimiter: Some(given), ..self.dialect.clone() };
+            self.splitter = Splitter::new(&self.dialect, given);
+            return None;
+        }
+        if self.dialect.delimiter.is_some() || delimiter != b',' {
+            return None;
+        }
         let dialect = taken((&start, is_all), &self.dialect, delimiter)?;
         if dialect.long_delimiter.is_some() {
             return Some(dialect);
@@ -245,10 +258,12 @@ impl TextFile {
         if self.dialect.records != RecordForm::Delimited {
             return Vec::new();
         }
-        let start = self.start_of_text();
-        start
-            .map(|(start, is_all)| proposed(&start, is_all, &self.dialect, self.splitter.delimiter))
-            .unwrap_or_default()
+        let Some((mut start, is_all)) = self.start_of_text() else { return Vec::new() };
+        // A blank line in its place is no record, and is counted.
+        if let Some((_, line)) = hint(&start).filter(|_| self.dialect.skip_lines > 0) {
+            start.drain(line);
+        }
+        proposed(&start, is_all, &self.dialect, self.splitter.delimiter)
     }
 
     /// Returns advice with the options, other than those given, that the start of the text fits. Where records that

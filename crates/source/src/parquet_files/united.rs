@@ -55,7 +55,8 @@ pub(super) fn common_columns(
             return Err(Error::new(Kind::Schema, what).at(&source.name).advise(match unlike {
                 UnlikeFiles::Refused(advice) => advice,
                 UnlikeFiles::United => {
-                    "no type holds the values of both: load the files into different tables"
+                    "such types are not united: load the files one after the other into a column that takes the values of both, \
+                     such as text, or into different tables"
                 }
             }));
         }

@@ -77,7 +77,12 @@ pub(crate) fn open(
     });
     let opened = opened?;
     for (file, lines) in opened.titles() {
-        console.notice(&format!("{file}: the first {lines} lines are a title; --skip-lines 0 reads them"));
+        console.notice(&match lines {
+            1 => format!(
+                "{file}: the first line names the delimiter for spreadsheets (sep=), and is no record"
+            ),
+            _ => format!("{file}: the first {lines} lines are a title; --skip-lines 0 reads them"),
+        });
     }
     Ok((opened, phase.finish()))
 }

@@ -47,6 +47,8 @@ pub(crate) struct Preparing<'p, 'a> {
     pub staged: bool,
     /// Notes on the state of table and records.
     pub notes: Vec<String>,
+    /// This run has made the table that rows are merged into.
+    pub made_table: bool,
 }
 
 impl Preparing<'_, '_> {
@@ -218,7 +220,10 @@ impl Preparing<'_, '_> {
             let refusals = Refusals { table: oid, gathered: staging, columns: self.columns };
             refusals.take_over(self.connection, self.control)?;
         }
-        let record = self.record(oid, None);
+        let earlier =
+            self.records.find(self.id)?.filter(|earlier| !earlier.complete && earlier.table_oid == oid);
+        let mut record = self.record(oid, None);
+        record.facts.made_table = self.made_table || earlier.is_some_and(|earlier| earlier.facts.made_table);
         self.records.delete(self.id)?;
         self.write_record(&record)?;
         durable::commit(self.connection, self.control)?;

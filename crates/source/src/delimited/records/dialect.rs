@@ -1,5 +1,6 @@
 //! How text is divided into records and fields, and which fields are NULL.
 
+use std::ops::Range;
 use std::path::Path;
 
 use sawmill_profile::{Error, Kind, Result};
@@ -192,6 +193,17 @@ impl Dialect {
     }
 }
 
+/// Returns the delimiter that the first line of a text names for spreadsheets, as in `sep=;`, and the place of that line
+/// without its end.
+pub(crate) fn hint(start: &[u8]) -> Option<(u8, Range<usize>)> {
+    let from = if start.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let line = start.get(from..)?.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
+    let bare = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
+    let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] = bare else { return None };
+    let divides = delimiter.is_ascii() && !delimiter.is_ascii_alphanumeric() && *delimiter != b'"';
+    divides.then(|| (*delimiter, from..from + line.len()))
+}
+
 /// Returns the extension of a name in lower case, without an extension for compression.
 pub(crate) fn extension_of(path: &Path) -> Option<String> {
     let lower = |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
@@ -199,5 +211,19 @@ pub(crate) fn extension_of(path: &Path) -> Option<String> {
     match extension.as_str() {
         "gz" | "zst" | "zstd" | "bz2" | "xz" | "lz4" => lower(Path::new(path.file_stem()?)),
         _ => Some(extension),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hint;
+
+    #[test]
+    fn the_first_line_may_name_the_delimiter() {
+        assert_eq!(hint(b"sep=;\r\nid;name\r\n"), Some((b';', 0..5)));
+        assert_eq!(hint(b"\xef\xbb\xbf\"SEP=\t\"\nid\tname\n"), Some((b'\t', 3..10)));
+        for text in ["sep=\nid\n", "sep=a\n", "sep;name\n1;2\n", "separator=;\n", ""] {
+            assert_eq!(hint(text.as_bytes()), None, "{text:?}");
+        }
     }
 }

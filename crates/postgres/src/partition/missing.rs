@@ -1,0 +1,324 @@
+//! Partitions that an existing table lacks for the rows of a load. Those of a table that a load has made are created, as
+//! the bounds of its others show; for other tables an error names them before a row is sent.
+
+use std::collections::HashSet;
+
+use sawmill_loader::{LoadOptions, Portion, TableName, quote};
+use sawmill_pgcopy::calendar::days_from_civil;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result, Source};
+
+use crate::partition::by::{PartitionBy, Scheme};
+use crate::partition::period::period_of;
+use crate::partition::slot::{Rule, Slot};
+use crate::partition::survey::{Partitions, WINDOW_ROWS};
+use crate::records::checkpoint::{Checkpoints, Records, advisory_key};
+use crate::table::blockers;
+use crate::table::catalogue::find;
+use crate::target::Postgres;
+use crate::write::durable;
+
+/// How a table is partitioned, by the catalogue.
+struct Layout {
+    by: PartitionBy,
+    rule: Rule,
+    /// The column's position in the source.
+    column: usize,
+    /// Bounds without quotes, in which the server's notation of values differs from ours.
+    bounds: HashSet<String>,
+    not_null: bool,
+    unlogged: bool,
+}
+
+/// A table whose partitions are compared with the rows of a source.
+pub(crate) struct Lacking<'a> {
+    pub postgres: &'a Postgres,
+    pub source: &'a dyn Source,
+    pub records: Records<'a>,
+    pub table: &'a TableName,
+    pub oid: u32,
+}
+
+/// A partition that the table lacks.
+struct NewPartition {
+    name: TableName,
+    /// `FOR VALUES ...` or `DEFAULT`.
+    bound: String,
+    /// The statement that creates it.
+    statement: String,
+}
+
+impl NewPartition {
+    fn line(&self) -> String {
+        format!("partition {} {}", self.name, self.bound)
+    }
+}
+
+impl Lacking<'_> {
+    /// Creates the partitions that the table lacks. Returns a line for each.
+    ///
+    /// # Errors
+    /// The table, which no load has made, lacks partitions, and rows are not rejected; errors of source and server.
+    pub(crate) fn create(&self) -> Result<Vec<String>> {
+        let (connection, control) = (self.records.connection, self.records.control);
+        let mut missing = self.find()?;
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        connection.begin(control)?;
+        // Another load may have created the same ones.
+        let key = advisory_key(&format!("partitions of {}", self.oid));
+        connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+        let (bounds, _) = self.bounds()?;
+        missing.retain(|partition| bounds.iter().all(|bound| plain(bound) != plain(&partition.bound)));
+        for NewPartition { statement, .. } in &missing {
+            let create = || connection.batch(control, statement);
+            blockers::named(&self.postgres.server, connection, control, create).map_err(
+                |error| match error.kind() {
+                    Kind::Server if error.advice().is_empty() => error
+                        .at(self.place())
+                        .advise(format!("create the partition, and run the same command again: {statement}")),
+                    _ => error,
+                },
+            )?;
+        }
+        durable::commit(connection, control)?;
+        Ok(missing.iter().map(|partition| format!("creates {}", partition.line())).collect())
+    }
+
+    fn place(&self) -> String {
+        format!("table {}, {}", self.table, self.records.connection.place())
+    }
+
+    /// The partitions that the table lacks for rows of the source.
+    fn find(&self) -> Result<Vec<NewPartition>> {
+        let (postgres, source, control) = (self.postgres, self.source, self.records.control);
+        if postgres.by_position || !source.facts().knows_rows || postgres.several.is_some() {
+            return Ok(Vec::new());
+        }
+        let Some(layout) = self.layout()? else { return Ok(Vec::new()) };
+        let is_owned = self.is_owned()?;
+        // Rows without a partition are rejected, and marked ones delete.
+        let needs_none = !is_owned && (postgres.rejects.is_some() || postgres.has_deletes());
+        if needs_none || layout.has_all_of(source)? {
+            return Ok(Vec::new());
+        }
+        let phase = control.phase().phase("partitions");
+        let surveyed =
+            Partitions::survey(&layout.by, source, &postgres.values, false, &control.in_phase(&phase));
+        phase.finish();
+        let partitions = match surveyed {
+            // The load rejects the row.
+            Err(error)
+                if postgres.rejects.is_some() && matches!(error.kind(), Kind::Value | Kind::Source) =>
+            {
+                return Ok(Vec::new());
+            }
+            surveyed => surveyed?,
+        };
+        let missing = self.named(&layout, &partitions)?;
+        if is_owned || missing.is_empty() {
+            return Ok(missing);
+        }
+        let lines: Vec<String> = missing.iter().map(NewPartition::line).collect();
+        let statements: Vec<&str> = missing.iter().map(|partition| partition.statement.as_str()).collect();
+        let what = format!("the table has no partition for rows of the files: it lacks {}", lines.join(", "));
+        let advice = format!("create it, and run the same command again: {}", statements.join("; "));
+        Err(Error::new(Kind::Schema, what).at(self.place()).advise(advice))
+    }
+
+    /// Whether a load has made the table, by the records.
+    fn is_owned(&self) -> Result<bool> {
+        let loads = self.records.table("loads");
+        if !self.records.value::<bool>("SELECT to_regclass($1) IS NOT NULL", &[&loads])? {
+            return Ok(false);
+        }
+        let sql = format!(
+            "SELECT EXISTS (SELECT FROM {loads} WHERE table_oid = $1 AND mode IN ('create', 'replace'))"
+        );
+        self.records.value(&sql, &[&i64::from(self.oid)])
+    }
+
+    /// `None` unless the table is partitioned by a column of the source in a way that a load could have chosen.
+    fn layout(&self) -> Result<Option<Layout>> {
+        let (connection, records) = (self.records.connection, &self.records);
+        // The notation of UUIDs differs.
+        let sql = "SELECT p.partstrat::text, a.attname::text, a.attnotnull FROM pg_catalog.pg_partitioned_table p \
+                   JOIN pg_catalog.pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] \
+                   WHERE p.partrelid = $1 AND p.partnatts = 1 AND a.atttypid <> 'pg_catalog.uuid'::pg_catalog.regtype";
+        let rows = records.query(sql, &[&self.oid])?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let (strategy, column): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
+        let not_null = connection.get(row, 2)?;
+        let Ok(at) = self.source.schema().index_of(&column) else { return Ok(None) };
+        connection.begin(records.control)?;
+        let (bounds, unlogged) = self.bounds()?;
+        connection.commit(records.control)?;
+        let schemes: &[Scheme] = match strategy.as_str() {
+            "r" => &[Scheme::Year, Scheme::Month, Scheme::Day, Scheme::Hour],
+            "l" => &[Scheme::List],
+            _ => &[],
+        };
+        let field = self.source.schema().field(at);
+        for scheme in schemes {
+            let by = PartitionBy { scheme: *scheme, column: column.clone() };
+            let Ok(rule) = Rule::new(&by, field, &self.postgres.values) else { continue };
+            if is_regular(*scheme, &rule, &bounds) {
+                let bounds = bounds.iter().map(|bound| plain(bound)).collect();
+                return Ok(Some(Layout { by, rule, column: at, bounds, not_null, unlogged }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The bounds of the partitions, with times in UTC, and whether all are unlogged. In the caller's transaction, whose
+    /// notation of times it sets.
+    fn bounds(&self) -> Result<(Vec<String>, bool)> {
+        let (connection, control) = (self.records.connection, self.records.control);
+        connection.batch(control, "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'")?;
+        let sql = "SELECT pg_catalog.pg_get_expr(c.relpartbound, c.oid), c.relpersistence = 'u' \
+                   FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid \
+                   WHERE i.inhparent = $1 AND c.relpartbound IS NOT NULL";
+        let (mut bounds, mut unlogged) = (Vec::new(), true);
+        for row in self.records.query(sql, &[&self.oid])? {
+            bounds.push(connection.get(&row, 0)?);
+            unlogged &= connection.get::<bool>(&row, 1)?;
+        }
+        unlogged &= !bounds.is_empty();
+        Ok((bounds, unlogged))
+    }
+
+    /// The partitions that the source needs and the table lacks, with names that are free.
+    fn named(&self, layout: &Layout, partitions: &Partitions) -> Result<Vec<NewPartition>> {
+        let mut missing = Vec::<NewPartition>::new();
+        for slot in &partitions.slots {
+            let is_refused = *slot == Slot::Null && layout.not_null;
+            if layout.has(slot) || is_refused || self.is_in_default(layout, slot)? {
+                continue;
+            }
+            let of_value = layout.rule.suffix(slot).map(|suffix| self.table.partition(&suffix));
+            for name in of_value.into_iter().chain((1..).map(|number| self.table.numbered(number))) {
+                let is_taken = missing.iter().any(|other| other.name == name)
+                    || find(self.records.connection, &name, self.records.control)?.is_some();
+                if !is_taken {
+                    missing.push(layout.new_partition(name, slot, self.table));
+                    break;
+                }
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Whether the default partition has rows of a slot already, so that no partition can be created for it.
+    fn is_in_default(&self, layout: &Layout, slot: &Slot) -> Result<bool> {
+        if !layout.bounds.contains("DEFAULT") {
+            return Ok(false);
+        }
+        let check = layout.rule.check(slot, &quote(&layout.by.column), self.oid);
+        let sql = format!("SELECT EXISTS (SELECT FROM {} WHERE {check})", self.table.quoted());
+        self.records.value(&sql, &[])
+    }
+}
+
+impl Layout {
+    fn new_partition(&self, name: TableName, slot: &Slot, table: &TableName) -> NewPartition {
+        let (unlogged, bound) = (if self.unlogged { "UNLOGGED " } else { "" }, self.rule.bound(slot));
+        let statement =
+            format!("CREATE {unlogged}TABLE {} PARTITION OF {} {bound}", name.quoted(), table.quoted());
+        NewPartition { name, bound, statement }
+    }
+
+    /// Whether the table has the partition of a slot.
+    fn has(&self, slot: &Slot) -> bool {
+        self.bounds.contains(&plain(&self.rule.bound(slot)))
+    }
+
+    /// Whether statistics show that all rows of the source have a partition.
+    fn has_all_of(&self, source: &dyn Source) -> Result<bool> {
+        let mut of_file = None;
+        for run in source.plan(WINDOW_ROWS) {
+            let Some(first) = run.first() else { continue };
+            if of_file.as_ref().is_none_or(|(file, _)| *file != first.key.file) {
+                of_file = Some((first.key.file, source.known(first.key.file, self.column)?));
+            }
+            let known = of_file.as_ref().and_then(|(_, known)| known.get(first.key.row_group as usize));
+            let has_all = known.is_some_and(|known| self.rule.lies_in(known, |slot| self.has(slot)));
+            if !has_all {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether all partitions have bounds of a scheme. A default partition of a list takes all other values.
+fn is_regular(scheme: Scheme, rule: &Rule, bounds: &[String]) -> bool {
+    let mut others = bounds.iter().filter(|bound| *bound != "DEFAULT");
+    match scheme {
+        Scheme::List => others.clone().count() == bounds.len() && others.all(|bound| !bound.contains(", ")),
+        _ => others.clone().next().is_some() && others.all(|bound| is_period(scheme, rule, bound)),
+    }
+}
+
+/// Whether a bound is a period of a scheme.
+fn is_period(scheme: Scheme, rule: &Rule, bound: &str) -> bool {
+    let period = first_hour(bound).and_then(|hour| period_of(scheme, hour));
+    period.is_some_and(|period| rule.bound(&Slot::Number(period.number.into())) == bound)
+}
+
+/// The hour at which a bound begins, counted from 1970: `FOR VALUES FROM ('2024-01-31 13:00:00') TO ...`.
+fn first_hour(bound: &str) -> Option<i64> {
+    let (day, time) = bound.split('\'').nth(1)?.split_at_checked(10)?;
+    let mut parts = day.split('-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let hour = time.get(1..3).map_or(Some(0), |hour| hour.parse().ok())?;
+    Some(days_from_civil(year, month, day) * 24 + hour)
+}
+
+/// A bound without quotes: the server writes `IN (1)` and `IN ('1')`, by the column's type.
+fn plain(bound: &str) -> String {
+    bound.replace('\'', "")
+}
+
+impl Postgres {
+    /// The partitions that a load would create in its existing table, a line for each.
+    ///
+    /// # Errors
+    /// A table that no load has made lacks partitions; no connection.
+    pub fn planned_partitions(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Vec<String>> {
+        if self.mode.makes_the_table() {
+            return Ok(Vec::new());
+        }
+        let options = LoadOptions { verify: false, ..options.clone() };
+        let remembered = self.remember(source, &options, true, control)?;
+        let new = remembered.map_or_else(|| (0..source.files().len() as u32).collect(), |found| found.new);
+        let new = Portion::new(source, new);
+        let connection = Connection::open(&self.server, control)?;
+        let Some(found) = find(&connection, &self.table, control)? else { return Ok(Vec::new()) };
+        let (checkpoints, table) =
+            (Checkpoints::new(&self.checkpoint_schema)?, self.table.within(&found.schema));
+        let records = checkpoints.on(&connection, control);
+        let lacking = Lacking { postgres: self, source: &new, records, table: &table, oid: found.oid };
+        let missing = lacking.find()?;
+        Ok(missing.iter().map(|partition| format!("creates {}", partition.line())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_begin_at_the_hour_that_the_server_writes() {
+        let hours = |text: &str| first_hour(&format!("FOR VALUES FROM ('{text}') TO ('2024-02-01')"));
+        assert_eq!(hours("1970-01-02"), Some(24));
+        assert_eq!(hours("1970-01-01 13:00:00+00"), Some(13));
+        assert_eq!(hours("0044-01-01 BC"), None);
+        assert_eq!(first_hour("FOR VALUES FROM (MINVALUE) TO (10)"), None);
+    }
+}
