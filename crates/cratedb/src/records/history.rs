@@ -161,7 +161,8 @@ impl CrateDb {
                 let name = row.load.files.names.join(", ");
                 let what = format!("the replacement of the rows of {name} is not finished: it was interrupted, or runs");
                 Error::new(Kind::Exists, what).advise(
-                    "load this file with --changed replace and the options that it began with, which replaces them again",
+                    "load this file with --changed replace and the options that it began with, which replaces them again; \
+                     without the file, sawmill load forget removes the table's records: then load all into a new table",
                 )
             })
         };

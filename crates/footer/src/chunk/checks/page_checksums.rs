@@ -203,8 +203,9 @@ impl Rows {
     /// Adds the rows of a data page.
     fn add(&mut self, page: &ChunkPage, levels: Option<Levels>) -> Result<(), Error> {
         self.found = self.found.zip(levels).map(|(found, levels)| found.saturating_add(levels.rows));
-        if let Some(Levels { longest_row, rows, .. }) = levels {
-            let values = self.open.saturating_add(longest_row);
+        if let Some(Levels { longest_row, rows, begins_row, .. }) = levels {
+            let before = if begins_row { 0 } else { self.open };
+            let values = before.saturating_add(longest_row);
             if values > self.max_list {
                 let most = self.max_list;
                 let what =

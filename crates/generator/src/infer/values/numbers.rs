@@ -213,11 +213,14 @@ fn sequence(rows: &[u64], at: &dyn Fn(usize) -> Option<i128>) -> Option<(i128, i
     (all && step != 0).then_some((start, step))
 }
 
-/// Whether no value occurs twice: in all rows, or where ten pairs would be the same by chance.
+/// Fewer distinct numbers in all rows may be so by chance: ages of ten people.
+const MIN_KEYS: f64 = 100.0;
+
+/// Whether no value occurs twice: in all rows, if they are not few, or where ten pairs would be the same by chance.
 fn never_repeats(runs: &[(i128, u64)], is_whole: bool) -> bool {
     let (Some((low, _)), Some((high, _))) = (runs.first(), runs.last()) else { return false };
     let (n, span) = (runs.len() as f64, *high as f64 - *low as f64 + 1.0);
-    runs.iter().all(|(_, n)| *n == 1) && (is_whole || n * n / (2.0 * span) >= 10.0)
+    runs.iter().all(|(_, n)| *n == 1) && (is_whole && n >= MIN_KEYS || n * n / (2.0 * span) >= 10.0)
 }
 
 /// The values that come again and again in this order, if all rows are sampled.
