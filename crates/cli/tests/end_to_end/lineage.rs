@@ -106,6 +106,24 @@ fn the_rows_of_a_corrected_file_replace_those_that_it_had() {
 }
 
 #[test]
+fn a_table_whose_files_were_corrected_is_verified_whole() {
+    let nights = Nights::new();
+    let verified = |rows: i64| {
+        let out = nights.night(&["--changed", "replace", "--verify"]).ok().out;
+        let whole = out.contains("verified: the table holds what the files hold");
+        assert!(whole && !out.contains("not compared"), "{out}");
+        assert_eq!(nights.bench.count("select count(*) from days"), rows);
+    };
+    nights.day("1.csv", &[7, 8, 9]);
+    verified(5);
+    // All files are corrected, and another one is new.
+    nights.day("1.csv", &[1]);
+    nights.day("2.csv", &[3, 4, 5]);
+    nights.day("3.csv", &[6, 7]);
+    verified(6);
+}
+
+#[test]
 fn a_replacement_that_is_killed_or_runs_twice_happens_once() {
     let nights = Nights::new();
     nights.day("1.csv", &[7, 8, 9]);

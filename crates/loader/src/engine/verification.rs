@@ -91,9 +91,7 @@ impl Verification {
 
     /// Adds the later verification of further rows of the same table, among whose other rows are these.
     pub(crate) fn add(&mut self, other: Self) {
-        if other.rows_of_others > 0 {
-            self.rows_of_others = other.rows_of_others.saturating_sub(self.target.rows);
-        }
+        self.rows_of_others = other.rows_of_others.saturating_sub(self.target.rows);
         self.source.add(&other.source);
         self.target.add(&other.target);
         self.rejected += other.rejected;

@@ -1,15 +1,17 @@
 //! Compares the table's rows with the sent ones.
 
-use sawmill_loader::{Located, Sums, Tally, Verification, retry_lost};
+use sawmill_loader::{Located, Sums, Tally, Verification, quote, retry_lost};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::PostgresSession;
 use crate::rejected::bad_records::BadRecords;
+use crate::table::catalogue::value;
 use crate::verify::locate::Locating;
 use crate::verify::read_back::ReadBack;
 use crate::verify::source_sums::SourceSums;
 use crate::write::replace_files::{ReplacedFiles, SameKey};
+use crate::write::upsert::OnConflict;
 
 impl PostgresSession<'_> {
     /// Reads the table back and compares it with the sum of the loaded rows.
@@ -19,10 +21,12 @@ impl PostgresSession<'_> {
         let others = self.rows_of_others(control)?;
         let columns = self.columns.iter().map(|column| column.name.clone()).collect();
         let target = sums.whole.minus(&others);
-        let mut verification = Verification {
-            rows_of_others: others.rows,
-            ..Verification::new(columns, expected.clone(), target)
+        let rows_of_others = match &self.postgres.on_conflict {
+            OnConflict::ReplaceFiles(column) => self.rows_of_other_files(column, control)?,
+            _ => others.rows,
         };
+        let mut verification =
+            Verification { rows_of_others, ..Verification::new(columns, expected.clone(), target) };
         if verification.matches() {
             return Ok(verification);
         }
@@ -72,6 +76,18 @@ impl PostgresSession<'_> {
             }
         }
         Ok(others)
+    }
+
+    /// The number of the table's rows that a replacement leaves: they are not of its files.
+    fn rows_of_other_files(&self, column: &str, control: &Control<'_>) -> Result<u64> {
+        let names: Vec<String> = self.source.files().iter().map(|file| file.name.clone()).collect();
+        let sql = format!(
+            "SELECT count(*) FROM {} WHERE ({}::text = ANY ($1)) IS NOT TRUE",
+            self.table.quoted(),
+            quote(column)
+        );
+        let count = |connection: &Connection| value::<i64>(connection, control, &sql, &[&names]);
+        Ok(self.with_connection(control, count)? as u64)
     }
 
     /// Locates missing rows. The table must have `rows` rows of this load, and `others` rows of other loads.
