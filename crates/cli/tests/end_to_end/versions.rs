@@ -76,6 +76,27 @@ fn what_has_no_clear_version_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn forgetting_loads_that_failed_removes_the_table_that_the_first_one_made() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    let fails = || {
+        let error = bench.load(&folder, "tools", &MODE).fails(1);
+        assert!(error.contains("same key"), "{error}");
+    };
+    night(&folder, "1.csv", "1,saw,11\n1,saw,12\n");
+    fails();
+    // The file comes with other rows, and then another file beside it.
+    night(&folder, "1.csv", "1,saw,11\n1,saw,12\n3,file,4\n");
+    fails();
+    night(&folder, "2.csv", "2,axe,1\n");
+    fails();
+    assert!(bench.exists("tools"));
+    sawmill(["load", "forget", "--to", &bench.server.url(), "--table", "tools"]).ok();
+    assert!(!bench.exists("tools") && !bench.exists("tools__sawmill_loading"));
+}
+
+#[test]
 fn a_killed_load_is_finished_by_the_same_command_and_two_at_once_add_one_version() {
     let bench = Bench::new();
     let folder = bench.dir.path();

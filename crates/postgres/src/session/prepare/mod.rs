@@ -206,7 +206,11 @@ impl Preparing<'_, '_> {
         oid: u32,
     ) -> Result<(LoadRecord, LoadState)> {
         self.refuse_to_begin()?;
-        self.make_room(gathered, staging, oid)?;
+        // Its record may be the one that is discarded.
+        let own = self.records.find(self.id)?.filter(|own| !own.complete);
+        let discarded = self.make_room(gathered, staging, oid)?;
+        let made_table = self.made_table
+            || [own, discarded].iter().flatten().any(|load| load.table_oid == oid && load.facts.made_table);
         let create = format!(
             "CREATE TABLE {} AS SELECT {} FROM {} WITH NO DATA",
             staging.quoted(),
@@ -220,10 +224,8 @@ impl Preparing<'_, '_> {
             let refusals = Refusals { table: oid, gathered: staging, columns: self.columns };
             refusals.take_over(self.connection, self.control)?;
         }
-        let earlier =
-            self.records.find(self.id)?.filter(|earlier| !earlier.complete && earlier.table_oid == oid);
         let mut record = self.record(oid, None);
-        record.facts.made_table = self.made_table || earlier.is_some_and(|earlier| earlier.facts.made_table);
+        record.facts.made_table = made_table;
         self.records.delete(self.id)?;
         self.write_record(&record)?;
         durable::commit(self.connection, self.control)?;

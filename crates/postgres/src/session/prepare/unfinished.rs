@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{Mode, Share, TableName};
+use sawmill_loader::{LoadRecord, Mode, Share, TableName};
 use sawmill_source::{Error, Kind, Result};
 
 use super::Preparing;
@@ -33,24 +33,29 @@ impl Preparing<'_, '_> {
     }
 
     /// Discards the leftovers of a load that failed before its first unit, and refuses any other load that
-    /// gathers rows for the table. `existing` is the table's OID, or 0.
+    /// gathers rows for the table. `existing` is the table's OID, or 0. Returns the record of the discarded load.
     pub(super) fn make_room(
         &self,
         gathered: Option<&FoundTable>,
         staging: &TableName,
         existing: u32,
-    ) -> Result<()> {
-        let Some(found) = gathered else { return Ok(()) };
+    ) -> Result<Option<LoadRecord>> {
+        let Some(found) = gathered else { return Ok(None) };
         self.connection.begin(self.control)?;
         let discarded = self.discard_empty(found, staging, existing)?;
         self.connection.commit(self.control)?;
-        if discarded { Ok(()) } else { Err(self.unfinished(staging)?) }
+        if discarded.is_some() { Ok(discarded) } else { Err(self.unfinished(staging)?) }
     }
 
     /// Discards the staging table of a load that failed before its first unit, for example because of a value
     /// that the same load accepts with another option; or of rows that this load gathers again, or that were to replace
-    /// those of a file. Returns false if another load has units, or is still running.
-    fn discard_empty(&self, gathered: &FoundTable, staging: &TableName, existing: u32) -> Result<bool> {
+    /// those of a file. Returns its record; `None` if another load has units, or is still running.
+    fn discard_empty(
+        &self,
+        gathered: &FoundTable,
+        staging: &TableName,
+        existing: u32,
+    ) -> Result<Option<LoadRecord>> {
         let (loads, units) = (self.records.table("loads"), self.records.all_units());
         // The record of an upsert has the table that its rows are merged into.
         let of_table = format!(
@@ -59,7 +64,7 @@ impl Preparing<'_, '_> {
         );
         let ids: Vec<String> =
             self.records.list(&of_table, &[&i64::from(gathered.oid), &i64::from(existing)])?;
-        let [id] = ids.as_slice() else { return Ok(false) };
+        let [id] = ids.as_slice() else { return Ok(None) };
         let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
         // The lock keeps the load from starting before this transaction ends, so no unit can follow.
         let ended = self.records.try_lock(id)?;
@@ -68,12 +73,13 @@ impl Preparing<'_, '_> {
                 || self.replaces_rows(id)?
                 || self.records.value::<bool>(&empty, &[id])?)
         {
-            return Ok(false);
+            return Ok(None);
         }
+        let Some(record) = self.records.find(id)? else { return Ok(None) };
         made_types::drop_table(self.connection, staging, gathered.oid, self.control)?;
         part_tables::drop_of_load(&self.records, id)?;
         self.records.delete(id)?;
-        Ok(true)
+        Ok(Some(record))
     }
 
     /// Whether this load gathers all rows of an unfinished one that nobody sees yet: that has the same options, and files
