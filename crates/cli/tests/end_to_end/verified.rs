@@ -152,6 +152,15 @@ fn in_a_table_with_rows_of_others_each_night_verifies_what_it_loads_and_says_so(
     for part in ["not verified: the files were compared with the records", "verified what this run loaded"] {
         assert!(second.err.contains(part), "{part}: {}", second.err);
     }
+    // A night without a new file compares the files with the records, and says so.
+    let words = "not verified: the files were compared with the records of their loads, but not with the table, which has \
+                 other rows than those on record";
+    let idle = night(&[]).ok().out;
+    assert!(idle.contains(words), "{idle}");
+    let idle = night(&["-q"]).ok();
+    assert_eq!(idle.out, "");
+    assert!(idle.err.contains(words), "{}", idle.err);
+    assert_eq!(bench.count("select count(*) from n"), 11);
     // Rows that are missing are an error, also if another file was loaded.
     five(&folder, "3.csv", 11);
     bench.client().batch_execute("delete from n where id in (0, 1)").unwrap();

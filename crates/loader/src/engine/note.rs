@@ -12,6 +12,8 @@ pub enum Note {
     Rejected(String),
     /// What a verification did not compare, and why.
     Unverified(String),
+    /// The table has other rows than those on record, and was not compared; the files are those on record.
+    OtherRows(String),
     /// A column of the table is another one than earlier loads filled, and was not compared.
     MovedColumn(String),
     /// What this run loaded was verified, but not the rows of earlier runs.
@@ -30,6 +32,7 @@ impl Deref for Note {
     fn deref(&self) -> &str {
         let (Self::Rejected(text)
         | Self::Unverified(text)
+        | Self::OtherRows(text)
         | Self::MovedColumn(text)
         | Self::PartlyVerified(text)
         | Self::Missing(text)

@@ -94,7 +94,14 @@ impl Remembered {
     /// Notes that the table was not compared, because its rows are not those on record.
     pub fn note_other_rows(&mut self) {
         let what = "not verified: the files were compared with the records of their loads, but not with the table, which has \
-                    other rows than those on record (sawmill verify compares whole tables)";
+                    other rows than those on record";
+        self.notes.push(Note::OtherRows(what.to_owned()));
+    }
+
+    /// Notes that the table was not compared, because its rows could not be counted.
+    pub fn note_uncounted(&mut self) {
+        let what = "not verified: the files were compared with the records of their loads, but not with the table, of which this \
+                    user may not read all rows";
         self.notes.push(Note::Unverified(what.to_owned()));
     }
 }

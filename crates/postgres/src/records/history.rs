@@ -314,7 +314,12 @@ impl History for TableHistory<'_> {
             return Ok(());
         }
         let (columns, lines) = self.filled()?.now(self)?;
-        let recorded = match self.presence()?.is_known_whole() {
+        let presence = self.presence()?;
+        if presence.rows.is_none() {
+            remembered.note_uncounted();
+            return Ok(());
+        }
+        let recorded = match presence.is_known_whole() {
             true => self.records.all_of_table(self.oid, &mapping, &lines)?,
             false => AllOfTable::OtherRows,
         };
