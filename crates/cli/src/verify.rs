@@ -118,7 +118,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
         true => console.summary(&report, || table_of(&verification))?,
         false => console.result(&report, || table_of(&verification))?,
     }
-    check(&verification, args.target.table())
+    check(&verification, args.target.table()).map_err(|error| target.advised(error))
 }
 
 /// What `--json` prints.

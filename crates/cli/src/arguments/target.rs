@@ -86,6 +86,15 @@ impl Destination {
         }
     }
 
+    /// The error with advice that this target can follow: CrateDB does not locate rows.
+    pub(crate) fn advised(&self, error: Error) -> Error {
+        let advice = "load with --mode replace, which loads everything from the beginning";
+        match self {
+            Self::Postgres(_) => error,
+            Self::CrateDb(_) => error.advise_instead_of(&["--locate"], advice),
+        }
+    }
+
     /// Rejects new names of columns that CrateDB does not take.
     pub(crate) fn check_new_names(&self, renames: &[(String, String)]) -> Result<(), Error> {
         let Self::CrateDb(_) = self else { return Ok(()) };

@@ -478,12 +478,13 @@ fn load_table(
 ) -> Result<(), Error> {
     let PlannedLoad { target, source, options, .. } = *planned;
     let sampler = report::sampled(profile)?;
-    let (report, phase) = load_files(source, target.as_target(), options, profile, console)?;
+    let loaded = load_files(source, target.as_target(), options, profile, console);
+    let (report, phase) = loaded.map_err(|error| target.advised(error))?;
     reading.ordered = index.map(Ordered::new);
     reading.phases.extend(profile.phases());
     let (table, manner) = (args.target.table(), args.manner(target));
     report::print(table, &report, manner, &phase, &sampler.stop(), reading, console)?;
-    report::check(table, &report, manner, console)
+    report::check(table, &report, manner, console).map_err(|error| target.advised(error))
 }
 
 /// Loads under a progress bar.

@@ -174,6 +174,10 @@ fn rows_that_a_forgotten_load_left_in_cratedb_are_named() {
     let bench = cratedb::Bench::standin();
     let file = five(bench.dir.path(), "a.csv", 1);
     bench.load(&file, &[]).ok();
+    // CrateDB refuses --locate, so that nothing advises it.
+    let other = five(bench.dir.path(), "b.csv", 6);
+    let error = sawmill(bench.args("verify", &other, &[])).fails(4);
+    assert!(error.contains("--mode replace") && !error.contains("--locate"), "{error}");
     forget(&bench.url, &bench.table).ok();
     let error = bench.load(&file, &[]).fails(1);
     assert!(error.contains("it has 5 rows") && error.contains("sawmill verify"), "{error}");
