@@ -61,6 +61,11 @@ impl MergeArgs {
         Ok(target.with_postgres(|postgres| postgres.key(self.key.clone()).on_conflict(on_conflict)))
     }
 
+    /// Whether the condition of deletions compares this column of the files with a value that is not text.
+    pub(crate) fn refuses_text(&self, column: &str) -> bool {
+        self.delete_where.as_ref().is_some_and(|condition| condition.refuses_text(column))
+    }
+
     /// The source with these columns of its lineage, and a mark on rows that delete, if there are any.
     pub(crate) fn traced<'a>(
         &self,

@@ -409,7 +409,13 @@ impl TableLoad {
         let makes_table = matches!(self.mode, ModeArg::Create | ModeArg::Replace);
         match makes_table || self.is_planned_alone() || !text.table_types.is_empty() {
             true => Ok(TableText::default()),
-            false => TableText::find(target, options, &self.columns, self.map == MapArg::Position),
+            false => {
+                let by_position = self.map == MapArg::Position;
+                let mut found = TableText::find(target, options, &self.columns, by_position)?;
+                // A number of the condition needs the type that the sample shows.
+                found.names.retain(|name| !self.merge.refuses_text(name));
+                Ok(found)
+            }
         }
     }
 

@@ -81,6 +81,17 @@ fn the_marker_is_loaded_if_the_table_has_it_and_named_as_in_the_files() {
 }
 
 #[test]
+fn a_text_column_of_the_table_can_be_compared_with_a_number() {
+    let feed = Feed::new("");
+    feed.bench.client().batch_execute("alter table k add deleted text").unwrap();
+    std::fs::write(&feed.file, "deleted,id,version,note\n0,1,6,changed\n1,2,,\n").unwrap();
+    let deletes = ["--mode", "upsert", "--key", "id", "--delete-where", "deleted = 1", "--verify"];
+    feed.bench.load(&feed.file, "k", &deletes).ok();
+    assert_eq!(feed.rows(), "0there5 1changed6 3there5 4there5");
+    assert_eq!(feed.bench.count("select count(*) from k where deleted = '0'"), 1);
+}
+
+#[test]
 fn with_the_newest_row_of_a_key_a_deletion_counts_by_its_time() {
     let feed = Feed::new(concat!(
         "D,0,4,\n",             // Older than the row of the table.

@@ -253,8 +253,15 @@ fn merged_rows_get_the_time_of_the_merge_whatever_the_default_is() {
         assert_eq!(stamped("source <> 'before'"), written, "{merge:?}");
         assert_eq!(stamped("source = 'before'"), 0, "{merge:?}");
     }
-    // COPY cannot write it: then the default has to be the time.
+    // A merge needs no default.
     let mut client = bench.client();
+    let bare = "create table bare (id bigint primary key, note text, source text, at timestamptz not null)";
+    client.batch_execute(bare).unwrap();
+    night(&["bare", "--mode", "upsert", "--key", "id", "--explain"], "3,x\n").ok();
+    let merged = night(&["bare", "--mode", "upsert", "--key", "id"], "3,x\n").ok();
+    assert!(!merged.out.contains("the files lack"), "{}", merged.out);
+    assert_eq!(bench.count("select count(*) from bare where at > now() - interval '1 hour'"), 1);
+    // COPY cannot write it: then the default has to be the time.
     let table =
         "create table copied (id bigint, note text, source text, at timestamptz default '2000-01-01')";
     client.batch_execute(table).unwrap();

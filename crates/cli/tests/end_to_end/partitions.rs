@@ -173,7 +173,60 @@ fn partitions_that_another_table_lacks_are_named_before_a_row_is_sent() {
     bench.client().batch_execute(&statement).unwrap();
     bench.load(&file, "t", &["--mode", "append", "--verify"]).ok();
     assert_eq!(bench.count("select count(*) from t"), 2);
+    // A default partition takes the rows of a new month, as ever.
+    bench.client().batch_execute("create table t_other partition of t default").unwrap();
+    let march = night(&bench, "2.csv", "3,2024-03-31 10:00:00,de\n");
+    bench.load(&march, "t", &["--mode", "append", "--verify"]).ok();
+    assert_eq!(bench.count("select count(*) from t_other"), 1);
     // Where the bounds show no rule, the server refuses the row.
     let error = bench.load(&file, "weeks", &["--mode", "append"]).fails(1);
     assert!(error.contains("create a partition for the row"), "{error}");
+}
+
+#[test]
+fn partitions_of_a_list_are_compared_only_where_the_server_writes_their_values_alike() {
+    let bench = Bench::new();
+    let tables = "create table texts (id int, v text) partition by list (v); \
+                   create table texts_1 partition of texts for values in ('it''s'); \
+                   create table texts_2 partition of texts for values in (E'a\\\\b'); \
+                   create table texts_3 partition of texts for values in ('its'); \
+                   create table prices (id int, v numeric(10,2)) partition by list (v); \
+                   create table prices_1 partition of prices for values in (1); \
+                   create table chars (id int, v char(5)) partition by list (v); \
+                   create table chars_1 partition of chars for values in ('de'); \
+                   create table nulls (id int, v text) partition by list (v); \
+                   create table nulls_1 partition of nulls for values in (null)";
+    bench.client().batch_execute(tables).unwrap();
+    let load = |table: &str, rows: &str| {
+        let file = bench.dir.path().join(format!("{table}.csv"));
+        std::fs::write(&file, format!("id,v\n{rows}")).unwrap();
+        bench.load(&file, table, &["--mode", "append", "--verify"])
+    };
+    for (table, rows) in [("texts", "1,it's\n2,a\\b\n3,its\n"), ("prices", "1,1\n"), ("chars", "1,de\n")] {
+        load(table, rows).ok();
+    }
+    // The text NULL is not the missing value.
+    let error = load("nulls", "1,NULL\n").fails(1);
+    assert!(error.contains("it lacks partition") && error.contains("FOR VALUES IN ('NULL')"), "{error}");
+}
+
+#[test]
+fn a_table_may_have_more_partitions_than_a_load_creates() {
+    let bench = Bench::new();
+    let tables = "create table t (id int, at timestamp) partition by range (at); \
+                  do $$ begin for day in 0..1099 loop execute format( \
+                    'create table t_%s partition of t for values from (%L) to (%L)', day, \
+                    date '2022-01-01' + day, date '2022-01-01' + day + 1); end loop; end $$";
+    bench.client().batch_execute(tables).unwrap();
+    let rows = |days: std::ops::Range<u32>| -> String {
+        let day = |day: u32| {
+            format!("{day},{}-{:02}-{:02} 10:00:00\n", 2022 + day / 336, day / 28 % 12 + 1, day % 28 + 1)
+        };
+        days.map(day).collect()
+    };
+    // The first 28 days of 36 months are 1008.
+    let file = bench.dir.path().join("days.csv");
+    std::fs::write(&file, format!("id,at\n{}", rows(0..1008))).unwrap();
+    bench.load(&file, "t", &["--mode", "append"]).ok();
+    assert_eq!(bench.count("select count(*) from t"), 1008);
 }

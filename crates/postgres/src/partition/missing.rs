@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use sawmill_loader::{LoadOptions, Portion, TableName, quote};
+use sawmill_pgcopy::PgType;
 use sawmill_pgcopy::calendar::days_from_civil;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result, Source};
@@ -98,8 +99,9 @@ impl Lacking<'_> {
         }
         let Some(layout) = self.layout()? else { return Ok(Vec::new()) };
         let is_owned = self.is_owned()?;
-        // Rows without a partition are rejected, and marked ones delete.
-        let needs_none = !is_owned && (postgres.rejects.is_some() || postgres.has_deletes());
+        // Rows without a partition go to the default one or are rejected, and marked ones delete.
+        let takes_all = layout.bounds.contains("DEFAULT") || postgres.rejects.is_some();
+        let needs_none = !is_owned && (takes_all || postgres.has_deletes());
         if needs_none || layout.has_all_of(source)? {
             return Ok(Vec::new());
         }
@@ -114,6 +116,8 @@ impl Lacking<'_> {
             {
                 return Ok(Vec::new());
             }
+            // There are more values than new partitions may be: the table may have theirs, and the server decides.
+            Err(error) if error.kind() == Kind::Config => return Ok(Vec::new()),
             surveyed => surveyed?,
         };
         let missing = self.named(&layout, &partitions)?;
@@ -142,14 +146,20 @@ impl Lacking<'_> {
     /// `None` unless the table is partitioned by a column of the source in a way that a load could have chosen.
     fn layout(&self) -> Result<Option<Layout>> {
         let (connection, records) = (self.records.connection, &self.records);
-        // The notation of UUIDs differs.
-        let sql = "SELECT p.partstrat::text, a.attname::text, a.attnotnull FROM pg_catalog.pg_partitioned_table p \
+        let sql = "SELECT p.partstrat::text, a.attname::text, a.attnotnull, a.atttypid, a.atttypmod, t.typtype = 'e' \
+                   FROM pg_catalog.pg_partitioned_table p \
                    JOIN pg_catalog.pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] \
-                   WHERE p.partrelid = $1 AND p.partnatts = 1 AND a.atttypid <> 'pg_catalog.uuid'::pg_catalog.regtype";
+                   JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
+                   WHERE p.partrelid = $1 AND p.partnatts = 1";
         let rows = records.query(sql, &[&self.oid])?;
         let Some(row) = rows.first() else { return Ok(None) };
         let (strategy, column): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
         let not_null = connection.get(row, 2)?;
+        // Without domains and types of extensions, whose notation is their own.
+        let of = match connection.get(row, 5)? {
+            true => Some(PgType::Enum),
+            false => PgType::of_catalogue(connection.get(row, 3)?, connection.get(row, 4)?),
+        };
         let Ok(at) = self.source.schema().index_of(&column) else { return Ok(None) };
         connection.begin(records.control)?;
         let (bounds, unlogged) = self.bounds()?;
@@ -163,7 +173,7 @@ impl Lacking<'_> {
         for scheme in schemes {
             let by = PartitionBy { scheme: *scheme, column: column.clone() };
             let Ok(rule) = Rule::new(&by, field, &self.postgres.values) else { continue };
-            if is_regular(*scheme, &rule, &bounds) {
+            if is_regular(*scheme, &rule, &bounds) && rule.is_written_alike(of.as_ref()) {
                 let bounds = bounds.iter().map(|bound| plain(bound)).collect();
                 return Ok(Some(Layout { by, rule, column: at, bounds, not_null, unlogged }));
             }
@@ -228,9 +238,9 @@ impl Layout {
         NewPartition { name, bound, statement }
     }
 
-    /// Whether the table has the partition of a slot.
+    /// Whether the table has the partition of a slot, or may have it in another notation.
     fn has(&self, slot: &Slot) -> bool {
-        self.bounds.contains(&plain(&self.rule.bound(slot)))
+        !self.rule.is_plain(slot) || self.bounds.contains(&plain(&self.rule.bound(slot)))
     }
 
     /// Whether statistics show that all rows of the source have a partition.
@@ -275,9 +285,13 @@ fn first_hour(bound: &str) -> Option<i64> {
     Some(days_from_civil(year, month, day) * 24 + hour)
 }
 
-/// A bound without quotes: the server writes `IN (1)` and `IN ('1')`, by the column's type.
+/// A bound without quotes: the server writes `IN (1)` and `IN ('1')`, by the column's type. Those of the text NULL and of
+/// text with quotes stay: without them it would be another value's.
 fn plain(bound: &str) -> String {
-    bound.replace('\'', "")
+    match bound == "FOR VALUES IN ('NULL')" || bound.contains("''") {
+        true => bound.to_owned(),
+        false => bound.replace('\'', ""),
+    }
 }
 
 impl Postgres {
@@ -320,5 +334,13 @@ mod tests {
         assert_eq!(hours("1970-01-01 13:00:00+00"), Some(13));
         assert_eq!(hours("0044-01-01 BC"), None);
         assert_eq!(first_hour("FOR VALUES FROM (MINVALUE) TO (10)"), None);
+    }
+
+    #[test]
+    fn bounds_of_different_values_differ() {
+        let bound = |value: &str| plain(&format!("FOR VALUES IN ({value})"));
+        assert_eq!(bound("'1'"), bound("1"));
+        assert_ne!(bound("'NULL'"), bound("NULL"));
+        assert_ne!(bound("'it''s'"), bound("'its'"));
     }
 }

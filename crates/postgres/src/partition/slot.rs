@@ -11,7 +11,9 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, TimeUnit};
 use sawmill_loader::literal;
-use sawmill_pgcopy::{ByteStrings, Integers, Nul, ValueOptions, calendar, is_json, is_uuid, value_type};
+use sawmill_pgcopy::{
+    ByteStrings, Integers, Nul, PgType, ValueOptions, calendar, is_json, is_uuid, value_type,
+};
 use sawmill_source::{Bounds, Known, Nulls};
 
 use crate::partition::by::{PartitionBy, Scheme};
@@ -334,6 +336,32 @@ impl Rule {
             }
             (_, Slot::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
             (_, Slot::Null) => String::new(),
+        }
+    }
+
+    /// Whether the server writes the bounds of a list over a column of this type as [`Self::bound`] does. Of
+    /// `numeric(10,2)` it writes other digits, of `char(5)` blanks.
+    pub(crate) fn is_written_alike(&self, of: Option<&PgType>) -> bool {
+        matches!(
+            (self.values, of),
+            (ValueKind::Moments { .. }, _)
+                | (ValueKind::Whole { .. }, Some(PgType::Int2 | PgType::Int4 | PgType::Int8))
+                | (ValueKind::Whole { .. }, Some(PgType::Numeric(Some((_, 0)))))
+                | (ValueKind::Truth, Some(PgType::Bool))
+                | (ValueKind::Days, Some(PgType::Date))
+                | (ValueKind::Text { .. }, Some(PgType::Text | PgType::Varchar(_) | PgType::Enum))
+        )
+    }
+
+    /// Whether the server writes a value as [`Self::bound`] does: it escapes quotes and backslashes in its own way, may
+    /// cut blanks off, and marks years before the first.
+    pub(crate) fn is_plain(&self, slot: &Slot) -> bool {
+        match (self.values, slot) {
+            (ValueKind::Text { .. }, Slot::Bytes(text)) => {
+                !text.iter().any(|byte| matches!(byte, b'\'' | b'\\')) && text.last() != Some(&b' ')
+            }
+            (ValueKind::Days, Slot::Number(_)) => self.value(slot).len() == "2024-01-31".len(),
+            _ => true,
         }
     }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::partition::by::{PartitionBy, Scheme};
 use crate::partition::slot::{Book, Rule, Slot, Unplaced};
+use crate::write::refusals::LEAVE_OUT;
 
 /// Maximum partitions of a table. Each is a table, which the server keeps open while rows go to all of them.
 const MAX: usize = 1000;
@@ -306,7 +307,9 @@ impl Counting<'_> {
                 let (file, row_group) = (file.unwrap_or_default(), key.row_group);
                 Error::new(Kind::Value, format!("the value has no partition: {what}"))
                     .at(format!("{file}, row group {row_group}, {row}, column {column:?}"))
-                    .advise("correct the value in the source, leave such rows out with --where, or partition by another column")
+                    .advise(format!(
+                        "correct the value in the source, {LEAVE_OUT}, or partition by another column"
+                    ))
             }
         }
     }

@@ -39,15 +39,16 @@ impl Opening<'_, '_> {
             Some(names) => left_out_before(names, &files),
             None => self.evolve(found.oid, &files, table, records, id)?,
         };
-        let existing = columns::read(connection, found.oid, control)?;
-        postgres.check_loaded_at(&existing, table)?;
+        let mut existing = columns::read(connection, found.oid, control)?;
+        postgres.check_loaded_at(&mut existing, table)?;
         let names = begun.unwrap_or_else(|| loaded(schema, &files, &changes));
         let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
         postgres.refuse_own_loaded_at(&columns, table)?;
         let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
         let filled: Vec<_> = existing.into_iter().filter(|column| !is_null(&column.name)).collect();
         let fields = names.iter().filter_map(|name| schema.field_with_name(name).ok().cloned());
-        let not_filled = columns::not_filled(&Schema::new(fields.collect::<Vec<_>>()), &filled);
+        let fields = Schema::new(fields.collect::<Vec<_>>());
+        let not_filled = columns::not_filled(&fields, &filled, postgres.merged_time());
         Ok(Matched { columns, not_filled, changes, hints: BTreeMap::new() })
     }
 

@@ -291,8 +291,8 @@ impl<'a> Opening<'_, 'a> {
                 ),
             },
             (None, Some(found)) => {
-                let existing = columns::read(connection, found.oid, control)?;
-                postgres.check_loaded_at(&existing, table)?;
+                let mut existing = columns::read(connection, found.oid, control)?;
+                postgres.check_loaded_at(&mut existing, table)?;
                 let schema = match postgres.by_position {
                     false => Arc::clone(source.schema()),
                     true => columns::by_position(source.schema(), &existing, table)?,
@@ -301,7 +301,7 @@ impl<'a> Opening<'_, 'a> {
                     columns: postgres
                         .matched(&schema, &existing, table)
                         .map_err(|error| self.with_a_way_out(error, &schema, &existing, table))?,
-                    not_filled: columns::not_filled(&schema, &existing),
+                    not_filled: columns::not_filled(&schema, &existing, postgres.merged_time()),
                     changes: ColumnChanges::default(),
                     hints: self.refuse_narrower(&schema, &existing, table)?,
                 }

@@ -113,6 +113,7 @@ impl Postgres {
         let connection = Connection::open(&self.server, control)?;
         let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
         let mut existing = columns::read(&connection, found.oid, control)?;
+        self.fill_merged_time(&mut existing);
         let table = self.table.within(&found.schema);
         let schema = match self.by_position {
             false => Arc::clone(source.schema()),

@@ -301,14 +301,19 @@ pub(crate) fn conversions(schema: &Schema, columns: &[Column]) -> Vec<String> {
     columns.iter().filter_map(line).collect()
 }
 
-/// How the columns that this schema lacks are filled.
-pub(crate) fn not_filled(schema: &Schema, existing: &[TableColumn]) -> Vec<String> {
+/// How the columns that this schema lacks are filled, except the one that a merge writes.
+pub(crate) fn not_filled(
+    schema: &Schema,
+    existing: &[TableColumn],
+    merged_time: Option<&str>,
+) -> Vec<String> {
     let given = |column: &TableColumn| match (column.generated, column.filled) {
         (true, _) => "computed",
         (_, true) => "its default",
         (_, false) => "null",
     };
-    lacking(schema, existing).map(|column| format!("{:?} ({})", column.name, given(column))).collect()
+    let lacking = lacking(schema, existing).filter(|column| Some(column.name.as_str()) != merged_time);
+    lacking.map(|column| format!("{:?} ({})", column.name, given(column))).collect()
 }
 
 /// The columns of an existing table that this schema lacks.

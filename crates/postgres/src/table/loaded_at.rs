@@ -30,13 +30,25 @@ impl Postgres {
         }
     }
 
-    /// Checks that a table has the column, and fills it: merges write the time themselves, whatever the default is.
+    /// The column, if this is a merge, which writes the time itself.
+    pub(crate) fn merged_time(&self) -> Option<&str> {
+        self.loaded_at.as_deref().filter(|_| self.mode == Mode::Upsert)
+    }
+
+    /// Counts the column as filled if this is a merge.
+    pub(crate) fn fill_merged_time(&self, existing: &mut [TableColumn]) {
+        let merged = existing.iter_mut().filter(|column| Some(column.name.as_str()) == self.merged_time());
+        merged.for_each(|column| column.filled = true);
+    }
+
+    /// Checks that a table has the column, and fills it. Merges write the time themselves, with or without a default.
     ///
     /// # Errors
     /// It does not.
-    pub(crate) fn check_loaded_at(&self, existing: &[TableColumn], table: &TableName) -> Result<()> {
+    pub(crate) fn check_loaded_at(&self, existing: &mut [TableColumn], table: &TableName) -> Result<()> {
         /// timestamp and timestamptz
         const MOMENTS: [u32; 2] = [1114, 1184];
+        self.fill_merged_time(existing);
         let Some(name) = &self.loaded_at else { return Ok(()) };
         let (set, add) = ("ALTER COLUMN", "ADD COLUMN");
         let (what, change) = match existing.iter().find(|column| column.name == *name) {
@@ -45,7 +57,7 @@ impl Postgres {
             }
             Some(column) if column.stamped => return Ok(()),
             Some(column) if column.generated => ("is computed from other columns".to_owned(), add),
-            Some(column) if column.filled && self.mode == Mode::Upsert => return Ok(()),
+            Some(_) if self.mode == Mode::Upsert => return Ok(()),
             Some(column) if column.filled => ("has another default than the time".to_owned(), set),
             Some(_) => ("has no default".to_owned(), set),
             None => ("is not in the table".to_owned(), add),

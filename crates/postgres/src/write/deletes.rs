@@ -13,6 +13,7 @@ use sawmill_source::{Control, DELETES, Error, Kind, Result};
 use crate::table::catalogue::value;
 use crate::table::columns::{self, TableColumn, list};
 use crate::target::Postgres;
+use crate::write::refusals::LEAVE_OUT;
 use crate::write::upsert::{Matching, OnConflict, doubled};
 
 /// The SQL type `boolean`.
@@ -178,7 +179,7 @@ impl Deleting<'_> {
         }
         let (rows, first) = (format_counted(nulls as u64, "row"), first.unwrap_or_default());
         let what = format!("the key of {rows} to delete has a null; the first is {first}");
-        Err(self.refused(&what, "leave such rows out (--where)", connection))
+        Err(self.refused(&what, LEAVE_OUT, connection))
     }
 
     fn refuse_shared(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {

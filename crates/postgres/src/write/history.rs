@@ -9,6 +9,7 @@ use sawmill_source::{Control, DELETES, Error, Kind, LineageColumns, Result, Sour
 use crate::table::catalogue::value;
 use crate::table::columns::TableColumn;
 use crate::target::Postgres;
+use crate::write::refusals::LEAVE_OUT;
 use crate::write::upsert::{Matching, OVERRIDING, doubled, inserted};
 
 /// The columns of a version: since when it is current, until when (null as long as it is), whether it is.
@@ -170,10 +171,9 @@ pub(crate) fn merge(
             format!("rows of the source have the same key ({listed}): {twice}"),
             "name the column that says which is the newest (--newest)",
         )),
-        (nulls, _) => Some((
-            format!("{nulls} rows of the source have a null in the key ({listed})"),
-            "leave them out (--where)",
-        )),
+        (nulls, _) => {
+            Some((format!("{nulls} rows of the source have a null in the key ({listed})"), LEAVE_OUT))
+        }
     };
     if let Some((what, otherwise)) = wrong {
         let advice = format!(

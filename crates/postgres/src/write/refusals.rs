@@ -63,6 +63,10 @@ impl Refusals<'_> {
     }
 }
 
+/// How a load goes without some rows. Text has no conditions.
+pub(crate) const LEAVE_OUT: &str =
+    "leave such rows out (Parquet files: with --where; text: take them out of the files)";
+
 impl Postgres {
     /// The error of a merge, with a way out if the table refuses a row that was not rejected.
     pub(crate) fn refused_in_merge(&self, error: Error) -> Error {
@@ -85,7 +89,7 @@ impl Postgres {
         };
         let advice = format!(
             "nothing was merged: correct the row, and run the same command again; or forget the load (sawmill load forget), \
-             and leave the row out (--where){rejects}"
+             and {LEAVE_OUT}{rejects}"
         );
         Error::new(error.kind(), error.what()).at(error.place()).advise(advice)
     }

@@ -18,6 +18,7 @@ mod value_set;
 use std::fmt;
 use std::str::FromStr;
 
+use arrow_schema::DataType;
 use sawmill_profile::{Error, Result};
 
 pub(crate) use literal::Literal;
@@ -83,12 +84,12 @@ impl Node {
         }
     }
 
-    /// Whether it tests this column.
-    fn names(&self, name: &str) -> bool {
+    /// Whether one of its comparisons with this column is of a kind.
+    fn compares(&self, name: &str, is: &dyn Fn(&Self) -> bool) -> bool {
         match self {
-            Self::Not(inner) => inner.names(name),
-            Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(|node| node.names(name)),
-            comparison => comparison.column() == Some(name),
+            Self::Not(inner) => inner.compares(name, is),
+            Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(|node| node.compares(name, is)),
+            comparison => comparison.column() == Some(name) && is(comparison),
         }
     }
 }
@@ -96,7 +97,12 @@ impl Node {
 impl Condition {
     /// Whether it tests this column.
     pub(crate) fn names(&self, column: &str) -> bool {
-        self.0.names(column)
+        self.0.compares(column, &|_| true)
+    }
+
+    /// Whether it compares this column with a value that is not text, such as a number.
+    pub fn refuses_text(&self, column: &str) -> bool {
+        self.0.compares(column, &|node| rows::value_test(node, &DataType::Utf8View, false).is_err())
     }
 }
 

@@ -168,7 +168,7 @@ fn test_of(
     Ok(Test::Value(position, test(value_type(&column.data_type))?))
 }
 
-fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueTest, String> {
+pub(super) fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueTest, String> {
     let whole = domain(data_type) == Some(Domain::Whole);
     Ok(match node {
         Node::IsNull { .. } => ValueTest::Null(!negated),
