@@ -54,8 +54,9 @@ impl Postgres {
         let (table, oid) = (&self.table.within(&found.schema), found.oid);
         self.follow_renamed(source, &server, &records, oid, &self.id_of(source, table, false))?;
         let mapping = self.mapping_of_files(source);
-        let all = records.of_table(table, oid, &server)?;
-        if !source.facts().whole_files {
+        let has_whole_files = source.facts().whole_files;
+        let all = records.of_table(table, oid, &server, has_whole_files)?;
+        if !has_whole_files {
             let here: Vec<&LoadRecord> = all.iter().filter(|load| load.table_oid == oid).collect();
             let place = || format!("table {table}, {}", connection.place());
             return refuse_changed(source, &here, options).map(|()| None).map_err(|error| error.at(place()));
@@ -104,7 +105,7 @@ impl Postgres {
             }
             let server = KnownServer::new(&self.server, &connection, control)?;
             let (table, mapping) = (self.table.within(&found.schema), self.mapping_of_files(source));
-            let loads = records.of_table(&table, found.oid, &server)?;
+            let loads = records.of_table(&table, found.oid, &server, true)?;
             let here = loads.iter().filter(|load| load.table_oid == found.oid && load.mapping == mapping);
             let here: Vec<_> = here.collect();
             Ok(adds_files(source, &here, options))
@@ -347,16 +348,22 @@ impl History for TableHistory<'_> {
 }
 
 impl Records<'_> {
-    /// The loads whose files are remembered one by one, into this table or into one that had its name and is gone, in
-    /// the order in which they began.
-    fn of_table(&self, table: &TableName, oid: u32, server: &KnownServer) -> Result<Vec<LoadRecord>> {
+    /// The loads into this table or into one that had its name and is gone, in the order in which they began: those
+    /// whose files are remembered one by one, or also those of a part of the files' rows.
+    fn of_table(
+        &self,
+        table: &TableName,
+        oid: u32,
+        server: &KnownServer,
+        has_whole_files: bool,
+    ) -> Result<Vec<LoadRecord>> {
         let condition = "(table_oid = $2 AND (database = $3 OR target = $1) OR target = $1 AND NOT (table_oid <> $2 \
                  AND coalesce(database = $3, false) AND completed IS NOT NULL \
                  AND EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = table_oid::oid))) \
-             AND mapping <> '' AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
+             AND (mapping <> '' OR NOT $4) AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
              ORDER BY begun, load_id";
         let database = self.database(server)?;
-        self.loads(condition, &[&table.to_string(), &i64::from(oid), &database])
+        self.loads(condition, &[&table.to_string(), &i64::from(oid), &database, &has_whole_files])
     }
 
     /// The sum of the rows that later loads added to the table. `None` if some of them added other columns,
