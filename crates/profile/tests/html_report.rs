@@ -129,9 +129,9 @@ fn file(label: &str, speed: f64) -> ResultFile {
     ];
     file.cases.push(Case::new("gen", BTreeMap::new(), sides).unwrap());
     for (kind, cost) in [("logged", 1.4), ("unlogged", 1.0)] {
-        for (pk, more) in [("yes", 1.5), ("no", 1.0)] {
+        for (keyed, more) in [("yes", 1.5), ("no", 1.0)] {
             for degree in [1, 2, 4, 8] {
-                let parameters = [text("table", &kind), text("pk", &pk), text("degree", &degree)];
+                let parameters = [text("table_kind", &kind), text("keyed", &keyed), text("degree", &degree)];
                 let millis = 4000.0 * cost * more / f64::from(degree).powf(0.7) * speed;
                 let side = SideResult::new("sawmill", 1, runs(millis));
                 file.cases.push(Case::new("load", parameters.into(), vec![side]).unwrap());
