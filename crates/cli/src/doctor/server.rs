@@ -122,7 +122,7 @@ fn costly((wal, buffers): (i64, i64), fsync: &str, wal_level: &str, standbys: &s
     kept(found)
 }
 
-/// The findings that are there.
+/// Returns the findings, without the checks that found nothing.
 fn kept<const N: usize>(found: [(bool, String, &'static str, &'static str); N]) -> Vec<Finding> {
     let found = found.into_iter().filter(|(is_there, ..)| *is_there);
     found.map(|(_, what, cost, command)| Finding::new(what, cost, command)).collect()

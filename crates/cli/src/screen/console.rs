@@ -32,7 +32,7 @@ pub(crate) struct Console {
 
 /// How often a progress bar reads its phase.
 const TICK: Duration = Duration::from_millis(100);
-/// How often a line tells the progress where there is no terminal, unless `SAWMILL_PROGRESS` asks for more.
+/// The interval between lines of progress without a terminal, unless `SAWMILL_PROGRESS` sets a shorter one.
 const LINE: Duration = Duration::from_secs(10);
 
 /// The bars on the screen, if any.

@@ -133,7 +133,7 @@ fn a_quiet_job_says_nothing_but_errors() {
     }
     let again = sawmill(["gen", "contacts", "--rows", "10", "--out", &parquet, "-q"]);
     assert!(again.out.is_empty() && again.fails(2).starts_with("error: "));
-    // What was asked for is no summary.
+    // --quiet leaves out summaries, not the result itself.
     assert!(sawmill(["footer", &parquet, "--quiet"]).ok().out.contains("a.parquet"));
 }
 

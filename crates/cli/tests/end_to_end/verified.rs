@@ -68,7 +68,7 @@ fn rows_that_a_forgotten_load_left_are_named_before_and_after_an_append() {
         again.err
     );
     assert!(again.out.contains("not compared with the files: 9 other rows"), "{}", again.out);
-    // Advice about missing rows does not lead to rows that are there twice.
+    // Following the advice about missing rows doubles no row.
     bench.client().batch_execute("delete from d where id = 3").unwrap();
     let error = bench.load(&file, "d", &append).fails(4);
     assert!(error.contains("also those that the table still has"), "{error}");

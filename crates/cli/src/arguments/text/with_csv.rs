@@ -78,9 +78,7 @@ pub(crate) fn open(
     let opened = opened?;
     for (file, lines) in opened.titles() {
         console.notice(&match lines {
-            1 => format!(
-                "{file}: the first line names the delimiter for spreadsheets (sep=), and is no record"
-            ),
+            1 => format!("{file}: skipped the first line, which names the delimiter for spreadsheets (sep=)"),
             _ => format!("{file}: the first {lines} lines are a title; --skip-lines 0 reads them"),
         });
     }
