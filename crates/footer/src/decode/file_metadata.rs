@@ -33,7 +33,7 @@ pub(crate) struct Decoded {
     /// The fields after the row groups, once they have been walked; `None` inside if malformed.
     pub tail: OnceLock<Option<Box<Tail>>>,
     /// Where the list of row groups is.
-    pub groups_at: usize,
+    groups_at: usize,
 }
 
 /// Why decoding stopped: a fault in the bytes, or an unrelated error.

@@ -21,7 +21,6 @@ use super::{row_groups, schema};
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::options::Options;
-use crate::thrift::cursor::{STOP, STRUCT};
 
 /// A footer that is being converted.
 struct Conversion<'f> {
@@ -59,16 +58,11 @@ impl Conversion<'_> {
         let chosen = leaves.is_some();
         let leaves = self.wanted_leaves(leaves, readable)?;
         let whole = leaves.len() == footer.schema().num_leaves();
-        if whole && plain {
-            if let Some(projection) = self.usual(&leaves) {
-                let groups = row_groups::convert(footer, &leaves, &projection.descriptor, plain)?;
-                return Ok(ParquetMetaDataBuilder::new(self.file(&projection))
-                    .set_row_groups(groups)
-                    .build());
-            }
-            if let Some(metadata) = self.decoded_by_the_crate(&leaves) {
-                return Ok(metadata);
-            }
+        if whole
+            && plain
+            && let Some(metadata) = self.decoded_by_the_crate(&leaves)
+        {
+            return Ok(metadata);
         }
         let projection = match Projection::new(footer.schema(), leaves) {
             // Columns that the crate has no types for are left out unless they were named.
@@ -109,27 +103,6 @@ impl Conversion<'_> {
     /// The rows of the decoded row groups. The file's own number may be another, and the crate's readers end by it.
     fn rows_of_groups(&self) -> i64 {
         self.footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add)
-    }
-
-    /// The whole schema as the crate decodes it, of a footer whose chunks can be built: the first one tells for all.
-    fn usual(&self, leaves: &[usize]) -> Option<Arc<Projection>> {
-        let (footer, bytes) = (self.footer, self.footer.bytes());
-        let first = footer.row_group(0)?.column(0)?;
-        if !super::chunks::may_be_usual(bytes, first.footer_offset()) {
-            return None;
-        }
-        if let Some(kept) = Projection::kept(footer.schema(), leaves) {
-            return Some(kept);
-        }
-        if !schema::is_plain(footer.schema()) {
-            return None;
-        }
-        // The fields before the row groups, an empty list in place of these, and the struct's end.
-        let fields = bytes.get(..footer.decoded.groups_at)?;
-        let decoded = ParquetMetaDataReader::decode_metadata(&[fields, &[STRUCT, STOP]].concat()).ok()?;
-        let descriptor = decoded.file_metadata().schema_descr_ptr();
-        (descriptor.num_columns() == leaves.len())
-            .then(|| Projection::keep(footer.schema(), leaves.to_vec(), descriptor))
     }
 
     /// What the crate's own decoder makes of the footer's bytes as they are; `None` if that has less than what

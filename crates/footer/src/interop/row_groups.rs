@@ -1,11 +1,11 @@
-//! Row groups of the `parquet` crate: built of the structs of usual column chunks (`chunks.rs`), or else decoded by the
-//! crate itself from a footer that holds nothing but the structs of the wanted ones.
+//! Row groups of the `parquet` crate, which decodes them from a footer that holds nothing but the structs of the wanted
+//! column chunks.
 //!
 //! ```text
 //! our rows ─where the structs start─▶ footer of wanted structs ─the crate's decoder─▶ its column chunks
 //! ```
 //!
-//! Both give exactly what the crate decodes.
+//! The result is exactly what the crate decodes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,6 @@ use super::parquet::file::metadata::{
 };
 use super::parquet::schema::types::SchemaDescPtr;
 
-use super::chunks;
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::row_group::RowGroup;
 use crate::decode::file_metadata::has_dictionary;
@@ -92,10 +91,6 @@ impl RowGroups<'_> {
                 group.column_of_leaf(leaf).map_or(Ok(()), |chunk| chunk.readable())?;
             }
         }
-        let built: Option<Vec<_>> = groups.iter().map(|group| self.built(group)).collect();
-        if let Some(built) = built {
-            return groups.iter().zip(built).map(|(group, columns)| self.finish(group, columns)).collect();
-        }
         let all = 0..self.leaves.len();
         let theirs = match self.decode(&groups, all.clone(), Repair::Places)? {
             Ok(theirs) => theirs,
@@ -105,19 +100,6 @@ impl RowGroups<'_> {
             self.finish(group, theirs.into_builder().take_columns())
         };
         groups.iter().zip(theirs).map(finish).collect()
-    }
-
-    /// The column chunks of a row group, if all of them are usual and their statistics wanted.
-    fn built(&self, group: &RowGroup<'_>) -> Option<Vec<ColumnChunkMetaData>> {
-        if !self.plain || self.footer.decoded.with_statistics.is_some() {
-            return None;
-        }
-        let mut columns = Vec::with_capacity(self.leaves.len());
-        for (&leaf, column) in self.leaves.iter().zip(self.schema.columns()) {
-            let chunk = group.column_of_leaf(leaf)?;
-            columns.push(chunks::built(self.footer.bytes(), chunk.footer_offset(), column)?);
-        }
-        Some(columns)
     }
 
     /// What the crate decodes of the groups' chunks; those outside of the places among the leaves are replaced

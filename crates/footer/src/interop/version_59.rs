@@ -5,8 +5,6 @@ use {arrow_ipc, arrow_schema, parquet};
 
 #[path = "arrow.rs"]
 mod arrow;
-#[path = "chunks.rs"]
-mod chunks;
 #[path = "enums.rs"]
 mod enums;
 #[path = "metadata.rs"]
@@ -38,9 +36,6 @@ use crate::options::Options;
 use crate::schema::enums::ColumnOrder;
 use page_indexes::Wanted;
 
-/// The crate takes bounds of floating-point columns for exact.
-const ARE_FLOATS_EXACT: bool = true;
-
 impl Footer {
     /// The decoded row groups as metadata of the `parquet` crate 59, with the columns of these leaves, which
     /// must all be decoded, or with all decoded columns that can be read. The latter excludes encrypted
@@ -51,10 +46,10 @@ impl Footer {
     /// columns of the result are renumbered in leaf order. Page indexes are not included: see
     /// [`Footer::to_parquet_59_with_page_indexes`].
     ///
-    /// Builds the crate's chunks directly where their `file_offset` is 0, as most writers leave it. Otherwise costs what
-    /// the crate takes to decode the wanted chunks, and a copy of their structs unless all are wanted. The crate's form of the schema stays with the [`Schema`](crate::Schema), up to 1,024 columns: the
-    /// next conversion with the same columns costs less, of this footer or of another one that has the same
-    /// schema from [`Options::schema`], a [`Decoder`](crate::Decoder) or [`Footer::open_many`].
+    /// Costs what the crate takes to decode the wanted chunks, and a copy of their structs unless all are wanted. The
+    /// crate's form of the schema stays with the [`Schema`](crate::Schema), up to 1,024 columns: the next conversion
+    /// with the same columns costs less, of this footer or of another one that has the same schema from
+    /// [`Options::schema`], a [`Decoder`](crate::Decoder) or [`Footer::open_many`].
     ///
     /// # Errors
     ///

@@ -4,8 +4,6 @@ use {arrow_ipc60 as arrow_ipc, arrow_schema60 as arrow_schema, parquet60 as parq
 
 #[path = "arrow.rs"]
 mod arrow;
-#[path = "chunks.rs"]
-mod chunks;
 #[path = "metadata.rs"]
 mod metadata;
 #[path = "page_indexes.rs"]
@@ -28,9 +26,6 @@ use crate::options::Options;
 use crate::schema::enums::ColumnOrder;
 use page_indexes::Wanted;
 
-/// The crate reads whether bounds of floating-point columns are exact.
-const ARE_FLOATS_EXACT: bool = false;
-
 impl Footer {
     /// The decoded row groups as metadata of the `parquet` crate 60, with the columns of these leaves, which
     /// must all be decoded, or with all decoded columns that can be read. The latter excludes encrypted
@@ -41,10 +36,10 @@ impl Footer {
     /// columns of the result are renumbered in leaf order. Page indexes are not included: see
     /// [`Footer::to_parquet_60_with_page_indexes`].
     ///
-    /// Builds the crate's chunks directly where their `file_offset` is 0, as most writers leave it. Otherwise costs what
-    /// the crate takes to decode the wanted chunks, and a copy of their structs unless all are wanted. The crate's form of the schema stays with the [`Schema`](crate::Schema), up to 1,024 columns: the
-    /// next conversion with the same columns costs less, of this footer or of another one that has the same
-    /// schema from [`Options::schema`], a [`Decoder`](crate::Decoder) or [`Footer::open_many`].
+    /// Costs what the crate takes to decode the wanted chunks, and a copy of their structs unless all are wanted. The
+    /// crate's form of the schema stays with the [`Schema`](crate::Schema), up to 1,024 columns: the next conversion
+    /// with the same columns costs less, of this footer or of another one that has the same schema from
+    /// [`Options::schema`], a [`Decoder`](crate::Decoder) or [`Footer::open_many`].
     ///
     /// # Errors
     ///
