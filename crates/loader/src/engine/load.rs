@@ -135,16 +135,19 @@ fn load_the_rest(
     let mut report = LoadReport::of_already_loaded(&already, notes);
     let unverified = verified.is_none() && !already.is_empty();
     report.verified = verified;
+    let mut loaded = LoadReport::of_already_loaded(&[], Vec::new());
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
-        report.add(load_files(&Portion::new(source, files), target, options, control)?);
+        loaded.add(load_files(&Portion::new(source, files), target, options, control)?);
     }
     if let Some(replacing) = target.replacing() {
         for file in replaced {
-            report.add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
+            loaded.add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
         }
     }
+    let partly = loaded.verified.take_if(|_| unverified);
+    report.add(loaded);
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
-    if let Some(verified) = report.verified.take_if(|_| unverified) {
+    if let Some(verified) = partly {
         let what = format!(
             "verified what this run loaded: the table holds it, {}; rows of earlier runs were not compared",
             format_counted(verified.source.rows, "row")
