@@ -449,7 +449,8 @@ fn opened<'a>(
         Ok(false) => {
             let note = "did not compare the source with the rows loaded before: some of them were rejected, or a column of the \
                         table has another type since";
-            Ok(Opened::Same(session, vec![Note::Unverified(note.to_owned())]))
+            let of = if session.rejected() > 0 { Note::BesideRejected } else { Note::Unverified };
+            Ok(Opened::Same(session, vec![of(note.to_owned())]))
         }
         Err(error)
             if error.kind() == Kind::Changed
