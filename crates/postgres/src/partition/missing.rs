@@ -106,14 +106,13 @@ impl Lacking<'_> {
             return Ok(Vec::new());
         }
         let phase = control.phase().phase("partitions");
-        let surveyed =
-            Partitions::survey(&layout.by, source, &postgres.values, false, &control.in_phase(&phase));
+        let rule = (layout.column, layout.rule.clone());
+        let surveyed = Partitions::counted(&layout.by, source, rule, Vec::new(), &control.in_phase(&phase));
         phase.finish();
+        // The load rejects the row, or the server reads its value.
+        let may_be_refused = postgres.rejects.is_some() || layout.rule.is_of_nulls();
         let partitions = match surveyed {
-            // The load rejects the row.
-            Err(error)
-                if postgres.rejects.is_some() && matches!(error.kind(), Kind::Value | Kind::Source) =>
-            {
+            Err(error) if may_be_refused && matches!(error.kind(), Kind::Value | Kind::Source) => {
                 return Ok(Vec::new());
             }
             // There are more values than new partitions may be: the table may have theirs, and the server decides.
@@ -170,15 +169,22 @@ impl Lacking<'_> {
             _ => &[],
         };
         let field = self.source.schema().field(at);
-        for scheme in schemes {
-            let by = PartitionBy { scheme: *scheme, column: column.clone() };
-            let Ok(rule) = Rule::new(&by, field, &self.postgres.values) else { continue };
-            if is_regular(*scheme, &rule, &bounds) && rule.is_written_alike(of.as_ref()) {
-                let bounds = bounds.iter().map(|bound| plain(bound)).collect();
-                return Ok(Some(Layout { by, rule, column: at, bounds, not_null, unlogged }));
-            }
-        }
-        Ok(None)
+        let values = &self.postgres.values;
+        let of_source = |by: &PartitionBy| Rule::new(by, field, values).ok();
+        let of_table = |by: &PartitionBy| Rule::of_nulls(by, of?, values);
+        let fitting = |rule_of: &dyn Fn(&PartitionBy) -> Option<Rule>| {
+            schemes.iter().find_map(|scheme| {
+                let by = PartitionBy { scheme: *scheme, column: column.clone() };
+                let fits =
+                    |rule: &Rule| is_regular(*scheme, rule, &bounds) && rule.is_written_alike(of.as_ref());
+                rule_of(&by).filter(fits).map(|rule| (by, rule))
+            })
+        };
+        let found = fitting(&of_source).or_else(|| fitting(&of_table));
+        Ok(found.map(|(by, rule)| {
+            let bounds = bounds.iter().map(|bound| plain(bound)).collect();
+            Layout { by, rule, column: at, bounds, not_null, unlogged }
+        }))
     }
 
     /// The bounds of the partitions, with times in UTC, and whether all are unlogged. In the caller's transaction, whose
@@ -325,7 +331,26 @@ impl Postgres {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::{Array, NullArray, StringArray};
+    use sawmill_pgcopy::ValueOptions;
+
     use super::*;
+    use crate::partition::slot::Book;
+
+    #[test]
+    fn a_column_without_a_value_has_the_slot_of_null_whatever_its_type() {
+        let by: PartitionBy = "month(at)".parse().unwrap();
+        let rule = Rule::of_nulls(&by, PgType::TimestampTz, &ValueOptions::default()).unwrap();
+        assert_eq!(rule.bound(&Slot::Null), "DEFAULT");
+        let numbered = |column: &dyn Array| {
+            let (mut book, mut numbers) = (Book::of_at_most(9), Vec::new());
+            let found = rule.numbers(column, &mut book, &mut numbers);
+            found.ok().map(|()| (book.slots().to_vec(), numbers))
+        };
+        assert_eq!(numbered(&StringArray::new_null(2)), Some((vec![Slot::Null], vec![0, 0])));
+        assert_eq!(numbered(&NullArray::new(1)), Some((vec![Slot::Null], vec![0])));
+        assert_eq!(numbered(&StringArray::from(vec![None, Some("2024-01-01")])), None);
+    }
 
     #[test]
     fn bounds_begin_at_the_hour_that_the_server_writes() {
