@@ -199,7 +199,7 @@ fn load_files(
     };
     let Loaded { progress, bytes_read, server_waits, verified } = loaded.map_err(|error| {
         let placed = error.placed_by(|key, row| source.place_of_row(key, row)?.name);
-        session.column_changes().named_in(placed)
+        session.changes_so_far().named_in(placed)
     })?;
     let part = match options.share {
         Share::Part(part) if session.state() != LoadState::Complete => {

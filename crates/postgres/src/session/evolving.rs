@@ -32,16 +32,28 @@ impl Opening<'_, '_> {
         id: &str,
     ) -> Result<Matched> {
         let Some(found) = found else { return self.match_columns(None, None, table) };
+        let files = columns_of_files(self.source);
+        match self.begun_with(found.oid, records, id)? {
+            Some(names) => {
+                let changes = left_out_before(&names, &files);
+                self.match_loaded(found.oid, names, changes, table)
+            }
+            None => self.evolve(found.oid, &files, table, records, id),
+        }
+    }
+
+    /// Matches the columns of the source with these names with those that the table has now.
+    fn match_loaded(
+        &self,
+        oid: u32,
+        names: Vec<String>,
+        changes: ColumnChanges,
+        table: &TableName,
+    ) -> Result<Matched> {
         let Self { postgres, source, connection, control, .. } = self;
-        let (schema, files) = (source.schema(), columns_of_files(*source));
-        let begun = self.begun_with(found.oid, records, id)?;
-        let changes = match &begun {
-            Some(names) => left_out_before(names, &files),
-            None => self.evolve(found.oid, &files, table, records, id)?,
-        };
-        let mut existing = columns::read(connection, found.oid, control)?;
+        let schema = source.schema();
+        let mut existing = columns::read(connection, oid, control)?;
         postgres.check_loaded_at(&mut existing, table)?;
-        let names = begun.unwrap_or_else(|| loaded(schema, &files, &changes));
         let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
         postgres.refuse_own_loaded_at(&columns, table)?;
         let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
@@ -82,7 +94,7 @@ impl Opening<'_, '_> {
         Ok(recorded.map(|lines| lines.iter().filter_map(name).collect()))
     }
 
-    /// Changes the table as the files need it.
+    /// Changes the table as the files need it, unless columns do not fit then either. Matches them.
     fn evolve(
         &self,
         oid: u32,
@@ -90,7 +102,7 @@ impl Opening<'_, '_> {
         table: &TableName,
         records: &Records<'_>,
         id: &str,
-    ) -> Result<ColumnChanges> {
+    ) -> Result<Matched> {
         let Self { postgres, source, connection, control, .. } = self;
         let place = |error: Error| {
             let place = format!("table {table}, {}", connection.place());
@@ -101,6 +113,9 @@ impl Opening<'_, '_> {
             let evolution = Evolution::new(postgres, *source, files, &existing, table)?;
             let statement = evolution.statement(table).map_err(place)?;
             Ok((evolution, statement))
+        };
+        let matched = |Evolution { changes, .. }| {
+            self.match_loaded(oid, loaded(source.schema(), files, &changes), changes, table)
         };
         let (evolution, None) = plan()? else {
             connection.begin(control)?;
@@ -119,10 +134,11 @@ impl Opening<'_, '_> {
                     _ => error,
                 })?;
             }
+            let matched = matched(evolution)?;
             durable::commit(connection, control)?;
-            return Ok(evolution.changes);
+            return Ok(matched);
         };
-        Ok(evolution.changes)
+        matched(evolution)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sawmill_loader::{LoadFacts, Mode, TableName, Tally, quote};
+use sawmill_loader::{LoadFacts, Mode, Session, TableName, Tally, quote};
 use sawmill_pgwire::Connection;
 use sawmill_profile::{format_counted, turns};
 use sawmill_source::{Control, Error, Kind, Result};
@@ -181,11 +181,8 @@ impl PostgresSession<'_> {
     /// How the load was run, up to now.
     fn facts(&self) -> LoadFacts {
         let command = self.options.command.as_deref().or(self.record.facts.command.as_deref());
-        let columns = match self.changes.is_empty() {
-            true => self.record.facts.columns.clone(),
-            false => self.changes.clone(),
-        };
-        let facts = LoadFacts { merge: self.postgres.merge(), ..LoadFacts::new(command, columns) };
+        let facts = LoadFacts::new(command, self.changes_so_far());
+        let facts = LoadFacts { merge: self.postgres.merge(), ..facts };
         facts
             .leaving_out(self.options, self.source.files())
             .after(turns::now().saturating_duration_since(self.started))

@@ -290,6 +290,14 @@ impl Session for PostgresSession<'_> {
         }
     }
 
+    fn changes_so_far(&self) -> ColumnChanges {
+        match self.state {
+            LoadState::Complete => ColumnChanges::default(),
+            _ if self.changes.added.is_empty() => self.record.facts.columns.clone(),
+            _ => self.changes.clone(),
+        }
+    }
+
     fn notes(&self) -> Vec<Note> {
         self.all_notes()
     }

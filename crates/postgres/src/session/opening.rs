@@ -67,7 +67,9 @@ impl<'a> PostgresSession<'a> {
             Some(matched) => matched,
             None => opening.match_evolving(found.as_ref(), &table, &records, &id)?,
         };
-        let created = opening.create_partitions(found.as_ref(), &table, records, &id)?;
+        // The change of the table is committed.
+        let named = |error: Error| changes.named_in(error);
+        let created = opening.create_partitions(found.as_ref(), &table, records, &id).map_err(named)?;
         let mut preparing = Preparing {
             postgres,
             source,
@@ -85,7 +87,7 @@ impl<'a> PostgresSession<'a> {
             notes: created,
             made_table,
         };
-        let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
+        let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid)).map_err(named)?;
         let found_notes = preparing.notes;
         let written = opening.written_table(&table, state)?;
         let (planned, columns) = opening.planned_columns(columns, &record, state, &written)?;

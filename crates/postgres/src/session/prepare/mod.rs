@@ -4,8 +4,8 @@ mod found;
 mod unfinished;
 
 use sawmill_loader::{
-    ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Presence, RecordedFiles, Share,
-    Standing, TableName, Tally, open, refuse_cut_otherwise,
+    AddedColumn, ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Presence, RecordedFiles,
+    Share, Standing, TableName, Tally, open, refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, POLICIES};
@@ -89,7 +89,7 @@ impl Preparing<'_, '_> {
             Some(record) if state != LoadState::New && !begins_again => Ok((record, state)),
             _ if mode.makes_the_table() => self.start(gathered.as_ref(), &staging),
             _ if mode.gathers() => self.start_merge(gathered.as_ref(), &staging, oid),
-            _ => self.start_here(oid),
+            earlier => self.start_here(oid, earlier.filter(|load| !load.complete && load.table_oid == oid)),
         }
     }
 
@@ -233,8 +233,8 @@ impl Preparing<'_, '_> {
     }
 
     /// Begins a load into the existing table. Mode truncate empties it in the transaction that records the load, so
-    /// that this happens once.
-    fn start_here(&self, oid: u32) -> Result<(LoadRecord, LoadState)> {
+    /// that this happens once. The columns that an interrupted run has added stay on record.
+    fn start_here(&self, oid: u32, interrupted: Option<LoadRecord>) -> Result<(LoadRecord, LoadState)> {
         let truncate = self.postgres.mode == Mode::Truncate;
         self.refuse_to_begin()?;
         self.refuse_policies(oid)?;
@@ -247,7 +247,12 @@ impl Preparing<'_, '_> {
                 Some(read.led_by(self.connection, self.control)?.whole)
             }
         };
-        let record = self.record(oid, before);
+        let mut record = self.record(oid, before);
+        let added = interrupted.into_iter().flat_map(|load| load.facts.columns.added);
+        let is_filled = |name: &str| self.columns.iter().any(|column| column.name == name);
+        let own = &self.changes.added;
+        let is_kept = |was: &AddedColumn| is_filled(&was.name) && own.iter().all(|new| new.name != was.name);
+        record.facts.columns.added.extend(added.filter(is_kept));
         self.connection.begin(self.control)?;
         if truncate {
             let empty = format!("TRUNCATE TABLE {}", self.table.quoted());
