@@ -111,7 +111,7 @@ fn with_the_newest_row_of_a_key_a_deletion_counts_by_its_time() {
 #[test]
 fn a_deletion_whose_row_is_not_certain_ends_the_load_and_changes_nothing() {
     for (changes, reason, advice) in [
-        ("D,,6,\nU,1,6,changed\n", "the key of 1 row to delete has a null; the first is (", "--where"),
+        ("U,1,6,changed\nD,,6,\n", "the key of 1 row to delete has a null; the first is (", "--where"),
         ("D,1,,\nU,1,6,changed\n", "have the same key (\"id\"): (1) occurs 2 times", "--newest"),
     ] {
         let feed = Feed::new(changes);
@@ -121,6 +121,8 @@ fn a_deletion_whose_row_is_not_certain_ends_the_load_and_changes_nothing() {
         feed.write("U,1,6,changed\n");
         feed.load(&["--verify"]).ok();
     }
+        let has_place = error.contains("changes.csv, line 3");
+        assert_eq!(has_place, reason.contains("null"), "{error}");
     // A trigger that keeps rows.
     let feed = Feed::new("D,1,,\nD,2,,\nU,3,6,changed\n");
     let keep = "create function keep() returns trigger language plpgsql as $$ begin \

@@ -122,6 +122,26 @@ impl PostgresSession<'_> {
         }
     }
 
+    /// The error of a merge that the server or a row to delete refuses. It says where a row without a key is.
+    pub(super) fn refused_in_merge(
+        &self,
+        error: Error,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Error {
+        let error = self.postgres.refused_in_merge(error);
+        if error.kind() != Kind::Value || !self.postgres.has_deletes() {
+            return error;
+        }
+        let clause = self.postgres.matching().first_without_key();
+        let row = connection.batch(control, "ROLLBACK");
+        let row = row.and_then(|()| self.locating(None).place_of(connection, &clause, control));
+        match row.ok().flatten() {
+            Some(row) => error.at(self.plan.place(row.0, row.1)).of_rows(row, row),
+            None => error,
+        }
+    }
+
     /// The error of a replacement that the server refuses. If the reason is a key that another row has, it names both
     /// rows.
     pub(super) fn refused_in_replacement(

@@ -78,7 +78,7 @@ impl PostgresSession<'_> {
                 let matching = self.postgres.matching();
                 let Merged { rows: merged, closed, without_key, skipped, deleted } = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, matching, verify, control)
-                        .map_err(|error| self.postgres.refused_in_merge(error))
+                        .map_err(|error| self.refused_in_merge(error, connection, control))
                 })?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
                 planned.refuse_converted(connection, &self.table, oid, control)?;

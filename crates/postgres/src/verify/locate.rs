@@ -182,6 +182,9 @@ impl Locating<'_> {
     ) -> Result<Option<(UnitKey, u64)>> {
         let wanted = self.table_hashes(connection, clause, HashRange { pass: 0, passes: 1 }, control)?;
         let mut place = None;
+        if wanted.is_empty() {
+            return Ok(place);
+        }
         self.source_hashes((self.source, self.refused), self.columns, control, |unit, row, hash| {
             if hash.is_some_and(|hash| wanted.contains(&hash)) {
                 place.get_or_insert((unit, row));

@@ -19,6 +19,9 @@ use crate::write::upsert::{Matching, OnConflict, doubled};
 /// The SQL type `boolean`.
 const BOOLEAN: u32 = 16;
 
+/// The end of a clause that selects the first row.
+const FIRST: &str = " ORDER BY ctid LIMIT 1";
+
 impl Postgres {
     /// The columns that the source fills, matched by name. With deletes the mark is one of them, and columns of their
     /// condition that the table lacks are left out.
@@ -79,6 +82,12 @@ impl Matching<'_> {
     /// The columns that are merged: all but the mark.
     pub(crate) fn merged(self, columns: &[Column]) -> Vec<Column> {
         if self.deletes { without_mark(columns) } else { columns.to_vec() }
+    }
+
+    /// The clause that selects the first gathered row that is to delete another and has a null in its key.
+    pub(crate) fn first_without_key(self) -> String {
+        let null = self.key.iter().map(|name| format!("{} IS NULL", quote(name))).collect::<Vec<_>>();
+        format!("WHERE {} AND ({}){FIRST}", quote(DELETES), null.join(" OR "))
     }
 }
 
@@ -165,19 +174,15 @@ impl Deleting<'_> {
     }
 
     fn refuse_nulls(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let null = self.key().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
+        let (from, clause) = (self.gathered.quoted(), self.matching.first_without_key());
+        let count = clause.replace(FIRST, "");
         let sql = format!(
-            "SELECT count(*), left(min(w::text), 200) FROM {} w WHERE {} AND ({null})",
-            self.gathered.quoted(),
-            quote(DELETES)
+            "SELECT (SELECT count(*) FROM {from} {count}), left(w::text, 200) FROM {from} w {clause}"
         );
         let rows = connection.query(control, &sql, &[])?;
         let Some(row) = rows.first() else { return Ok(()) };
-        let (nulls, first): (i64, Option<String>) = (connection.get(row, 0)?, connection.get(row, 1)?);
-        if nulls == 0 {
-            return Ok(());
-        }
-        let (rows, first) = (format_counted(nulls as u64, "row"), first.unwrap_or_default());
+        let (nulls, first): (i64, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
+        let rows = format_counted(nulls as u64, "row");
         let what = format!("the key of {rows} to delete has a null; the first is {first}");
         Err(self.refused(&what, LEAVE_OUT, connection))
     }
