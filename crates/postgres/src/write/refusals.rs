@@ -77,7 +77,8 @@ impl Postgres {
         }
         if self.replaces_files() {
             let advice = "nothing was replaced: correct the row or the table, and run the same command again; --rejects takes rows \
-                          that a check or NOT NULL refuses, and none whose key another row has";
+                          that a check or NOT NULL refuses, and none whose key another row has, which shows only when the \
+                          earlier rows are gone";
             return Error::new(error.kind(), error.what()).at(error.place()).advise(advice);
         }
         let rejects = match self.rejects.is_some() {
