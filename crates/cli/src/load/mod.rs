@@ -358,15 +358,12 @@ impl TableLoad {
             (share != Share::Whole, "a load in parts"),
         ];
         let target = self.schema.apply(target, self.mode, &others)?;
-        let of_lineage = [
-            (self.nested.makes_tables(), "--nested tables"),
-            (
-                matches!(target, Destination::Postgres(_))
-                    && self.table.partition_by.is_some()
-                    && self.lineage.loaded_at_column.is_some(),
-                "--partition-by",
-            ),
-        ];
+        let partitioned = matches!(target, Destination::Postgres(_)) && self.table.partition_by.is_some();
+        if partitioned && self.lineage.loaded_at_column.is_some() {
+            let advice = "leave one of them out; or add the column to the partitioned table, and append";
+            return Err(Error::usage("not available with --partition-by", "--loaded-at-column", advice));
+        }
+        let of_lineage = [(self.nested.makes_tables(), "--nested tables")];
         let target = self.lineage.apply(target, self.changed == ChangedArg::Replace, &of_lineage)?;
         self.table.apply(self.nested.apply(target)?)
     }

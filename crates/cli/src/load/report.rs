@@ -191,20 +191,30 @@ fn summary(table: &str, report: &LoadReport, manner: Manner, phase: &PhaseReport
     if let Some(verified) = &report.verified {
         out += ", verified: ";
         out += &match (report.verified_by_key, manner.deletes) {
-            (_, true) => "the table has each key that the files keep, and none that they delete".to_owned(),
-            (true, false) => "the table has each key of the files".to_owned(),
+            (_, true) => {
+                let rejected = except(report.rows_rejected);
+                format!("the table has each key that the files keep{rejected}, and none that they delete")
+            }
+            (true, false) => {
+                format!("the table has each key of the files{}", except(report.rows_rejected))
+            }
             (false, false) => compared(verified, manner.merges),
         };
     }
     out + "\n"
 }
 
-/// What a comparison has shown.
-fn compared(verified: &Verification, merges: bool) -> String {
-    let rejected = match verified.rejected {
+/// Names rejected rows, which a comparison leaves out.
+fn except(rejected: u64) -> String {
+    match rejected {
         0 => String::new(),
         rows => format!(" except {}", counted(rows, "rejected row")),
-    };
+    }
+}
+
+/// What a comparison has shown.
+fn compared(verified: &Verification, merges: bool) -> String {
+    let rejected = except(verified.rejected);
     match verified.rows_of_others {
         _ if merges => format!("the table has each row of the files{rejected}"),
         0 => format!("the table holds what the files hold{rejected}"),

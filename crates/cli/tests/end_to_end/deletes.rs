@@ -113,6 +113,21 @@ fn with_the_newest_row_of_a_key_a_deletion_counts_by_its_time() {
 }
 
 #[test]
+fn two_nulls_of_a_key_that_may_have_one_are_named() {
+    let bench = Bench::new();
+    // PostgreSQL 15 and newer.
+    let table = "create table n (id bigint, version int, unique nulls not distinct (id))";
+    if bench.client().batch_execute(table).is_err() {
+        return;
+    }
+    let file = bench.dir.path().join("n.csv");
+    std::fs::write(&file, "id,version\n,2\n,3\n2,4\n2,5\n").unwrap();
+    let options = ["--mode", "upsert", "--key", "id", "--newest", "version"];
+    let error = bench.load(&file, "n", &options).fails(1);
+    assert!(error.contains("rows of the source have the same key (\"id\"): () occurs 2 times"), "{error}");
+}
+
+#[test]
 fn a_deletion_whose_row_is_not_certain_ends_the_load_and_changes_nothing() {
     for (changes, reason, advice) in [
         ("U,1,6,changed\nD,,6,\n", "the key of 1 row to delete has a null; the first is (", "--where"),

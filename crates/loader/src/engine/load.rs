@@ -141,7 +141,15 @@ fn load_the_rest(
     }
     if let Some(replacing) = target.replacing() {
         for file in replaced {
-            loaded.add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
+            let replaced =
+                load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?;
+            if replaced.state == LoadState::Complete && report.verified.take().is_some() {
+                // The table was compared before this run waited for the other one.
+                let what = "not verified: another run replaced rows while this one waited for it; the same command verifies \
+                            the table";
+                report.notes.push(Note::Unverified(what.to_owned()));
+            }
+            loaded.add(replaced);
         }
     }
     let partly = loaded.verified.take_if(|_| unverified);
@@ -171,17 +179,39 @@ fn load_files(
         let open = || opened(source, target, options, control);
         retry_reached(anew.retries, control, &|| target.has_answered(), open)
     };
-    let (session, notes) = match open(options)? {
-        Opened::Same(session, notes) => (session, notes),
-        Opened::Changed(how) => match open(&anew)? {
-            Opened::Same(session, mut notes) => {
-                notes.push(format!("loaded anew: {how}").into());
-                (session, notes)
-            }
-            Opened::Changed(error) => return Err(error),
-        },
+    let loaded_anew = |how: Error| match open(&anew)? {
+        Opened::Same(session, mut notes) => {
+            notes.push(format!("loaded from the beginning: {}", how.what()).into());
+            load_opened(source, session.as_ref(), notes, options, control)
+        }
+        Opened::Changed(error) => Err(error),
     };
-    let session = session.as_ref();
+    let mut report = match open(options)? {
+        Opened::Same(session, notes) => {
+            let replaces = session.state() == LoadState::Complete && session.starts_anew();
+            let loaded = load_opened(source, session.as_ref(), notes, options, control);
+            drop(session);
+            match loaded {
+                // The mode asks for another table in place of one with other rows.
+                Err(error) if replaces && error.kind() == Kind::Mismatch => loaded_anew(error)?,
+                loaded => loaded?,
+            }
+        }
+        Opened::Changed(how) => loaded_anew(how)?,
+    };
+    report.seconds = turns::now().saturating_duration_since(started).as_secs_f64();
+    Ok(report)
+}
+
+/// Loads the whole source by an open session.
+fn load_opened(
+    source: &dyn Source,
+    session: &dyn Session,
+    notes: Vec<Note>,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<LoadReport> {
+    let started = turns::now();
     let source = session.source().unwrap_or(source);
     let mut runs = source.plan(session.unit_rows());
     let count = |runs: &[Vec<Unit>]| runs.iter().map(Vec::len).sum::<usize>() as u64;

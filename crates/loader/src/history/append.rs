@@ -199,12 +199,13 @@ impl Rechecking<'_> {
             remembered.already.extend(self.already(&of_load, &mut not_compared)?);
         }
         remembered.already.sort_unstable_by_key(|already| already.file);
-        let compared_all = not_compared.rejected.is_empty() && not_compared.retyped.is_empty();
         remembered.notes.extend(not_compared.notes());
-        match self.options.verify && compared_all {
-            true => self.history.verify(remembered),
-            false => Ok(()),
+        if self.options.verify && not_compared.retyped.is_empty() {
+            self.history.verify(remembered)?;
+            // The table holds what is on record: without all files, that is no verification of them.
+            remembered.verified.take_if(|_| !not_compared.rejected.is_empty());
         }
+        Ok(())
     }
 
     /// The rows that a load added from these files, which are unchanged.

@@ -22,6 +22,7 @@ use crate::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables
 use crate::records::checkpoint::{Checkpoints, Records};
 use crate::session::rehearsal::Rehearsal;
 use crate::table::catalogue::{current_schema, find};
+use crate::table::columns;
 use crate::table::dependents;
 use crate::target::Postgres;
 use crate::target::Strategy;
@@ -319,10 +320,16 @@ impl<'a> PostgresTables<'a> {
             // Tables of lists that the source no longer has are replaced with the others.
             let stale = self.stale(connection, &names.iter().collect::<Vec<_>>(), control)?;
             let mut replaced: Vec<u32> = stale.into_iter().map(|(oid, _)| oid).collect();
-            for name in names {
-                replaced.extend(find(connection, name, control)?.map(|found| found.oid));
+            for (table, name) in self.tables.iter().zip(names) {
+                let Some(found) = find(connection, name, control)? else { continue };
+                // The user names the first table alone.
+                if *name != self.postgres.table {
+                    self.refuse_foreign(records, table, name, found.oid)?;
+                }
+                replaced.push(found.oid);
             }
-            return dependents::refuse(connection, &self.postgres.table, &replaced, control);
+            let refused = dependents::refuse(connection, &self.postgres.table, &replaced, control);
+            return refused.map_err(|error| error.advise("drop these first"));
         }
         records.create()?;
         let mut taken = Vec::new();
@@ -339,6 +346,27 @@ impl<'a> PostgresTables<'a> {
                 .at(connection.place())
                 .advise("load in mode replace, choose another name, or drop them")),
         }
+    }
+
+    /// Refuses to replace a table of a list's name that no load on record has made, unless it has the list's columns.
+    fn refuse_foreign(
+        &self,
+        records: &Records<'_>,
+        table: &FlatTable,
+        name: &TableName,
+        oid: u32,
+    ) -> Result<()> {
+        let Records { connection, control, .. } = *records;
+        let (rows, existing) = (self.rows(table), columns::read(connection, oid, control)?);
+        let is_alike = existing.len() == rows.schema().fields().len()
+            && existing.iter().all(|column| rows.schema().index_of(&column.name).is_ok());
+        if is_alike || records.exist()? && !records.loads("table_oid = $1", &[&i64::from(oid)])?.is_empty() {
+            return Ok(());
+        }
+        let what = "the table of a list has the name of a table that Sawmill has not made";
+        Err(Error::new(Kind::Exists, what)
+            .at(format!("table {name}, {}", connection.place()))
+            .advise("rename or drop that table, or load under another name"))
     }
 
     /// Compares each of the tables with the source; see [`verify`](crate::verify::compare::verify()).

@@ -191,7 +191,7 @@ impl Records<'_> {
     }
 
     /// The records of the loads `l` that a condition selects.
-    pub(super) fn loads(&self, condition: &str, parameters: Parameters<'_>) -> Result<Vec<LoadRecord>> {
+    pub(crate) fn loads(&self, condition: &str, parameters: Parameters<'_>) -> Result<Vec<LoadRecord>> {
         let sql = format!(
             "SELECT load_id, mode, table_oid, unit_rows, completed IS NOT NULL, files, fingerprints, stamps, \
              before_rows, before_sum, before_non_null, mapping, facts FROM {} l WHERE {condition}",

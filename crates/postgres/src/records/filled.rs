@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 use sawmill_loader::LoadRecord;
 use sawmill_pgcopy::Column;
-use sawmill_source::Result;
+use sawmill_source::{Result, SourceFile};
 
 use crate::records::history::TableHistory;
 use crate::table::columns::TableColumn;
@@ -49,11 +49,15 @@ impl FilledColumns {
         Ok(Some(Arc::new(filled)))
     }
 
-    /// The columns of the source that the table lacks.
-    pub(super) fn left_out(&self) -> Vec<&str> {
-        let is_there = |name: &&str| self.existing.iter().any(|column| column.name == **name);
+    /// The columns of these files that the table lacks.
+    pub(super) fn left_out<'s>(&'s self, files: impl Iterator<Item = &'s SourceFile> + Clone) -> Vec<&'s str> {
+        let is_there = |name: &str| self.existing.iter().any(|column| column.name == name);
+        let has = |file: &SourceFile, name: &str| match &file.columns {
+            Some(columns) => columns.index_of(name).is_ok(),
+            None => true,
+        };
         let names = self.schema.fields().iter().map(|field| field.name().as_str());
-        names.filter(|name| !is_there(name)).collect()
+        names.filter(|name| !is_there(name) && files.clone().any(|file| has(file, name))).collect()
     }
 
     /// The columns that a load of the source would fill now, also in the form of a load's record.

@@ -307,10 +307,11 @@ impl History for TableHistory<'_> {
 
     fn verify(&self, remembered: &mut Remembered) -> Result<()> {
         let mapping = self.postgres.mapping_of_files(self.source);
-        let left_out = self.filled()?.left_out();
+        let loaded = remembered.already.iter();
+        let loaded = loaded.filter_map(|loaded| self.source.files().get(loaded.file as usize));
+        let left_out = self.filled()?.left_out(loaded);
         let leaves_out = self.postgres.schema_change.new_columns == NewColumns::LeaveOut;
-        // A load of other files may add them.
-        if !(left_out.is_empty() || leaves_out || remembered.has_work()) {
+        if !(left_out.is_empty() || leaves_out) {
             remembered.note_left_out(&left_out);
             return Ok(());
         }
@@ -394,6 +395,15 @@ impl Records<'_> {
         let sql =
             format!("SELECT DISTINCT unnest(columns) FROM {loads} WHERE table_oid = $1 AND mode <> 'upsert'");
         self.list(&sql, &[&i64::from(oid)])
+    }
+
+    /// The sum of the rows that all loads have added to a table, if they filled the same columns as this one of the same
+    /// rows.
+    pub(crate) fn sum_of_table(&self, record: &LoadRecord, columns: &[String]) -> Result<Option<Tally>> {
+        match self.all_of_table(record.table_oid, &record.mapping, columns)? {
+            AllOfTable::Rows(all) => Ok(Some(all)),
+            AllOfTable::OtherRows | AllOfTable::OtherColumns => Ok(None),
+        }
     }
 
     /// The sum of the rows that all loads have added to a table.

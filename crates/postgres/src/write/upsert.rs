@@ -188,7 +188,10 @@ pub(crate) fn merge(
         _ => {
             let merge = statement(gathered, table, columns, matching, &listed);
             let rows = connection.execute(control, &merge, &[]);
-            (rows.map_err(|error| same_key(error, connection, gathered, table, &listed, control))?, 0)
+            let newest = matches!(matching.on_conflict, OnConflict::KeepNewest(_));
+            // Of rows with one key the newest was kept, unless the key has a null.
+            let with = if newest { null.as_str() } else { "true" };
+            (rows.map_err(|error| same_key(error, connection, gathered, table, (&listed, with), control))?, 0)
         }
     };
     let mut skipped = 0;
@@ -362,7 +365,7 @@ fn same_key(
     connection: &Connection,
     gathered: &TableName,
     table: &TableName,
-    key: &str,
+    (key, with): (&str, &str),
     control: &Control<'_>,
 ) -> Error {
     // cardinality_violation, whatever the server's language
@@ -371,7 +374,7 @@ fn same_key(
     }
     let twice = connection
         .batch(control, "ROLLBACK")
-        .and_then(|()| doubled(connection, gathered, key, "true", control))
+        .and_then(|()| doubled(connection, gathered, key, with, control))
         .ok()
         .flatten();
     // A trigger may also violate a cardinality.
