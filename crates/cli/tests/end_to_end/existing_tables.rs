@@ -87,6 +87,9 @@ fn a_late_value_that_does_not_fit_leaves_the_added_columns_which_each_run_names(
             assert!(error.contains(part), "{part}: {error}");
         }
     }
+    let rejects = bench.dir.path().join("rejects.parquet");
+    load(&["--rejects", rejects.to_str().unwrap()]).ok();
+    assert_eq!(bench.count("select count(w) from days"), 300_000);
     // Columns that fit neither before nor after a change leave the table as it is.
     std::fs::write(&file, "n,w,v\n2024-01-01,1,2\n").unwrap();
     let table = "create table other (n boolean)";

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::Array;
 use arrow_schema::{DataType, Schema};
-use sawmill_loader::{BatchEncoder, Block, Refusal, TableName, Tally, first_file_with};
+use sawmill_loader::{TableName, first_file_with};
 use sawmill_pgcopy::{Integers, PgType};
-use sawmill_source::{Bounds, Error, Kind, Result, Source, Unit};
+use sawmill_source::{Bounds, Error, Kind, Result, Source};
 
 use crate::table::columns::TableColumn;
 use crate::table::evolution::wider;
@@ -116,12 +116,6 @@ fn row_of(source: &dyn Source, group: (u32, u32), column: usize, value: i128) ->
     Ok(None)
 }
 
-/// An encoder that says of a value that does not fit how its column may become wider.
-pub(crate) struct Hinting {
-    inner: Box<dyn BatchEncoder>,
-    hints: Arc<BTreeMap<String, String>>,
-}
-
 /// For each column that is narrower in the table, the option that would let all values in.
 pub(crate) fn hints(
     source: &dyn Source,
@@ -129,44 +123,4 @@ pub(crate) fn hints(
     existing: &[TableColumn],
 ) -> BTreeMap<String, String> {
     narrower(source, schema, existing).into_iter().map(|column| (column.name, column.what)).collect()
-}
-
-impl Hinting {
-    /// The same encoder, with hints if there are any.
-    pub(crate) fn over(
-        inner: Box<dyn BatchEncoder>,
-        hints: &Arc<BTreeMap<String, String>>,
-    ) -> Box<dyn BatchEncoder> {
-        match hints.is_empty() {
-            true => inner,
-            false => Box::new(Self { inner, hints: Arc::clone(hints) }),
-        }
-    }
-}
-
-impl BatchEncoder for Hinting {
-    fn begin_unit(&mut self, unit: &Unit) {
-        self.inner.begin_unit(unit);
-    }
-
-    fn encode(
-        &mut self,
-        batch: &RecordBatch,
-        emit: &mut dyn FnMut(Block) -> Result<()>,
-    ) -> Result<(), Refusal> {
-        self.inner.encode(batch, emit).map_err(|refusal| match refusal {
-            Refusal::Value { row, column, what } => {
-                let what = match self.hints.get(&column) {
-                    Some(hint) => format!("{what}: {hint}"),
-                    None => what,
-                };
-                Refusal::Value { row, column, what }
-            }
-            stopped => stopped,
-        })
-    }
-
-    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
-        self.inner.end_unit(emit)
-    }
 }
