@@ -16,7 +16,7 @@ pub(crate) struct LineageArgs {
     /// Write each row's number in its file, from 0, into this column.
     #[arg(long, value_name = "NAME")]
     row_column: Option<String>,
-    /// Let the server write the time of the load into this column.
+    /// Let the server write the time of the load into this column (PostgreSQL: not with --partition-by).
     #[arg(long, value_name = "NAME")]
     pub loaded_at_column: Option<String>,
 }

@@ -12,7 +12,8 @@ use crate::error::Error;
 #[command(next_help_heading = "Columns that change")]
 pub(crate) struct SchemaArgs {
     /// What to do if files have other columns than the table or than each other, in modes auto and append: several of
-    /// them with commas. Unless it is error, a column that a file lacks is NULL in its rows.
+    /// them with commas. Unless it is error, a column that a file lacks is NULL in its rows, or has its
+    /// default if all new files lack it.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CHANGES", default_value = "error")]
     schema_change: Vec<SchemaChangeArg>,
     /// Short for --schema-change add,widen.

@@ -358,15 +358,12 @@ impl TableLoad {
             (share != Share::Whole, "a load in parts"),
         ];
         let target = self.schema.apply(target, self.mode, &others)?;
-        let of_lineage = [
-            (self.nested.makes_tables(), "--nested tables"),
-            (
-                matches!(target, Destination::Postgres(_))
-                    && self.table.partition_by.is_some()
-                    && self.lineage.loaded_at_column.is_some(),
-                "--partition-by",
-            ),
-        ];
+        let partitioned = matches!(target, Destination::Postgres(_)) && self.table.partition_by.is_some();
+        if partitioned && self.lineage.loaded_at_column.is_some() {
+            let advice = "leave one of them out; or add the column to the partitioned table, and append";
+            return Err(Error::usage("not available with --partition-by", "--loaded-at-column", advice));
+        }
+        let of_lineage = [(self.nested.makes_tables(), "--nested tables")];
         let target = self.lineage.apply(target, self.changed == ChangedArg::Replace, &of_lineage)?;
         self.table.apply(self.nested.apply(target)?)
     }
@@ -407,16 +404,14 @@ impl TableLoad {
         options: &LoadOptions,
     ) -> Result<TableText, Error> {
         let makes_table = matches!(self.mode, ModeArg::Create | ModeArg::Replace);
-        match makes_table || self.is_planned_alone() || !text.table_types.is_empty() {
-            true => Ok(TableText::default()),
-            false => {
-                let by_position = self.map == MapArg::Position;
-                let mut found = TableText::find(target, options, &self.columns, by_position)?;
-                // A number of the condition needs the type that the sample shows.
-                found.names.retain(|name| !self.merge.refuses_text(name));
-                Ok(found)
-            }
-        }
+        let mut found = match makes_table || self.is_planned_alone() || !text.table_types.is_empty() {
+            true => TableText::default(),
+            false => TableText::find(target, options, &self.columns, self.map == MapArg::Position)?,
+        };
+        // A number of the condition needs the type that the sample shows, or its own if the sample shows none.
+        found.names.retain(|name| !self.merge.refuses_text(name));
+        found.of_empty = self.merge.types_of_empty();
+        Ok(found)
     }
 
     /// What the report depends on.

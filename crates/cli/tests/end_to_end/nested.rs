@@ -141,6 +141,27 @@ fn a_dry_run_of_several_tables_reports_the_plan_and_changes_nothing() {
 }
 
 #[test]
+fn the_table_of_a_list_does_not_replace_a_table_of_others() {
+    let server = Database::new();
+    client(&server).batch_execute("create table c_phones (note text)").unwrap();
+    let replace = ["--nested", "tables", "--mode", "replace"];
+    let error = load(&server, "gen:contacts?rows=10", "c", &replace).fails(1);
+    assert!(
+        error.contains("table public.c_phones") && error.contains("that Sawmill has not made"),
+        "{error}"
+    );
+    client(&server).batch_execute("drop table c_phones").unwrap();
+    load(&server, "gen:contacts?rows=10", "c", &replace).ok();
+    // Its own tables are replaced, also those of forgotten loads.
+    sawmill(["load", "forget", "--to", &server.url(), "--table", "c"]).ok();
+    load(&server, "gen:contacts?rows=20", "c", &replace).ok();
+    client(&server).batch_execute("create view v as table c_phones").unwrap();
+    let error = load(&server, "gen:contacts?rows=10", "c", &replace).fails(1);
+    assert!(error.contains("view v") && error.contains("drop these first"), "{error}");
+    assert!(!error.contains("truncate"), "{error}");
+}
+
+#[test]
 fn layouts_that_the_target_does_not_have_are_rejected() {
     let server = Database::new();
     let file = "gen:contacts?rows=10";

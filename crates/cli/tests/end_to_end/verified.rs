@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cratedb;
-use crate::harness::{Ran, sawmill};
+use crate::harness::{Ran, sawmill, start, until, wait};
 use crate::load::Bench;
 
 const WHOLE: &str = "verified: the table holds what the files hold";
@@ -39,6 +39,45 @@ fn rows_that_an_earlier_run_rejected_are_missing() {
     assert!(error.contains("the table lacks 2 rejected rows of the files"), "{error}");
     let quiet = bench.load(&file, "t", &[&append[..], &["--verify", "-q"]].concat()).fails(4);
     assert!(quiet.contains("the table lacks 2 rejected rows of the files"), "{quiet}");
+}
+
+#[test]
+fn a_night_that_may_reject_rows_ends_well_only_if_these_alone_were_not_compared() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    five(&folder, "1.csv", 1);
+    let table = "create table t (id bigint, code bigint check (code <> 4))";
+    bench.client().batch_execute(table).unwrap();
+    let rejects = bench.dir.path().join("r.parquet");
+    let night = || {
+        let options = ["--mode", "append", "--verify", "--rejects", rejects.to_str().unwrap()];
+        bench.load(&folder, "t", &options)
+    };
+    night().ok();
+    five(&folder, "2.csv", 6);
+    night().ok();
+    let idle = night().ok().out;
+    assert!(idle.contains("since some rows were rejected") && idle.contains("nothing to do"), "{idle}");
+    // The table is compared with the records all the same.
+    bench.client().batch_execute("update t set id = id + 100 where id = 1").unwrap();
+    let error = night().fails(4);
+    assert!(error.contains("the table does not hold what the files hold"), "{error}");
+    // Without rejected rows --rejects excuses nothing.
+    let file = five(bench.dir.path(), "a.csv", 1);
+    let alone = || {
+        let options = ["--mode", "append", "--verify", "--rejects", rejects.to_str().unwrap()];
+        bench.load(&file, "e", &options)
+    };
+    bench.client().batch_execute("create table e (id bigint, code bigint)").unwrap();
+    std::fs::remove_file(&rejects).unwrap();
+    for _ in 0..2 {
+        let out = alone().ok().out;
+        assert!(out.contains(WHOLE), "{out}");
+    }
+    bench.client().batch_execute("alter table e alter code type numeric").unwrap();
+    let error = alone().fails(1);
+    assert!(error.contains("not verified: the table's columns have changed"), "{error}");
 }
 
 #[test]
@@ -113,6 +152,91 @@ fn a_column_that_was_dropped_and_added_again_is_an_error_every_night() {
         let error = night().fails(1);
         assert!(error.contains("column \"code\" of the table is another one"), "{error}");
         assert_eq!(bench.count("select count(*) from m"), 10);
+    }
+}
+
+#[test]
+fn values_that_an_earlier_night_left_out_are_missing_after_a_night_that_adds_their_column() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    let night = |change: &str| bench.load(&folder, "c", &["--schema-change", change, "--verify"]).ok().out;
+    std::fs::write(folder.join("1.csv"), "id\n1\n").unwrap();
+    night("ignore");
+    std::fs::write(folder.join("2.csv"), "id,code\n2,2\n").unwrap();
+    night("ignore");
+    std::fs::write(folder.join("3.csv"), "id,code\n3,3\n").unwrap();
+    let added = night("add");
+    for words in [
+        "the table lacks \"code\" of the files, which earlier loads left out",
+        "verified what this run loaded",
+    ] {
+        assert!(added.contains(words) && !added.contains(WHOLE), "{words}: {added}");
+    }
+    // A column that only new files have was never left out.
+    std::fs::remove_file(folder.join("2.csv")).unwrap();
+    std::fs::remove_file(folder.join("3.csv")).unwrap();
+    let other =
+        |more: &[&str]| bench.load(&folder, "o", &[&["--evolve", "--verify"], more].concat()).ok().out;
+    other(&[]);
+    std::fs::write(folder.join("4.csv"), "id,code\n4,4\n").unwrap();
+    let added = other(&[]);
+    assert!(!added.contains("left out"), "{added}");
+}
+
+#[test]
+fn a_replacing_load_takes_the_place_of_a_table_that_another_client_has_changed() {
+    let bench = Bench::new();
+    let file = five(bench.dir.path(), "a.csv", 1);
+    let replace = || bench.load(&file, "p", &["--mode", "replace", "--verify"]).ok().out;
+    assert!(replace().contains(WHOLE));
+    bench.client().batch_execute("update p set id = 99 where id = 2").unwrap();
+    let out = replace();
+    assert!(out.contains("loaded from the beginning") && out.contains(WHOLE), "{out}");
+    assert_eq!(bench.count("select sum(id)::bigint from p"), 15);
+    assert!(replace().contains("nothing to do"));
+}
+
+#[test]
+fn a_load_beside_another_one_into_the_same_table_is_verified() {
+    let bench = Bench::new();
+    let slow = "create table b (id bigint, code bigint); \
+                create function wait() returns trigger language plpgsql as \
+                  $$ begin perform pg_sleep(0.001); return new; end $$; \
+                create trigger w before insert on b for each row when (new.id % 50 = 0) execute function wait()";
+    bench.client().batch_execute(slow).unwrap();
+    let rows: String = (0..40_000).map(|id| format!("{id},0\n")).collect();
+    let long = bench.dir.path().join("long.csv");
+    std::fs::write(&long, format!("id,code\n{rows}")).unwrap();
+    let append = ["--mode", "append", "--verify", "--unit-rows", "1000"];
+    let other = start(bench.args("load", &long, "b", &append));
+    until("some rows of the long load", || bench.count("select count(*) from b") > 0);
+    let file = five(bench.dir.path(), "a.csv", 100_001);
+    // While the other one writes, the two cannot always be told apart.
+    let beside = bench.load(&file, "b", &append);
+    let advised = beside.err.contains("run the same command again when no other load runs");
+    assert!(beside.code == Some(0) || beside.code == Some(4) && advised, "{}", beside.err);
+    assert!(wait(other).ok().out.contains("verified"));
+    let again = bench.load(&file, "b", &append).ok().out;
+    assert!(
+        again.contains("holds 5 rows of the files; not compared with the files: 40,000 other rows"),
+        "{again}"
+    );
+}
+
+#[test]
+fn keys_are_verified_except_those_of_rejected_rows() {
+    let bench = Bench::new();
+    let file = five(bench.dir.path(), "a.csv", 1);
+    bench
+        .client()
+        .batch_execute("create table k (id bigint primary key, code bigint check (code <> 2))")
+        .unwrap();
+    let rejects = bench.dir.path().join("r.parquet");
+    let rejects = ["--key", "id", "--verify", "--rejects", rejects.to_str().unwrap()];
+    for mode in [&["--mode", "upsert", "--newest", "code"][..], &["--mode", "insert"]] {
+        let out = bench.load(&file, "k", &[mode, &rejects].concat()).ok().out;
+        assert!(out.contains("verified: the table has each key of the files except 1 rejected row"), "{out}");
     }
 }
 

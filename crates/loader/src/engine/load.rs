@@ -135,16 +135,27 @@ fn load_the_rest(
     let mut report = LoadReport::of_already_loaded(&already, notes);
     let unverified = verified.is_none() && !already.is_empty();
     report.verified = verified;
+    let mut loaded = LoadReport::of_already_loaded(&[], Vec::new());
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
-        report.add(load_files(&Portion::new(source, files), target, options, control)?);
+        loaded.add(load_files(&Portion::new(source, files), target, options, control)?);
     }
     if let Some(replacing) = target.replacing() {
         for file in replaced {
-            report.add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
+            let replaced =
+                load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?;
+            if replaced.state == LoadState::Complete && report.verified.take().is_some() {
+                // The table was compared before this run waited for the other one.
+                let what = "not verified: another run replaced rows while this one waited for it; the same command verifies \
+                            the table";
+                report.notes.push(Note::Unverified(what.to_owned()));
+            }
+            loaded.add(replaced);
         }
     }
+    let partly = loaded.verified.take_if(|_| unverified);
+    report.add(loaded);
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
-    if let Some(verified) = report.verified.take_if(|_| unverified) {
+    if let Some(verified) = partly {
         let what = format!(
             "verified what this run loaded: the table holds it, {}; rows of earlier runs were not compared",
             format_counted(verified.source.rows, "row")
@@ -168,17 +179,39 @@ fn load_files(
         let open = || opened(source, target, options, control);
         retry_reached(anew.retries, control, &|| target.has_answered(), open)
     };
-    let (session, notes) = match open(options)? {
-        Opened::Same(session, notes) => (session, notes),
-        Opened::Changed(how) => match open(&anew)? {
-            Opened::Same(session, mut notes) => {
-                notes.push(format!("loaded anew: {how}").into());
-                (session, notes)
-            }
-            Opened::Changed(error) => return Err(error),
-        },
+    let loaded_anew = |how: Error| match open(&anew)? {
+        Opened::Same(session, mut notes) => {
+            notes.push(format!("loaded from the beginning: {}", how.what()).into());
+            load_opened(source, session.as_ref(), notes, options, control)
+        }
+        Opened::Changed(error) => Err(error),
     };
-    let session = session.as_ref();
+    let mut report = match open(options)? {
+        Opened::Same(session, notes) => {
+            let replaces = session.state() == LoadState::Complete && session.starts_anew();
+            let loaded = load_opened(source, session.as_ref(), notes, options, control);
+            drop(session);
+            match loaded {
+                // The mode asks for another table in place of one with other rows.
+                Err(error) if replaces && error.kind() == Kind::Mismatch => loaded_anew(error)?,
+                loaded => loaded?,
+            }
+        }
+        Opened::Changed(how) => loaded_anew(how)?,
+    };
+    report.seconds = turns::now().saturating_duration_since(started).as_secs_f64();
+    Ok(report)
+}
+
+/// Loads the whole source by an open session.
+fn load_opened(
+    source: &dyn Source,
+    session: &dyn Session,
+    notes: Vec<Note>,
+    options: &LoadOptions,
+    control: &Control<'_>,
+) -> Result<LoadReport> {
+    let started = turns::now();
     let source = session.source().unwrap_or(source);
     let mut runs = source.plan(session.unit_rows());
     let count = |runs: &[Vec<Unit>]| runs.iter().map(Vec::len).sum::<usize>() as u64;
@@ -196,7 +229,7 @@ fn load_files(
     };
     let Loaded { progress, bytes_read, server_waits, verified } = loaded.map_err(|error| {
         let placed = error.placed_by(|key, row| source.place_of_row(key, row)?.name);
-        session.column_changes().named_in(placed)
+        session.changes_so_far().named_in(placed)
     })?;
     let part = match options.share {
         Share::Part(part) if session.state() != LoadState::Complete => {
@@ -446,7 +479,8 @@ fn opened<'a>(
         Ok(false) => {
             let note = "did not compare the source with the rows loaded before: some of them were rejected, or a column of the \
                         table has another type since";
-            Ok(Opened::Same(session, vec![Note::Unverified(note.to_owned())]))
+            let of = if session.rejected() > 0 { Note::BesideRejected } else { Note::Unverified };
+            Ok(Opened::Same(session, vec![of(note.to_owned())]))
         }
         Err(error)
             if error.kind() == Kind::Changed

@@ -175,18 +175,17 @@ struct NotCompared {
 impl NotCompared {
     /// A note on each kind.
     fn notes(&self) -> impl Iterator<Item = Note> {
-        let note = |files: &[String], why: &str| {
+        let note = |of: fn(String) -> Note, files: &[String], why: &str| {
             let first = files.first()?;
             let more = match files.len() - 1 {
                 0 => String::new(),
                 more => format!(" and {more} more files"),
             };
-            Some(Note::Unverified(format!("not compared with what was loaded: {first}{more}, since {why}")))
+            Some(of(format!("not compared with what was loaded: {first}{more}, since {why}")))
         };
-        let rejected = note(&self.rejected, "some rows were rejected");
-        let retyped =
-            note(&self.retyped, "the table does not have the columns any more that they were loaded into");
-        rejected.into_iter().chain(retyped)
+        let other_columns = "the table does not have the columns any more that they were loaded into";
+        let rejected = note(Note::BesideRejected, &self.rejected, "some rows were rejected");
+        rejected.into_iter().chain(note(Note::Unverified, &self.retyped, other_columns))
     }
 }
 
@@ -200,12 +199,13 @@ impl Rechecking<'_> {
             remembered.already.extend(self.already(&of_load, &mut not_compared)?);
         }
         remembered.already.sort_unstable_by_key(|already| already.file);
-        let compared_all = not_compared.rejected.is_empty() && not_compared.retyped.is_empty();
         remembered.notes.extend(not_compared.notes());
-        match self.options.verify && compared_all {
-            true => self.history.verify(remembered),
-            false => Ok(()),
+        if self.options.verify && not_compared.retyped.is_empty() {
+            self.history.verify(remembered)?;
+            // The table holds what is on record: without all files, that is no verification of them.
+            remembered.verified.take_if(|_| !not_compared.rejected.is_empty());
         }
+        Ok(())
     }
 
     /// The rows that a load added from these files, which are unchanged.

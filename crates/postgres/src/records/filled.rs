@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 use sawmill_loader::LoadRecord;
 use sawmill_pgcopy::Column;
-use sawmill_source::Result;
+use sawmill_source::{Result, SourceFile};
 
 use crate::records::history::TableHistory;
 use crate::table::columns::TableColumn;
@@ -20,7 +20,7 @@ pub(super) struct FilledColumns {
 
 impl FilledColumns {
     pub(super) fn new(of: &TableHistory<'_>) -> Result<Self> {
-        let existing = columns::read(of.records.connection, of.oid, of.records.control)?;
+        let existing = columns::read(of.records.link, of.oid)?;
         let schema = match of.postgres.by_position {
             false => Arc::clone(of.source.schema()),
             true => columns::by_position(of.source.schema(), &existing, of.table)?,
@@ -38,8 +38,7 @@ impl FilledColumns {
         for line in &lines {
             let Some(column) = RecordedColumn::read(line) else { return Ok(None) };
             let Ok(at) = self.schema.index_of(column.name) else { return Ok(None) };
-            let (connection, control) = (of.records.connection, of.records.control);
-            let column_type = catalogue_type::read(connection, column.type_oid, column.modifier, control)?;
+            let column_type = catalogue_type::read(of.records.link, column.type_oid, column.modifier)?;
             let Some(column_type) = column_type else { return Ok(None) };
             match Column::new(self.schema.field(at), at, column_type, values) {
                 Ok(column) => filled.push(column),
@@ -49,11 +48,18 @@ impl FilledColumns {
         Ok(Some(Arc::new(filled)))
     }
 
-    /// The columns of the source that the table lacks.
-    pub(super) fn left_out(&self) -> Vec<&str> {
-        let is_there = |name: &&str| self.existing.iter().any(|column| column.name == **name);
+    /// The columns of these files that the table lacks.
+    pub(super) fn left_out<'s>(
+        &'s self,
+        files: impl Iterator<Item = &'s SourceFile> + Clone,
+    ) -> Vec<&'s str> {
+        let is_there = |name: &str| self.existing.iter().any(|column| column.name == name);
+        let has = |file: &SourceFile, name: &str| match &file.columns {
+            Some(columns) => columns.index_of(name).is_ok(),
+            None => true,
+        };
         let names = self.schema.fields().iter().map(|field| field.name().as_str());
-        names.filter(|name| !is_there(name)).collect()
+        names.filter(|name| !is_there(name) && files.clone().any(|file| has(file, name))).collect()
     }
 
     /// The columns that a load of the source would fill now, also in the form of a load's record.
@@ -64,8 +70,7 @@ impl FilledColumns {
         let values = &of.postgres.values;
         let columns = columns::matched_of(&names, &self.schema, &self.existing, of.table, values)?;
         let names = names.iter().map(String::as_str);
-        let planned =
-            PlannedColumns::read(of.records.connection, of.table, of.oid, names, of.records.control)?;
+        let planned = PlannedColumns::read(of.records.link, of.table, of.oid, names)?;
         let recorded = planned.recorded(&columns);
         Ok((columns, recorded))
     }

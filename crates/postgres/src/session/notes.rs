@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use sawmill_loader::{LoadState, Mode, Note, Session, Share};
 
 use super::PostgresSession;
+use crate::write::upsert::OnConflict;
 
 impl PostgresSession<'_> {
     /// All notes, in the order in which they are shown.
@@ -32,7 +33,10 @@ impl PostgresSession<'_> {
                 "not verified: the table's columns have changed since this load (sawmill verify compares whole tables)"
                     .to_owned(),
             ));
-        } else if self.state == LoadState::Complete && self.postgres.mode == Mode::Upsert {
+        } else if self.state == LoadState::Complete
+            && self.postgres.mode == Mode::Upsert
+            && !matches!(self.postgres.on_conflict, OnConflict::ReplaceFiles(_))
+        {
             let mode = self.postgres.merge().unwrap_or_else(|| self.postgres.mode.name().to_owned());
             let note = format!(
                 "not verified: an earlier run merged these rows, and mode {mode} verifies only while it merges; --again \

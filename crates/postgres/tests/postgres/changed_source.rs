@@ -169,7 +169,11 @@ fn modes_that_replace_rows_load_the_new_content() {
         changed(&words.path);
         let report = run(&words.source(), &target, &small()).unwrap();
         assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64), "{mode:?}");
-        assert!(report.notes.iter().any(|note| note.contains("loaded anew")), "{:?}", report.notes);
+        assert!(
+            report.notes.iter().any(|note| note.contains("loaded from the beginning")),
+            "{:?}",
+            report.notes
+        );
         assert_eq!((words.database.count("t"), words.strange()), (ROWS, 1));
     }
 }
