@@ -15,12 +15,14 @@ use crate::CrateDb;
 use crate::connect::client::{Client, Cluster};
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{EncodePlan, file_hash};
+use crate::options::{CrateOptions, Times, Timestamps};
 use crate::records::checkpoint::{Checkpoints, LoadRow, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
 use crate::session::prepare::{loaded_with_other_options, rows_missing};
 use crate::table::catalogue;
 use crate::table::columns::{Column, Key, Plan, Purpose};
+use crate::table::existing::StoredType;
 use crate::table::names::CrateTable;
 use crate::verify::read_back::{OfFiles, ReadBack};
 use crate::verify::without_refused::WithoutRefused;
@@ -65,6 +67,38 @@ impl CrateDb {
         let (loads, mapping) = (records.of_table(&table.to_string())?, self.mapping_of_files(source));
         let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.mapping == mapping).collect();
         Ok(adds_files(source, &here, options))
+    }
+
+    /// The columns of the table that rows fill, in their order, and whether each is text; none without a table. And whether
+    /// text columns hold times of day, and days with a time of day, as loads write them, since a load has made the table.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn columns_of_text(
+        &self,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<(Vec<(String, bool)>, (bool, bool))> {
+        let table = self.table()?;
+        let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
+        let sql = &mut client.on(control);
+        let columns = catalogue::columns(sql, &table)?;
+        let row_key = self.options.row_key.as_ref();
+        let filled = columns.into_iter().filter(|column| !column.generated && Some(&column.name) != row_key);
+        let is_text = |of: &StoredType| match of {
+            StoredType::Scalar(name) => name == "text",
+            StoredType::Varchar(_) => true,
+            _ => false,
+        };
+        let texts: Vec<(String, bool)> =
+            filled.map(|column| (column.name, is_text(&column.data_type))).collect();
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
+        let mut records = checkpoints.on(sql);
+        let is_made = texts.iter().any(|(_, is_text)| *is_text)
+            && records.exist()?
+            && records.of_table(&table.to_string())?.iter().any(|row| row.load.made_the_table());
+        let CrateOptions { times, timestamps, .. } = &self.options;
+        Ok((texts, (is_made && *times == Times::Text, is_made && *timestamps == Timestamps::Text)))
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.

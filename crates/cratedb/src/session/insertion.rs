@@ -28,11 +28,10 @@ use crate::connect::client::{Client, Cluster};
 use crate::connect::sql::Sql;
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
-use crate::options::{Times, Timestamps, Transport};
+use crate::options::Transport;
 use crate::records::checkpoint::Checkpoints;
 use crate::table::catalogue;
 use crate::table::columns::{Key, Purpose};
-use crate::table::existing::StoredType;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
 use crate::write::durable;
@@ -112,32 +111,6 @@ impl CrateDb {
         }
         let columns = columns.into_iter().filter(|column| !column.generated);
         Ok(columns.map(|column| (column.name, column.data_type.to_string())).collect())
-    }
-
-    /// The columns of the table that rows fill, in their order, and whether each is text; none without a table.
-    ///
-    /// # Errors
-    /// No connection.
-    pub fn columns_of_text(
-        &self,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<Vec<(String, bool)>> {
-        let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
-        let columns = catalogue::columns(&mut client.on(control), &self.table()?)?.into_iter();
-        let row_key = self.options.row_key.as_ref();
-        let filled = columns.filter(|column| !column.generated && Some(&column.name) != row_key);
-        let is_text = |of: &StoredType| match of {
-            StoredType::Scalar(name) => name == "text",
-            StoredType::Varchar(_) => true,
-            _ => false,
-        };
-        Ok(filled.map(|column| (column.name, is_text(&column.data_type))).collect())
-    }
-
-    /// Whether a load stores times of day as text, and whether it stores days with a time of day as text.
-    pub fn moments_are_text(&self) -> (bool, bool) {
-        (self.options.times == Times::Text, self.options.timestamps == Timestamps::Text)
     }
 
     fn insert_new(
