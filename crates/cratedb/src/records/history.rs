@@ -16,7 +16,7 @@ use crate::connect::client::{Client, Cluster};
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{EncodePlan, file_hash};
 use crate::options::{CrateOptions, Times, Timestamps};
-use crate::records::checkpoint::{Checkpoints, LoadRow, by_time};
+use crate::records::checkpoint::{Checkpoints, LoadRow, Records, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
 use crate::session::prepare::{loaded_with_other_options, rows_missing};
@@ -324,7 +324,12 @@ impl History for TableHistory<'_> {
                     }
                 }
             }
-            Key::Own(_) | Key::Tags(_) | Key::None => (self.all_of_table()?, self.read_back(None)),
+            Key::Own(_) | Key::Tags(_) | Key::None => {
+                let mut client = self.client.borrow_mut();
+                let records = &mut self.checkpoints.on(&mut client.on(self.control));
+                let mapping = self.crate_db.mapping_of_files(self.source);
+                (brought(self.loads, (&mapping, &now), self.rows.get(), records)?, self.read_back(None))
+            }
         };
         let Some(expected) = expected else {
             remembered.note_other_rows();
@@ -373,21 +378,31 @@ impl TableHistory<'_> {
         load.facts.filled.iter().map(column).collect::<Option<Vec<_>>>().map(Arc::new)
     }
 
-    /// The sum of all loads into the table, if they account for all its rows.
-    fn all_of_table(&self) -> Result<Option<Tally>> {
-        let mut all = Tally::empty(self.plan.columns.len());
-        for row in self.loads {
-            if !self.is_of_same_rows(row) {
-                return Ok(None);
-            }
-            self.units(&row.load)?.values().for_each(|unit| all.add(&unit.tally));
-        }
-        Ok((all.rows == self.rows.get()).then_some(all))
-    }
-
     fn read_back(&self, of_files: Option<OfFiles>) -> ReadBack<'_> {
         ReadBack { of_files, ..ReadBack::new(self.table, self.plan, self.primary) }
     }
+}
+
+/// The sum of what all loads into a table of `rows` rows have brought, if that is all of it. A load may have found rows
+/// that another one had brought.
+pub(crate) fn brought(
+    loads: &[LoadRow],
+    (mapping, filled): (&str, &[String]),
+    rows: u64,
+    records: &mut Records<'_>,
+) -> Result<Option<Tally>> {
+    let (mut all, mut found) = (Tally::empty(filled.len()), Tally::empty(filled.len()));
+    for row in loads {
+        if row.load.mapping != mapping || !row.filled().is_empty() && row.filled() != filled {
+            return Ok(None);
+        }
+        for unit in records.units(&row.load.id)?.values() {
+            all.add(&unit.rows.tally);
+            unit.there_before.iter().for_each(|rows| found.add(rows));
+        }
+    }
+    let new = all.minus(&found);
+    Ok([all, new].into_iter().find(|sum| sum.rows == rows))
 }
 
 /// The loads with other rows or columns of the same files, which therefore share row keys with this one.

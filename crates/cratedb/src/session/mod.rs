@@ -63,8 +63,8 @@ pub(crate) struct CrateSession<'a> {
     refused: Arc<BTreeMap<UnitKey, Tally>>,
     /// Rows of the units in [`done`](Self::done) that were in the table before.
     there_before: Tally,
-    /// Another load wrote other rows of the same files without recording their sum.
-    shared: bool,
+    /// The rows of other loads where the record does not tell them, or why they cannot be told.
+    others: std::result::Result<Option<Tally>, Note>,
     chosen: Chosen,
     /// Rows of the table, when they were counted last.
     counted: Mutex<Option<u64>>,
@@ -159,7 +159,7 @@ impl Session for CrateSession<'_> {
     }
 
     fn can_verify(&self) -> bool {
-        !self.shared
+        self.others.is_ok()
     }
 
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
@@ -181,7 +181,10 @@ impl Session for CrateSession<'_> {
             true if self.crate_db.mode == Mode::Append => sql.count(&table)?.saturating_sub(target.rows),
             true => 0,
             false => {
-                let others = self.before_without_ours(target.rows, expected.rows)?;
+                let others = match &self.others {
+                    Ok(Some(others)) => others.clone(),
+                    _ => self.before_without_ours(target.rows, expected.rows)?,
+                };
                 target = target.minus(&others);
                 others.rows
             }
@@ -298,13 +301,7 @@ impl Session for CrateSession<'_> {
         let loaded = self.loaded.load(Relaxed);
         notes
             .extend(self.sent_twice(loaded).into_iter().chain(self.note_of_replaced(loaded)).map(Note::from));
-        if self.shared && self.options.verify {
-            notes.push(Note::Unverified(
-                "not verified: another load has brought other rows or columns of the same files (sawmill verify compares whole \
-                 tables)"
-                    .to_owned(),
-            ));
-        }
+        notes.extend(self.others.as_ref().err().cloned());
         notes
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Share, Tally};
+use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Note, Share, Tally};
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
@@ -16,7 +16,7 @@ use crate::connect::sql::Sql;
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::EncodePlan;
 use crate::records::checkpoint::{Checkpoints, LoadRow, Records, UnitRecord};
-use crate::records::history::sharing_files;
+use crate::records::history::{brought, sharing_files};
 use crate::records::lease::{Lease, lease_name};
 use crate::records::shape::Shape;
 use crate::table::catalogue;
@@ -58,7 +58,7 @@ impl<'a> CrateSession<'a> {
         let chosen = opening.transport()?;
         let decided = opening.decide()?;
         let (tags, earlier) = opening.earlier(&decided)?;
-        let shared = opening.is_shared(&decided)?;
+        let others = opening.others(&decided, &earlier.done)?;
         let chosen = match decided.state {
             LoadState::Complete => Chosen::Http("no row was sent".to_owned()),
             _ => which_tells_rows(chosen?, &decided.record, &opening.plan.key),
@@ -85,7 +85,7 @@ impl<'a> CrateSession<'a> {
             done: earlier.done,
             refused: earlier.refused,
             there_before: earlier.there_before,
-            shared,
+            others,
             chosen,
             counted: Mutex::new(counted),
             loaded: AtomicU64::new(0),
@@ -284,15 +284,30 @@ impl<'a, 'o> Opening<'a, 'o> {
         Ok(Some(Tags::new(column, run, recorded)))
     }
 
-    /// Whether another load has inserted other rows of the same files.
-    fn is_shared(&mut self, Decided { record, state, .. }: &Decided) -> Result<bool> {
-        match (&self.plan.key, state) {
-            (Key::Row(_), LoadState::Resumed | LoadState::Complete) => {
-                let target = self.table.to_string();
-                let loads = self.records().of_table(&target)?;
-                Ok(is_shared(&loads, self.source, &self.mapping, record))
-            }
-            _ => Ok(false),
+    /// The rows of other loads, for a verification, where the load's record does not tell them. The inner error says why
+    /// the load's rows cannot be distinguished from them.
+    fn others(
+        &mut self,
+        Decided { record, state, counted, .. }: &Decided,
+        done: &HashMap<UnitKey, Tally>,
+    ) -> Result<std::result::Result<Option<Tally>, Note>> {
+        let by_row_key = matches!(self.plan.key, Key::Row(_));
+        let is_told = self.gathers() || record.load.before.is_some() || *state != LoadState::Complete;
+        if !self.options.verify || *state == LoadState::New || !by_row_key && is_told {
+            return Ok(Ok(None));
+        let target = self.table.to_string();
+        let loads = self.records().of_table(&target)?;
+        if by_row_key {
+            return Ok(match is_shared(&loads, self.source, &self.mapping, record) {
+                true => Err(Note::Unverified(SHARED.to_owned())),
+                false => Ok(None),
+            });
+        }
+        let (filled, records) = (self.plan.filled(), &mut self.checkpoints.on(&mut self.sql));
+        let all = brought(&loads, (&self.mapping, &filled), counted.unwrap_or_default(), records)?;
+        let mut ours = Tally::empty(filled.len());
+        done.values().for_each(|unit| ours.add(unit));
+        Ok(all.map(|all| Some(all.minus(&ours))).ok_or_else(|| Note::OtherRows(NOT_ON_RECORD.to_owned())))
         }
     }
 
@@ -326,6 +341,14 @@ impl<'a, 'o> Opening<'a, 'o> {
         })
     }
 }
+/// Why a load by row key is not verified.
+const SHARED: &str = "not verified: another load has brought other rows or columns of the same files (sawmill verify compares \
+                      whole tables)";
+
+/// Why a complete append is not verified that did not sum up what the table held before.
+const NOT_ON_RECORD: &str = "not verified: the files were compared with the record of their load, but not with the table, which has \
+                             other rows than those on record (sawmill verify compares whole tables)";
+
 
 /// Rejects the modes that only PostgreSQL has.
 fn check_mode(mode: Mode) -> Result<()> {
