@@ -156,6 +156,12 @@ impl Records<'_> {
         self.run(&refresh, &[]).map(drop)
     }
 
+    /// As [`refresh`](Self::refresh); whether the server refuses it, as it does without the table.
+    pub(super) fn is_refused_refresh(&mut self, table: &str) -> Result<bool> {
+        let refresh = format!("REFRESH TABLE {}", self.table(table));
+        Ok(self.sql.unless_refused(&refresh, &[])?.is_err())
+    }
+
     /// Changes the row of one load.
     ///
     /// # Errors
@@ -171,9 +177,13 @@ impl Records<'_> {
         }
     }
 
-    /// Writes a load's row and removes what an earlier load of the same name has left.
-    pub(crate) fn begin(&mut self, row: &LoadRow) -> Result<()> {
-        self.delete(&row.load.id)?;
+    /// Writes a load's row and removes what an earlier load of the same name has left; `is_known` says whether it has left
+    /// its own row.
+    pub(crate) fn begin(&mut self, row: &LoadRow, is_known: bool) -> Result<()> {
+        match is_known {
+            true => self.delete(&row.load.id)?,
+            false => self.delete_units(&row.load.id)?,
+        }
         self.insert(row, " ON CONFLICT DO NOTHING")
     }
 
@@ -242,16 +252,11 @@ impl Records<'_> {
     /// Removes a load and its units; an interrupted run may have left units without a load. Nothing is sent
     /// where nothing is there: a request that runs on after its connection would remove the new load of this name.
     pub(crate) fn delete(&mut self, id: &str) -> Result<()> {
-        ["units", "loads"].into_iter().try_for_each(|table| self.delete_from(table, id))
-    }
-
-    /// Removes the rows of a load from a table of records.
-    fn delete_from(&mut self, table: &str, id: &str) -> Result<()> {
-        self.refresh(table)?;
-        let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table(table));
-        if self.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
+        self.delete_units(id)?;
+        let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table("loads"));
+        // All of the primary key: found without a refresh.
+        if !self.run(&format!("SELECT \"load_id\" {of_load}"), &[json!(id)])?.rows()?.is_empty() {
             self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
-            self.refresh(table)?;
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ impl CrateSession<'_> {
     pub(super) fn not_as_recorded(&self, tags: &Tags, control: &Control<'_>) -> Result<Vec<UnitKey>> {
         let mut client = Client::new(&self.cluster);
         let sql = &mut client.on(control);
-        self.writers.confirm_lease(sql)?;
+        self.writers.check_lease(sql)?;
         let sealed = self.table.sealed();
         if !self.sealed.load(Relaxed) {
             self.seal(tags, &sealed, sql)?;

@@ -203,9 +203,8 @@ impl<'a, 'o> Opening<'a, 'o> {
         self.checkpoints.on(&mut self.sql)
     }
 
-    /// Makes the tables of records, and keeps other runs out.
+    /// Keeps other runs out, and makes the tables of records.
     fn take_lease(&mut self) -> Result<Lease> {
-        self.records().create()?;
         let name = lease_name(&self.table.to_string(), self.crate_db.mode.name(), &self.id);
         let lease = Lease::take(&self.checkpoints, &name, &mut self.sql)?;
         // A command that forgets the last load may have removed the tables before the lease was taken.
@@ -295,6 +294,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         let is_told = self.gathers() || record.load.before.is_some() || *state != LoadState::Complete;
         if !self.options.verify || *state == LoadState::New || !by_row_key && is_told {
             return Ok(Ok(None));
+        }
         let target = self.table.to_string();
         let loads = self.records().of_table(&target)?;
         if by_row_key {
@@ -308,7 +308,6 @@ impl<'a, 'o> Opening<'a, 'o> {
         let mut ours = Tally::empty(filled.len());
         done.values().for_each(|unit| ours.add(unit));
         Ok(all.map(|all| Some(all.minus(&ours))).ok_or_else(|| Note::OtherRows(NOT_ON_RECORD.to_owned())))
-        }
     }
 
     /// The state that all writers share.
@@ -341,6 +340,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         })
     }
 }
+
 /// Why a load by row key is not verified.
 const SHARED: &str = "not verified: another load has brought other rows or columns of the same files (sawmill verify compares \
                       whole tables)";
@@ -348,7 +348,6 @@ const SHARED: &str = "not verified: another load has brought other rows or colum
 /// Why a complete append is not verified that did not sum up what the table held before.
 const NOT_ON_RECORD: &str = "not verified: the files were compared with the record of their load, but not with the table, which has \
                              other rows than those on record (sawmill verify compares whole tables)";
-
 
 /// Rejects the modes that only PostgreSQL has.
 fn check_mode(mode: Mode) -> Result<()> {

@@ -13,7 +13,7 @@ impl Records<'_> {
     /// Writes the row of a replacement, whether it begins or begins again. One statement does it, so that a run that is
     /// killed leaves a record. If the statement comes once more when the load is complete, the next command begins it again.
     pub(crate) fn begin_replacement(&mut self, row: &LoadRow) -> Result<()> {
-        self.delete_from("units", &row.load.id)?;
+        self.delete_units(&row.load.id)?;
         let set: Vec<String> =
             INSERTED[1..].iter().map(|name| format!("\"{name}\" = excluded.\"{name}\"")).collect();
         self.insert(row, &format!(" ON CONFLICT (\"load_id\") DO UPDATE SET {}", set.join(", ")))

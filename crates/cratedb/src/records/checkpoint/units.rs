@@ -46,6 +46,17 @@ impl Records<'_> {
         self.run(&statement, &whole_key(id, key)).map(drop)
     }
 
+    /// Removes the records of all units of a load.
+    pub(super) fn delete_units(&mut self, id: &str) -> Result<()> {
+        self.refresh("units")?;
+        let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table("units"));
+        if self.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
+            self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
+            self.refresh("units")?;
+        }
+        Ok(())
+    }
+
     fn select_units(&self) -> String {
         format!(
             "SELECT \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
