@@ -47,12 +47,12 @@ impl Records<'_> {
             .collect())
     }
 
-    /// The owners of a number of a lease and of the next one. The server looks up whole keys without a refresh.
+    /// The owners of a number of a lease and of the next one. The server looks up whole keys without a refresh, if what is
+    /// in the list are no parameters.
     pub(super) fn lease_owners(&mut self, name: &str, number: i64) -> Result<Vec<(i64, String)>> {
-        let table = self.table(LEASES);
-        let statement =
-            format!("SELECT \"number\", \"owner\" FROM {table} WHERE \"name\" = ? AND \"number\" IN (?, ?)");
-        self.run(&statement, &[json!(name), json!(number), json!(number + 1)])?.all()
+        let (table, next) = (self.table(LEASES), number + 1);
+        let of_both = format!("\"name\" = ? AND \"number\" IN ({number}, {next})");
+        self.run(&format!("SELECT \"number\", \"owner\" FROM {table} WHERE {of_both}"), &[json!(name)])?.all()
     }
 
     /// Whether this load was the one that inserted this number.
