@@ -12,6 +12,7 @@ mod units;
 
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::connect::sql::{Answer, Sql};
@@ -35,30 +36,14 @@ pub(crate) struct Records<'c> {
 }
 
 /// The progress of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    Loading,
     /// All rows are in; the table is being put in its place.
     Placing,
     Complete,
-}
-
-impl State {
-    fn new(name: &str) -> Self {
-        match name {
-            "complete" => Self::Complete,
-            "placing" => Self::Placing,
-            _ => Self::Loading,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Loading => "loading",
-            Self::Placing => "placing",
-            Self::Complete => "complete",
-        }
-    }
+    #[serde(other)]
+    Loading,
 }
 
 /// A load's row.
@@ -100,24 +85,8 @@ impl LoadRow {
 }
 
 /// The columns of a load's row when it begins, its ID first.
-const INSERTED: [&str; 16] = [
-    "load_id",
-    "target",
-    "mode",
-    "state",
-    "unit_rows",
-    "files",
-    "fingerprints",
-    "rows",
-    "before",
-    "begun",
-    "stamps",
-    "mapping",
-    "shape",
-    "runs",
-    "facts",
-    "completed",
-];
+const INSERTED: &str = "\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \
+    \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\", \"facts\", \"completed\"";
 
 impl Checkpoints {
     pub(crate) fn new(schema: &str) -> Self {
@@ -190,17 +159,11 @@ impl Records<'_> {
     /// Inserts a load's row; `on_conflict` says what happens to one with its ID.
     fn insert(&mut self, row: &LoadRow, on_conflict: &str) -> Result<()> {
         let load = &row.load;
-        let statement = format!(
-            "INSERT INTO {} (\"{}\") VALUES ({}){on_conflict}",
-            self.table("loads"),
-            INSERTED.join("\", \""),
-            ["?"; INSERTED.len()].join(", ")
-        );
         let arguments = [
             json!(load.id),
             json!(row.target),
             json!(load.mode),
-            json!(row.state.name()),
+            json!(row.state),
             json!(load.unit_rows),
             json!(load.files.names),
             json!(load.files.fingerprints),
@@ -214,6 +177,8 @@ impl Records<'_> {
             json!(load.facts.to_text()),
             json!(row.completed),
         ];
+        let (table, marks) = (self.table("loads"), ["?"; 16].join(", "));
+        let statement = format!("INSERT INTO {table} ({INSERTED}) VALUES ({marks}){on_conflict}");
         self.run(&statement, &arguments).map(drop)
     }
 
@@ -239,7 +204,7 @@ impl Records<'_> {
     ) -> Result<()> {
         let set = "\"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ?, \"audited\" = ?, \"facts\" = ?";
         let values = vec![
-            json!(state.name()),
+            json!(state),
             json!(rows),
             json!(total.content_sum.to_string()),
             json!((state == State::Complete).then(now)),

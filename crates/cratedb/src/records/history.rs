@@ -13,9 +13,8 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::CrateDb;
 use crate::connect::client::{Client, Cluster};
-use crate::encode::bodies::Bodies;
-use crate::encode::encoder::{EncodePlan, file_hash};
-use crate::options::{CrateOptions, Times, Timestamps};
+use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash, refused};
+use crate::options::{Times, Timestamps};
 use crate::records::checkpoint::{Checkpoints, LoadRow, Records, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
@@ -25,7 +24,17 @@ use crate::table::columns::{Column, Key, Plan, Purpose};
 use crate::table::existing::StoredType;
 use crate::table::names::CrateTable;
 use crate::verify::read_back::{OfFiles, ReadBack};
-use crate::verify::without_refused::WithoutRefused;
+
+/// How a table stores text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredText {
+    /// The columns that rows fill, in their order, and whether each is text; none without a table.
+    pub columns: Vec<(String, bool)>,
+    /// Text columns hold times of day as loads write them, since a load has made the table.
+    pub times: bool,
+    /// The same of days with a time of day.
+    pub timestamps: bool,
+}
 
 impl CrateDb {
     /// The ID under which a load of this source is recorded.
@@ -69,16 +78,11 @@ impl CrateDb {
         Ok(adds_files(source, &here, options))
     }
 
-    /// The columns of the table that rows fill, in their order, and whether each is text; none without a table. And whether
-    /// text columns hold times of day, and days with a time of day, as loads write them, since a load has made the table.
+    /// How the table stores text.
     ///
     /// # Errors
     /// No connection, or no permission.
-    pub fn columns_of_text(
-        &self,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<(Vec<(String, bool)>, (bool, bool))> {
+    pub fn columns_of_text(&self, options: &LoadOptions, control: &Control<'_>) -> Result<StoredText> {
         let table = self.table()?;
         let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
         let sql = &mut client.on(control);
@@ -90,15 +94,15 @@ impl CrateDb {
             StoredType::Varchar(_) => true,
             _ => false,
         };
-        let texts: Vec<(String, bool)> =
+        let columns: Vec<(String, bool)> =
             filled.map(|column| (column.name, is_text(&column.data_type))).collect();
         let checkpoints = Checkpoints::new(&self.checkpoint_schema);
         let mut records = checkpoints.on(sql);
-        let is_made = texts.iter().any(|(_, is_text)| *is_text)
+        let is_made = columns.iter().any(|(_, is_text)| *is_text)
             && records.exist()?
             && records.of_table(&table.to_string())?.iter().any(|row| row.load.made_the_table());
-        let CrateOptions { times, timestamps, .. } = &self.options;
-        Ok((texts, (is_made && *times == Times::Text, is_made && *timestamps == Timestamps::Text)))
+        let times = is_made && self.options.times == Times::Text;
+        Ok(StoredText { columns, times, timestamps: is_made && self.options.timestamps == Timestamps::Text })
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.
@@ -285,15 +289,13 @@ impl History for TableHistory<'_> {
         units: &BTreeMap<UnitKey, RecordedUnit>,
     ) -> Result<Option<Encoding<'e>>> {
         let Some(columns) = self.columns_of(load) else { return Ok(None) };
-        let (width, refused) = (columns.len(), WithoutRefused::refused(units.iter()));
+        let width = columns.len();
         let plan = Plan { columns, ..self.plan.clone() };
         let encode = EncodePlan::new(&self.crate_db.options, portion, self.options.batch_bytes, plan);
         let leave_out = units.values().any(|unit| unit.rejected > 0);
-        let encode = Arc::new(EncodePlan { leave_out, ..encode });
-        let bodies = Bodies::new(encode.bytes);
-        let encoder = move || -> Result<Box<dyn BatchEncoder>> {
-            Ok(Box::new(WithoutRefused::new(&encode, &bodies, &refused)))
-        };
+        let encode = Arc::new(EncodePlan { leave_out, refused: refused(units.iter()), ..encode });
+        let encoder =
+            move || -> Result<Box<dyn BatchEncoder>> { Ok(Box::new(CrateEncoder::new(Arc::clone(&encode)))) };
         Ok(Some(Encoding { columns: width, encoders: Box::new(encoder) }))
     }
 
@@ -326,8 +328,9 @@ impl History for TableHistory<'_> {
             }
             Key::Own(_) | Key::Tags(_) | Key::None => {
                 let mut client = self.client.borrow_mut();
-                let records = &mut self.checkpoints.on(&mut client.on(self.control));
+                let sql = &mut client.on(self.control);
                 let mapping = self.crate_db.mapping_of_files(self.source);
+                let records = &mut self.checkpoints.on(sql);
                 (brought(self.loads, (&mapping, &now), self.rows.get(), records)?, self.read_back(None))
             }
         };

@@ -26,7 +26,6 @@ use super::CrateSession;
 use super::planned::{encode_plan, existing_plan};
 use crate::connect::client::{Client, Cluster};
 use crate::connect::sql::Sql;
-use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::options::Transport;
 use crate::records::checkpoint::Checkpoints;
@@ -46,7 +45,6 @@ const UNIT_ROWS: u64 = 1 << 20;
 /// An insertion under way, to which each partition of a query adds its rows.
 pub struct Insertion {
     encode: Arc<EncodePlan>,
-    bodies: Arc<Bodies>,
     writers: Arc<WriterPlan>,
     total: Mutex<Tally>,
 }
@@ -272,7 +270,6 @@ impl CrateSession<'_> {
 impl Insertion {
     fn new(encode: &Arc<EncodePlan>, writers: &Arc<WriterPlan>) -> Arc<Self> {
         Arc::new(Self {
-            bodies: Bodies::new(encode.bytes),
             total: Mutex::new(Tally::empty(encode.plan.columns.len())),
             encode: Arc::clone(encode),
             writers: Arc::clone(writers),
@@ -286,7 +283,7 @@ impl Insertion {
     /// A connection for the rows of a partition, by its number.
     pub fn partition(self: &Arc<Self>, number: u32) -> InsertedPartition {
         InsertedPartition {
-            encoder: CrateEncoder::new(Arc::clone(&self.encode), Arc::clone(&self.bodies)),
+            encoder: CrateEncoder::new(Arc::clone(&self.encode)),
             writer: CrateWriter::new(Arc::clone(&self.writers)),
             insertion: Arc::clone(self),
             unit: None,

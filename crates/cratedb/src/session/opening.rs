@@ -1,6 +1,6 @@
 //! Opening a load: its tables, its transport, and the units of earlier runs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
@@ -8,12 +8,11 @@ use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Note, Share, T
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
-use super::CrateSession;
 use super::planned::{encode_plan, existing_plan, new_plan, unnest_of};
 use super::transport::{choose_transport, which_tells_rows};
+use super::{CrateSession, EarlierUnits};
 use crate::connect::client::{Client, Cluster};
 use crate::connect::sql::Sql;
-use crate::encode::bodies::Bodies;
 use crate::encode::encoder::EncodePlan;
 use crate::records::checkpoint::{Checkpoints, LoadRow, Records, UnitRecord};
 use crate::records::history::{brought, sharing_files};
@@ -26,7 +25,6 @@ use crate::table::names::CrateTable;
 use crate::tags::audit::Audit;
 use crate::tags::{Recorded, Tags, jobs, version};
 use crate::target::CrateDb;
-use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::Chosen;
 use crate::write::rejects::Rejects;
 use crate::write::writer::WriterPlan;
@@ -72,7 +70,6 @@ impl<'a> CrateSession<'a> {
             crate_db,
             source,
             options,
-            bodies: Bodies::new(encode.bytes),
             cluster: Arc::clone(sql.cluster()),
             table,
             written,
@@ -82,9 +79,7 @@ impl<'a> CrateSession<'a> {
             record,
             started,
             state,
-            done: earlier.done,
-            refused: earlier.refused,
-            there_before: earlier.there_before,
+            earlier,
             others,
             chosen,
             counted: Mutex::new(counted),
@@ -101,9 +96,8 @@ impl<'a> CrateSession<'a> {
     /// Makes sure that the table has the rows that earlier runs inserted. With tags, the audit has done that.
     fn count_recorded(&self, sql: &mut Sql<'_>) -> Result<()> {
         if self.state == LoadState::Resumed && self.writers.tags.is_none() {
-            let recorded = self.done.values().map(|tally| tally.rows).sum();
-            let at_end = false;
-            self.count(recorded, ("are recorded as loaded", at_end), sql)?;
+            let recorded = self.earlier.done.values().map(|tally| tally.rows).sum();
+            self.count(recorded, ("are recorded as loaded", None), sql)?;
         }
         Ok(())
     }
@@ -357,27 +351,6 @@ fn check_mode(mode: Mode) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::new(Kind::Config, format!("mode {} is for PostgreSQL", mode.name())).advise(advice))
-}
-
-/// The units that earlier runs of the load have inserted.
-struct EarlierUnits {
-    done: HashMap<UnitKey, Tally>,
-    rejected: u64,
-    refused: Arc<BTreeMap<UnitKey, Tally>>,
-    there_before: Tally,
-}
-
-impl EarlierUnits {
-    fn new(units: HashMap<UnitKey, UnitRecord>, columns: usize) -> Self {
-        let mut there_before = Tally::empty(columns);
-        units.values().filter_map(|unit| unit.there_before.as_ref()).for_each(|rows| there_before.add(rows));
-        Self {
-            rejected: units.values().map(|unit| unit.rows.rejected).sum(),
-            refused: WithoutRefused::refused(units.iter().map(|(key, unit)| (key, &unit.rows))),
-            there_before,
-            done: units.into_iter().map(|(key, unit)| (key, unit.rows.tally)).collect(),
-        }
-    }
 }
 
 /// Whether other loads inserted other rows of the same files since the load began; or earlier, if the load did not

@@ -7,7 +7,9 @@ use arrow_array::types::*;
 use arrow_array::*;
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, Fields};
-use sawmill_cratedb::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
+use sawmill_cratedb::{
+    Binary, CrateOptions, Dates, LongText, Objects, StoredText, Times, Timestamps, Transport,
+};
 use sawmill_loader::LoadOptions;
 use sawmill_source::{Kind, ParquetFiles};
 use serde_json::{Value, json};
@@ -340,6 +342,7 @@ fn times_have_the_form_of_loads_only_in_a_table_that_a_load_has_made() {
     for (table, of_loads) in [(made, true), (other, false)] {
         let target = cluster.target(&table, options.clone());
         let found = with_control(|control| target.columns_of_text(&small(), control)).unwrap();
-        assert_eq!(found, (vec![("at".to_owned(), true)], (of_loads, false)));
+        let columns = vec![("at".to_owned(), true)];
+        assert_eq!(found, StoredText { columns, times: of_loads, timestamps: false });
     }
 }

@@ -37,7 +37,10 @@ impl TableText {
         let (of_table, (but_times, but_timestamps)) = match target {
             Destination::Postgres(postgres) => (postgres.columns_of_text(options, &control)?, (false, false)),
             // A load that has made the table has made these columns of moments, whose text is not the file's.
-            Destination::CrateDb(crate_db) => crate_db.columns_of_text(options, &control)?,
+            Destination::CrateDb(crate_db) => {
+                let text = crate_db.columns_of_text(options, &control)?;
+                (text.columns, (text.times, text.timestamps))
+            }
         };
         let texts = of_table.into_iter().enumerate().filter(|(_, (_, is_text))| *is_text);
         let in_files = |name: String| match rename.iter().find(|(_, in_table)| *in_table == name) {

@@ -14,8 +14,8 @@ impl Records<'_> {
     /// killed leaves a record. If the statement comes once more when the load is complete, the next command begins it again.
     pub(crate) fn begin_replacement(&mut self, row: &LoadRow) -> Result<()> {
         self.delete_units(&row.load.id)?;
-        let set: Vec<String> =
-            INSERTED[1..].iter().map(|name| format!("\"{name}\" = excluded.\"{name}\"")).collect();
+        let names = INSERTED.split(", ").skip(1);
+        let set: Vec<String> = names.map(|name| format!("{name} = excluded.{name}")).collect();
         self.insert(row, &format!(" ON CONFLICT (\"load_id\") DO UPDATE SET {}", set.join(", ")))
     }
 
