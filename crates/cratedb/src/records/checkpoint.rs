@@ -153,11 +153,19 @@ impl Records<'_> {
             true => self.delete(&row.load.id)?,
             false => self.delete_units(&row.load.id)?,
         }
-        self.insert(row, " ON CONFLICT DO NOTHING")
+        const ONCE: &str = " ON CONFLICT DO NOTHING";
+        if self.insert(row, ONCE)? == 0
+            && self.find(&row.load.id)?.is_none_or(|found| found.begun != row.begun)
+        {
+            // The row of a killed run has come late.
+            self.delete(&row.load.id)?;
+            self.insert(row, ONCE)?;
+        }
+        Ok(())
     }
 
-    /// Inserts a load's row; `on_conflict` says what happens to one with its ID.
-    fn insert(&mut self, row: &LoadRow, on_conflict: &str) -> Result<()> {
+    /// Inserts a load's row; `on_conflict` says what happens to one with its ID. Returns the number of rows inserted.
+    fn insert(&mut self, row: &LoadRow, on_conflict: &str) -> Result<i64> {
         let load = &row.load;
         let arguments = [
             json!(load.id),
@@ -179,7 +187,7 @@ impl Records<'_> {
         ];
         let (table, marks) = (self.table("loads"), ["?"; 16].join(", "));
         let statement = format!("INSERT INTO {table} ({INSERTED}) VALUES ({marks}){on_conflict}");
-        self.run(&statement, &arguments).map(drop)
+        self.run(&statement, &arguments)?.count()
     }
 
     /// Records the files' current stamps of the file system.

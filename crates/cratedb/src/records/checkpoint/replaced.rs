@@ -16,7 +16,7 @@ impl Records<'_> {
         self.delete_units(&row.load.id)?;
         let names = INSERTED.split(", ").skip(1);
         let set: Vec<String> = names.map(|name| format!("{name} = excluded.{name}")).collect();
-        self.insert(row, &format!(" ON CONFLICT (\"load_id\") DO UPDATE SET {}", set.join(", ")))
+        self.insert(row, &format!(" ON CONFLICT (\"load_id\") DO UPDATE SET {}", set.join(", "))).map(drop)
     }
 
     /// Notes in all other loads into the table that the rows of this load's only file are not theirs any more.
