@@ -12,7 +12,7 @@ use crate::connect::address::CrateServer;
 use crate::connect::client::{Client, Cluster};
 use crate::encode::encoder::{CrateEncoder, EncodePlan, MAX_BATCH_BYTES};
 use crate::options::CrateOptions;
-use crate::table::columns::{Column, Key, MAX_TEXT_LENGTH, Plan};
+use crate::table::columns::{Key, MAX_TEXT_LENGTH, Plan};
 use crate::table::names::CrateTable;
 
 /// A table of a CrateDB cluster.
@@ -142,22 +142,6 @@ impl CrateDb {
             (None, []) => Key::Tags(crate::tags::column_for(source.schema())),
             (None, names) => Key::Own(names.to_vec()),
         }
-    }
-
-    /// The primary key of a new table, with the column of its partitions.
-    pub(crate) fn primary_columns(&self, key: &Key, columns: &[Column]) -> Result<Vec<String>> {
-        let mut primary = match key {
-            Key::Row(name) => vec![name.clone()],
-            Key::Own(names) => names.clone(),
-            Key::Tags(_) | Key::None => return Ok(Vec::new()),
-        };
-        if let Some(text) = &self.options.partition_by {
-            let partition = crate::table::ddl::Partition::parse(text, columns)?;
-            if !primary.contains(&partition.column) {
-                primary.push(partition.column);
-            }
-        }
-        Ok(primary)
     }
 
     /// The encoder that a new table's rows go through, without a server: for measurements. `by_column`

@@ -210,9 +210,7 @@ impl Insertion {
                  delete them first, or use a table with a primary key"
             }
         };
-        let advice = [error.advice(), there, again.to_owned()];
-        let advice = advice.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-        Error::new(error.kind(), error.what()).at(error.place()).advise(advice)
+        advised_further(error, format!("{there}; {again}"))
     }
 }
 
@@ -245,8 +243,7 @@ impl CrateSession<'_> {
                 failed.what()
             ),
         };
-        let advice = [error.advice(), left].into_iter().filter(|part| !part.is_empty());
-        Error::new(error.kind(), error.what()).at(error.place()).advise(advice.collect::<Vec<_>>().join("; "))
+        advised_further(error, left)
     }
 
     /// Drops the tables in which rows gathered, and the record of the load. Whether the table has its name already.
@@ -351,6 +348,12 @@ impl InsertedPartition {
         insertion.total.lock().unwrap_or_else(PoisonError::into_inner).add(&tally);
         Ok(())
     }
+}
+
+/// The error with more advice.
+fn advised_further(error: &Error, more: String) -> Error {
+    let advice = error.advice();
+    error.clone().advise(if advice.is_empty() { more } else { format!("{advice}; {more}") })
 }
 
 /// The options of a load that statements have.
