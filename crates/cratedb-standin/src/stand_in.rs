@@ -105,6 +105,11 @@ impl StandIn {
         self.shared.bulks.load(Relaxed)
     }
 
+    /// The number of other statements received over HTTP.
+    pub fn statements(&self) -> u64 {
+        self.shared.statements.load(Relaxed)
+    }
+
     /// The number of batches received over the PostgreSQL wire protocol.
     pub fn unnests(&self) -> u64 {
         self.shared.unnests.load(Relaxed)

@@ -57,6 +57,7 @@ pub use connect::address::CrateServer;
 pub use connect::statements::{CrateReply, CrateStatements};
 pub use explain::{CrateExplanation, ExplainedColumn, ExplainedWay};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
+pub use records::history::StoredText;
 pub use records::prune::crate_prune;
 pub use records::status::crate_status;
 pub use session::insertion::{InsertedPartition, Insertion};

@@ -11,8 +11,8 @@ use sawmill_source::{Control, Result, Source};
 use crate::connect::address::CrateServer;
 use crate::connect::client::{Client, Cluster};
 use crate::encode::encoder::{CrateEncoder, EncodePlan, MAX_BATCH_BYTES};
-use crate::options::{CrateOptions, Timestamps};
-use crate::table::columns::{Column, Key, MAX_TEXT_LENGTH, Plan};
+use crate::options::CrateOptions;
+use crate::table::columns::{Key, MAX_TEXT_LENGTH, Plan};
 use crate::table::names::CrateTable;
 
 /// A table of a CrateDB cluster.
@@ -69,24 +69,6 @@ impl CrateDb {
         &self.name
     }
 
-    /// Columns of the new table's primary key.
-    pub fn primary_key(mut self, columns: Vec<String>) -> Self {
-        self.options.primary_key = columns;
-        self
-    }
-
-    /// Columns with a type that no Arrow type means, such as `geo_point`: names and types.
-    pub fn types(mut self, types: Vec<(String, String)>) -> Self {
-        self.options.types = types;
-        self
-    }
-
-    /// Sets the partitioning of a new table: a column or an expression.
-    pub fn partition_by(mut self, partition_by: Option<String>) -> Self {
-        self.options.partition_by = partition_by;
-        self
-    }
-
     /// Sets how the table is filled.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
@@ -106,15 +88,15 @@ impl CrateDb {
         self
     }
 
-    /// Sets the options of the load.
-    pub fn options(mut self, options: CrateOptions) -> Self {
-        self.options = options;
+    /// Changes the options of the load.
+    pub fn with(mut self, change: impl FnOnce(&mut CrateOptions)) -> Self {
+        change(&mut self.options);
         self
     }
 
-    /// Sets how timestamps finer than a millisecond are stored.
-    pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
-        self.options.timestamps = timestamps;
+    /// Sets the options of the load.
+    pub fn options(mut self, options: CrateOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -122,12 +104,6 @@ impl CrateDb {
     pub fn rejects(mut self, rejects: Option<RejectOptions>) -> Self {
         self.options.max_rejects = rejects.as_ref().and_then(|rejects| rejects.most);
         self.options.rejects = rejects.map(|rejects| rejects.path);
-        self
-    }
-
-    /// Whether columns of an existing table are matched by their position and not by their name.
-    pub fn by_position(mut self, by_position: bool) -> Self {
-        self.options.by_position = by_position;
         self
     }
 
@@ -168,22 +144,6 @@ impl CrateDb {
         }
     }
 
-    /// The primary key of a new table, with the column of its partitions.
-    pub(crate) fn primary_columns(&self, key: &Key, columns: &[Column]) -> Result<Vec<String>> {
-        let mut primary = match key {
-            Key::Row(name) => vec![name.clone()],
-            Key::Own(names) => names.clone(),
-            Key::Tags(_) | Key::None => return Ok(Vec::new()),
-        };
-        if let Some(text) = &self.options.partition_by {
-            let partition = crate::table::ddl::Partition::parse(text, columns)?;
-            if !primary.contains(&partition.column) {
-                primary.push(partition.column);
-            }
-        }
-        Ok(primary)
-    }
-
     /// The encoder that a new table's rows go through, without a server: for measurements. `by_column`
     /// adds the arrays for the PostgreSQL wire.
     ///
@@ -200,7 +160,7 @@ impl CrateDb {
         let plan = Plan { columns, key: self.wished_key(source), longest_text: Some(MAX_TEXT_LENGTH) };
         let encode =
             EncodePlan { columns: by_column, ..EncodePlan::new(&self.options, source, batch_bytes, plan) };
-        Ok(Box::new(CrateEncoder::new(Arc::new(encode), crate::encode::bodies::Bodies::new(batch_bytes))))
+        Ok(Box::new(CrateEncoder::new(Arc::new(encode))))
     }
 
     /// Compares the table with a source, whoever loaded it. The verification may say that they differ; see

@@ -185,7 +185,8 @@ impl TableArgs {
             },
             |crate_db| {
                 let by = self.partition_by.as_deref().map(for_crate_db);
-                crate_db.primary_key(self.primary_key.clone()).partition_by(by)
+                let key = self.primary_key.clone();
+                crate_db.with(|options| (options.primary_key, options.partition_by) = (key, by))
             },
         ))
     }

@@ -72,7 +72,9 @@ impl Destination {
     pub(crate) fn appending(self) -> Self {
         self.mode(Mode::Append).with(
             |postgres| postgres.kind(TableKind::default()).strategy(Strategy::Auto),
-            |crate_db| crate_db.primary_key(Vec::new()).partition_by(None),
+            |crate_db| {
+                crate_db.with(|options| (options.primary_key, options.partition_by) = (Vec::new(), None))
+            },
         )
     }
 

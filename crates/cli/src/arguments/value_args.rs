@@ -110,7 +110,10 @@ impl ValueArgs {
         let enums = self.enums.map(Into::into).unwrap_or_default();
         let timestamps = self.timestamps.map(Into::into).unwrap_or_default();
         let values = ValueOptions { nanoseconds, nul, enums, timezone: self.timezone };
-        Ok(destination.with(|postgres| postgres.values(values), |crate_db| crate_db.timestamps(timestamps)))
+        Ok(destination.with(
+            |postgres| postgres.values(values),
+            |crate_db| crate_db.with(|options| options.timestamps = timestamps),
+        ))
     }
 }
 

@@ -351,7 +351,10 @@ impl TableLoad {
         let target = self.rejects.apply(target, rejected_rows)?;
         target.refuse_for_crate_db(self.locate, "--locate")?;
         target.check_new_names(&self.columns.rename)?;
-        let target = target.with(|of| of.by_position(by_position), |of| of.by_position(by_position));
+        let target = target.with(
+            |of| of.by_position(by_position),
+            |of| of.with(|options| options.by_position = by_position),
+        );
         let others = [
             (by_position, "--map position"),
             (self.nested.makes_tables(), "--nested tables"),

@@ -380,6 +380,18 @@ fn text_columns_of_an_existing_table_take_the_files_own_text_but_times_stay_time
 }
 
 #[test]
+fn a_text_column_of_a_table_that_no_load_has_made_takes_times_as_they_are_written() {
+    let bench = Bench::any();
+    bench.sql(&format!("CREATE TABLE \"doc\".\"{}\" (\"id\" BIGINT PRIMARY KEY, \"at\" TEXT)", bench.table));
+    let file = bench.dir.path().join("times.csv");
+    std::fs::write(&file, "id,at\n1,10:00\n2,11:00\n").unwrap();
+    bench.load(&file, &["--verify", "--mode", "append"]).ok();
+    let answer = bench.sql(&format!("SELECT \"at\" FROM \"doc\".\"{}\" ORDER BY \"id\"", bench.table));
+    assert_eq!(answer["rows"], json!([["10:00"], ["11:00"]]));
+    sawmill(bench.args("verify", &file, &[])).ok();
+}
+
+#[test]
 fn the_first_rows_of_a_file_with_other_content_than_before_are_refused() {
     let bench = Bench::any();
     let file = bench.dir.path().join("ids.csv");

@@ -22,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) pg_faults: Faults,
     pub(crate) max_content_length: AtomicUsize,
     pub(crate) bulks: AtomicU64,
+    pub(crate) statements: AtomicU64,
     /// Requests that run on after their connections.
     pub(crate) running_on: AtomicU64,
     pub(crate) unnests: AtomicU64,
@@ -50,6 +51,7 @@ impl Shared {
             pg_faults: Faults::default(),
             max_content_length: AtomicUsize::new(104_857_600),
             bulks: AtomicU64::new(0),
+            statements: AtomicU64::new(0),
             running_on: AtomicU64::new(0),
             unnests: AtomicU64::new(0),
             compressed: AtomicU64::new(0),

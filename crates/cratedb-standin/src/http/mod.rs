@@ -8,6 +8,7 @@ mod request;
 mod response;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::atomic::Ordering::Relaxed;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -95,7 +96,10 @@ fn respond(shared: &Shared, node: usize, request: &Request) -> Result<(u16, Stri
     let _job = shared.engine.jobs().begin(statement);
     match payload.rows {
         Some(rows) => bulk::respond(shared, node, request, statement, &rows),
-        None => Ok(answered(shared.engine.run(statement, &request.schema, &payload.arguments))),
+        None => {
+            shared.statements.fetch_add(1, Relaxed);
+            Ok(answered(shared.engine.run(statement, &request.schema, &payload.arguments)))
+        }
     }
 }
 

@@ -24,15 +24,21 @@ pub(super) fn argument(expression: &Expression, arguments: &[Json]) -> Result<Js
     }
 }
 
-/// Whether a condition specifies one value for every primary key column.
+/// Whether a condition specifies values for every primary key column.
 pub(super) fn names_key(condition: &Condition, key: &[&str]) -> bool {
     match condition {
         Condition::Or(terms) if terms.len() == 1 => names_key(&terms[0], key),
         Condition::And(terms) => {
+            let given = |item: &Expression| matches!(item, Expression::Literal(_));
             let named = |name: &&str| {
-                terms.iter().any(
-                    |term| matches!(term, Condition::Compare(Expression::Column(c), '=', _) if c == name),
-                )
+                terms.iter().any(|term| match term {
+                    Condition::Compare(Expression::Column(column), '=', _) => column == name,
+                    // Parameters in a list are not looked up (seen: 6.4.3).
+                    Condition::In(Expression::Column(column), items) => {
+                        column == name && items.iter().all(given)
+                    }
+                    _ => false,
+                })
             };
             !key.is_empty() && key.iter().all(named)
         }

@@ -322,27 +322,22 @@ impl Client {
 
     /// The server's error, with the place and advice.
     pub(crate) fn explain(&self, refusal: &ServerError) -> Error {
-        let (kind, advice) = match refusal.status {
-            400 if is_about_columns(&refusal.message) => (Kind::Schema, MORE_COLUMNS),
-            401 => (Kind::Server, "check the user and password in the address"),
-            403 => (
-                Kind::Server,
-                "ask for the privileges DQL, DML and DDL on the schemas of the table and of sawmill",
-            ),
-            404 if refusal.is_passing() => {
-                (Kind::Server, "wait until the cluster has recovered and run the same command again")
+        let of_columns = refusal.status == 400 && is_about_columns(&refusal.message);
+        let advice = match refusal.status {
+            400 if of_columns => MORE_COLUMNS,
+            401 => "check the user and password in the address",
+            403 => "ask for the privileges DQL, DML and DDL on the schemas of the table and of sawmill",
+            404 | 429 | 502..=504 if refusal.is_passing() => {
+                "wait until the cluster has recovered and run the same command again"
             }
-            404 if refusal.code == 4041 && self.cluster.outage().table_known => (
-                Kind::Server,
-                "the table was dropped or renamed while the load ran: run the same command again",
-            ),
-            404 => (Kind::Server, "check the names of schema, table and columns"),
-            413 => (Kind::Server, "raise http.max_content_length, or load smaller batches (--batch-bytes)"),
-            429 | 502..=504 => {
-                (Kind::Server, "wait until the cluster has recovered and run the same command again")
+            404 if refusal.code == 4041 && self.cluster.outage().table_known => {
+                "the table was dropped or renamed while the load ran: run the same command again"
             }
-            _ => (Kind::Server, ""),
+            404 => "check the names of schema, table and columns",
+            413 => "raise http.max_content_length, or load smaller batches (--batch-bytes)",
+            _ => "",
         };
+        let kind = if of_columns { Kind::Schema } else { Kind::Server };
         Error::new(kind, format!("the server says: {}", refusal.message)).at(self.place()).advise(advice)
     }
 

@@ -64,7 +64,7 @@ pub(crate) struct PgInsert {
 }
 
 impl PgInsert {
-    /// Connects, and prepares both statements.
+    /// Connects, and prepares the statements.
     pub(crate) fn open(
         cluster: &Arc<Cluster>,
         first: usize,
@@ -78,9 +78,10 @@ impl PgInsert {
             let is_meant = move |job: &str| statements.iter().any(|statement| statement == job);
             connection.asks_by(move |control| activity::goes_on(&cluster, &is_meant, control));
         }
-        let plain = connection.wait(control, connection.client.prepare_typed(plain, types))?;
-        let repeat = connection.wait(control, connection.client.prepare_typed(repeat, types))?;
-        Ok(Self { connection, plain, repeat })
+        let prepare = |text: &str| connection.wait(control, connection.client.prepare_typed(text, types));
+        let first = prepare(plain)?;
+        let repeat = if repeat == plain { first.clone() } else { prepare(repeat)? };
+        Ok(Self { connection, plain: first, repeat })
     }
 
     /// Whether the server has closed the connection since its last answer. A request sent now would not arrive.

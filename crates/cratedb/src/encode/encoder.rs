@@ -5,14 +5,15 @@
 //! if columns are sent: the content sum needs them, and if the server refuses a block of columns, its rows are sent
 //! to find the faulty ones.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, RecordBatch};
-use sawmill_loader::{BatchEncoder, Block, Mark, Marks, Refusal, Tally};
+use sawmill_loader::{BatchEncoder, Block, Mark, Marks, RecordedUnit, Refusal, Tally};
 use sawmill_pgcopy::{Fault, write_hex};
-use sawmill_source::{ROW_IN_GROUP, Result, Source, SourceFile, Unit};
+use sawmill_source::{ROW_IN_GROUP, Result, Source, SourceFile, Unit, UnitKey};
 
 use crate::encode::bodies::Bodies;
 use crate::encode::json::write_int;
@@ -42,19 +43,33 @@ pub(crate) struct EncodePlan {
     pub leave_out: bool,
     /// Hash of each file's identity, for the row key.
     pub files: Vec<u64>,
+    /// The sums of rows that the server has refused, by unit: totals of units are without them.
+    pub refused: Arc<BTreeMap<UnitKey, Tally>>,
+    /// Buffers of blocks.
+    pub bodies: Arc<Bodies>,
+}
+
+/// The sums of refused rows by unit.
+pub(crate) fn refused<'u>(
+    units: impl Iterator<Item = (&'u UnitKey, &'u RecordedUnit)>,
+) -> Arc<BTreeMap<UnitKey, Tally>> {
+    Arc::new(units.filter_map(|(key, unit)| Some((*key, unit.refused.clone()?))).collect())
 }
 
 impl EncodePlan {
     /// How a source's rows are encoded for requests of this size, row by row and with an error for what cannot be
     /// represented.
     pub(crate) fn new(options: &CrateOptions, source: &dyn Source, bytes: usize, plan: Plan) -> Self {
+        let bytes = bytes.clamp(4096, MAX_BATCH_BYTES);
         Self {
             rows: options.request_rows(),
-            bytes: bytes.clamp(4096, MAX_BATCH_BYTES),
+            bytes,
             longest_row: longest_row(0),
             columns: false,
             leave_out: false,
             files: source.files().iter().map(file_hash).collect(),
+            refused: Arc::default(),
+            bodies: Bodies::new(bytes),
             plan,
         }
     }
@@ -68,7 +83,6 @@ pub(crate) fn file_hash(file: &SourceFile) -> u64 {
 /// Encodes the batches of one connection.
 pub(crate) struct CrateEncoder {
     encode: Arc<EncodePlan>,
-    bodies: Arc<Bodies>,
     body: Vec<u8>,
     marks: Marks,
     arrays: Vec<ArrayColumn>,
@@ -82,6 +96,8 @@ pub(crate) struct CrateEncoder {
     first_row: u64,
     next: u32,
     tally: Tally,
+    /// The unit's rows that the server has refused.
+    refused: Tally,
 }
 
 /// The server's default `http.max_content_length`.
@@ -94,14 +110,14 @@ pub(crate) fn longest_row(statement: usize) -> usize {
 }
 
 impl CrateEncoder {
-    pub(crate) fn new(encode: Arc<EncodePlan>, bodies: Arc<Bodies>) -> Self {
+    pub(crate) fn new(encode: Arc<EncodePlan>) -> Self {
         let columns = encode.plan.columns.len();
         let widths = encode.plan.columns.iter().map(|column| beside_json(&column.crate_type));
         // The row key is a text.
         let beside = if encode.columns { widths.sum::<usize>() + 4 } else { 0 };
         Self {
             beside,
-            body: bodies.take(),
+            body: encode.bodies.take(),
             marks: Marks::default(),
             arrays: Vec::new(),
             by_row: false,
@@ -109,8 +125,8 @@ impl CrateEncoder {
             first_row: 0,
             next: 0,
             tally: Tally::empty(columns),
+            refused: Tally::empty(columns),
             encode,
-            bodies,
         }
     }
 
@@ -164,7 +180,8 @@ impl CrateEncoder {
         let encode = Arc::clone(&self.encode);
         let key = usize::from(matches!(encode.plan.key, Key::Row(_)));
         if self.arrays.is_empty() {
-            self.arrays = (0..bound.len() + key).map(|_| ArrayColumn::new(self.bodies.take())).collect();
+            self.arrays =
+                (0..bound.len() + key).map(|_| ArrayColumn::new(self.encode.bodies.take())).collect();
         }
         let (keys, columns) = self.arrays.split_at_mut(key);
         if let Some(keys) = keys.first_mut() {
@@ -189,7 +206,7 @@ impl CrateEncoder {
         if self.marks.rows.is_empty() && self.marks.refused.is_empty() {
             return Ok(());
         }
-        let body = std::mem::replace(&mut self.body, self.bodies.take());
+        let body = std::mem::replace(&mut self.body, self.encode.bodies.take());
         let mut marks = std::mem::take(&mut self.marks);
         let arrays = std::mem::take(&mut self.arrays);
         self.by_row = false;
@@ -197,11 +214,14 @@ impl CrateEncoder {
             let key = matches!(self.encode.plan.key, Key::Row(_)).then_some(&CrateType::Text);
             let types =
                 key.into_iter().chain(self.encode.plan.columns.iter().map(|column| &column.crate_type));
-            marks.columns =
-                arrays.into_iter().zip(types).map(|(array, t)| self.bodies.lend(array.finish(t))).collect();
+            marks.columns = arrays
+                .into_iter()
+                .zip(types)
+                .map(|(array, t)| self.encode.bodies.lend(array.finish(t)))
+                .collect();
         }
         let rows = marks.rows.len() as u64;
-        emit(Block { bytes: self.bodies.lend(body), rows, marks: Some(Box::new(marks)) })
+        emit(Block { bytes: self.encode.bodies.lend(body), rows, marks: Some(Box::new(marks)) })
     }
 }
 
@@ -245,6 +265,10 @@ impl BatchEncoder for CrateEncoder {
         self.key.push(b'-');
         write_int(unit.key.row_group, &mut self.key);
         self.key.push(b'-');
+        self.refused = Tally::empty(self.encode.plan.columns.len());
+        // Another version may have cut the row group into smaller units.
+        let end = UnitKey { first_row: unit.key.first_row.saturating_add(unit.rows), ..unit.key };
+        self.encode.refused.range(unit.key..end).for_each(|(_, refused)| self.refused.add(refused));
     }
 
     fn encode(
@@ -307,7 +331,8 @@ impl BatchEncoder for CrateEncoder {
     fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
         self.flush(emit)?;
         self.next = 0;
-        Ok(std::mem::replace(&mut self.tally, Tally::empty(self.encode.plan.columns.len())))
+        let tally = std::mem::replace(&mut self.tally, Tally::empty(self.encode.plan.columns.len()));
+        Ok(tally.minus(&self.refused))
     }
 }
 

@@ -12,6 +12,7 @@ mod units;
 
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::connect::sql::{Answer, Sql};
@@ -35,30 +36,14 @@ pub(crate) struct Records<'c> {
 }
 
 /// The progress of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    Loading,
     /// All rows are in; the table is being put in its place.
     Placing,
     Complete,
-}
-
-impl State {
-    fn new(name: &str) -> Self {
-        match name {
-            "complete" => Self::Complete,
-            "placing" => Self::Placing,
-            _ => Self::Loading,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Loading => "loading",
-            Self::Placing => "placing",
-            Self::Complete => "complete",
-        }
-    }
+    #[serde(other)]
+    Loading,
 }
 
 /// A load's row.
@@ -100,24 +85,8 @@ impl LoadRow {
 }
 
 /// The columns of a load's row when it begins, its ID first.
-const INSERTED: [&str; 16] = [
-    "load_id",
-    "target",
-    "mode",
-    "state",
-    "unit_rows",
-    "files",
-    "fingerprints",
-    "rows",
-    "before",
-    "begun",
-    "stamps",
-    "mapping",
-    "shape",
-    "runs",
-    "facts",
-    "completed",
-];
+const INSERTED: &str = "\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \
+    \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\", \"facts\", \"completed\"";
 
 impl Checkpoints {
     pub(crate) fn new(schema: &str) -> Self {
@@ -156,6 +125,12 @@ impl Records<'_> {
         self.run(&refresh, &[]).map(drop)
     }
 
+    /// As [`refresh`](Self::refresh); whether the server refuses it, as it does without the table.
+    pub(super) fn is_refused_refresh(&mut self, table: &str) -> Result<bool> {
+        let refresh = format!("REFRESH TABLE {}", self.table(table));
+        Ok(self.sql.unless_refused(&refresh, &[])?.is_err())
+    }
+
     /// Changes the row of one load.
     ///
     /// # Errors
@@ -171,26 +146,32 @@ impl Records<'_> {
         }
     }
 
-    /// Writes a load's row and removes what an earlier load of the same name has left.
-    pub(crate) fn begin(&mut self, row: &LoadRow) -> Result<()> {
-        self.delete(&row.load.id)?;
-        self.insert(row, " ON CONFLICT DO NOTHING")
+    /// Writes a load's row and removes what an earlier load of the same name has left; `is_known` says whether it has left
+    /// its own row.
+    pub(crate) fn begin(&mut self, row: &LoadRow, is_known: bool) -> Result<()> {
+        match is_known {
+            true => self.delete(&row.load.id)?,
+            false => self.delete_units(&row.load.id)?,
+        }
+        const ONCE: &str = " ON CONFLICT DO NOTHING";
+        if self.insert(row, ONCE)? == 0
+            && self.find(&row.load.id)?.is_none_or(|found| found.begun != row.begun)
+        {
+            // The row of a killed run has come late.
+            self.delete(&row.load.id)?;
+            self.insert(row, ONCE)?;
+        }
+        Ok(())
     }
 
-    /// Inserts a load's row; `on_conflict` says what happens to one with its ID.
-    fn insert(&mut self, row: &LoadRow, on_conflict: &str) -> Result<()> {
+    /// Inserts a load's row; `on_conflict` says what happens to one with its ID. Returns the number of rows inserted.
+    fn insert(&mut self, row: &LoadRow, on_conflict: &str) -> Result<i64> {
         let load = &row.load;
-        let statement = format!(
-            "INSERT INTO {} (\"{}\") VALUES ({}){on_conflict}",
-            self.table("loads"),
-            INSERTED.join("\", \""),
-            ["?"; INSERTED.len()].join(", ")
-        );
         let arguments = [
             json!(load.id),
             json!(row.target),
             json!(load.mode),
-            json!(row.state.name()),
+            json!(row.state),
             json!(load.unit_rows),
             json!(load.files.names),
             json!(load.files.fingerprints),
@@ -204,7 +185,9 @@ impl Records<'_> {
             json!(load.facts.to_text()),
             json!(row.completed),
         ];
-        self.run(&statement, &arguments).map(drop)
+        let (table, marks) = (self.table("loads"), ["?"; 16].join(", "));
+        let statement = format!("INSERT INTO {table} ({INSERTED}) VALUES ({marks}){on_conflict}");
+        self.run(&statement, &arguments)?.count()
     }
 
     /// Records the files' current stamps of the file system.
@@ -229,7 +212,7 @@ impl Records<'_> {
     ) -> Result<()> {
         let set = "\"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ?, \"audited\" = ?, \"facts\" = ?";
         let values = vec![
-            json!(state.name()),
+            json!(state),
             json!(rows),
             json!(total.content_sum.to_string()),
             json!((state == State::Complete).then(now)),
@@ -242,16 +225,11 @@ impl Records<'_> {
     /// Removes a load and its units; an interrupted run may have left units without a load. Nothing is sent
     /// where nothing is there: a request that runs on after its connection would remove the new load of this name.
     pub(crate) fn delete(&mut self, id: &str) -> Result<()> {
-        ["units", "loads"].into_iter().try_for_each(|table| self.delete_from(table, id))
-    }
-
-    /// Removes the rows of a load from a table of records.
-    fn delete_from(&mut self, table: &str, id: &str) -> Result<()> {
-        self.refresh(table)?;
-        let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table(table));
-        if self.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
+        self.delete_units(id)?;
+        let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table("loads"));
+        // All of the primary key: found without a refresh.
+        if !self.run(&format!("SELECT \"load_id\" {of_load}"), &[json!(id)])?.rows()?.is_empty() {
             self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
-            self.refresh(table)?;
         }
         Ok(())
     }

@@ -13,17 +13,28 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::CrateDb;
 use crate::connect::client::{Client, Cluster};
-use crate::encode::bodies::Bodies;
-use crate::encode::encoder::{EncodePlan, file_hash};
-use crate::records::checkpoint::{Checkpoints, LoadRow, by_time};
+use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash, refused};
+use crate::options::{Times, Timestamps};
+use crate::records::checkpoint::{Checkpoints, LoadRow, Records, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
 use crate::session::prepare::{loaded_with_other_options, rows_missing};
 use crate::table::catalogue;
 use crate::table::columns::{Column, Key, Plan, Purpose};
+use crate::table::existing::StoredType;
 use crate::table::names::CrateTable;
 use crate::verify::read_back::{OfFiles, ReadBack};
-use crate::verify::without_refused::WithoutRefused;
+
+/// How a table stores text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredText {
+    /// The columns that rows fill, in their order, and whether each is text; none without a table.
+    pub columns: Vec<(String, bool)>,
+    /// Text columns hold times of day as loads write them, since a load has made the table.
+    pub times: bool,
+    /// The same of days with a time of day.
+    pub timestamps: bool,
+}
 
 impl CrateDb {
     /// The ID under which a load of this source is recorded.
@@ -65,6 +76,33 @@ impl CrateDb {
         let (loads, mapping) = (records.of_table(&table.to_string())?, self.mapping_of_files(source));
         let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.mapping == mapping).collect();
         Ok(adds_files(source, &here, options))
+    }
+
+    /// How the table stores text.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn columns_of_text(&self, options: &LoadOptions, control: &Control<'_>) -> Result<StoredText> {
+        let table = self.table()?;
+        let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
+        let sql = &mut client.on(control);
+        let columns = catalogue::columns(sql, &table)?;
+        let row_key = self.options.row_key.as_ref();
+        let filled = columns.into_iter().filter(|column| !column.generated && Some(&column.name) != row_key);
+        let is_text = |of: &StoredType| match of {
+            StoredType::Scalar(name) => name == "text",
+            StoredType::Varchar(_) => true,
+            _ => false,
+        };
+        let columns: Vec<(String, bool)> =
+            filled.map(|column| (column.name, is_text(&column.data_type))).collect();
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
+        let mut records = checkpoints.on(sql);
+        let is_made = columns.iter().any(|(_, is_text)| *is_text)
+            && records.exist()?
+            && records.of_table(&table.to_string())?.iter().any(|row| row.load.made_the_table());
+        let times = is_made && self.options.times == Times::Text;
+        Ok(StoredText { columns, times, timestamps: is_made && self.options.timestamps == Timestamps::Text })
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.
@@ -251,15 +289,13 @@ impl History for TableHistory<'_> {
         units: &BTreeMap<UnitKey, RecordedUnit>,
     ) -> Result<Option<Encoding<'e>>> {
         let Some(columns) = self.columns_of(load) else { return Ok(None) };
-        let (width, refused) = (columns.len(), WithoutRefused::refused(units.iter()));
+        let width = columns.len();
         let plan = Plan { columns, ..self.plan.clone() };
         let encode = EncodePlan::new(&self.crate_db.options, portion, self.options.batch_bytes, plan);
         let leave_out = units.values().any(|unit| unit.rejected > 0);
-        let encode = Arc::new(EncodePlan { leave_out, ..encode });
-        let bodies = Bodies::new(encode.bytes);
-        let encoder = move || -> Result<Box<dyn BatchEncoder>> {
-            Ok(Box::new(WithoutRefused::new(&encode, &bodies, &refused)))
-        };
+        let encode = Arc::new(EncodePlan { leave_out, refused: refused(units.iter()), ..encode });
+        let encoder =
+            move || -> Result<Box<dyn BatchEncoder>> { Ok(Box::new(CrateEncoder::new(Arc::clone(&encode)))) };
         Ok(Some(Encoding { columns: width, encoders: Box::new(encoder) }))
     }
 
@@ -290,7 +326,13 @@ impl History for TableHistory<'_> {
                     }
                 }
             }
-            Key::Own(_) | Key::Tags(_) | Key::None => (self.all_of_table()?, self.read_back(None)),
+            Key::Own(_) | Key::Tags(_) | Key::None => {
+                let mut client = self.client.borrow_mut();
+                let sql = &mut client.on(self.control);
+                let mapping = self.crate_db.mapping_of_files(self.source);
+                let records = &mut self.checkpoints.on(sql);
+                (brought(self.loads, (&mapping, &now), self.rows.get(), records)?, self.read_back(None))
+            }
         };
         let Some(expected) = expected else {
             remembered.note_other_rows();
@@ -339,21 +381,31 @@ impl TableHistory<'_> {
         load.facts.filled.iter().map(column).collect::<Option<Vec<_>>>().map(Arc::new)
     }
 
-    /// The sum of all loads into the table, if they account for all its rows.
-    fn all_of_table(&self) -> Result<Option<Tally>> {
-        let mut all = Tally::empty(self.plan.columns.len());
-        for row in self.loads {
-            if !self.is_of_same_rows(row) {
-                return Ok(None);
-            }
-            self.units(&row.load)?.values().for_each(|unit| all.add(&unit.tally));
-        }
-        Ok((all.rows == self.rows.get()).then_some(all))
-    }
-
     fn read_back(&self, of_files: Option<OfFiles>) -> ReadBack<'_> {
         ReadBack { of_files, ..ReadBack::new(self.table, self.plan, self.primary) }
     }
+}
+
+/// The sum of what all loads into a table of `rows` rows have brought, if that is all of it. A load may have found rows
+/// that another one had brought.
+pub(crate) fn brought(
+    loads: &[LoadRow],
+    (mapping, filled): (&str, &[String]),
+    rows: u64,
+    records: &mut Records<'_>,
+) -> Result<Option<Tally>> {
+    let (mut all, mut found) = (Tally::empty(filled.len()), Tally::empty(filled.len()));
+    for row in loads {
+        if row.load.mapping != mapping || !row.filled().is_empty() && row.filled() != filled {
+            return Ok(None);
+        }
+        for unit in records.units(&row.load.id)?.values() {
+            all.add(&unit.rows.tally);
+            unit.there_before.iter().for_each(|rows| found.add(rows));
+        }
+    }
+    let new = all.minus(&found);
+    Ok([all, new].into_iter().find(|sum| sum.rows == rows))
 }
 
 /// The loads with other rows or columns of the same files, which therefore share row keys with this one.

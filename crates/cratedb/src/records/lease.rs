@@ -235,11 +235,9 @@ impl Holder {
     }
 
     fn is_ours(&self, sql: &mut Sql<'_>) -> Result<bool> {
-        let mut records = self.checkpoints.on(sql);
-        let next = records.lease_owner(&self.name, self.number + 1)?;
-        let own = records.lease_owner(&self.name, self.number)?;
-        let own = own.and_then(|text| serde_json::from_str::<Owner>(&text).ok());
-        Ok(next.is_none() && own.as_ref() == Some(&self.owner))
+        let owners = self.checkpoints.on(sql).lease_owners(&self.name, self.number)?;
+        let own = |text: &str| serde_json::from_str::<Owner>(text).is_ok_and(|owner| owner == self.owner);
+        Ok(matches!(owners.as_slice(), [(number, text)] if *number == self.number && own(text)))
     }
 
     /// Signals that the holder is alive until the load is over, then gives the lease back.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use sawmill_loader::Tally;
 use sawmill_profile::{format_counted, format_grouped};
-use sawmill_source::{Control, Error, Kind, Result, UnitKey};
+use sawmill_source::{Control, Kind, Result, UnitKey};
 
 use super::{CrateSession, FORGET};
 use crate::connect::client::Client;
@@ -133,7 +133,7 @@ fn drop_column(table: &CrateTable, column: &str, sql: &mut Sql<'_>) -> Result<()
         Ok(_) => Ok(()),
         Err(error) => match catalogue::has_column(sql, table, column) {
             Ok(false) => Ok(()),
-            _ => Err(Error::new(error.kind(), error.what()).at(error.place()).advise(
+            _ => Err(error.advise(
                 "CrateDB drops columns since version 5.5: with an earlier one give rows a key (--row-key or --primary-key)",
             )),
         },

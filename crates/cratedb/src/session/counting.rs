@@ -14,34 +14,34 @@ use crate::write::durable;
 
 impl CrateSession<'_> {
     /// Counts the rows of the table that is written to, and makes sure that the acknowledged rows are there. `how`
-    /// says how they are known.
+    /// says how they are known. `may_lose_rows` says whether the table may, if that is known: only at the end.
     pub(super) fn count(
         &self,
         acknowledged: u64,
-        (how, at_end): (&str, bool),
+        (how, may_lose_rows): (&str, Option<bool>),
         sql: &mut Sql<'_>,
     ) -> Result<u64> {
         let written = &self.written;
         let rows = sql.count(written)?;
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
-        let least = self.least(rows, acknowledged, at_end, sql.control())?;
-        let (mut may_lose_rows, mut of_load) = (None, None);
-        if rows >= least {
-            // Rows of others must not hide those that a crash took.
-            let Some(of_files) = self.own_rows() else { return Ok(rows) };
-            if !*may_lose_rows.insert(durable::may_lose_rows(sql, written)?) {
-                return Ok(rows);
-            }
-            let own = of_files.count(written, sql)?;
-            if own >= acknowledged {
-                return Ok(rows);
-            }
-            of_load = Some(own);
+        let least = self.least(rows, acknowledged, may_lose_rows.is_some(), sql.control())?;
+        let own_rows = self.own_rows().filter(|_| rows >= least);
+        if rows >= least && own_rows.is_none() {
+            return Ok(rows);
         }
         let may_lose_rows = match may_lose_rows {
             Some(known) => known,
             None => durable::may_lose_rows(sql, written)?,
         };
+        // Rows of others must not hide those that a crash took.
+        let of_load = match own_rows {
+            Some(_) if !may_lose_rows => return Ok(rows),
+            Some(of_files) => Some(of_files.count(written, sql)?),
+            None => None,
+        };
+        if of_load.is_some_and(|own| own >= acknowledged) {
+            return Ok(rows);
+        }
         Err(self.rows_missing((acknowledged, how), (rows, of_load), may_lose_rows))
     }
 
@@ -106,11 +106,11 @@ impl CrateSession<'_> {
     /// The same at the end, when nothing that was counted can be lost any more. A table that gathered has no
     /// other rows.
     pub(super) fn count_all(&self, total: &Tally, sql: &mut Sql<'_>) -> Result<u64> {
-        if durable::may_lose_rows(sql, &self.written)? {
+        let may_lose_rows = durable::may_lose_rows(sql, &self.written)?;
+        if may_lose_rows {
             durable::make_durable(sql, &self.written)?;
         }
-        let at_end = true;
-        let rows = self.count(total.rows, ("were acknowledged", at_end), sql)?;
+        let rows = self.count(total.rows, ("were acknowledged", Some(may_lose_rows)), sql)?;
         if !self.writers.gathers {
             self.since.store(
                 self.came_since(rows, self.record.rows_before(), total.rows).min(self.writers.before.rows()),
@@ -132,7 +132,7 @@ impl CrateSession<'_> {
     /// twice, or others wrote them. The table had `before` rows and has `now`; the load has inserted or found
     /// `total`.
     pub(super) fn came_since(&self, now: u64, before: u64, total: u64) -> u64 {
-        let found = self.writers.before.rows() + self.there_before.rows;
+        let found = self.writers.before.rows() + self.earlier.there_before.rows;
         let explained = (before + total).saturating_sub(found);
         now.saturating_sub(explained).min(found)
     }

@@ -26,13 +26,11 @@ use super::CrateSession;
 use super::planned::{encode_plan, existing_plan};
 use crate::connect::client::{Client, Cluster};
 use crate::connect::sql::Sql;
-use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
-use crate::options::{Times, Timestamps, Transport};
+use crate::options::Transport;
 use crate::records::checkpoint::Checkpoints;
 use crate::table::catalogue;
 use crate::table::columns::{Key, Purpose};
-use crate::table::existing::StoredType;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
 use crate::write::durable;
@@ -47,7 +45,6 @@ const UNIT_ROWS: u64 = 1 << 20;
 /// An insertion under way, to which each partition of a query adds its rows.
 pub struct Insertion {
     encode: Arc<EncodePlan>,
-    bodies: Arc<Bodies>,
     writers: Arc<WriterPlan>,
     total: Mutex<Tally>,
 }
@@ -112,32 +109,6 @@ impl CrateDb {
         }
         let columns = columns.into_iter().filter(|column| !column.generated);
         Ok(columns.map(|column| (column.name, column.data_type.to_string())).collect())
-    }
-
-    /// The columns of the table that rows fill, in their order, and whether each is text; none without a table.
-    ///
-    /// # Errors
-    /// No connection.
-    pub fn columns_of_text(
-        &self,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<Vec<(String, bool)>> {
-        let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
-        let columns = catalogue::columns(&mut client.on(control), &self.table()?)?.into_iter();
-        let row_key = self.options.row_key.as_ref();
-        let filled = columns.filter(|column| !column.generated && Some(&column.name) != row_key);
-        let is_text = |of: &StoredType| match of {
-            StoredType::Scalar(name) => name == "text",
-            StoredType::Varchar(_) => true,
-            _ => false,
-        };
-        Ok(filled.map(|column| (column.name, is_text(&column.data_type))).collect())
-    }
-
-    /// Whether a load stores times of day as text, and whether it stores days with a time of day as text.
-    pub fn moments_are_text(&self) -> (bool, bool) {
-        (self.options.times == Times::Text, self.options.timestamps == Timestamps::Text)
     }
 
     fn insert_new(
@@ -239,9 +210,7 @@ impl Insertion {
                  delete them first, or use a table with a primary key"
             }
         };
-        let advice = [error.advice(), there, again.to_owned()];
-        let advice = advice.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-        Error::new(error.kind(), error.what()).at(error.place()).advise(advice)
+        advised_further(error, format!("{there}; {again}"))
     }
 }
 
@@ -274,8 +243,7 @@ impl CrateSession<'_> {
                 failed.what()
             ),
         };
-        let advice = [error.advice(), left].into_iter().filter(|part| !part.is_empty());
-        Error::new(error.kind(), error.what()).at(error.place()).advise(advice.collect::<Vec<_>>().join("; "))
+        advised_further(error, left)
     }
 
     /// Drops the tables in which rows gathered, and the record of the load. Whether the table has its name already.
@@ -299,7 +267,6 @@ impl CrateSession<'_> {
 impl Insertion {
     fn new(encode: &Arc<EncodePlan>, writers: &Arc<WriterPlan>) -> Arc<Self> {
         Arc::new(Self {
-            bodies: Bodies::new(encode.bytes),
             total: Mutex::new(Tally::empty(encode.plan.columns.len())),
             encode: Arc::clone(encode),
             writers: Arc::clone(writers),
@@ -313,7 +280,7 @@ impl Insertion {
     /// A connection for the rows of a partition, by its number.
     pub fn partition(self: &Arc<Self>, number: u32) -> InsertedPartition {
         InsertedPartition {
-            encoder: CrateEncoder::new(Arc::clone(&self.encode), Arc::clone(&self.bodies)),
+            encoder: CrateEncoder::new(Arc::clone(&self.encode)),
             writer: CrateWriter::new(Arc::clone(&self.writers)),
             insertion: Arc::clone(self),
             unit: None,
@@ -381,6 +348,12 @@ impl InsertedPartition {
         insertion.total.lock().unwrap_or_else(PoisonError::into_inner).add(&tally);
         Ok(())
     }
+}
+
+/// The error with more advice.
+fn advised_further(error: &Error, more: String) -> Error {
+    let advice = error.advice();
+    error.clone().advise(if advice.is_empty() { more } else { format!("{advice}; {more}") })
 }
 
 /// The options of a load that statements have.

@@ -25,16 +25,14 @@ use sawmill_profile::{format_grouped, turns};
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::connect::client::{Client, Cluster};
-use crate::encode::bodies::Bodies;
-use crate::encode::encoder::{CrateEncoder, EncodePlan};
-use crate::records::checkpoint::{LoadRow, State};
+use crate::encode::encoder::{CrateEncoder, EncodePlan, refused};
+use crate::records::checkpoint::{LoadRow, State, UnitRecord};
 use crate::session::prepare::not_summed_up;
 use crate::table::columns::Key;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
 use crate::verify::read_back::{OfFiles, ReadBack};
 use crate::verify::table::encode_source;
-use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::Chosen;
 use crate::write::writer::{CrateWriter, WriterPlan};
 
@@ -52,19 +50,14 @@ pub(crate) struct CrateSession<'a> {
     /// The primary key of the table.
     primary: Vec<String>,
     encode: Arc<EncodePlan>,
-    bodies: Arc<Bodies>,
     writers: Arc<WriterPlan>,
     record: LoadRow,
     /// When this run began.
     started: Instant,
     state: LoadState,
-    done: HashMap<UnitKey, Tally>,
-    /// Rows of the units in [`done`](Self::done) that were refused.
-    refused: Arc<BTreeMap<UnitKey, Tally>>,
-    /// Rows of the units in [`done`](Self::done) that were in the table before.
-    there_before: Tally,
-    /// Another load wrote other rows of the same files without recording their sum.
-    shared: bool,
+    earlier: EarlierUnits,
+    /// The rows of other loads where the record does not tell them, or why they cannot be told.
+    others: std::result::Result<Option<Tally>, Note>,
     chosen: Chosen,
     /// Rows of the table, when they were counted last.
     counted: Mutex<Option<u64>>,
@@ -92,6 +85,29 @@ impl CrateSession<'_> {
     }
 }
 
+/// The units that earlier runs of the load have inserted.
+struct EarlierUnits {
+    done: HashMap<UnitKey, Tally>,
+    rejected: u64,
+    /// The sums of their rows that were refused.
+    refused: Arc<BTreeMap<UnitKey, Tally>>,
+    /// Their rows that were in the table before.
+    there_before: Tally,
+}
+
+impl EarlierUnits {
+    fn new(units: HashMap<UnitKey, UnitRecord>, columns: usize) -> Self {
+        let mut there_before = Tally::empty(columns);
+        units.values().filter_map(|unit| unit.there_before.as_ref()).for_each(|rows| there_before.add(rows));
+        Self {
+            rejected: units.values().map(|unit| unit.rows.rejected).sum(),
+            refused: refused(units.iter().map(|(key, unit)| (key, &unit.rows))),
+            there_before,
+            done: units.into_iter().map(|(key, unit)| (key, unit.rows.tally)).collect(),
+        }
+    }
+}
+
 /// `1 row was`, `1,500 rows were`.
 fn were(count: u64, thing: &str) -> String {
     match count {
@@ -114,7 +130,7 @@ impl Session for CrateSession<'_> {
     }
 
     fn done(&self) -> &HashMap<UnitKey, Tally> {
-        &self.done
+        &self.earlier.done
     }
 
     fn to_send_again(&self, total: &Tally, control: &Control<'_>) -> Result<Vec<UnitKey>> {
@@ -150,20 +166,19 @@ impl Session for CrateSession<'_> {
         _source: &dyn Source,
         _control: &Control<'_>,
     ) -> Result<Option<Box<Encoders<'e>>>> {
-        if self.rejected() == 0 {
-            return Ok(Some(Box::new(|| self.encoder())));
-        }
+        let leave_out = self.encode.leave_out || self.rejected() > 0;
+        let refused = Arc::clone(&self.earlier.refused);
         let encode =
-            Arc::new(EncodePlan { leave_out: true, columns: false, ..EncodePlan::clone(&self.encode) });
-        Ok(Some(Box::new(move || Ok(Box::new(WithoutRefused::new(&encode, &self.bodies, &self.refused))))))
+            Arc::new(EncodePlan { leave_out, refused, columns: false, ..EncodePlan::clone(&self.encode) });
+        Ok(Some(Box::new(move || Ok(Box::new(CrateEncoder::new(Arc::clone(&encode)))))))
     }
 
     fn can_verify(&self) -> bool {
-        !self.shared
+        self.others.is_ok()
     }
 
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
-        Ok(Box::new(CrateEncoder::new(Arc::clone(&self.encode), Arc::clone(&self.bodies))))
+        Ok(Box::new(CrateEncoder::new(Arc::clone(&self.encode))))
     }
 
     fn writer(&self, _control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
@@ -181,7 +196,10 @@ impl Session for CrateSession<'_> {
             true if self.crate_db.mode == Mode::Append => sql.count(&table)?.saturating_sub(target.rows),
             true => 0,
             false => {
-                let others = self.before_without_ours(target.rows, expected.rows)?;
+                let others = match &self.others {
+                    Ok(Some(others)) => others.clone(),
+                    _ => self.before_without_ours(target.rows, expected.rows)?,
+                };
                 target = target.minus(&others);
                 others.rows
             }
@@ -298,13 +316,7 @@ impl Session for CrateSession<'_> {
         let loaded = self.loaded.load(Relaxed);
         notes
             .extend(self.sent_twice(loaded).into_iter().chain(self.note_of_replaced(loaded)).map(Note::from));
-        if self.shared && self.options.verify {
-            notes.push(Note::Unverified(
-                "not verified: another load has brought other rows or columns of the same files (sawmill verify compares whole \
-                 tables)"
-                    .to_owned(),
-            ));
-        }
+        notes.extend(self.others.as_ref().err().cloned());
         notes
     }
 }
@@ -338,9 +350,9 @@ impl CrateSession<'_> {
     fn before_without_ours(&self, now: u64, total: u64) -> Result<Tally> {
         let place = format!("table {}", self.table);
         let Some(before) = &self.record.load.before else { return Err(not_summed_up(&place)) };
-        let found = self.writers.before.rows() + self.there_before.rows;
+        let found = self.writers.before.rows() + self.earlier.there_before.rows;
         match (self.came_since(now, before.rows, total), self.writers.before.tally()) {
-            (0, Some(ours)) => Ok(before.minus(&self.there_before).minus(&ours)),
+            (0, Some(ours)) => Ok(before.minus(&self.earlier.there_before).minus(&ours)),
             // All rows that were found appeared during the load.
             (since, _) if since == found => Ok(before.clone()),
             _ => Err(self

@@ -1,22 +1,21 @@
 //! Opening a load: its tables, its transport, and the units of earlier runs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Share, Tally};
+use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Note, Share, Tally};
 use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
-use super::CrateSession;
 use super::planned::{encode_plan, existing_plan, new_plan, unnest_of};
 use super::transport::{choose_transport, which_tells_rows};
+use super::{CrateSession, EarlierUnits};
 use crate::connect::client::{Client, Cluster};
 use crate::connect::sql::Sql;
-use crate::encode::bodies::Bodies;
 use crate::encode::encoder::EncodePlan;
 use crate::records::checkpoint::{Checkpoints, LoadRow, Records, UnitRecord};
-use crate::records::history::sharing_files;
+use crate::records::history::{brought, sharing_files};
 use crate::records::lease::{Lease, lease_name};
 use crate::records::shape::Shape;
 use crate::table::catalogue;
@@ -26,7 +25,6 @@ use crate::table::names::CrateTable;
 use crate::tags::audit::Audit;
 use crate::tags::{Recorded, Tags, jobs, version};
 use crate::target::CrateDb;
-use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::Chosen;
 use crate::write::rejects::Rejects;
 use crate::write::writer::WriterPlan;
@@ -58,7 +56,7 @@ impl<'a> CrateSession<'a> {
         let chosen = opening.transport()?;
         let decided = opening.decide()?;
         let (tags, earlier) = opening.earlier(&decided)?;
-        let shared = opening.is_shared(&decided)?;
+        let others = opening.others(&decided, &earlier.done)?;
         let chosen = match decided.state {
             LoadState::Complete => Chosen::Http("no row was sent".to_owned()),
             _ => which_tells_rows(chosen?, &decided.record, &opening.plan.key),
@@ -72,7 +70,6 @@ impl<'a> CrateSession<'a> {
             crate_db,
             source,
             options,
-            bodies: Bodies::new(encode.bytes),
             cluster: Arc::clone(sql.cluster()),
             table,
             written,
@@ -82,10 +79,8 @@ impl<'a> CrateSession<'a> {
             record,
             started,
             state,
-            done: earlier.done,
-            refused: earlier.refused,
-            there_before: earlier.there_before,
-            shared,
+            earlier,
+            others,
             chosen,
             counted: Mutex::new(counted),
             loaded: AtomicU64::new(0),
@@ -101,9 +96,8 @@ impl<'a> CrateSession<'a> {
     /// Makes sure that the table has the rows that earlier runs inserted. With tags, the audit has done that.
     fn count_recorded(&self, sql: &mut Sql<'_>) -> Result<()> {
         if self.state == LoadState::Resumed && self.writers.tags.is_none() {
-            let recorded = self.done.values().map(|tally| tally.rows).sum();
-            let at_end = false;
-            self.count(recorded, ("are recorded as loaded", at_end), sql)?;
+            let recorded = self.earlier.done.values().map(|tally| tally.rows).sum();
+            self.count(recorded, ("are recorded as loaded", None), sql)?;
         }
         Ok(())
     }
@@ -203,9 +197,8 @@ impl<'a, 'o> Opening<'a, 'o> {
         self.checkpoints.on(&mut self.sql)
     }
 
-    /// Makes the tables of records, and keeps other runs out.
+    /// Keeps other runs out, and makes the tables of records.
     fn take_lease(&mut self) -> Result<Lease> {
-        self.records().create()?;
         let name = lease_name(&self.table.to_string(), self.crate_db.mode.name(), &self.id);
         let lease = Lease::take(&self.checkpoints, &name, &mut self.sql)?;
         // A command that forgets the last load may have removed the tables before the lease was taken.
@@ -284,16 +277,31 @@ impl<'a, 'o> Opening<'a, 'o> {
         Ok(Some(Tags::new(column, run, recorded)))
     }
 
-    /// Whether another load has inserted other rows of the same files.
-    fn is_shared(&mut self, Decided { record, state, .. }: &Decided) -> Result<bool> {
-        match (&self.plan.key, state) {
-            (Key::Row(_), LoadState::Resumed | LoadState::Complete) => {
-                let target = self.table.to_string();
-                let loads = self.records().of_table(&target)?;
-                Ok(is_shared(&loads, self.source, &self.mapping, record))
-            }
-            _ => Ok(false),
+    /// The rows of other loads, for a verification, where the load's record does not tell them. The inner error says why
+    /// the load's rows cannot be distinguished from them.
+    fn others(
+        &mut self,
+        Decided { record, state, counted, .. }: &Decided,
+        done: &HashMap<UnitKey, Tally>,
+    ) -> Result<std::result::Result<Option<Tally>, Note>> {
+        let by_row_key = matches!(self.plan.key, Key::Row(_));
+        let is_told = self.gathers() || record.load.before.is_some() || *state != LoadState::Complete;
+        if !self.options.verify || *state == LoadState::New || !by_row_key && is_told {
+            return Ok(Ok(None));
         }
+        let target = self.table.to_string();
+        let loads = self.records().of_table(&target)?;
+        if by_row_key {
+            return Ok(match is_shared(&loads, self.source, &self.mapping, record) {
+                true => Err(Note::Unverified(SHARED.to_owned())),
+                false => Ok(None),
+            });
+        }
+        let (filled, records) = (self.plan.filled(), &mut self.checkpoints.on(&mut self.sql));
+        let all = brought(&loads, (&self.mapping, &filled), counted.unwrap_or_default(), records)?;
+        let mut ours = Tally::empty(filled.len());
+        done.values().for_each(|unit| ours.add(unit));
+        Ok(all.map(|all| Some(all.minus(&ours))).ok_or_else(|| Note::OtherRows(NOT_ON_RECORD.to_owned())))
     }
 
     /// The state that all writers share.
@@ -327,6 +335,14 @@ impl<'a, 'o> Opening<'a, 'o> {
     }
 }
 
+/// Why a load by row key is not verified.
+const SHARED: &str = "not verified: another load has brought other rows or columns of the same files (sawmill verify compares \
+                      whole tables)";
+
+/// Why a complete append is not verified that did not sum up what the table held before.
+const NOT_ON_RECORD: &str = "not verified: the files were compared with the record of their load, but not with the table, which has \
+                             other rows than those on record (sawmill verify compares whole tables)";
+
 /// Rejects the modes that only PostgreSQL has.
 fn check_mode(mode: Mode) -> Result<()> {
     let advice = match mode {
@@ -335,27 +351,6 @@ fn check_mode(mode: Mode) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::new(Kind::Config, format!("mode {} is for PostgreSQL", mode.name())).advise(advice))
-}
-
-/// The units that earlier runs of the load have inserted.
-struct EarlierUnits {
-    done: HashMap<UnitKey, Tally>,
-    rejected: u64,
-    refused: Arc<BTreeMap<UnitKey, Tally>>,
-    there_before: Tally,
-}
-
-impl EarlierUnits {
-    fn new(units: HashMap<UnitKey, UnitRecord>, columns: usize) -> Self {
-        let mut there_before = Tally::empty(columns);
-        units.values().filter_map(|unit| unit.there_before.as_ref()).for_each(|rows| there_before.add(rows));
-        Self {
-            rejected: units.values().map(|unit| unit.rows.rejected).sum(),
-            refused: WithoutRefused::refused(units.iter().map(|(key, unit)| (key, &unit.rows))),
-            there_before,
-            done: units.into_iter().map(|(key, unit)| (key, unit.rows.tally)).collect(),
-        }
-    }
 }
 
 /// Whether other loads inserted other rows of the same files since the load began; or earlier, if the load did not

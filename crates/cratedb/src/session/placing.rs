@@ -12,9 +12,15 @@ impl CrateSession<'_> {
     /// Gives the table its name. If the answer gets lost, the catalogue shows whether it was done.
     pub(super) fn place(&self, from: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
         let (mut waiting, mut refused) = (sql.waiting(), 0);
+        // The name of a new table is free, most often: the first try tells.
+        let mut is_assumed = self.crate_db.mode == Mode::Create;
         loop {
-            let tables = [from, &self.table];
-            let statement = match catalogue::which_exist(sql, tables)? {
+            let was_assumed = std::mem::take(&mut is_assumed);
+            let exist = match was_assumed {
+                true => [true, false],
+                false => catalogue::which_exist(sql, [from, &self.table])?,
+            };
+            let statement = match exist {
                 [false, true] => return Ok(()),
                 // A server that has not recovered knows no tables.
                 [false, false] => {
@@ -42,6 +48,7 @@ impl CrateSession<'_> {
             };
             let error = match sql.once(&statement, &[]) {
                 Ok(_) => return Ok(()),
+                Err(Failed::Refused(_)) if was_assumed => continue,
                 Err(Failed::Refused(error)) if refused >= self.options.retries => return Err(error),
                 Err(Failed::Refused(_)) => {
                     refused += 1;

@@ -27,9 +27,9 @@ pub(super) fn new_plan(
     table: &CrateTable,
 ) -> Result<(Plan, Vec<String>)> {
     let columns = columns::natural(source.schema(), &crate_db.options, table)?;
-    let key = choose_key(crate_db, table, source.schema(), None)?;
+    let key = crate_db.wished_key(source);
     ddl::create_table(table, &columns, &key, &crate_db.options)?;
-    let primary = crate_db.primary_columns(&key, &columns)?;
+    let primary = ddl::primary_key(&key, ddl::partition(&columns, &crate_db.options)?.as_ref());
     let longest_text = (crate_db.options.long_text == LongText::Error).then_some(MAX_TEXT_LENGTH);
     Ok((Plan { columns, key, longest_text }, primary))
 }
@@ -59,54 +59,47 @@ pub(crate) fn existing_plan(
     };
     let columns = columns::matched(&schema, &crate_db.options, &existing, table, purpose)
         .map_err(|error| evolving::with_a_way_out(error, crate_db, source, &existing))?;
-    let key = choose_key(crate_db, table, &schema, Some((&existing, &primary)))?;
+    let key = choose_key(crate_db, table, &schema, (&existing, &primary))?;
     Ok((Plan { columns, key, longest_text: None }, primary))
 }
 
-/// Chooses how rows can be repeated, from the options and the table's primary key.
-pub(crate) fn choose_key(
+/// Chooses how rows of an existing table can be repeated, from the options and its primary key.
+fn choose_key(
     crate_db: &CrateDb,
     table: &CrateTable,
     schema: &Schema,
-    existing: Option<(&[Existing], &[String])>,
+    (columns, primary): (&[Existing], &[String]),
 ) -> Result<Key> {
     let options = &crate_db.options;
     if let Some(name) = &options.row_key {
-        return match existing {
-            Some((_, primary)) if !primary.contains(name) => Err(Error::new(
-                Kind::Schema,
-                format!("the table has no primary key with the column {name:?}, which the row key needs"),
-            )
-            .at(format!("table {table}"))
-            .advise("make the table with --row-key, or append to it with --at-least-once")),
-            _ => Ok(Key::Row(name.clone())),
-        };
-    }
-    let own = match existing {
-        None => options.primary_key.clone(),
-        // A generated key has a new value each time.
-        Some((columns, primary)) => {
-            let given = |name: &String| {
-                let source = schema.fields().iter().any(|field| field.name() == name);
-                source || columns.iter().any(|column| column.name == *name && column.generated)
-            };
-            if primary.iter().all(given) { primary.to_vec() } else { Vec::new() }
+        if primary.contains(name) {
+            return Ok(Key::Row(name.clone()));
         }
+        let what = format!("the table has no primary key with the column {name:?}, which the row key needs");
+        return Err(Error::new(Kind::Schema, what)
+            .at(format!("table {table}"))
+            .advise("make the table with --row-key, or append to it with --at-least-once"));
+    }
+    // A generated key has a new value each time.
+    let given = |name: &String| {
+        let source = schema.fields().iter().any(|field| field.name() == name);
+        source || columns.iter().any(|column| column.name == *name && column.generated)
     };
-    if !own.is_empty() {
-        return Ok(Key::Own(own));
+    if !primary.is_empty() && primary.iter().all(given) {
+        return Ok(Key::Own(primary.to_vec()));
     }
-    match options.at_least_once {
-        true => Ok(Key::None),
-        false if existing.is_none() => Ok(Key::Tags(crate::tags::column_for(schema))),
-        false => Err(Error::new(
-            Kind::Config,
-            "the rows have no key: this load is at least once, and rows of a batch that was interrupted may be in the table twice",
-        )
-        .at(format!("table {table}"))
-        .advise("accept it with --at-least-once; or make the table with a key: in mode create --row-key adds one, and --primary-key \
-                 names its columns")),
+    if options.at_least_once {
+        return Ok(Key::None);
     }
+    Err(Error::new(
+        Kind::Config,
+        "the rows have no key: this load is at least once, and rows of a batch that was interrupted may be in the table twice",
+    )
+    .at(format!("table {table}"))
+    .advise(
+        "accept it with --at-least-once; or make the table with a key: in mode create --row-key adds one, and --primary-key \
+         names its columns",
+    ))
 }
 
 /// How rows are encoded for the table `written`: by row, or by column for the PostgreSQL wire.

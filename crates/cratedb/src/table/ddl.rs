@@ -56,6 +56,23 @@ impl Partition {
     }
 }
 
+/// What a new table is partitioned by.
+pub(crate) fn partition(columns: &[Column], options: &CrateOptions) -> Result<Option<Partition>> {
+    options.partition_by.as_deref().map(|text| Partition::parse(text, columns)).transpose()
+}
+
+/// The columns of a new table's primary key, with that of its partitions.
+pub(crate) fn primary_key(key: &Key, partition: Option<&Partition>) -> Vec<String> {
+    let mut primary = match key {
+        Key::Row(name) => vec![name.clone()],
+        Key::Own(names) => names.clone(),
+        Key::Tags(_) | Key::None => return Vec::new(),
+    };
+    primary
+        .extend(partition.map(|partition| partition.column.clone()).filter(|name| !primary.contains(name)));
+    primary
+}
+
 /// The statement that creates the table.
 pub(crate) fn create_table(
     table: &CrateTable,
@@ -63,18 +80,8 @@ pub(crate) fn create_table(
     key: &Key,
     options: &CrateOptions,
 ) -> Result<String> {
-    let partition =
-        options.partition_by.as_deref().map(|text| Partition::parse(text, columns)).transpose()?;
-    let mut primary: Vec<String> = match key {
-        Key::Row(name) => vec![name.clone()],
-        Key::Own(names) => names.clone(),
-        Key::Tags(_) | Key::None => Vec::new(),
-    };
-    if let Some(partition) = partition.as_ref().filter(|_| !primary.is_empty())
-        && !primary.contains(&partition.column)
-    {
-        primary.push(partition.column.clone());
-    }
+    let partition = partition(columns, options)?;
+    let primary = primary_key(key, partition.as_ref());
     let special = |name: &str| {
         primary.iter().any(|key| key == name)
             || partition.as_ref().is_some_and(|partition| partition.column == name)

@@ -7,20 +7,11 @@ use sawmill_loader::TableName;
 pub(crate) use sawmill_loader::quote;
 use sawmill_source::{Error, Kind, Result};
 
-/// Columns that every CrateDB table has already.
-const SYSTEM: [&str; 11] = [
-    "_id",
-    "_version",
-    "_score",
-    "_uid",
-    "_doc",
-    "_raw",
-    "_seq_no",
-    "_primary_term",
-    "_tombstone",
-    "_fetchid",
-    "_docid",
-];
+/// Whether every CrateDB table has a column of this name already.
+fn is_system(name: &str) -> bool {
+    matches!(name, "_id" | "_version" | "_score" | "_uid" | "_doc" | "_raw" | "_seq_no" | "_primary_term")
+        || matches!(name, "_tombstone" | "_fetchid" | "_docid")
+}
 
 /// The suffix of a table in which rows gather for another.
 pub(crate) const STAGING: &str = "__sawmill_loading";
@@ -61,14 +52,14 @@ pub(crate) fn refused_name(name: &str, whole_column: bool) -> Option<(String, St
         "has a square bracket"
     } else if name.contains(['\t', '\n', '\r']) {
         "has a tabulator or line break"
-    } else if whole_column && SYSTEM.contains(&name) {
+    } else if whole_column && is_system(name) {
         "is a system column of every table"
     } else {
         return None;
     };
     let mut proposal: String =
         name.chars().map(|c| if ".[\t\n\r".contains(c) { '_' } else { c }).filter(|c| *c != ']').collect();
-    if SYSTEM.contains(&proposal.as_str()) {
+    if is_system(&proposal) {
         proposal = proposal.trim_start_matches('_').to_owned();
     }
     if proposal.is_empty() {
@@ -109,7 +100,7 @@ impl CrateTable {
                     "CrateDB takes no empty names and none of . [ / \\ * ? \" < > | , # and white space in them",
                 );
             }
-            if part.starts_with('_') || part.chars().any(char::is_uppercase) && part.starts_with('.') {
+            if part.starts_with('_') {
                 return refused("names of tables and schemas do not begin with _ in CrateDB");
             }
         }

@@ -33,14 +33,14 @@ pub(crate) struct Sent<'a> {
 /// Sent rows, by their numbers, compared with the stored rows of the same keys.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
-    /// The stored row has other values.
+    /// No stored row has its key and values.
     pub different: HashSet<usize>,
     /// The stored row has the same values, and an earlier sent row has them as well.
     pub again: HashSet<usize>,
 }
 
 impl Comparison<'_> {
-    /// Looks at the stored rows with the keys of these. A row whose key is not found counts as different.
+    /// Looks at the stored rows with the keys of these.
     pub(crate) fn run(&self, rows: &[Sent<'_>], sql: &mut Sql<'_>) -> Result<Compared> {
         let Some(keyed) = Keyed::new(self.plan) else { return Ok(Compared::default()) };
         sql.refresh(self.table)?;
@@ -48,15 +48,21 @@ impl Comparison<'_> {
         let at_once = if keyed.names.len() == 1 { AT_ONCE } else { AT_ONCE_BY_SEVERAL };
         for chunk in rows.chunks(at_once) {
             let (mut ours, arguments) = keyed.wanted(chunk).map_err(|what| self.unreadable(what))?;
-            // Without a limit the server may answer with points as its column store rounds them.
-            let statement = format!(
-                "SELECT {} FROM {} WHERE {} LIMIT {}",
+            let select = format!(
+                "SELECT {} FROM {} WHERE {}",
                 keyed.selected.join(", "),
                 self.table.quoted(),
-                keyed.condition(ours.len()),
-                ours.len()
+                keyed.condition(ours.len())
             );
-            let answer = sql.run(&statement, &arguments)?;
+            // Without a limit the server may answer with points as its column store rounds them.
+            let mut limit = ours.len() + usize::from(keyed.is_partial);
+            let answer = loop {
+                let answer = sql.run(&format!("{select} LIMIT {limit}"), &arguments)?;
+                if !keyed.is_partial || answer.rows()?.len() < limit {
+                    break answer;
+                }
+                limit *= 4;
+            };
             for stored in answer.rows()? {
                 keyed.compare(&stored, &mut ours, &mut compared).map_err(|what| self.unreadable(what))?;
             }
@@ -76,8 +82,10 @@ type Ours<'s> = HashMap<Vec<u8>, Vec<(usize, &'s [u8])>>;
 /// How rows are found by their keys.
 struct Keyed<'p> {
     forms: Vec<&'p Form>,
-    /// Columns of the key that come from the source; generated ones follow from them.
+    /// Columns of the key that come from the source.
     key: Vec<usize>,
+    /// The key has generated columns, too, so that several rows of the table may have these values.
+    is_partial: bool,
     /// The selected columns: the row key, if rows have one, and all columns of the source.
     selected: Vec<String>,
     /// The columns of the condition.
@@ -94,6 +102,7 @@ impl<'p> Keyed<'p> {
         };
         let key: Vec<usize> =
             own.iter().filter_map(|name| columns.iter().position(|column| column.name == *name)).collect();
+        let is_partial = key.len() < own.len();
         let names: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
         let selected = row_key.iter().map(|name| quote(name)).chain(names.iter().cloned()).collect();
         let of_condition = match row_key {
@@ -101,7 +110,7 @@ impl<'p> Keyed<'p> {
             None => key.iter().filter_map(|i| names.get(*i).cloned()).collect(),
         };
         let forms = columns.iter().map(|column| &column.form).collect();
-        Some(Self { forms, key, selected, names: of_condition })
+        Some(Self { forms, key, is_partial, selected, names: of_condition })
     }
 
     /// Rows by their keys, and the values of the condition that finds them.
@@ -140,7 +149,7 @@ impl<'p> Keyed<'p> {
         }
     }
 
-    /// Compares a stored row with ours under its key.
+    /// Compares a stored row with ours under its key: those with its values leave `ours`.
     fn compare(
         &self,
         stored: &[&RawValue],
@@ -159,12 +168,14 @@ impl<'p> Keyed<'p> {
             }
         }
         let mut is_again = false;
-        for (number, values) in ours.remove(&of_key).unwrap_or_default() {
-            if values != row.as_slice() {
-                compared.different.insert(number);
-            } else if std::mem::replace(&mut is_again, true) {
-                compared.again.insert(number);
-            }
+        if let Some(sent) = ours.get_mut(&of_key) {
+            sent.retain(|(number, values)| {
+                let is_equal = *values == row.as_slice();
+                if is_equal && std::mem::replace(&mut is_again, true) {
+                    compared.again.insert(*number);
+                }
+                !is_equal
+            });
         }
         Ok(())
     }

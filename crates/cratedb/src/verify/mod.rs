@@ -4,4 +4,3 @@ pub(crate) mod compare;
 pub(crate) mod equal_rows;
 pub(crate) mod read_back;
 pub(crate) mod table;
-pub(crate) mod without_refused;

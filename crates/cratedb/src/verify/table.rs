@@ -6,7 +6,6 @@ use sawmill_loader::{BatchEncoder, LoadOptions, Reading, Reread, Sums, Verificat
 use sawmill_source::{Control, Error, Kind, Read, Result, Source};
 
 use crate::connect::client::{Client, Cluster};
-use crate::encode::bodies::Bodies;
 use crate::encode::canonical::add_written;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::session::existing_plan;
@@ -95,9 +94,8 @@ pub(crate) fn reread<S: Send>(
     start: impl Fn() -> S + Sync,
     look: impl Fn(&mut S, Reread<'_>) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
-    let encoders = || -> Result<Box<dyn BatchEncoder>> {
-        Ok(Box::new(CrateEncoder::new(Arc::clone(encode), Bodies::new(encode.bytes))))
-    };
+    let encoders =
+        || -> Result<Box<dyn BatchEncoder>> { Ok(Box::new(CrateEncoder::new(Arc::clone(encode)))) };
     let (runs, read) =
         (source.plan(unit_rows), Read { numbered: true, broken_text: true, ..Read::default() });
     Reading { source, runs, read, encoders: &encoders, options, control }.run(start, look)

@@ -2,10 +2,10 @@
 
 use sawmill_cratedb::{CrateOptions, Transport};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{LoadOptions, LoadState, Mode};
-use sawmill_source::Kind;
+use sawmill_loader::{LoadOptions, LoadState, Mode, Note};
+use sawmill_source::{Kind, ParquetFiles};
 
-use crate::cluster::{Cluster, append, keyed, people, run, small};
+use crate::cluster::{Cluster, append, keyed, people, people_from, run, small};
 
 #[test]
 fn an_append_whose_rows_were_deleted_is_not_complete() {
@@ -78,4 +78,39 @@ fn batches_that_were_sent_twice_without_a_key_are_counted_and_named() {
         assert_eq!(noted, state == LoadState::Resumed, "{:?}", report.notes);
     }
     assert_eq!(cluster.count("t"), 3_300);
+}
+
+#[test]
+fn a_complete_append_is_verified_even_if_its_first_run_was_not() {
+    for (key, at_least_once) in [(" PRIMARY KEY", false), ("", true)] {
+        let cluster = Cluster::any();
+        let table = cluster.table();
+        cluster.sql(&format!(
+            "CREATE TABLE doc.\"{table}\" (\"id\" BIGINT{key}, \"name\" TEXT) WITH (number_of_replicas = '0')"
+        ));
+        let options = CrateOptions { at_least_once, transport: Transport::Http, ..CrateOptions::default() };
+        let target = append(cluster.target(&table, options));
+        let directory = tempfile::tempdir().unwrap();
+        let files = [("a", 0, 700), ("b", 700, 300)].map(|(name, first, rows)| {
+            let path = directory.path().join(name);
+            people_from(&path, first, rows);
+            ParquetFiles::open(&[path]).unwrap()
+        });
+        files.iter().for_each(|file| drop(run(file, &target, &small()).unwrap()));
+        let verified = LoadOptions { verify: true, ..small() };
+        for (file, others) in files.iter().zip([300, 700]) {
+            let report = run(file, &target, &verified).unwrap();
+            assert_eq!(report.state, LoadState::Complete);
+            assert_eq!(report.verified.unwrap().rows_of_others, others);
+        }
+        cluster.sql(&format!("UPDATE doc.\"{table}\" SET \"name\" = 'another' WHERE \"id\" = 77"));
+        let error = run(&files[0], &target, &verified).unwrap_err();
+        assert!(error.what().contains("the table does not hold what the files hold"), "{error}");
+        // A row that no load has brought.
+        cluster.sql(&format!("INSERT INTO doc.\"{table}\" (\"id\") VALUES (-1)"));
+        let report = run(&files[0], &target, &verified).unwrap();
+        assert_eq!((report.state, report.verified), (LoadState::Complete, None));
+        let noted = |note: &Note| matches!(note, Note::OtherRows(what) if what.contains("other rows than those on record"));
+        assert!(report.notes.iter().any(noted), "{:?}", report.notes);
+    }
 }

@@ -124,14 +124,14 @@ fn columns_are_chosen_renamed_and_matched_by_position() {
     let (_kept, source) = people(400);
     let source = source.select(&["name".into(), "id".into()], &[]).unwrap();
     let options = CrateOptions { at_least_once: true, transport: Transport::Http, ..CrateOptions::default() };
-    let target = append(cluster.target(&table, options)).by_position(true);
+    let target = append(cluster.target(&table, options)).with(|options| options.by_position = true);
     run(&source, &target, &small()).unwrap();
     assert_eq!(cluster.count(&table), 400);
     let verification = verify(&source, &target);
     assert!(verification.matches());
     assert_eq!(verification.not_compared, ["more"]);
     // By name: the names have to match the table's.
-    let by_name = target.by_position(false);
+    let by_name = target.with(|options| options.by_position = false);
     let error = run(&source, &by_name, &small()).unwrap_err();
     assert!(error.to_string().contains("\"name\" is not in the table"), "{error}");
     let renamed =

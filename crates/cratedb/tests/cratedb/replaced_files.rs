@@ -43,7 +43,7 @@ impl Nights {
         let nights = Self { cluster, table, options, folder };
         nights.write("a", 0, 700);
         nights.write("b", 700, 700);
-        nights.load(&["a", "b"], &LoadOptions { verify: true, ..small() }).unwrap();
+        nights.load(&["a", "b"], &small()).unwrap();
         nights
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{Int64Array, RecordBatch};
+use arrow_array::{Int64Array, RecordBatch, TimestampMillisecondArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use sawmill_cratedb::{CrateOptions, Transport};
@@ -11,7 +11,7 @@ use sawmill_cratedb_standin::Fault;
 use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles};
 
-use crate::cluster::{Cluster, append, keyed, people, people_from, run, small, verify};
+use crate::cluster::{Cluster, append, keyed, people, people_from, run, small, source_of, verify};
 
 /// A file whose length and footer do not depend on the values: `id` and `value`, which is `value(id)`.
 fn written(path: &Path, rows: i64, value: impl Fn(i64) -> i64) -> ParquetFiles {
@@ -199,4 +199,39 @@ fn rows_that_were_there_are_known_after_a_load_was_broken_off() {
     assert_eq!((report.state, report.rows), (LoadState::Resumed, 1_000));
     assert!(report.verified.unwrap().matches());
     assert_eq!(cluster.count("t"), 1_750);
+}
+
+#[test]
+fn rows_that_differ_in_a_generated_column_of_the_key_are_told_apart() {
+    for transport in [Transport::Http, Transport::Pg] {
+        let cluster = Cluster::any();
+        let table = cluster.table();
+        cluster.sql(&format!(
+            "CREATE TABLE doc.\"{table}\" (\"id\" BIGINT, \"at\" TIMESTAMP WITHOUT TIME ZONE, \"number\" BIGINT, \
+             \"month\" GENERATED ALWAYS AS date_trunc('month', \"at\"), PRIMARY KEY (\"id\", \"month\")) \
+             WITH (number_of_replicas = '0')"
+        ));
+        // 50 ids in each of 12 months.
+        let month = |row: i64| row / 50 * 31 * 86_400_000;
+        let (_kept, source) = source_of(
+            vec![
+                ("id", Arc::new(Int64Array::from_iter_values((0..600).map(|row| row % 50)))),
+                ("at", Arc::new(TimestampMillisecondArray::from_iter_values((0..600).map(month)))),
+                ("number", Arc::new(Int64Array::from_iter_values(0..600))),
+            ],
+            1_000,
+        );
+        let options = CrateOptions { batch_rows: 100, transport, ..CrateOptions::default() };
+        let target = append(cluster.target(&table, options));
+        run(&source, &target, &small()).unwrap();
+        let again = LoadOptions { again: true, ..verifying() };
+        let report = run(&source, &target, &again).unwrap();
+        assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (600, 0, 600));
+        assert!(report.verified.unwrap().matches());
+        cluster.sql(&format!("UPDATE doc.\"{table}\" SET \"number\" = -1 WHERE \"number\" = 357"));
+        cluster.count(&table);
+        let error = run(&source, &target, &again).unwrap_err();
+        assert!(error.what().contains("another row with this primary key is in the table"), "{error}");
+        assert!(error.place().ends_with("row 357"), "{error}");
+    }
 }

@@ -98,3 +98,19 @@ fn a_refused_row_among_small_files_is_of_its_own_file() {
         assert!(!again.notes.iter().any(|note| note.contains("not looked at")), "{:?}", again.notes);
     }
 }
+
+#[test]
+fn a_load_of_one_small_file_asks_the_server_few_things() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    // The first load makes the tables of records.
+    for (table, most) in [("first", 33), ("second", 28)] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = CrateOptions { transport: Transport::Http, ..CrateOptions::default() };
+        let before = standin.statements();
+        run(&tiny(&directory, 1), &cluster.target(table, options), &LoadOptions { degree: 1, ..small() })
+            .unwrap();
+        let asked = standin.statements() - before;
+        assert!(asked <= most, "{asked} statements beside the rows");
+    }
+}

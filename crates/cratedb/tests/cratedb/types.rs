@@ -7,12 +7,14 @@ use arrow_array::types::*;
 use arrow_array::*;
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, Fields};
-use sawmill_cratedb::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
+use sawmill_cratedb::{
+    Binary, CrateOptions, Dates, LongText, Objects, StoredText, Times, Timestamps, Transport,
+};
 use sawmill_loader::LoadOptions;
 use sawmill_source::{Kind, ParquetFiles};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, keyed, run, small, source_of};
+use crate::cluster::{Cluster, keyed, run, small, source_of, with_control};
 
 /// Loads one column over both transports, verifies it, and returns its type and values as the server has
 /// them.
@@ -326,5 +328,21 @@ fn intervals_of_duckdb_arrive_as_iso_8601() {
             vec![json!(null), json!(["P13M33DT55693.913000000S", null])],
         ];
         assert_eq!(cluster.sql(&query), expected);
+    }
+}
+
+#[test]
+fn times_have_the_form_of_loads_only_in_a_table_that_a_load_has_made() {
+    let cluster = Cluster::any();
+    let (made, other) = (cluster.table(), cluster.table());
+    let options = keyed(Transport::Http);
+    let (_kept, source) = source_of(vec![("at", Arc::new(Time32SecondArray::from(vec![36_000])))], 1000);
+    run(&source, &cluster.target(&made, options.clone()), &small()).unwrap();
+    cluster.sql(&format!("CREATE TABLE \"doc\".\"{other}\" (\"at\" TEXT)"));
+    for (table, of_loads) in [(made, true), (other, false)] {
+        let target = cluster.target(&table, options.clone());
+        let found = with_control(|control| target.columns_of_text(&small(), control)).unwrap();
+        let columns = vec![("at".to_owned(), true)];
+        assert_eq!(found, StoredText { columns, times: of_loads, timestamps: false });
     }
 }

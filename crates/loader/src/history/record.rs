@@ -31,7 +31,7 @@ pub struct LoadRecord {
 
 impl LoadRecord {
     /// Whether the load made its table.
-    pub(crate) fn made_the_table(&self) -> bool {
+    pub fn made_the_table(&self) -> bool {
         [Mode::Create, Mode::Replace].iter().any(|mode| mode.name() == self.mode)
     }
 }

@@ -280,7 +280,7 @@ impl TextArgs {
         };
         let native = listed_types::listed(&self.types)?.into_iter().filter(|(_, of)| is_native_type(of));
         let types = native.map(|(name, of)| (in_table(name), of)).collect();
-        Ok(target.with(|postgres| postgres, |crate_db| crate_db.types(types)))
+        Ok(target.with(|postgres| postgres, |crate_db| crate_db.with(|options| options.types = types)))
     }
 
     /// Whether only CrateDB has the given types: they are for files of any format.

@@ -38,9 +38,10 @@ impl TableText {
         let control = interrupt::control(&phase);
         let (of_table, (but_times, but_timestamps)) = match target {
             Destination::Postgres(postgres) => (postgres.columns_of_text(options, &control)?, (false, false)),
-            // A load itself may have made these columns of moments, whose text is not the file's.
+            // A load that has made the table has made these columns of moments, whose text is not the file's.
             Destination::CrateDb(crate_db) => {
-                (crate_db.columns_of_text(options, &control)?, crate_db.moments_are_text())
+                let text = crate_db.columns_of_text(options, &control)?;
+                (text.columns, (text.times, text.timestamps))
             }
         };
         let texts = of_table.into_iter().enumerate().filter(|(_, (_, is_text))| *is_text);

@@ -6,34 +6,30 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::stored::{by_time, now, read_shape, read_stored, recorded_files};
-use super::{LoadRow, Records, State};
+use super::{INSERTED, LoadRow, Records, State};
 use crate::records::shape::Shape;
 
-/// The columns of a load's row, in the order of [`StoredLoad`].
-const COLUMNS: &str = "\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \
-    \"fingerprints\", \"stamps\", \"mapping\", \"rows\", \"before\", \"shape\", \"runs\", \"begun\", \
-    \"completed\", \"audited\", \"facts\"";
-
+/// A load's row: the columns of [`INSERTED`], and how many requests were audited.
 #[derive(Deserialize)]
-struct StoredLoad(
-    String,
-    String,
-    String,
-    String,
-    u64,
-    Vec<String>,
-    Vec<String>,
-    Vec<String>,
-    String,
-    u64,
-    Option<String>,
-    String,
-    u64,
-    String,
-    Option<String>,
-    Option<u64>,
-    Option<String>,
-);
+struct StoredLoad {
+    id: String,
+    target: String,
+    mode: String,
+    state: State,
+    unit_rows: u64,
+    names: Vec<String>,
+    fingerprints: Vec<String>,
+    rows: u64,
+    before: Option<String>,
+    begun: String,
+    stamps: Vec<String>,
+    mapping: String,
+    shape: String,
+    runs: u64,
+    facts: Option<String>,
+    completed: Option<String>,
+    audited: Option<u64>,
+}
 
 impl Records<'_> {
     /// All loads, in the order in which they began.
@@ -54,7 +50,7 @@ impl Records<'_> {
     }
 
     fn loads(&mut self, condition: &str, arguments: &[Value]) -> Result<Vec<LoadRow>> {
-        let statement = format!("SELECT {COLUMNS} FROM {}{condition}", self.table("loads"));
+        let statement = format!("SELECT {INSERTED}, \"audited\" FROM {}{condition}", self.table("loads"));
         let stored = self.run(&statement, arguments)?.all::<StoredLoad>()?;
         let mut loads = stored.into_iter().map(StoredLoad::read).collect::<Result<Vec<_>>>()?;
         loads.sort_by(|a, b| (by_time(&a.begun), &a.load.id).cmp(&(by_time(&b.begun), &b.load.id)));
@@ -72,22 +68,19 @@ impl LoadRow {
 
 impl StoredLoad {
     fn read(self) -> Result<LoadRow> {
-        let Self(id, target, mode, state, unit_rows, names, prints, stamps, mapping, rows, before, ..) = self;
-        let (shape, runs, begun, completed, audited, facts) =
-            (self.11, self.12, self.13, self.14, self.15, self.16);
-        let state = State::new(&state);
+        let Self { target, state, rows, runs, begun, completed, audited, .. } = self;
         let load = LoadRecord {
-            id,
-            mode,
+            id: self.id,
+            mode: self.mode,
             table_oid: 0,
-            unit_rows: unit_rows.max(1),
-            files: recorded_files(names, prints, stamps),
+            unit_rows: self.unit_rows.max(1),
+            files: recorded_files(self.names, self.fingerprints, self.stamps),
             complete: state == State::Complete,
-            before: read_stored(before)?,
-            mapping,
-            facts: LoadFacts::from_text(facts.as_deref()),
+            before: read_stored(self.before)?,
+            mapping: self.mapping,
+            facts: LoadFacts::from_text(self.facts.as_deref()),
         };
-        let shape = read_shape(&shape)?;
+        let shape = read_shape(&self.shape)?;
         Ok(LoadRow { load, target, state, rows, shape, runs, begun, completed, audited })
     }
 }

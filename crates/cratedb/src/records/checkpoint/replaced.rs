@@ -13,10 +13,10 @@ impl Records<'_> {
     /// Writes the row of a replacement, whether it begins or begins again. One statement does it, so that a run that is
     /// killed leaves a record. If the statement comes once more when the load is complete, the next command begins it again.
     pub(crate) fn begin_replacement(&mut self, row: &LoadRow) -> Result<()> {
-        self.delete_from("units", &row.load.id)?;
-        let set: Vec<String> =
-            INSERTED[1..].iter().map(|name| format!("\"{name}\" = excluded.\"{name}\"")).collect();
-        self.insert(row, &format!(" ON CONFLICT (\"load_id\") DO UPDATE SET {}", set.join(", ")))
+        self.delete_units(&row.load.id)?;
+        let names = INSERTED.split(", ").skip(1);
+        let set: Vec<String> = names.map(|name| format!("{name} = excluded.{name}")).collect();
+        self.insert(row, &format!(" ON CONFLICT (\"load_id\") DO UPDATE SET {}", set.join(", "))).map(drop)
     }
 
     /// Notes in all other loads into the table that the rows of this load's only file are not theirs any more.

@@ -46,19 +46,25 @@ impl Records<'_> {
         self.run(&statement, &whole_key(id, key)).map(drop)
     }
 
+    /// Removes the records of all units of a load.
+    pub(super) fn delete_units(&mut self, id: &str) -> Result<()> {
+        self.refresh("units")?;
+        let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table("units"));
+        if self.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
+            self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
+            self.refresh("units")?;
+        }
+        Ok(())
+    }
+
     fn select_units(&self) -> String {
-        format!(
-            "SELECT \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
-             \"refused\", \"there_before\", \"tags\" FROM {}",
-            self.table("units")
-        )
+        format!("SELECT {COLUMNS} FROM {}", self.table("units"))
     }
 
     /// Records that all rows of these units are in.
     pub(crate) fn commit(&mut self, id: &str, units: &[UnitRecord]) -> Result<()> {
         let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
-             \"refused\", \"there_before\", \"tags\") VALUES {} ON CONFLICT DO NOTHING",
+            "INSERT INTO {} (\"load_id\", {COLUMNS}) VALUES {} ON CONFLICT DO NOTHING",
             self.table("units"),
             vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; units.len()].join(", ")
         );
@@ -82,6 +88,10 @@ impl Records<'_> {
         self.run(&statement, &values.collect::<Vec<_>>()).map(drop)
     }
 }
+
+/// The columns of a unit's record after its load's ID, in the order of [`UnitRow`].
+const COLUMNS: &str = "\"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
+    \"refused\", \"there_before\", \"tags\"";
 
 /// The condition for one unit.
 const WHOLE_KEY: &str = " WHERE \"load_id\" = ? AND \"file\" = ? AND \"row_group\" = ? AND \"first_row\" = ?";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A load of a process. Two owners are never equal: boot, process number and start time identify the process, and
 /// its loads are numbered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     host: String,
     boot: String,
@@ -75,15 +75,7 @@ impl std::fmt::Display for Owner {
 /// This process on this machine, as far as the system tells it; empty where it does not.
 fn machine() -> Owner {
     if let Some(Process { machine, number }) = turns::process() {
-        let (host, boot) = (machine.clone(), machine);
-        return Owner {
-            host,
-            boot,
-            namespace: String::new(),
-            process: number,
-            started: String::new(),
-            load: 0,
-        };
+        return Owner { host: machine.clone(), boot: machine, process: number, ..Owner::default() };
     }
     let read =
         |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
@@ -93,8 +85,7 @@ fn machine() -> Owner {
         boot: read("/proc/sys/kernel/random/boot_id"),
         namespace: namespace.unwrap_or_default(),
         process: std::process::id(),
-        started: String::new(),
-        load: 0,
+        ..Owner::default()
     }
 }
 

@@ -30,9 +30,12 @@ impl Records<'_> {
         Ok(self.number(&count, &[])? > 0)
     }
 
-    /// All rows of a lease, the latest number last.
+    /// All rows of a lease, the latest number last. Makes the tables of records if this one is missing.
     pub(super) fn leases(&mut self, name: &str) -> Result<Vec<Held>> {
-        self.refresh(LEASES)?;
+        if self.is_refused_refresh(LEASES)? {
+            self.create()?;
+            self.refresh(LEASES)?;
+        }
         let table = self.table(LEASES);
         let statement = format!(
             "SELECT \"number\", \"owner\", \"beat\" FROM {table} WHERE \"name\" = ? ORDER BY \"number\""
@@ -44,12 +47,12 @@ impl Records<'_> {
             .collect())
     }
 
-    /// Who has a number of a lease. The server looks up a whole key without a refresh.
-    pub(super) fn lease_owner(&mut self, name: &str, number: i64) -> Result<Option<String>> {
-        let table = self.table(LEASES);
-        let statement = format!("SELECT \"owner\" FROM {table} WHERE \"name\" = ? AND \"number\" = ?");
-        let answer = self.run(&statement, &[json!(name), json!(number)])?;
-        Ok(answer.all::<(String,)>()?.into_iter().next().map(|(owner,)| owner))
+    /// The owners of a number of a lease and of the next one. The server looks up whole keys without a refresh, if what is
+    /// in the list are no parameters.
+    pub(super) fn lease_owners(&mut self, name: &str, number: i64) -> Result<Vec<(i64, String)>> {
+        let (table, next) = (self.table(LEASES), number + 1);
+        let of_both = format!("\"name\" = ? AND \"number\" IN ({number}, {next})");
+        self.run(&format!("SELECT \"number\", \"owner\" FROM {table} WHERE {of_both}"), &[json!(name)])?.all()
     }
 
     /// Whether this load was the one that inserted this number.

@@ -20,11 +20,11 @@ impl Opening<'_, '_> {
         let state = open(Mode::Append, again, &mut found)?;
         match found.record {
             Some(record) if state != LoadState::New => Ok((record, state)),
-            _ => self.start_append(),
+            earlier => self.start_append(earlier.is_some()),
         }
     }
 
-    fn start_append(&mut self) -> Result<(LoadRow, LoadState)> {
+    fn start_append(&mut self, is_known: bool) -> Result<(LoadRow, LoadState)> {
         self.refuse_twice(Kind::Exists)?;
         let before = match self.options.verify {
             true => self.sum_up_before()?,
@@ -37,7 +37,7 @@ impl Opening<'_, '_> {
             self.checkpoints.on(&mut self.sql).delete_others(&target, &self.id)?;
         }
         let record = LoadRow { rows, ..self.record(before) };
-        self.records().begin(&record)?;
+        self.records().begin(&record, is_known)?;
         // If two loads start at once with the same file, each sees the other by now.
         if let Err(error) = self.refuse_twice(Kind::Busy) {
             self.checkpoints.on(&mut self.sql).delete(&self.id)?;

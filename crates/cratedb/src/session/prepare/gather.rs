@@ -46,7 +46,7 @@ impl Opening<'_, '_> {
         let state = open(mode, again, &mut found)?;
         match found.record {
             Some(record) if state != LoadState::New => Ok((record, state)),
-            _ => self.start(gathered, &staging),
+            earlier => self.start(earlier.is_some(), gathered, &staging),
         }
     }
 
@@ -63,12 +63,17 @@ impl Opening<'_, '_> {
         jobs::wait_for(&mut self.sql, &is_meant)
     }
 
-    fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRow, LoadState)> {
+    fn start(
+        &mut self,
+        is_known: bool,
+        gathered: bool,
+        staging: &CrateTable,
+    ) -> Result<(LoadRow, LoadState)> {
         if gathered {
             self.take_away(staging)?;
         }
         let record = self.record(None);
-        self.records().begin(&record)?;
+        self.records().begin(&record, is_known)?;
         let create = ddl::create_table(staging, &self.plan.columns, &self.plan.key, &self.crate_db.options)?;
         // Run twice after a lost answer, it says that the table exists: that is well then.
         let create = create.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);

@@ -21,22 +21,22 @@ impl CrateWriter {
         code: Option<u32>,
         reason: &str,
     ) -> Result<()> {
-        if reason.starts_with("ClusterBlockException") {
+        let of_table = match reason {
+            blocked if blocked.starts_with("ClusterBlockException") => Some(
+                "a full disk blocks tables, and so does blocks.read_only_allow_delete: end the block and run the same command \
+                 again to go on",
+            ),
+            // Its partition would exceed the limit.
+            full if full.contains("maximum shards open") => Some(
+                "drop tables, or allow more shards (cluster.max_shards_per_node), and run the same command again to go on; fewer \
+                 partitions or --shards need fewer",
+            ),
+            _ => None,
+        };
+        if let Some(advice) = of_table {
             return Err(Error::new(Kind::Server, format!("the table takes no rows: {reason}"))
                 .at(format!("table {}, {}", self.plan.table, self.client.place()))
-                .advise(
-                    "a full disk blocks tables, and so does blocks.read_only_allow_delete: end the block and run the same \
-                     command again to go on",
-                ));
-        }
-        // Not the row's fault: its partition would exceed the limit.
-        if reason.contains("maximum shards open") {
-            return Err(Error::new(Kind::Server, format!("the table takes no rows: {reason}"))
-                .at(format!("table {}, {}", self.plan.table, self.client.place()))
-                .advise(
-                    "drop tables, or allow more shards (cluster.max_shards_per_node), and run the same command again to go on; \
-                     fewer partitions or --shards need fewer",
-                ));
+                .advise(advice));
         }
         let plan = Arc::clone(&self.plan);
         let (unit, values) = (batch.unit_of(row), batch.values(&plan.plan, row));
@@ -63,16 +63,8 @@ impl CrateWriter {
         let (row_group, row) = (unit.key.row_group, unit.key.first_row + u64::from(row));
         let place = format!("{file}, row group {row_group}, row {row}");
         if self.plan.rejects.is_none() {
-            let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
-            let advice = match is_about_columns(reason) {
-                true => MORE_COLUMNS,
-                false => {
-                    "rows count from 0 in their row group; --rejects FILE writes rejected rows to a file and loads the others"
-                }
-            };
-            return Err(Error::new(Kind::Value, format!("the server refused a row: {reason}{code}"))
-                .at(place)
-                .advise(advice));
+            let advice = "rows count from 0 in their row group; --rejects FILE writes rejected rows to a file and loads the others";
+            return Err(refused(reason, code, advice).at(place));
         }
         let reject = Reject { file, row_group, row, reason: reason.to_owned(), code, values };
         self.account_of(unit).rejects.push(reject);
@@ -92,19 +84,12 @@ impl CrateWriter {
 
     /// The error for a row of a statement.
     fn refused_of_statement(&self, unit: &Unit, row: u32, reason: &str, code: Option<u32>) -> Error {
-        let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
         let row = unit.key.first_row + u64::from(row) + 1;
-        let advice = match is_about_columns(reason) {
-            true => MORE_COLUMNS,
-            false => "correct the value or leave the row out in the SELECT",
-        };
-        Error::new(Kind::Value, format!("the server refused a row: {reason}{code}"))
-            .at(format!(
-                "table {}, partition {} of the query, row {row}",
-                self.plan.table.gathered_for(),
-                unit.key.file
-            ))
-            .advise(advice)
+        refused(reason, code, "correct the value or leave the row out in the SELECT").at(format!(
+            "table {}, partition {} of the query, row {row}",
+            self.plan.table.gathered_for(),
+            unit.key.file
+        ))
     }
 
     /// Writes rejected rows to their file.
@@ -114,4 +99,11 @@ impl CrateWriter {
             None => Ok(()),
         }
     }
+}
+
+/// The error for a refused row, with this advice unless the reason has its own.
+fn refused(reason: &str, code: Option<u32>, advice: &str) -> Error {
+    let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+    let advice = if is_about_columns(reason) { MORE_COLUMNS } else { advice };
+    Error::new(Kind::Value, format!("the server refused a row: {reason}{code}")).advise(advice)
 }
