@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::dataset::schema_difference::{self, alike};
 use crate::file::open_file::OpenFile;
-use crate::text::table::{Left, Table};
+use crate::text::table::Table;
 use crate::views::row_groups;
 use crate::views::statistics::bounds_of;
 
@@ -80,8 +80,7 @@ impl FooterDifference {
         if self.is_empty() {
             return writeln!(out, "no differences");
         }
-        let mut table =
-            Table::new(&[("part", Left), ("where", Left), ("what", Left), ("A", Left), ("B", Left)]);
+        let mut table = Table::new("part, where, what, A, B");
         for Differing { part, place, what, a, b } in &self.differences {
             let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".to_owned());
             table.row(&[part, place, what, &side(a), &side(b)]);
