@@ -171,6 +171,11 @@ impl Fault {
     pub fn new(at: usize, kind: FaultKind) -> Self {
         Self { at, kind }
     }
+
+    /// The fault of a struct at `at` without a required field.
+    pub fn missing(at: usize, field: &'static str) -> Self {
+        Self::new(at, FaultKind::Missing { field })
+    }
 }
 
 impl FaultKind {

@@ -1,9 +1,9 @@
 //! The fields of a column chunk that its row does not keep, decoded on demand from the chunk's own bytes.
 
 use crate::chunk::statistics::{self, GeospatialStatistics, PageEncodingStats, SizeStatistics, Statistics};
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
 use crate::schema::enums::Encoding;
-use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STRUCT, Step};
+use crate::thrift::cursor::{BINARY, Cursor, I32, I64, LIST, STRUCT, Step, each_field};
 
 /// All fields of a `ColumnChunk` and its `ColumnMetaData` that the row does not keep, under the format's own
 /// names.
@@ -76,71 +76,53 @@ pub(crate) enum Want {
 pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<ChunkDetails<'a>> {
     let mut chunk = ChunkDetails::default();
     let all = want == Want::All;
-    let mut last = 0;
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, BINARY) => chunk.file_path = Some(cursor.text()?),
-            (2, I64) => chunk.file_offset = cursor.integer()?,
-            (3, STRUCT) => column_meta_data(cursor, &mut chunk, want)?,
-            (4, I64) => chunk.offset_index_offset = Some(cursor.integer()?),
-            (5, I32) => chunk.offset_index_length = Some(cursor.i32()?),
-            (6, I64) => chunk.column_index_offset = Some(cursor.integer()?),
-            (7, I32) => chunk.column_index_length = Some(cursor.i32()?),
-            (8, STRUCT) if all => chunk.crypto_metadata = Some(crypto_metadata(cursor)?),
-            (9, BINARY) => chunk.encrypted_column_metadata = Some(cursor.binary()?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (1, BINARY) => chunk.file_path = Some(cursor.text()?),
+        (2, I64) => chunk.file_offset = cursor.integer()?,
+        (3, STRUCT) => column_meta_data(cursor, &mut chunk, want)?,
+        (4, I64) => chunk.offset_index_offset = Some(cursor.integer()?),
+        (5, I32) => chunk.offset_index_length = Some(cursor.i32()?),
+        (6, I64) => chunk.column_index_offset = Some(cursor.integer()?),
+        (7, I32) => chunk.column_index_length = Some(cursor.i32()?),
+        (8, STRUCT) if all => chunk.crypto_metadata = Some(crypto_metadata(cursor)?),
+        (9, BINARY) => chunk.encrypted_column_metadata = Some(cursor.binary()?),
+    });
     Ok(chunk)
 }
 
 /// Moves the cursor to the chunk's first statistics and returns their offset; `None` if the chunk has none.
 pub(crate) fn statistics_at(cursor: &mut Cursor<'_>) -> Step<Option<usize>> {
-    let mut last = 0;
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (3, STRUCT) => {
-                let mut last = 0;
-                while let Some(field) = cursor.next_field(&mut last)? {
-                    match (field.id, field.wire) {
-                        (12, STRUCT) => return Ok(Some(cursor.at)),
-                        (_, wire) => cursor.skip(wire)?,
-                    }
-                }
-            }
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (3, STRUCT) => each_field!(cursor, {
+            (12, STRUCT) => return Ok(Some(cursor.at)),
+        }),
+    });
     Ok(None)
 }
 
 fn column_meta_data<'a>(cursor: &mut Cursor<'a>, chunk: &mut ChunkDetails<'a>, want: Want) -> Step<()> {
     let all = want == Want::All;
-    let mut last = 0;
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (2, LIST) if all => {
-                let count = cursor.list_of(I32, "a list of encodings (i32)")?;
-                let numbers = (0..count).map(|_| cursor.i32().map(Encoding::from_number));
-                chunk.encodings = numbers.collect::<Step<_>>()?;
-            }
-            (3, LIST) if all => chunk.path_in_schema = Some(texts(cursor)?),
-            (8, LIST) if all => chunk.key_value_metadata = Some(key_values(cursor)?),
-            (10, I64) => chunk.index_page_offset = Some(cursor.integer()?),
-            // The first occurrence counts, as in `statistics` below.
-            (12, STRUCT) if want != Want::Locations && chunk.statistics.is_none() => {
-                chunk.statistics = Some(statistics::statistics(cursor)?);
-            }
-            (13, LIST) if all => chunk.encoding_stats = Some(statistics::encoding_stats(cursor)?),
-            (14, I64) => chunk.bloom_filter_offset = Some(cursor.integer()?),
-            (15, I32) => chunk.bloom_filter_length = Some(cursor.i32()?),
-            (16, STRUCT) if all => chunk.size_statistics = Some(statistics::size_statistics(cursor)?),
-            (17, STRUCT) if all => {
-                chunk.geospatial_statistics = Some(statistics::geospatial_statistics(cursor)?);
-            }
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (2, LIST) if all => {
+            let count = cursor.list_of(I32, "a list of encodings (i32)")?;
+            let numbers = (0..count).map(|_| cursor.i32().map(Encoding::from_number));
+            chunk.encodings = numbers.collect::<Step<_>>()?;
+        },
+        (3, LIST) if all => chunk.path_in_schema = Some(texts(cursor)?),
+        (8, LIST) if all => chunk.key_value_metadata = Some(key_values(cursor)?),
+        (10, I64) => chunk.index_page_offset = Some(cursor.integer()?),
+        // The first occurrence counts, as in `statistics` below.
+        (12, STRUCT) if want != Want::Locations && chunk.statistics.is_none() => {
+            chunk.statistics = Some(statistics::statistics(cursor)?);
+        },
+        (13, LIST) if all => chunk.encoding_stats = Some(statistics::encoding_stats(cursor)?),
+        (14, I64) => chunk.bloom_filter_offset = Some(cursor.integer()?),
+        (15, I32) => chunk.bloom_filter_length = Some(cursor.i32()?),
+        (16, STRUCT) if all => chunk.size_statistics = Some(statistics::size_statistics(cursor)?),
+        (17, STRUCT) if all => {
+            chunk.geospatial_statistics = Some(statistics::geospatial_statistics(cursor)?);
+        },
+    });
     Ok(())
 }
 
@@ -157,15 +139,12 @@ pub(crate) fn key_values<'a>(cursor: &mut Cursor<'a>) -> Step<Vec<(&'a str, Opti
 
 fn key_value<'a>(cursor: &mut Cursor<'a>) -> Step<(&'a str, Option<&'a str>)> {
     let start = cursor.at;
-    let (mut key, mut value, mut last) = (None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, BINARY) => key = Some(cursor.text()?),
-            (2, BINARY) => value = Some(cursor.text()?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
-    Ok((key.ok_or(Fault::new(start, FaultKind::Missing { field: "key" }))?, value))
+    let (mut key, mut value) = (None, None);
+    each_field!(cursor, {
+        (1, BINARY) => key = Some(cursor.text()?),
+        (2, BINARY) => value = Some(cursor.text()?),
+    });
+    Ok((key.ok_or(Fault::missing(start, "key"))?, value))
 }
 
 fn crypto_metadata<'a>(cursor: &mut Cursor<'a>) -> Step<ColumnCryptoMetaData<'a>> {
@@ -188,14 +167,11 @@ fn crypto_metadata<'a>(cursor: &mut Cursor<'a>) -> Step<ColumnCryptoMetaData<'a>
 
 fn column_key<'a>(cursor: &mut Cursor<'a>) -> Step<ColumnCryptoMetaData<'a>> {
     let start = cursor.at;
-    let (mut path, mut key_metadata, mut last) = (None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, LIST) => path = Some(texts(cursor)?),
-            (2, BINARY) => key_metadata = Some(cursor.binary()?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
-    let path_in_schema = path.ok_or(Fault::new(start, FaultKind::Missing { field: "path_in_schema" }))?;
+    let (mut path, mut key_metadata) = (None, None);
+    each_field!(cursor, {
+        (1, LIST) => path = Some(texts(cursor)?),
+        (2, BINARY) => key_metadata = Some(cursor.binary()?),
+    });
+    let path_in_schema = path.ok_or(Fault::missing(start, "path_in_schema"))?;
     Ok(ColumnCryptoMetaData::EncryptionWithColumnKey { path_in_schema, key_metadata })
 }

@@ -1,6 +1,6 @@
 //! How a file with a plaintext footer is encrypted.
 
-use crate::thrift::cursor::{BINARY, Cursor, FALSE, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{BINARY, Cursor, FALSE, STRUCT, Step, TRUE, each_field};
 
 /// The algorithm that a file's columns are encrypted with (`EncryptionAlgorithm`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,14 +42,10 @@ pub(crate) fn algorithm<'a>(cursor: &mut Cursor<'a>) -> Step<EncryptionAlgorithm
 
 fn parameters<'a>(cursor: &mut Cursor<'a>) -> Step<AesParameters<'a>> {
     let mut found = AesParameters::default();
-    let mut last = 0;
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, BINARY) => found.aad_prefix = Some(cursor.binary()?),
-            (2, BINARY) => found.aad_file_unique = Some(cursor.binary()?),
-            (3, TRUE | FALSE) => found.supply_aad_prefix = Some(field.wire == TRUE),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (1, BINARY) => found.aad_prefix = Some(cursor.binary()?),
+        (2, BINARY) => found.aad_file_unique = Some(cursor.binary()?),
+        (3, wire @ (TRUE | FALSE)) => found.supply_aad_prefix = Some(wire == TRUE),
+    });
     Ok(found)
 }

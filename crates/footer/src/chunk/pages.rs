@@ -13,7 +13,7 @@ use crate::chunk::column_chunk::ColumnChunk;
 use crate::error::{Error, Fault, FaultKind};
 use crate::open::source::RangeReader;
 use crate::schema::enums::{Encoding, PageType};
-use crate::thrift::cursor::{Cursor, FALSE, I32, STOP, STRUCT, Step};
+use crate::thrift::cursor::{Cursor, FALSE, I32, STRUCT, Step, each_field};
 
 /// Bytes per read of bodies.
 pub(crate) const READ_LEN: usize = 1 << 18;
@@ -288,30 +288,24 @@ impl ColumnChunk<'_> {
 fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
     let cursor = &mut Cursor::new(bytes, 0);
     let (mut page_type, mut uncompressed, mut compressed, mut crc) = (None, None, None, None);
-    let (mut of_kind, mut kinds, mut last) = (OfKind::default(), 0, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
-        match (field.id, field.wire) {
-            (_, STOP) => break,
-            (1, I32) => page_type = Some(cursor.i32()?),
-            (2, I32) => uncompressed = Some(size(cursor)?),
-            (3, I32) => compressed = Some(size(cursor)?),
-            (4, I32) => crc = Some(cursor.i32()?.cast_unsigned()),
-            (5 | 7 | 8, STRUCT) => {
-                of_kind = OfKind::read(cursor, field.id)?;
-                kinds += 1;
-            }
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
-    let missing = |field| Fault::new(0, FaultKind::Missing { field });
+    let (mut of_kind, mut kinds) = (OfKind::default(), 0);
+    each_field!(cursor, {
+        (1, I32) => page_type = Some(cursor.i32()?),
+        (2, I32) => uncompressed = Some(size(cursor)?),
+        (3, I32) => compressed = Some(size(cursor)?),
+        (4, I32) => crc = Some(cursor.i32()?.cast_unsigned()),
+        (kind @ (5 | 7 | 8), STRUCT) => {
+            of_kind = OfKind::read(cursor, kind)?;
+            kinds += 1;
+        },
+    });
     Ok(ChunkPage {
         index: 0,
         offset: 0,
         header_len: cursor.at,
-        page_type: PageType::from_number(page_type.ok_or(missing("type"))?),
-        compressed_size: compressed.ok_or(missing("compressed_page_size"))?,
-        uncompressed_size: uncompressed.ok_or(missing("uncompressed_page_size"))?,
+        page_type: PageType::from_number(page_type.ok_or(Fault::missing(0, "type"))?),
+        compressed_size: compressed.ok_or(Fault::missing(0, "compressed_page_size"))?,
+        uncompressed_size: uncompressed.ok_or(Fault::missing(0, "uncompressed_page_size"))?,
         num_values: of_kind.num_values,
         crc,
         levels_size: of_kind.levels_size,
@@ -350,29 +344,25 @@ impl OfKind {
     /// The header of a data page (field 5 of the page's header), a dictionary page (7), or a data page of version 2
     /// (8). `num_values` is the first field of each; only version 2 states the size of the levels.
     fn read(cursor: &mut Cursor<'_>, kind: i16) -> Step<Self> {
-        let (mut found, mut last) = (Self::default(), 0);
+        let mut found = Self::default();
         let is_version_2 = kind == 8;
         let encoding = if is_version_2 { 4 } else { 2 };
-        loop {
-            let field = cursor.field(&mut last)?;
-            match (field.id, field.wire) {
-                (_, STOP) => return Ok(found),
-                (1, I32) => found.num_values = cursor.i32()?,
-                (id, I32) if id == encoding => found.encoding = cursor.i32()?,
-                (3, I32) if kind == 5 => found.level_encodings[0] = cursor.i32()?,
-                (4, I32) if kind == 5 => found.level_encodings[1] = cursor.i32()?,
-                (2, I32) if is_version_2 => found.num_nulls = Some(cursor.i32()?),
-                (3, I32) if is_version_2 => found.num_rows = Some(cursor.i32()?),
-                (5 | 6, I32) if is_version_2 => {
-                    let size = size(cursor)?;
-                    found.levels_size = found.levels_size.saturating_add(size);
-                    if field.id == 6 {
-                        found.repetition_size = size;
-                    }
+        each_field!(cursor, {
+            (1, I32) => found.num_values = cursor.i32()?,
+            (id, I32) if id == encoding => found.encoding = cursor.i32()?,
+            (3, I32) if kind == 5 => found.level_encodings[0] = cursor.i32()?,
+            (4, I32) if kind == 5 => found.level_encodings[1] = cursor.i32()?,
+            (2, I32) if is_version_2 => found.num_nulls = Some(cursor.i32()?),
+            (3, I32) if is_version_2 => found.num_rows = Some(cursor.i32()?),
+            (id @ (5 | 6), I32) if is_version_2 => {
+                let size = size(cursor)?;
+                found.levels_size = found.levels_size.saturating_add(size);
+                if id == 6 {
+                    found.repetition_size = size;
                 }
-                (7, FALSE) if is_version_2 => found.is_stored = true,
-                (_, wire) => cursor.skip(wire)?,
-            }
-        }
+            },
+            (7, FALSE) if is_version_2 => found.is_stored = true,
+        });
+        Ok(found)
     }
 }

@@ -1,9 +1,11 @@
 //! Statistics of column chunks: bounds, counts, histograms, bounding boxes. They are decoded on demand;
 //! bounds are slices of the footer.
 
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
 use crate::schema::enums::{Encoding, PageType};
-use crate::thrift::cursor::{BINARY, Cursor, DOUBLE, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{
+    BINARY, Cursor, DOUBLE, FALSE, I32, I64, LIST, STOP, STRUCT, Step, TRUE, each_field,
+};
 use crate::thrift::varint::{integer, word};
 
 /// Bounds and counts of a column chunk (`Statistics`), under the format's own names.
@@ -200,35 +202,27 @@ fn count(window: &[u8; WINDOW], at: usize) -> Option<(i64, usize)> {
 #[inline(never)]
 pub(crate) fn any<'a>(cursor: &mut Cursor<'a>) -> Step<Statistics<'a>> {
     let mut found = Statistics::default();
-    let mut last = 0;
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, BINARY) => found.max = Some(cursor.binary()?),
-            (2, BINARY) => found.min = Some(cursor.binary()?),
-            (3, I64) => found.null_count = Some(cursor.integer()?),
-            (4, I64) => found.distinct_count = Some(cursor.integer()?),
-            (5, BINARY) => found.max_value = Some(cursor.binary()?),
-            (6, BINARY) => found.min_value = Some(cursor.binary()?),
-            (7, TRUE | FALSE) => found.is_max_value_exact = Some(field.wire == TRUE),
-            (8, TRUE | FALSE) => found.is_min_value_exact = Some(field.wire == TRUE),
-            (9, I64) => found.nan_count = Some(cursor.integer()?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (1, BINARY) => found.max = Some(cursor.binary()?),
+        (2, BINARY) => found.min = Some(cursor.binary()?),
+        (3, I64) => found.null_count = Some(cursor.integer()?),
+        (4, I64) => found.distinct_count = Some(cursor.integer()?),
+        (5, BINARY) => found.max_value = Some(cursor.binary()?),
+        (6, BINARY) => found.min_value = Some(cursor.binary()?),
+        (7, wire @ (TRUE | FALSE)) => found.is_max_value_exact = Some(wire == TRUE),
+        (8, wire @ (TRUE | FALSE)) => found.is_min_value_exact = Some(wire == TRUE),
+        (9, I64) => found.nan_count = Some(cursor.integer()?),
+    });
     Ok(found)
 }
 
 pub(crate) fn size_statistics(cursor: &mut Cursor<'_>) -> Step<SizeStatistics> {
     let mut found = SizeStatistics::default();
-    let mut last = 0;
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, I64) => found.unencoded_byte_array_data_bytes = Some(cursor.integer()?),
-            (2, LIST) => found.repetition_level_histogram = Some(integers(cursor)?),
-            (3, LIST) => found.definition_level_histogram = Some(integers(cursor)?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (1, I64) => found.unencoded_byte_array_data_bytes = Some(cursor.integer()?),
+        (2, LIST) => found.repetition_level_histogram = Some(integers(cursor)?),
+        (3, LIST) => found.definition_level_histogram = Some(integers(cursor)?),
+    });
     Ok(found)
 }
 
@@ -245,56 +239,43 @@ pub(crate) fn encoding_stats(cursor: &mut Cursor<'_>) -> Step<Vec<PageEncodingSt
 
 fn page_encoding_stats(cursor: &mut Cursor<'_>) -> Step<PageEncodingStats> {
     let start = cursor.at;
-    let (mut page_type, mut encoding, mut count, mut last) = (None, None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, I32) => page_type = Some(PageType::from_number(cursor.i32()?)),
-            (2, I32) => encoding = Some(Encoding::from_number(cursor.i32()?)),
-            (3, I32) => count = Some(cursor.i32()?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
-    let missing = |field| Fault::new(start, FaultKind::Missing { field });
+    let (mut page_type, mut encoding, mut count) = (None, None, None);
+    each_field!(cursor, {
+        (1, I32) => page_type = Some(PageType::from_number(cursor.i32()?)),
+        (2, I32) => encoding = Some(Encoding::from_number(cursor.i32()?)),
+        (3, I32) => count = Some(cursor.i32()?),
+    });
     Ok(PageEncodingStats {
-        page_type: page_type.ok_or(missing("page_type"))?,
-        encoding: encoding.ok_or(missing("encoding"))?,
-        count: count.ok_or(missing("count"))?,
+        page_type: page_type.ok_or(Fault::missing(start, "page_type"))?,
+        encoding: encoding.ok_or(Fault::missing(start, "encoding"))?,
+        count: count.ok_or(Fault::missing(start, "count"))?,
     })
 }
 
 pub(crate) fn geospatial_statistics(cursor: &mut Cursor<'_>) -> Step<GeospatialStatistics> {
     let mut found = GeospatialStatistics::default();
-    let mut last = 0;
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, STRUCT) => found.bbox = Some(bounding_box(cursor)?),
-            (2, LIST) => {
-                let count = cursor.list_of(I32, "a list of i32")?;
-                found.geospatial_types = Some((0..count).map(|_| cursor.i32()).collect::<Step<_>>()?);
-            }
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (1, STRUCT) => found.bbox = Some(bounding_box(cursor)?),
+        (2, LIST) => {
+            let count = cursor.list_of(I32, "a list of i32")?;
+            found.geospatial_types = Some((0..count).map(|_| cursor.i32()).collect::<Step<_>>()?);
+        },
+    });
     Ok(found)
 }
 
 fn bounding_box(cursor: &mut Cursor<'_>) -> Step<BoundingBox> {
     let start = cursor.at;
     let mut found = [None; 8];
-    let mut last = 0;
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (id @ 1..=8, DOUBLE) => found[id as usize - 1] = Some(cursor.double()?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (id @ 1..=8, DOUBLE) => found[id as usize - 1] = Some(cursor.double()?),
+    });
     let [xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax] = found;
-    let missing = |field| Fault::new(start, FaultKind::Missing { field });
     Ok(BoundingBox {
-        xmin: xmin.ok_or(missing("xmin"))?,
-        xmax: xmax.ok_or(missing("xmax"))?,
-        ymin: ymin.ok_or(missing("ymin"))?,
-        ymax: ymax.ok_or(missing("ymax"))?,
+        xmin: xmin.ok_or(Fault::missing(start, "xmin"))?,
+        xmax: xmax.ok_or(Fault::missing(start, "xmax"))?,
+        ymin: ymin.ok_or(Fault::missing(start, "ymin"))?,
+        ymax: ymax.ok_or(Fault::missing(start, "ymax"))?,
         zmin,
         zmax,
         mmin,

@@ -126,11 +126,10 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
         }
     }
     tail.end = cursor.at;
-    let missing = |field| Fault::new(0, FaultKind::Missing { field });
-    let version = version.ok_or(missing("version"))?;
-    let schema = schema.ok_or(missing("schema"))?;
-    let num_rows = num_rows.ok_or(missing("num_rows"))?;
-    let groups_at = groups_at.ok_or(missing("row_groups"))?;
+    let version = version.ok_or(Fault::missing(0, "version"))?;
+    let schema = schema.ok_or(Fault::missing(0, "schema"))?;
+    let num_rows = num_rows.ok_or(Fault::missing(0, "num_rows"))?;
+    let groups_at = groups_at.ok_or(Fault::missing(0, "row_groups"))?;
     let found = match decoded {
         Some(decoded) => decoded,
         None => row_groups(&mut Cursor::new(bytes, groups_at), &schema, options, false, carried)?.0,

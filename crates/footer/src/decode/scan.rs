@@ -9,28 +9,21 @@ use crate::chunk::rows::{
 use crate::error::{Fault, FaultKind};
 use crate::memory::allocate;
 use crate::schema::enums::EncodingSet;
-use crate::thrift::cursor::{BINARY, Cursor, FALSE, I16, I32, I64, LIST, STOP, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{
+    BINARY, Cursor, FALSE, I16, I32, I64, LIST, STOP, STRUCT, Step, TRUE, each_field,
+};
 
-const TYPE: u16 = 1 << 0;
-const ENCODINGS: u16 = 1 << 1;
-const CODEC: u16 = 1 << 2;
-const NUM_VALUES: u16 = 1 << 3;
-const UNCOMPRESSED: u16 = 1 << 4;
-const COMPRESSED: u16 = 1 << 5;
-const DATA_PAGE_OFFSET: u16 = 1 << 6;
-
-/// The required fields of `ColumnMetaData` as bits. `path_in_schema` is required too, but adds nothing to the
+/// The ids of the required fields of `ColumnMetaData`. `path_in_schema` is required too, but adds nothing to the
 /// schema; files without it can be read.
-const REQUIRED: [(u16, &str); 7] = [
-    (TYPE, "type"),
-    (ENCODINGS, "encodings"),
-    (CODEC, "codec"),
-    (NUM_VALUES, "num_values"),
-    (UNCOMPRESSED, "total_uncompressed_size"),
-    (COMPRESSED, "total_compressed_size"),
-    (DATA_PAGE_OFFSET, "data_page_offset"),
+const REQUIRED: [(u32, &str); 7] = [
+    (1, "type"),
+    (2, "encodings"),
+    (4, "codec"),
+    (5, "num_values"),
+    (6, "total_uncompressed_size"),
+    (7, "total_compressed_size"),
+    (9, "data_page_offset"),
 ];
-const ALL_REQUIRED: u16 = (1 << REQUIRED.len()) - 1;
 
 /// Walks one `ColumnChunk`.
 pub(crate) fn column_chunk(cursor: &mut Cursor<'_>) -> Step<Chunk> {
@@ -39,29 +32,23 @@ pub(crate) fn column_chunk(cursor: &mut Cursor<'_>) -> Step<Chunk> {
     let mut chunk = Chunk { at: start as u32, ..Chunk::default() };
     let mut meta_data = false;
     let mut statistics = None;
-    let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
-        match (field.id, field.wire) {
-            (_, STOP) => break,
-            (3, STRUCT) => {
-                column_meta_data(cursor, &mut chunk, &mut statistics)?;
-                meta_data = true;
-            }
-            (8, STRUCT) => {
-                cursor.skip(STRUCT)?;
-                chunk.traits.flags |= ENCRYPTED;
-            }
-            (9, BINARY) => {
-                cursor.binary()?;
-                chunk.traits.flags |= ENCRYPTED;
-            }
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    each_field!(cursor, {
+        (3, STRUCT) => {
+            column_meta_data(cursor, &mut chunk, &mut statistics)?;
+            meta_data = true;
+        },
+        (8, STRUCT) => {
+            cursor.skip(STRUCT)?;
+            chunk.traits.flags |= ENCRYPTED;
+        },
+        (9, BINARY) => {
+            cursor.binary()?;
+            chunk.traits.flags |= ENCRYPTED;
+        },
+    });
     if !meta_data {
         if chunk.traits.flags & ENCRYPTED == 0 {
-            return Err(Fault::new(start, FaultKind::Missing { field: "meta_data" }));
+            return Err(Fault::missing(start, "meta_data"));
         }
         chunk.traits.flags |= NO_METADATA;
     }
@@ -75,67 +62,35 @@ fn column_meta_data(cursor: &mut Cursor<'_>, chunk: &mut Chunk, statistics: &mut
     // A second `meta_data` replaces the first.
     let flags = chunk.traits.flags & ENCRYPTED;
     *chunk = Chunk { at: chunk.at, traits: Traits { flags, ..Traits::default() }, ..Chunk::default() };
-    let mut seen = 0;
-    let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last)?;
-        seen |= match (field.id, field.wire) {
-            (_, STOP) => break,
-            (1, I32) => {
-                chunk.traits.physical_type = cursor.i32()?;
-                TYPE
-            }
-            (2, LIST) => {
-                chunk.traits.encodings = encodings(cursor)?;
-                ENCODINGS
-            }
-            (4, I32) => {
-                chunk.traits.codec = cursor.i32()?;
-                CODEC
-            }
-            (5, I64) => {
-                chunk.num_values = cursor.size_or_zero()?;
-                NUM_VALUES
-            }
-            (6, I64) => {
-                chunk.uncompressed = cursor.size_or_zero()?;
-                UNCOMPRESSED
-            }
-            (7, I64) => {
-                chunk.compressed = cursor.size_or_zero()?;
-                COMPRESSED
-            }
-            (9, I64) => {
-                chunk.data_page_offset = cursor.size_or_zero()?;
-                DATA_PAGE_OFFSET
-            }
+    let (mut seen, mut last) = (0_u16, 0);
+    while let Some(field) = cursor.next_field(&mut last)? {
+        match (field.id, field.wire) {
+            (1, I32) => chunk.traits.physical_type = cursor.i32()?,
+            (2, LIST) => chunk.traits.encodings = encodings(cursor)?,
+            (4, I32) => chunk.traits.codec = cursor.i32()?,
+            (5, I64) => chunk.num_values = cursor.size_or_zero()?,
+            (6, I64) => chunk.uncompressed = cursor.size_or_zero()?,
+            (7, I64) => chunk.compressed = cursor.size_or_zero()?,
+            (9, I64) => chunk.data_page_offset = cursor.size_or_zero()?,
             (11, I64) => {
                 chunk.dictionary_page_offset = cursor.integer()?;
                 chunk.traits.flags |= HAS_DICTIONARY;
-                0
             }
             (12, STRUCT) => {
                 statistics.get_or_insert(cursor.at);
                 cursor.skip(STRUCT)?;
-                0
             }
             (1 | 4, found) => return Err(wire(cursor, found, "an i32")),
             (2, found) => return Err(wire(cursor, found, "a list of encodings")),
             (5..=7 | 9, found) => return Err(wire(cursor, found, "an i64")),
-            (_, wire) => {
-                cursor.skip(wire)?;
-                0
-            }
-        };
-    }
-    if seen != ALL_REQUIRED {
-        for (bit, field) in REQUIRED {
-            if seen & bit == 0 {
-                return Err(Fault::new(start, FaultKind::Missing { field }));
-            }
+            (_, wire) => cursor.skip(wire)?,
         }
+        seen |= u16::from((0..16).contains(&field.id)) << (field.id & 15);
     }
-    Ok(())
+    match REQUIRED.iter().find(|(id, _)| seen >> id & 1 == 0) {
+        Some((_, field)) => Err(Fault::missing(start, field)),
+        None => Ok(()),
+    }
 }
 
 fn encodings(cursor: &mut Cursor<'_>) -> Step<EncodingSet> {
@@ -245,12 +200,10 @@ impl RowGroupWalk {
         }
         let required =
             [(self.has_columns, "columns"), (self.has_size, "total_byte_size"), (self.has_rows, "num_rows")];
-        for (there, field) in required {
-            if !there {
-                return Err(Fault::new(self.fields.at as usize, FaultKind::Missing { field }));
-            }
+        match required.iter().find(|(there, _)| !there) {
+            Some((_, field)) => Err(Fault::missing(self.fields.at as usize, field)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -273,19 +226,15 @@ fn sorting_columns(cursor: &mut Cursor<'_>) -> Step<Option<Vec<SortingColumn>>> 
 
 fn sorting_column(cursor: &mut Cursor<'_>) -> Step<SortingColumn> {
     let start = cursor.at;
-    let (mut column_idx, mut descending, mut nulls_first, mut last) = (None, None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, I32) => column_idx = Some(cursor.i32()?),
-            (2, TRUE | FALSE) => descending = Some(field.wire == TRUE),
-            (3, TRUE | FALSE) => nulls_first = Some(field.wire == TRUE),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
-    let missing = |field| Fault::new(start, FaultKind::Missing { field });
+    let (mut column_idx, mut descending, mut nulls_first) = (None, None, None);
+    each_field!(cursor, {
+        (1, I32) => column_idx = Some(cursor.i32()?),
+        (2, wire @ (TRUE | FALSE)) => descending = Some(wire == TRUE),
+        (3, wire @ (TRUE | FALSE)) => nulls_first = Some(wire == TRUE),
+    });
     Ok(SortingColumn {
-        column_idx: column_idx.ok_or(missing("column_idx"))?,
-        descending: descending.ok_or(missing("descending"))?,
-        nulls_first: nulls_first.ok_or(missing("nulls_first"))?,
+        column_idx: column_idx.ok_or(Fault::missing(start, "column_idx"))?,
+        descending: descending.ok_or(Fault::missing(start, "descending"))?,
+        nulls_first: nulls_first.ok_or(Fault::missing(start, "nulls_first"))?,
     })
 }

@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
 use crate::schema::enums::ColumnOrder;
-use crate::thrift::cursor::{BINARY, Cursor, LIST, STOP, STRUCT, Step};
+use crate::thrift::cursor::{BINARY, Cursor, LIST, STOP, STRUCT, Step, each_field};
 
 /// Key-value metadata as ranges of the footer.
 type KeyValueRanges = Vec<(Range<usize>, Option<Range<usize>>)>;
@@ -67,15 +67,12 @@ fn key_values(cursor: &mut Cursor<'_>) -> Step<Option<KeyValueRanges>> {
 /// no reason to reject a file.
 fn key_value(cursor: &mut Cursor<'_>) -> Step<(Range<usize>, Option<Range<usize>>)> {
     let start = cursor.at;
-    let (mut key, mut value, mut last) = (None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, BINARY) => key = Some(binary(cursor)?),
-            (2, BINARY) => value = Some(binary(cursor)?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
-    Ok((key.ok_or(Fault::new(start, FaultKind::Missing { field: "key" }))?, value))
+    let (mut key, mut value) = (None, None);
+    each_field!(cursor, {
+        (1, BINARY) => key = Some(binary(cursor)?),
+        (2, BINARY) => value = Some(binary(cursor)?),
+    });
+    Ok((key.ok_or(Fault::missing(start, "key"))?, value))
 }
 
 fn column_orders(cursor: &mut Cursor<'_>) -> Step<Option<Vec<ColumnOrder>>> {

@@ -6,7 +6,7 @@ use crate::memory::pages;
 use crate::open::buffer::FooterBytes;
 use crate::page_index::entries::{ColumnEntry, FLAGS, OffsetEntry, Span};
 use crate::page_index::indexes::PageLocation;
-use crate::thrift::cursor::{BINARY, Cursor, FALSE, I32, I64, LIST, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{BINARY, Cursor, FALSE, I32, I64, LIST, STRUCT, Step, TRUE, each_field};
 
 /// See the module's description.
 #[derive(Debug, Default)]
@@ -80,23 +80,20 @@ impl Tables {
     #[inline(never)]
     pub fn any_offset_index(&mut self, bytes: &[u8], start: usize) -> Step<OffsetEntry> {
         let cursor = &mut Cursor::new(bytes, start);
-        let (mut pages, mut sizes, mut last) = (None, None, 0);
-        while let Some(field) = cursor.next_field(&mut last)? {
-            match (field.id, field.wire) {
-                (1, LIST) => {
-                    let at = cursor.at;
-                    let count = cursor.list_of(STRUCT, "a list of page locations (struct)")?;
-                    let first = self.pages.len();
-                    for _ in 0..count {
-                        self.pages.push(page_location(cursor)?);
-                    }
-                    pages = Some(Span::since(&self.pages, first, at)?);
+        let (mut pages, mut sizes) = (None, None);
+        each_field!(cursor, {
+            (1, LIST) => {
+                let at = cursor.at;
+                let count = cursor.list_of(STRUCT, "a list of page locations (struct)")?;
+                let first = self.pages.len();
+                for _ in 0..count {
+                    self.pages.push(page_location(cursor)?);
                 }
-                (2, LIST) => sizes = Some(self.integers(cursor)?),
-                (_, wire) => cursor.skip(wire)?,
-            }
-        }
-        Ok(OffsetEntry { pages: pages.ok_or(missing(start, "page_locations"))?, sizes })
+                pages = Some(Span::since(&self.pages, first, at)?);
+            },
+            (2, LIST) => sizes = Some(self.integers(cursor)?),
+        });
+        Ok(OffsetEntry { pages: pages.ok_or(Fault::missing(start, "page_locations"))?, sizes })
     }
 
     /// Decodes the column index at `start` of the bytes that will be kept next.
@@ -114,24 +111,20 @@ impl Tables {
         let (mut null_pages, mut min_values, mut max_values, mut boundary_order) = (None, None, None, None);
         let (mut null_counts, mut nan_counts) = (None, None);
         let (mut repetition, mut definition) = (None, None);
-        let mut last = 0;
-        while let Some(field) = cursor.next_field(&mut last)? {
-            match (field.id, field.wire) {
-                (1, LIST) => null_pages = Some(bools(cursor)?),
-                (2, LIST) => min_values = Some(self.bounds(cursor)?),
-                (3, LIST) => max_values = Some(self.bounds(cursor)?),
-                (4, I32) => boundary_order = Some(cursor.i32()?),
-                (5, LIST) => null_counts = Some(self.integers(cursor)?),
-                (6, LIST) => repetition = Some(self.integers(cursor)?),
-                (7, LIST) => definition = Some(self.integers(cursor)?),
-                (8, LIST) => nan_counts = Some(self.integers(cursor)?),
-                (_, wire) => cursor.skip(wire)?,
-            }
-        }
-        let null_pages = null_pages.ok_or(missing(start, "null_pages"))?;
-        let min_values = min_values.ok_or(missing(start, "min_values"))?;
-        let max_values = max_values.ok_or(missing(start, "max_values"))?;
-        let boundary_order = boundary_order.ok_or(missing(start, "boundary_order"))?;
+        each_field!(cursor, {
+            (1, LIST) => null_pages = Some(bools(cursor)?),
+            (2, LIST) => min_values = Some(self.bounds(cursor)?),
+            (3, LIST) => max_values = Some(self.bounds(cursor)?),
+            (4, I32) => boundary_order = Some(cursor.i32()?),
+            (5, LIST) => null_counts = Some(self.integers(cursor)?),
+            (6, LIST) => repetition = Some(self.integers(cursor)?),
+            (7, LIST) => definition = Some(self.integers(cursor)?),
+            (8, LIST) => nan_counts = Some(self.integers(cursor)?),
+        });
+        let null_pages = null_pages.ok_or(Fault::missing(start, "null_pages"))?;
+        let min_values = min_values.ok_or(Fault::missing(start, "min_values"))?;
+        let max_values = max_values.ok_or(Fault::missing(start, "max_values"))?;
+        let boundary_order = boundary_order.ok_or(Fault::missing(start, "boundary_order"))?;
         let pages = null_pages.len;
         let lengths = [
             ("entries in min_values, as in null_pages", Some(min_values)),
@@ -206,27 +199,24 @@ fn in_a_row<T: Copy>(table: &mut Vec<T>, parts: &[Option<Span>], at: usize) -> S
 
 fn page_location(cursor: &mut Cursor<'_>) -> Step<PageLocation> {
     let start = cursor.at;
-    let (mut offset, mut size, mut first_row, mut last) = (None, None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, I64) => offset = Some(cursor.size()?),
-            (2, I32) => {
-                let at = cursor.at;
-                let value = cursor.i32()?;
-                let expected = "a non-negative size";
-                if value < 0 {
-                    return Err(Fault::new(at, FaultKind::Range { value: value.into(), expected }));
-                }
-                size = Some(value);
+    let (mut offset, mut size, mut first_row) = (None, None, None);
+    each_field!(cursor, {
+        (1, I64) => offset = Some(cursor.size()?),
+        (2, I32) => {
+            let at = cursor.at;
+            let value = cursor.i32()?;
+            let expected = "a non-negative size";
+            if value < 0 {
+                return Err(Fault::new(at, FaultKind::Range { value: value.into(), expected }));
             }
-            (3, I64) => first_row = Some(cursor.size()?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+            size = Some(value);
+        },
+        (3, I64) => first_row = Some(cursor.size()?),
+    });
     Ok(PageLocation {
-        offset: offset.ok_or(missing(start, "offset"))?,
-        compressed_page_size: size.ok_or(missing(start, "compressed_page_size"))?,
-        first_row_index: first_row.ok_or(missing(start, "first_row_index"))?,
+        offset: offset.ok_or(Fault::missing(start, "offset"))?,
+        compressed_page_size: size.ok_or(Fault::missing(start, "compressed_page_size"))?,
+        first_row_index: first_row.ok_or(Fault::missing(start, "first_row_index"))?,
     })
 }
 
@@ -239,8 +229,4 @@ fn bools(cursor: &mut Cursor<'_>) -> Step<Span> {
     }
     cursor.take(count)?;
     Ok(Span { start: (cursor.at - count) as u32, len: count as u32 })
-}
-
-fn missing(at: usize, field: &'static str) -> Fault {
-    Fault::new(at, FaultKind::Missing { field })
 }

@@ -212,7 +212,7 @@ impl Schema {
             }
         }
         if traits.present & NAME == 0 {
-            return Err(Fault::new(start, FaultKind::Missing { field: "name" }));
+            return Err(Fault::missing(start, "name"));
         }
         Ok((Node::new(name_start, name_len, self.place_of(traits)), name_at))
     }

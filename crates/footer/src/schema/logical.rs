@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
 use crate::schema::enums::EdgeInterpolationAlgorithm;
-use crate::thrift::cursor::{BINARY, BYTE, Cursor, FALSE, I32, STRUCT, Step, TRUE};
+use crate::thrift::cursor::{BINARY, BYTE, Cursor, FALSE, I32, STRUCT, Step, TRUE, each_field};
 
 /// What a schema element's values mean (the union `LogicalType`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -200,32 +200,29 @@ fn member(cursor: &mut Cursor<'_>, id: i16) -> Step<LogicalType> {
 
 fn decimal(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
     let start = cursor.at;
-    let (mut scale, mut precision, mut last) = (None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, I32) => scale = Some(cursor.i32()?),
-            (2, I32) => precision = Some(cursor.i32()?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    let (mut scale, mut precision) = (None, None);
+    each_field!(cursor, {
+        (1, I32) => scale = Some(cursor.i32()?),
+        (2, I32) => precision = Some(cursor.i32()?),
+    });
     Ok(LogicalType::Decimal {
-        scale: scale.ok_or(missing(start, "scale"))?,
-        precision: precision.ok_or(missing(start, "precision"))?,
+        scale: scale.ok_or(Fault::missing(start, "scale"))?,
+        precision: precision.ok_or(Fault::missing(start, "precision"))?,
     })
 }
 
 fn time(cursor: &mut Cursor<'_>) -> Step<(bool, TimeUnit)> {
     let start = cursor.at;
-    let (mut adjusted, mut unit, mut last) = (None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, TRUE) => adjusted = Some(true),
-            (1, FALSE) => adjusted = Some(false),
-            (2, STRUCT) => unit = Some(time_unit(cursor)?),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
-    Ok((adjusted.ok_or(missing(start, "isAdjustedToUTC"))?, unit.ok_or(missing(start, "unit"))?))
+    let (mut adjusted, mut unit) = (None, None);
+    each_field!(cursor, {
+        (1, TRUE) => adjusted = Some(true),
+        (1, FALSE) => adjusted = Some(false),
+        (2, STRUCT) => unit = Some(time_unit(cursor)?),
+    });
+    Ok((
+        adjusted.ok_or(Fault::missing(start, "isAdjustedToUTC"))?,
+        unit.ok_or(Fault::missing(start, "unit"))?,
+    ))
 }
 
 fn time_unit(cursor: &mut Cursor<'_>) -> Step<TimeUnit> {
@@ -244,44 +241,31 @@ fn time_unit(cursor: &mut Cursor<'_>) -> Step<TimeUnit> {
 
 fn integer(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
     let start = cursor.at;
-    let (mut width, mut signed, mut last) = (None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, BYTE) => width = Some(cursor.byte()? as i8),
-            (2, TRUE) => signed = Some(true),
-            (2, FALSE) => signed = Some(false),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    let (mut width, mut signed) = (None, None);
+    each_field!(cursor, {
+        (1, BYTE) => width = Some(cursor.byte()? as i8),
+        (2, TRUE) => signed = Some(true),
+        (2, FALSE) => signed = Some(false),
+    });
     Ok(LogicalType::Integer {
-        bit_width: width.ok_or(missing(start, "bitWidth"))?,
-        is_signed: signed.ok_or(missing(start, "isSigned"))?,
+        bit_width: width.ok_or(Fault::missing(start, "bitWidth"))?,
+        is_signed: signed.ok_or(Fault::missing(start, "isSigned"))?,
     })
 }
 
 fn variant(cursor: &mut Cursor<'_>) -> Step<LogicalType> {
-    let (mut specification_version, mut last) = (None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, BYTE) => specification_version = Some(cursor.byte()? as i8),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    let mut specification_version = None;
+    each_field!(cursor, {
+        (1, BYTE) => specification_version = Some(cursor.byte()? as i8),
+    });
     Ok(LogicalType::Variant { specification_version })
 }
 
 fn geo(cursor: &mut Cursor<'_>) -> Step<(Option<Arc<str>>, Option<EdgeInterpolationAlgorithm>)> {
-    let (mut crs, mut algorithm, mut last) = (None, None, 0);
-    while let Some(field) = cursor.next_field(&mut last)? {
-        match (field.id, field.wire) {
-            (1, BINARY) => crs = Some(Arc::from(cursor.text()?)),
-            (2, I32) => algorithm = Some(EdgeInterpolationAlgorithm::from_number(cursor.i32()?)),
-            (_, wire) => cursor.skip(wire)?,
-        }
-    }
+    let (mut crs, mut algorithm) = (None, None);
+    each_field!(cursor, {
+        (1, BINARY) => crs = Some(Arc::from(cursor.text()?)),
+        (2, I32) => algorithm = Some(EdgeInterpolationAlgorithm::from_number(cursor.i32()?)),
+    });
     Ok((crs, algorithm))
-}
-
-fn missing(at: usize, field: &'static str) -> Fault {
-    Fault::new(at, FaultKind::Missing { field })
 }

@@ -57,6 +57,20 @@ pub(crate) struct Cursor<'a> {
     pub at: usize,
 }
 
+/// Reads the fields of a struct up to its end: each by the arm that has its id and wire type. Others are skipped.
+macro_rules! each_field {
+    ($cursor:ident, { $($field:pat $(if $wanted:expr)? => $read:expr,)* }) => {{
+        let mut last = 0;
+        while let Some(field) = $cursor.next_field(&mut last)? {
+            match (field.id, field.wire) {
+                $($field $(if $wanted)? => $read,)*
+                (_, wire) => $cursor.skip(wire)?,
+            }
+        }
+    }};
+}
+pub(crate) use each_field;
+
 /// The header of a field: its wire type and id. A wire type of [`STOP`] ends the struct.
 #[derive(Clone, Copy)]
 pub(crate) struct Field {

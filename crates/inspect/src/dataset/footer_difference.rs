@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::dataset::schema_difference::{self, alike};
 use crate::file::open_file::OpenFile;
-use crate::text::table::{Left, Table};
+use crate::text::table::Table;
 use crate::views::row_groups;
 use crate::views::statistics::bounds_of;
 
@@ -45,7 +45,7 @@ struct Differing {
 impl FooterDifference {
     /// Compares the decoded parts of two footers.
     pub fn between(a: &OpenFile, b: &OpenFile, parts: ComparedParts) -> Self {
-        let mut comparison = Comparison { differences: Vec::new() };
+        let mut comparison = Self { differences: Vec::new() };
         let columns = matching_columns(a, b);
         if parts.schema {
             comparison.schema(&a.footer, &b.footer);
@@ -58,7 +58,7 @@ impl FooterDifference {
         if parts.statistics {
             columns.iter().for_each(|(path, places)| comparison.statistics_of(path, *places, a, b));
         }
-        FooterDifference { differences: comparison.differences }
+        comparison
     }
 
     /// Whether nothing differs in the compared parts.
@@ -80,18 +80,13 @@ impl FooterDifference {
         if self.is_empty() {
             return writeln!(out, "no differences");
         }
-        let mut table =
-            Table::new(&[("part", Left), ("where", Left), ("what", Left), ("A", Left), ("B", Left)]);
+        let mut table = Table::new("part, where, what, A, B");
         for Differing { part, place, what, a, b } in &self.differences {
             let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".to_owned());
             table.row(&[part, place, what, &side(a), &side(b)]);
         }
         table.write(out)
     }
-}
-
-struct Comparison {
-    differences: Vec<Differing>,
 }
 
 /// What A and B have; `None` for nothing.
@@ -144,7 +139,7 @@ fn sum(footer: &Footer, place: usize, of: impl Fn(&ColumnChunk<'_>) -> i64) -> S
     chunks_at(footer, place).map(|chunk| of(&chunk)).fold(0, i64::saturating_add).to_string()
 }
 
-impl Comparison {
+impl FooterDifference {
     fn note(&mut self, part: &'static str, place: &str, what: &'static str, sides: Sides) {
         let [a, b] = sides;
         if a != b {

@@ -18,7 +18,7 @@ use crate::dataset::schema_difference::alike;
 use crate::dataset::summary::FooterSummary;
 use crate::file::open_file::name_of;
 use crate::text::style::TextStyle;
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 
 /// A plan for merging the small files of a dataset, made file by file in their order.
 pub struct MergePlan {
@@ -148,16 +148,8 @@ impl MergePlan {
                 style.bytes(self.target),
             );
         }
-        let mut table = Table::new(&[
-            ("merge", Right),
-            ("files", Right),
-            ("rows", Right),
-            ("row groups", Right),
-            ("bytes", Right),
-            ("footers", Right),
-            ("first file", Left),
-            ("last file", Left),
-        ]);
+        let mut table =
+            Table::new("merge>, files>, rows>, row groups>, bytes>, footers>, first file, last file");
         for (number, group) in self.groups.iter().enumerate() {
             let named = |file: Option<&String>| file.map_or(String::new(), |file| name_of(file.as_ref()));
             table.row(&[

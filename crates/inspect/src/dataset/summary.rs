@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 use crate::file::open_file::name_of;
 use crate::text::escape::{clipped, escaped};
 use crate::text::style::TextStyle;
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 
 /// What one line of a table states of a footer, and a few facts more.
 #[derive(Clone, Debug, Serialize)]
@@ -97,16 +97,8 @@ impl FooterSummary {
 
 /// The summaries as a table: one line for each file and, below several, a total.
 pub fn summary_table(summaries: &[FooterSummary], style: &TextStyle) -> String {
-    let mut table = Table::new(&[
-        ("file", Left),
-        ("rows", Right),
-        ("row groups", Right),
-        ("columns", Right),
-        ("compressed", Right),
-        ("uncompressed", Right),
-        ("footer", Right),
-        ("decode", Right),
-    ]);
+    let mut table =
+        Table::new("file, rows>, row groups>, columns>, compressed>, uncompressed>, footer>, decode>");
     let mut line = |name: &str, s: &FooterSummary, columns: &str| {
         table.row(&[
             &name,

@@ -122,6 +122,16 @@ impl Facts {
 /// All files together. Serialised, it is the dataset for programs.
 #[derive(Default)]
 pub struct Dataset {
+    sums: Sums,
+    small: Groups,
+    large: Groups,
+    variants: Vec<Variant>,
+    /// Files whose schema is not among the first [`SCHEMAS`].
+    other_files: u64,
+}
+
+#[derive(Default, Serialize)]
+struct Sums {
     files: u64,
     rows: i64,
     row_groups: u64,
@@ -129,11 +139,6 @@ pub struct Dataset {
     compressed_bytes: i64,
     uncompressed_bytes: i64,
     footer_bytes: u64,
-    small: Groups,
-    large: Groups,
-    variants: Vec<Variant>,
-    /// Files whose schema is not among the first [`SCHEMAS`].
-    other_files: u64,
 }
 
 /// Files of one schema.
@@ -157,13 +162,14 @@ struct Unbounded {
 impl Dataset {
     /// Adds a file. Returns the first fault in its statistics, if they have one.
     pub fn add(&mut self, summary: &FooterSummary, facts: Facts) -> Option<sawmill_footer::Error> {
-        self.files += 1;
-        self.rows = self.rows.saturating_add(summary.rows);
-        self.row_groups += summary.row_groups as u64;
-        self.file_bytes = self.file_bytes.saturating_add(summary.file_bytes.unwrap_or(0));
-        self.compressed_bytes = self.compressed_bytes.saturating_add(summary.compressed_bytes);
-        self.uncompressed_bytes = self.uncompressed_bytes.saturating_add(summary.uncompressed_bytes);
-        self.footer_bytes += summary.footer_bytes as u64;
+        let sums = &mut self.sums;
+        sums.files += 1;
+        sums.rows = sums.rows.saturating_add(summary.rows);
+        sums.row_groups += summary.row_groups as u64;
+        sums.file_bytes = sums.file_bytes.saturating_add(summary.file_bytes.unwrap_or(0));
+        sums.compressed_bytes = sums.compressed_bytes.saturating_add(summary.compressed_bytes);
+        sums.uncompressed_bytes = sums.uncompressed_bytes.saturating_add(summary.uncompressed_bytes);
+        sums.footer_bytes += summary.footer_bytes as u64;
         self.small.append(facts.small);
         self.large.append(facts.large);
         let known =
@@ -239,18 +245,19 @@ impl Dataset {
     ///
     /// Writing failed.
     pub fn text(&self, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+        let sums = &self.sums;
         writeln!(
             out,
             "{} rows in {} row groups of {} files: {} of files, of which {} footers ({}); {} of pages, \
              {} before compression",
-            style.stated_count(self.rows),
-            style.count(self.row_groups),
-            style.count(self.files),
-            style.bytes(self.file_bytes),
-            style.bytes(self.footer_bytes),
-            percent(self.footer_bytes, self.file_bytes),
-            style.stated_bytes(self.compressed_bytes),
-            style.stated_bytes(self.uncompressed_bytes),
+            style.stated_count(sums.rows),
+            style.count(sums.row_groups),
+            style.count(sums.files),
+            style.bytes(sums.file_bytes),
+            style.bytes(sums.footer_bytes),
+            percent(sums.footer_bytes, sums.file_bytes),
+            style.stated_bytes(sums.compressed_bytes),
+            style.stated_bytes(sums.uncompressed_bytes),
         )?;
         self.schemas_text(style, out)?;
         let (rows, bytes) = (style.stated_count(SMALL_ROWS), style.stated_bytes(SMALL_BYTES));
@@ -327,13 +334,8 @@ impl Groups {
 
 #[derive(Serialize)]
 struct DatasetDoc<'a> {
-    files: u64,
-    rows: i64,
-    row_groups: u64,
-    file_bytes: u64,
-    compressed_bytes: i64,
-    uncompressed_bytes: i64,
-    footer_bytes: u64,
+    #[serde(flatten)]
+    sums: &'a Sums,
     schemas: Vec<SchemaVariant<'a>>,
     files_of_other_schemas: u64,
     row_groups_too_small: &'a Groups,
@@ -361,13 +363,7 @@ impl Serialize for Dataset {
             }
         };
         DatasetDoc {
-            files: self.files,
-            rows: self.rows,
-            row_groups: self.row_groups,
-            file_bytes: self.file_bytes,
-            compressed_bytes: self.compressed_bytes,
-            uncompressed_bytes: self.uncompressed_bytes,
-            footer_bytes: self.footer_bytes,
+            sums: &self.sums,
             schemas: self.schemas().into_iter().map(variant).collect(),
             files_of_other_schemas: self.other_files,
             row_groups_too_small: &self.small,

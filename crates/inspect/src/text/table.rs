@@ -18,41 +18,30 @@ fn width_of(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(|c| c.width().unwrap_or(0)).sum() }
 }
 
-/// How a column is aligned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
-}
-pub(crate) use Align::{Left, Right};
-
 /// A table that holds all cells in one string, so that a hundred thousand rows take little more memory than
 /// their text.
 pub(crate) struct Table {
-    aligns: Vec<Align>,
+    /// Whether each column is aligned right.
+    aligns_right: Vec<bool>,
     widths: Vec<usize>,
     cells: String,
     ends: Vec<usize>,
 }
 
 impl Table {
-    /// A table with this header.
-    pub(crate) fn new(head: &[(&str, Align)]) -> Self {
-        let mut table = Table {
-            aligns: head.iter().map(|&(_, align)| align).collect(),
-            widths: vec![0; head.len()],
-            cells: String::new(),
-            ends: Vec::new(),
-        };
-        for (name, _) in head {
-            table.cell(name);
-        }
+    /// A table of columns with these names, separated by commas. One that ends with `>` is aligned right.
+    pub(crate) fn new(head: &str) -> Self {
+        let names = || head.split(',').map(str::trim);
+        let aligns_right: Vec<bool> = names().map(|name| name.ends_with('>')).collect();
+        let widths = vec![0; aligns_right.len()];
+        let mut table = Table { aligns_right, widths, cells: String::new(), ends: Vec::new() };
+        names().for_each(|name| table.cell(name.trim_end_matches('>')));
         table
     }
 
     /// Adds a row of as many cells as the head has.
     pub(crate) fn row(&mut self, cells: &[&dyn fmt::Display]) {
-        debug_assert_eq!(cells.len(), self.aligns.len(), "as many cells as the head has");
+        debug_assert_eq!(cells.len(), self.aligns_right.len(), "as many cells as the head has");
         for cell in cells {
             self.cell(cell);
         }
@@ -65,14 +54,14 @@ impl Table {
         if let Cow::Owned(safe) = escaped(&self.cells[start..]) {
             self.cells.replace_range(start.., &safe);
         }
-        let column = self.ends.len() % self.aligns.len();
+        let column = self.ends.len() % self.aligns_right.len();
         self.widths[column] = self.widths[column].max(width_of(&self.cells[start..]));
         self.ends.push(self.cells.len());
     }
 
     /// Writes the table: its header, a rule, its rows.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let (mut start, columns) = (0, self.aligns.len());
+        let (mut start, columns) = (0, self.aligns_right.len());
         let mut line = String::new();
         for (at, row) in self.ends.chunks_exact(columns).enumerate() {
             line.clear();
@@ -82,11 +71,11 @@ impl Table {
                 if i > 0 {
                     line.push_str("  ");
                 }
-                if self.aligns[i] == Right {
+                if self.aligns_right[i] {
                     line.extend(std::iter::repeat_n(' ', space));
                 }
                 line.push_str(cell);
-                if self.aligns[i] == Left {
+                if !self.aligns_right[i] {
                     line.extend(std::iter::repeat_n(' ', space));
                 }
                 start = end;
@@ -108,7 +97,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_by_their_width_on_a_terminal() {
-        let mut table = Table::new(&[("name", Left), ("n", Right)]);
+        let mut table = Table::new("name, n>");
         table.row(&[&"名", &1]);
         table.row(&[&"abc\n", &10]);
         let mut out = Vec::new();

@@ -9,7 +9,7 @@ use crate::chunks::record::ChunkRecord;
 use crate::file::open_file::OpenFile;
 use crate::text::json::Each;
 use crate::text::style::ratio;
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 use crate::views::row_groups;
 
 /// A column chunk with what lies beside its pages.
@@ -56,18 +56,9 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     let style = &file.style;
     for (i, group) in file.footer.row_groups().enumerate() {
         row_groups::heading(&group, i == 0, style, out)?;
-        let mut table = Table::new(&[
-            ("column", Left),
-            ("type", Left),
-            ("codec", Left),
-            ("encodings", Left),
-            ("values", Right),
-            ("compressed", Right),
-            ("uncompressed", Right),
-            ("ratio", Right),
-            ("first byte", Right),
-            ("extras", Left),
-        ]);
+        let mut table = Table::new(
+            "column, type, codec, encodings, values>, compressed>, uncompressed>, ratio>, first byte>, extras",
+        );
         for chunk in group.columns() {
             let chunk = chunk_of(file, &chunk);
             let record = &chunk.record;

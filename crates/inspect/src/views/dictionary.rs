@@ -4,12 +4,11 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use sawmill_footer::{Element, PhysicalType};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::text::json::Each;
 use crate::text::style::TextStyle;
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 use crate::text::values::{CLIP, Reader, Value};
 
 /// How many values to put into one table: their widths decide the width of its columns.
@@ -86,7 +85,7 @@ impl<'a> DictionaryValues<'a> {
     pub fn text(&self, limit: usize, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
         let mut values = self.values().enumerate().take(limit).peekable();
         while values.peek().is_some() {
-            let mut table = Table::new(&[("index", Right), ("value", Left)]);
+            let mut table = Table::new("index>, value");
             for (index, value) in values.by_ref().take(ROWS) {
                 table.row(&[&index, &value.shown(style.at_most(CLIP))]);
             }
@@ -104,26 +103,16 @@ impl<'a> DictionaryValues<'a> {
     ///
     /// Writing failed.
     pub fn json(&self, head: serde_json::Value, limit: usize, out: &mut dyn Write) -> io::Result<()> {
-        let document = Document { head, values: self, limit };
-        serde_json::to_writer_pretty(out, &document).map_err(io::Error::from)
+        let values = Each(|| self.values().take(limit));
+        serde_json::to_writer_pretty(out, &Document { head, values }).map_err(io::Error::from)
     }
 }
 
-struct Document<'d, 'a> {
+#[derive(Serialize)]
+struct Document<V> {
+    #[serde(flatten)]
     head: serde_json::Value,
-    values: &'d DictionaryValues<'a>,
-    limit: usize,
-}
-
-impl Serialize for Document<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (key, value) in self.head.as_object().into_iter().flatten() {
-            map.serialize_entry(key, value)?;
-        }
-        map.serialize_entry("values", &Each(|| self.values.values().take(self.limit)))?;
-        map.end()
-    }
+    values: V,
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::file::open_file::OpenFile;
 use crate::text::json::Each;
 use crate::text::style::ratio;
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 use crate::views::row_groups;
 
 /// How many pages to put into one table: their widths decide the width of its columns.
@@ -140,16 +140,5 @@ fn of_row_group(
 }
 
 fn empty_table() -> Table {
-    Table::new(&[
-        ("column", Left),
-        ("page", Right),
-        ("type", Left),
-        ("offset", Right),
-        ("header", Right),
-        ("compressed", Right),
-        ("uncompressed", Right),
-        ("ratio", Right),
-        ("values", Right),
-        ("crc", Left),
-    ])
+    Table::new("column, page>, type, offset>, header>, compressed>, uncompressed>, ratio>, values>, crc")
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::file::open_file::OpenFile;
 use crate::text::json::Each;
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 use crate::text::values::{CLIP, Value};
 use crate::views::row_groups;
 
@@ -125,18 +125,8 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     let Some(reader) = file.reader() else { return Ok(()) };
     for (i, group) in file.footer.row_groups().enumerate() {
         row_groups::heading(&group, i == 0, &file.style, out)?;
-        let mut table = Table::new(&[
-            ("column", Left),
-            ("page", Right),
-            ("first row", Right),
-            ("rows", Right),
-            ("offset", Right),
-            ("bytes", Right),
-            ("nulls", Right),
-            ("min", Left),
-            ("max", Left),
-            ("order", Left),
-        ]);
+        let mut table =
+            Table::new("column, page>, first row>, rows>, offset>, bytes>, nulls>, min, max, order");
         for chunk in group.columns() {
             let path = &file.column(&chunk).path;
             let indexes = read(file, &chunk, reader);

@@ -9,7 +9,7 @@ use crate::file::open_file::OpenFile;
 use crate::text::escape::escaped;
 use crate::text::json::Each;
 use crate::text::style::{TextStyle, ratio};
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 
 /// Writes the line above the table of a row group, with an empty line before all but the first.
 pub(crate) fn heading(
@@ -92,16 +92,9 @@ pub(crate) fn json(file: &OpenFile) -> impl Serialize {
 }
 
 pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(&[
-        ("row group", Right),
-        ("rows", Right),
-        ("compressed", Right),
-        ("uncompressed", Right),
-        ("ratio", Right),
-        ("bytes/row", Right),
-        ("first byte", Right),
-        ("sorted by", Left),
-    ]);
+    let mut table = Table::new(
+        "row group>, rows>, compressed>, uncompressed>, ratio>, bytes/row>, first byte>, sorted by",
+    );
     for group in file.footer.row_groups() {
         let group = group_of(file, group);
         // The decoder rejects negative sizes.

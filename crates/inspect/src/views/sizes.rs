@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::file::column::Column;
 use crate::file::open_file::OpenFile;
 use crate::text::style::{TextStyle, bar, percent, ratio};
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 
 /// Most columns in a table, unless all are written.
 const SHOWN: usize = 40;
@@ -229,7 +229,7 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
     column_table(columns, all.pages, &file.style, out)?;
     writeln!(out)?;
-    let mut table = Table::new(&[("footer", Left), ("bytes", Right), ("share", Right), ("", Left)]);
+    let mut table = Table::new("footer, bytes>, share>,");
     for field in footer {
         let drawn = bar(share(field.bytes, all.footer), BAR);
         table.row(&[&field.field, &file.style.bytes(field.bytes), &percent(field.bytes, all.footer), &drawn]);
@@ -238,7 +238,7 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn file_table(all: &FileSizes, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(&[("file", Left), ("bytes", Right), ("share", Right), ("", Left)]);
+    let mut table = Table::new("file, bytes>, share>,");
     for (name, size) in [
         ("pages", all.pages),
         ("  of dictionaries", all.dictionaries),
@@ -264,18 +264,9 @@ fn column_table(
 ) -> io::Result<()> {
     columns.sort_by(|a, b| (b.compressed, a.column).cmp(&(a.compressed, b.column)));
     let largest = columns.first().map_or(0, |column| column.compressed);
-    let mut table = Table::new(&[
-        ("column", Left),
-        ("compressed", Right),
-        ("share", Right),
-        ("", Left),
-        ("uncompressed", Right),
-        ("ratio", Right),
-        ("dictionary", Right),
-        ("bytes/value", Right),
-        ("indexes", Right),
-        ("footer", Right),
-    ]);
+    let mut table = Table::new(
+        "column, compressed>, share>, , uncompressed>, ratio>, dictionary>, bytes/value>, indexes>, footer>",
+    );
     let mut row = |name: &str, of: &ColumnSize, drawn: &str| {
         table.row(&[
             &name,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::file::open_file::OpenFile;
 use crate::text::json::Each;
-use crate::text::table::{Left, Right, Table};
+use crate::text::table::Table;
 use crate::text::values::{CLIP, Reader, Value};
 use crate::views::row_groups;
 
@@ -124,14 +124,7 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     let (mut inexact, mut old) = (false, false);
     for (i, group) in file.footer.row_groups().enumerate() {
         row_groups::heading(&group, i == 0, &file.style, out)?;
-        let mut table = Table::new(&[
-            ("column", Left),
-            ("values", Right),
-            ("nulls", Right),
-            ("distinct", Right),
-            ("min", Left),
-            ("max", Left),
-        ]);
+        let mut table = Table::new("column, values>, nulls>, distinct>, min, max");
         for chunk in group.columns() {
             let path = &file.column(&chunk).path;
             let values = if chunk.has_metadata() {

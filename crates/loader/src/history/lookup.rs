@@ -78,7 +78,7 @@ pub(super) fn refuse_taken_otherwise(
     );
     Err(Error::new(Kind::Exists, what).advise(
         "leave the file out, or give the options of that load; --mode replace loads everything from the beginning; \
-         --again adds its rows once more, beside those that are there",
+         --again adds its rows a second time",
     ))
 }
 

@@ -131,8 +131,8 @@ impl Presence {
         )
         .at(place)
         .advise(
-            "compare them with sawmill verify; --again, or an append after sawmill load forget, adds all rows of the files \
-             beside those that the table has",
+            "compare them with sawmill verify; --again, or an append after sawmill load forget, adds all rows of the files, \
+             even rows that are already in the table",
         ))
     }
 }

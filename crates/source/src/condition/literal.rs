@@ -44,21 +44,11 @@ pub(super) enum Domain {
 
 /// Returns how values of a type are compared, or `None` if a condition cannot compare them.
 pub(super) fn domain(data_type: &DataType) -> Option<Domain> {
-    use DataType::{
-        Binary, BinaryView, Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256,
-        Dictionary, FixedSizeBinary, Float16, Float32, Float64, LargeBinary, LargeUtf8, Time32, Time64,
-        Timestamp, Utf8, Utf8View,
-    };
     match data_type {
-        integer if integer.is_integer() => Some(Domain::Whole),
-        Boolean | Float16 | Float32 | Float64 | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) => {
-            Some(Domain::Whole)
-        }
-        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => Some(Domain::Whole),
-        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => {
-            Some(Domain::Bytes)
-        }
-        Dictionary(_, values) => domain(values),
+        DataType::Dictionary(_, values) => domain(values),
+        DataType::Interval(_) | DataType::Duration(_) => None,
+        whole if whole.is_primitive() || *whole == DataType::Boolean => Some(Domain::Whole),
+        bytes if bytes.is_string() || bytes.is_binary() => Some(Domain::Bytes),
         _ => None,
     }
 }

@@ -172,12 +172,10 @@ pub(super) fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Re
     let whole = domain(data_type) == Some(Domain::Whole);
     Ok(match node {
         Node::IsNull { .. } => ValueTest::Null(!negated),
-        Node::Like { pattern, .. } => match data_type {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                ValueTest::Like { pattern: pattern.clone(), negated }
-            }
-            _ => return Err("only text can be compared with a pattern".into()),
-        },
+        Node::Like { pattern, .. } if data_type.is_string() => {
+            ValueTest::Like { pattern: pattern.clone(), negated }
+        }
+        Node::Like { .. } => return Err("only text can be compared with a pattern".into()),
         Node::Compare { operator, literal, .. } if whole => {
             let set = whole_set(*operator, literal, data_type)?;
             ValueTest::Whole(if negated { set.complement() } else { set })

@@ -396,7 +396,12 @@ impl TextFile {
                 (opened, format!("{start} does not end within the {most} bytes of the longest record"))
             }
         };
-        Error::new(Kind::Source, what).at(self.place_by(marks, opened)).advise(self.or_proposed(QUOTES))
+        let mut advice = QUOTES.to_owned();
+        // Where a quote never closes, no later record begins.
+        if let Misquoted::AfterQuote { .. } = misquoted {
+            advice += ", or leave such records out with --rejects FILE.csv";
+        }
+        Error::new(Kind::Source, what).at(self.place_by(marks, opened)).advise(self.or_proposed(&advice))
     }
 
     /// Returns the error for a chunk that cannot be scanned.

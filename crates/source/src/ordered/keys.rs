@@ -9,7 +9,7 @@ use arrow_array::types::{
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
     UInt32Type,
 };
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, new_empty_array};
 use arrow_schema::{DataType, Schema, TimeUnit};
 
 use super::Order;
@@ -178,23 +178,17 @@ fn a_day(data_type: &DataType) -> Option<i64> {
     })
 }
 
+/// Whether a list of partitions may have values of this type.
 fn has_values(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Boolean
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::Date32
-            | DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::FixedSizeBinary(16)
-    )
+    match data_type {
+        // Each moment would be a partition.
+        DataType::Date64 | DataType::Timestamp(..) => false,
+        DataType::FixedSizeBinary(size) => *size == 16,
+        _ => {
+            let none = new_empty_array(data_type);
+            whole(&none).is_some() || bytes_of(&none).is_some()
+        }
+    }
 }
 
 /// The values of whole numbers, times and booleans.

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use sawmill_profile::{Error, Kind, Result};
 use sawmill_store::Location;
 
-use crate::columns::common::common;
+use crate::columns::common::{common, merged};
 use crate::hive::{Folder, FolderValue, Hive};
 use crate::parquet_files::files::{Opened, ParquetFiles, map_where_they_are, open};
 use crate::parquet_files::opened_file::{ColumnPlace, OpenObject, OpenedFile};
@@ -178,13 +178,10 @@ fn arrange(
 /// Returns the field with UTC in place of all time zones, and with microseconds in place of all units: neither changes
 /// which moments the values are.
 fn as_moments(field: &Field) -> Field {
-    use DataType::{List, Map, Struct, Timestamp};
-    let data_type = match field.data_type() {
-        Timestamp(_, zone) => Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| "UTC".into())),
-        List(item) => List(Arc::new(as_moments(item))),
-        Map(entries, sorted) => Map(Arc::new(as_moments(entries)), *sorted),
-        Struct(fields) => Struct(fields.iter().map(|field| Arc::new(as_moments(field))).collect()),
+    merged(field, field, |own, _| match own {
+        DataType::Timestamp(_, zone) => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| "UTC".into()))
+        }
         other => other.clone(),
-    };
-    field.clone().with_data_type(data_type)
+    })
 }

@@ -193,8 +193,7 @@ pub(crate) fn rows_missing(key: &Key) -> &'static str {
 /// The error of an append of files that were loaded in another form.
 pub(crate) fn loaded_with_other_options(differs: &str) -> Error {
     Error::new(Kind::Exists, format!("the files were loaded with other options: {differs}")).advise(
-        "give the options of that load, or add their rows as they are stored now beside those that are there, \
-         with --again",
+        "give the options of that load, or add their rows a second time, as the files are now, with --again",
     )
 }
 

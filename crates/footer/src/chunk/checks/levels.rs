@@ -79,13 +79,13 @@ fn usual_size(count: u64, max_levels: [u32; 2]) -> usize {
 }
 
 /// The bits of a level.
-fn width(max: u32) -> usize {
+pub(crate) fn width(max: u32) -> usize {
     (u32::BITS - max.leading_zeros()) as usize
 }
 
 /// Where the repetition and the definition levels are in a body, of which `known` is the start. If that does not reach
 /// to the end of both, they may end further on.
-fn places(
+pub(crate) fn places(
     page: &ChunkPage,
     count: u64,
     [definition, repetition]: [u32; 2],
@@ -115,6 +115,14 @@ fn places(
     Ok([repetition, definition])
 }
 
+/// How the definition and the repetition levels are encoded.
+pub(crate) fn encodings(page: &ChunkPage) -> [Encoding; 2] {
+    match page.page_type {
+        PageType::DataPageV2 => [Encoding::Rle; 2],
+        _ => page.level_encodings,
+    }
+}
+
 /// Walks the levels in these places.
 fn counted(
     page: &ChunkPage,
@@ -124,10 +132,7 @@ fn counted(
     [repetition, definition]: [Range<usize>; 2],
 ) -> Result<Levels, String> {
     let end = definition.end;
-    let encodings = match page.page_type {
-        PageType::DataPageV2 => [Encoding::Rle; 2],
-        _ => page.level_encodings,
-    };
+    let encodings = encodings(page);
     let walked = |name, place, max, wanted, encoding| {
         let bytes = body.get(place).unwrap_or_default();
         Walk::new(name, max, wanted, count).over(bytes, encoding)

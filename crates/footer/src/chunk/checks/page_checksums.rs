@@ -6,12 +6,13 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::chunk::checks::coded_rows::RowBytes;
 use crate::chunk::checks::levels::Levels;
-use crate::chunk::checks::page_sizes::{LargestPages, PageLimits, damaged, refused};
+use crate::chunk::checks::page_sizes::{LargestPages, PageLimits, damaged, is_coded, refused};
 use crate::chunk::pages::{ChunkPage, ChunkPages, HEADER_READ_LEN, READ_LEN};
 use crate::error::Error;
 use crate::open::source::RangeReader;
-use crate::schema::enums::{Encoding, PageType};
+use crate::schema::enums::PageType;
 
 /// The result of checking the pages of a column chunk.
 #[derive(Debug, Clone, Default)]
@@ -98,11 +99,11 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     let mut pages = ChunkPages::new(reader, range);
     let mut found = PageChecksums::default();
     let (mut data, mut dictionary) = (LargestPages::default(), LargestPages::default());
-    let (mut longest, mut row) = (0, 0);
+    let (mut texts, mut row) = (Texts::default(), 0);
     let mut rows = Rows::new(checks);
     let mut left = num_values;
     while left > 0 || rows.are_missing() {
-        let ReadPage { page, crc, levels, longest: of_page } = match read_page(&mut pages, checks) {
+        let ReadPage { page, crc, levels, body } = match read_page(&mut pages, checks, texts.longest) {
             Ok(Some(read)) => read,
             Ok(None) => {
                 found.refused = rows.check().err();
@@ -124,7 +125,9 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
             true => data = data.or(&page),
             false => dictionary = dictionary.or(&page),
         }
-        longest = longest.max(of_page);
+        if page.page_type == PageType::DictionaryPage {
+            texts.add(&page, &body, checks);
+        }
         if let Some((stated, crc)) = page.crc.zip(crc) {
             if crc != stated {
                 found.wrong = Some(WrongChecksum { page, found: crc });
@@ -134,9 +137,11 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         }
         if is_data {
             left = left.saturating_sub(page.num_values.into());
-            row = row.max(row_size(&page, levels, longest));
-            if let Err(error) = rows.add_bytes(&page, levels, longest).and_then(|()| rows.add(&page, levels))
-            {
+            let added = rows.add_bytes(&page, levels, &texts, &body).and_then(|bytes| {
+                row = row.max(bytes);
+                rows.add(&page, levels)
+            });
+            if let Err(error) = added {
                 found.refused = Some(error);
                 break;
             }
@@ -146,30 +151,34 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     found
 }
 
-/// Whether the values of a page are places in a dictionary.
-fn is_coded(page: &ChunkPage) -> bool {
-    matches!(page.encoding, Encoding::PlainDictionary | Encoding::RleDictionary)
+/// The texts of a chunk's dictionary.
+#[derive(Default)]
+struct Texts {
+    /// The bytes of the longest, or of each value of another type.
+    longest: u64,
+    /// Those of each text of a list, if there is one dictionary.
+    lengths: Option<Vec<u32>>,
+    are_read: bool,
 }
 
-/// The most bytes of a row whose values are of a dictionary, if none of these is longer than this.
-fn coded_row(levels: Levels, longest: u64) -> u64 {
-    levels.longest_row.max(1).min(levels.values).saturating_mul(longest)
-}
-
-/// The bytes of a data page's rows: the mean, or if no value of the dictionary is longer than this, the most that one
-/// may have.
-fn row_size(page: &ChunkPage, levels: Option<Levels>, longest: u64) -> u64 {
-    match (is_coded(page), levels) {
-        (true, Some(levels)) => coded_row(levels, longest),
-        (true, None) => u64::try_from(page.num_values).unwrap_or(0).saturating_mul(longest),
-        (false, _) => {
-            u64::from(page.uncompressed_size).div_ceil(levels.map_or(1, |levels| levels.rows).max(1))
-        }
+impl Texts {
+    fn add(&mut self, page: &ChunkPage, body: &[u8], checks: Checks<'_>) {
+        let Some(limits) = checks.limits.filter(|_| !checks.any_size) else { return };
+        let lengths = if limits.is_text { limits.lengths(page, body) } else { None };
+        let longest = match &lengths {
+            Some(lengths) => lengths.iter().max().copied().unwrap_or(0),
+            None if limits.is_text => page.uncompressed_size,
+            None => limits.value_size,
+        };
+        self.longest = self.longest.max(longest.into());
+        self.lengths = lengths.filter(|_| limits.max_levels[1] > 0 && !self.are_read);
+        self.are_read = true;
     }
 }
 
 /// The rows of the pages that were read.
-struct Rows {
+struct Rows<'l> {
+    checks: Checks<'l>,
     wanted: Option<u64>,
     /// How many there are, if the levels of all pages are known.
     found: Option<u64>,
@@ -178,20 +187,19 @@ struct Rows {
     /// How many values the last row has so far, at most, and how many it may have.
     open: u64,
     max_list: u64,
-    /// How many bytes the last row may have so far, and how many a row may have.
+    /// How many bytes the last row may have so far.
     open_bytes: u64,
-    max_row: u64,
 }
 
-impl Rows {
-    fn new(checks: Checks<'_>) -> Self {
+impl<'l> Rows<'l> {
+    fn new(checks: Checks<'l>) -> Self {
         Self {
+            checks,
             wanted: checks.limits.and_then(|limits| limits.rows),
             found: Some(0),
             began: false,
             open: 0,
             open_bytes: 0,
-            max_row: checks.max_row,
             max_list: checks.limits.filter(|_| !checks.any_size).map_or(u64::MAX, PageLimits::max_list),
         }
     }
@@ -226,28 +234,59 @@ impl Rows {
         Err(damaged(what).at_path(place_of(page)))
     }
 
-    /// Adds the bytes of the rows of a data page, which come before its rows. Those of a dictionary's values, of which
-    /// none is longer than this, are what they may be at most.
-    fn add_bytes(&mut self, page: &ChunkPage, levels: Option<Levels>, longest: u64) -> Result<(), Error> {
+    /// Adds the bytes of the rows of a data page, before its rows. Returns those of a row: their mean, or with a
+    /// dictionary the most.
+    fn add_bytes(
+        &mut self,
+        page: &ChunkPage,
+        levels: Option<Levels>,
+        texts: &Texts,
+        body: &[u8],
+    ) -> Result<u64, Error> {
+        let (size, longest) = (u64::from(page.uncompressed_size), texts.longest);
+        let Some(levels) = levels else {
+            let values = u64::try_from(page.num_values).unwrap_or(0);
+            return Ok(if is_coded(page) { values.saturating_mul(longest) } else { size });
+        };
+        let mean = size.div_ceil(levels.rows.max(1));
         // Outside of lists a row has one value, which is in one page.
-        let Some(levels) = levels.filter(|levels| levels.longest_row > 0) else { return Ok(()) };
-        let here =
-            if is_coded(page) { coded_row(levels, longest) } else { u64::from(page.uncompressed_size) };
-        let before = if levels.begins_row { 0 } else { self.open_bytes };
-        let bytes = before.saturating_add(here);
-        if bytes > self.max_row {
-            let most = self.max_row;
+        if levels.longest_row == 0 {
+            return Ok(if is_coded(page) {
+                longest.min(levels.values.saturating_mul(longest))
+            } else {
+                mean
+            });
+        }
+        let open = if levels.begins_row { 0 } else { self.open_bytes };
+        let summed = || {
+            let limits = self.checks.limits.filter(|limits| limits.is_summed(page, longest, Some(levels)))?;
+            limits.row_bytes(page, body, levels, texts.lengths.as_deref()?, open)
+        };
+        let rows = match is_coded(page) {
+            true => summed().unwrap_or_else(|| RowBytes::at_most(longest, levels, open)),
+            false => RowBytes::at_most(size, Levels { longest_row: 1, values: 1, ..levels }, open),
+        };
+        if rows.largest > self.checks.max_row {
+            let (most, bytes) = (self.checks.max_row, rows.largest);
             let what =
                 format!("expected rows of at most {most} bytes in a list, found one that may take {bytes}");
-            let rows = self.found.map_or(String::new(), |found| {
-                let first = found.saturating_sub(u64::from(!levels.begins_row));
-                let last = first.max(found.saturating_add(levels.rows).saturating_sub(1));
-                if first == last { format!(", row {first}") } else { format!(", rows {first} to {last}") }
-            });
-            return Err(refused(what).at_path(place_of(page) + &rows));
+            return Err(refused(what).at_path(place_of(page) + &self.place_in(levels, rows.begun)));
         }
-        self.open_bytes = if levels.rows == 0 { bytes } else { here };
-        Ok(())
+        self.open_bytes = rows.last;
+        Ok(if is_coded(page) { rows.largest } else { mean })
+    }
+
+    /// Which row of the next page, with these levels, is the one that was reached when `begun` rows had begun there; or
+    /// which rows it has. Empty if that is unknown.
+    fn place_in(&self, levels: Levels, begun: Option<u64>) -> String {
+        let Some(found) = self.found else { return String::new() };
+        let row_of = |begun: u64| found.saturating_add(begun).saturating_sub(1);
+        let first = row_of(u64::from(levels.begins_row));
+        let (first, last) = match begun {
+            Some(begun) => (row_of(begun), row_of(begun)),
+            None => (first, first.max(row_of(levels.rows))),
+        };
+        if first == last { format!(", row {first}") } else { format!(", rows {first} to {last}") }
     }
 
     /// Checks that there are as many as there should be, after the last page.
@@ -271,19 +310,20 @@ enum Unread {
     Refused(Error),
 }
 
-/// A page, with the checksum of its bytes and what its levels tell, if they were looked at.
+/// A page, with the checksum of its bytes and what its levels tell, if they were looked at; and as much of its body as
+/// that takes.
 struct ReadPage {
     page: ChunkPage,
     crc: Option<u32>,
     levels: Option<Levels>,
-    /// The bytes of its longest value, if it is a dictionary.
-    longest: u64,
+    body: Vec<u8>,
 }
 
-/// Reads the next page as far as the checks need it.
+/// Reads the next page as far as the checks need it, if no value of the dictionary is longer than this.
 fn read_page<R: RangeReader + ?Sized>(
     pages: &mut ChunkPages<'_, R>,
     Checks { checksums, limits, any_size, .. }: Checks<'_>,
+    longest: u64,
 ) -> Result<Option<ReadPage>, Unread> {
     let read_len = if checksums { READ_LEN } else { HEADER_READ_LEN };
     let Some((page, body_end)) = pages.page(read_len).map_err(Unread::Broken)? else { return Ok(None) };
@@ -292,35 +332,28 @@ fn read_page<R: RangeReader + ?Sized>(
     if let Some(limits) = limits {
         limits.check_header(&page).map_err(|what| unfit(refused(what)))?;
     }
-    let needed = limits.map_or(0, |limits| limits.needed(&page));
+    let needed = limits.map_or(0, |limits| limits.needed(&page, longest));
     if !checksums && needed == 0 {
         pages.leave_out(&page, body_end).map_err(Unread::Broken)?;
         let levels = limits.map_or(Ok(None), |limits| limits.check_body(&page, &[])).map_err(unfit)?;
-        let longest = longest_of(limits, &page, &[]);
-        return Ok(Some(ReadPage { page, crc: None, levels, longest }));
+        return Ok(Some(ReadPage { page, crc: None, levels, body: Vec::new() }));
     }
     let mut hasher = page.crc.filter(|_| checksums).map(|_| crc32fast::Hasher::new());
-    let mut first = Vec::new();
-    let body = |part: &[u8]| {
+    let mut body = Vec::new();
+    let take = |part: &[u8]| {
         if let Some(hasher) = &mut hasher {
             hasher.update(part);
         }
-        first.extend_from_slice(&part[..part.len().min(needed - first.len())]);
+        body.extend_from_slice(&part[..part.len().min(needed - body.len())]);
     };
-    pages.pass_on(&page, body_end, body).map_err(Unread::Broken)?;
+    pages.pass_on(&page, body_end, take).map_err(Unread::Broken)?;
     let crc = hasher.map(crc32fast::Hasher::finalize);
     // Bytes that were changed are that, whatever they decompress to.
     let levels = match limits.filter(|_| crc == page.crc.filter(|_| checksums)) {
-        Some(limits) => limits.check_body(&page, &first).map_err(unfit)?,
+        Some(limits) => limits.check_body(&page, &body).map_err(unfit)?,
         None => None,
     };
-    let longest = longest_of(limits, &page, &first);
-    Ok(Some(ReadPage { page, crc, levels, longest }))
-}
-
-fn longest_of(limits: Option<&PageLimits>, page: &ChunkPage, body: &[u8]) -> u64 {
-    let limits = limits.filter(|_| page.page_type == PageType::DictionaryPage);
-    limits.map_or(0, |limits| limits.longest(page, body))
+    Ok(Some(ReadPage { page, crc, levels, body }))
 }
 
 fn a_page(page_type: PageType) -> &'static str {

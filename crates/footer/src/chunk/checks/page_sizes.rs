@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use crate::chunk::checks::coded_rows::RowBytes;
 use crate::chunk::checks::decompress::{decompressed, first_bytes, length_up_to};
 use crate::chunk::checks::delta_text::{self, is_delta_text};
 use crate::chunk::checks::levels::{self, Levels};
@@ -16,7 +17,7 @@ use crate::chunk::pages::ChunkPage;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::open::source::RangeReader;
-use crate::schema::enums::{Codec, PageType, PhysicalType};
+use crate::schema::enums::{Codec, Encoding, PageType, PhysicalType};
 
 /// The default for the largest page to decompress: 64 MiB. Writers make pages of about 1 MiB, unless a single value
 /// is larger.
@@ -41,6 +42,9 @@ const USUAL_RATIO: u64 = 100;
 /// A row's list may take this many times as much as a page, with this much for the levels of a value.
 const MAX_LIST: u64 = 2;
 const LEVELS_SIZE: u64 = 4;
+
+/// The bytes of a row's list up to which they need not be known: more than sixty such rows are decoded at once.
+const MAX_ESTIMATED_ROW: u64 = 1 << 20;
 
 /// The longest length that precedes Snappy's data.
 const SNAPPY_LENGTH: usize = 5;
@@ -84,8 +88,8 @@ pub struct LargestPages {
     pub uncompressed: u64,
     /// Their size in the file.
     pub compressed: u64,
-    /// The most bytes of a row, decoded: the mean of the page where it is the highest, or the most that a row's values
-    /// of a dictionary may have.
+    /// The most bytes of a row, decoded: the mean of the page where it is the highest, or what a row's values of a
+    /// dictionary have, at most.
     pub row: u64,
 }
 
@@ -127,6 +131,11 @@ impl LargestPages {
         );
         Err(refused(what))
     }
+}
+
+/// Whether the values of a page are places in a dictionary.
+pub(crate) fn is_coded(page: &ChunkPage) -> bool {
+    matches!(page.encoding, Encoding::PlainDictionary | Encoding::RleDictionary)
 }
 
 /// The fewest bytes that a value of this type takes in a dictionary; `length` is for fixed-length values.
@@ -195,10 +204,12 @@ impl PageLimits {
         self.max_page.saturating_mul(MAX_LIST) / (LEVELS_SIZE + u64::from(self.value_size))
     }
 
-    /// How many of the first bytes of a page's body [`PageLimits::check_body`] needs.
-    pub(crate) fn needed(&self, page: &ChunkPage) -> usize {
+    /// How many of the first bytes of a page's body [`PageLimits::check_body`] and [`PageLimits::row_bytes`] need, if no
+    /// value of the dictionary is longer than this.
+    pub(crate) fn needed(&self, page: &ChunkPage, longest: u64) -> usize {
         let body = page.compressed_size as usize;
         let of_levels = match page.page_type {
+            PageType::DataPageV2 if self.is_summed(page, longest, None) => body,
             PageType::DataPage if self.max_levels != [0, 0] => body,
             PageType::DataPageV2 => body.min(page.levels_size as usize),
             PageType::DictionaryPage if self.is_text => body,
@@ -238,21 +249,51 @@ impl PageLimits {
         Ok(levels)
     }
 
-    /// The bytes of the longest value of a dictionary.
-    pub(crate) fn longest(&self, page: &ChunkPage, body: &[u8]) -> u64 {
-        if !self.is_text {
-            return self.value_size.into();
-        }
-        let Some(values) = decompressed(self.codec, body, page.uncompressed_size as usize) else {
-            return page.uncompressed_size.into();
-        };
-        let (mut longest, mut rest) = (0, &values[..]);
+    /// The lengths of a dictionary's texts; `None` if they cannot be decompressed.
+    pub(crate) fn lengths(&self, page: &ChunkPage, body: &[u8]) -> Option<Vec<u32>> {
+        let values = decompressed(self.codec, body, page.uncompressed_size as usize)?;
+        let (mut lengths, mut rest) = (Vec::new(), &values[..]);
         while let Some((length, behind)) = rest.split_first_chunk() {
             let length = u32::from_le_bytes(*length);
-            longest = longest.max(length);
+            lengths.push(length);
             rest = behind.get(length as usize..).unwrap_or_default();
         }
-        longest.into()
+        Some(lengths)
+    }
+
+    /// Whether the bytes of a page's rows may be so many, if a value has up to `longest`, that they are added up.
+    pub(crate) fn is_summed(&self, page: &ChunkPage, longest: u64, levels: Option<Levels>) -> bool {
+        let values = levels.map_or(u64::try_from(page.num_values).unwrap_or(0), |levels| levels.longest_row);
+        let goes_on = levels.is_some_and(|levels| !levels.begins_row);
+        let limit = MAX_ESTIMATED_ROW.min(self.max_page);
+        let is_large = goes_on || values.saturating_mul(longest) > limit;
+        self.is_text && self.max_levels[1] > 0 && is_coded(page) && is_large
+    }
+
+    /// The bytes of the rows of a page with these levels, given the lengths of a dictionary's values; the first row may
+    /// have `open` bytes of earlier pages. `None` if they cannot be decoded.
+    pub(crate) fn row_bytes(
+        &self,
+        page: &ChunkPage,
+        body: &[u8],
+        levels: Levels,
+        lengths: &[u32],
+        open: u64,
+    ) -> Option<RowBytes> {
+        let part = self.decompressed_part(page, body)?;
+        // Version 2 has its levels before what is compressed.
+        let (of_levels, values) = match page.page_type {
+            PageType::DataPage => (part.as_ref(), part.get(levels.end..)?),
+            _ => (body, part.as_ref()),
+        };
+        RowBytes::summed(page, self.max_levels, (of_levels, values), lengths, open)
+    }
+
+    /// What is compressed of a page, without that.
+    fn decompressed_part<'b>(&self, page: &ChunkPage, body: &'b [u8]) -> Option<Cow<'b, [u8]>> {
+        let before = page.levels_size.min(page.uncompressed_size);
+        let codec = if page.is_compressed { self.codec } else { Codec::Uncompressed };
+        decompressed(codec, body.get(before as usize..)?, (page.uncompressed_size - before) as usize)
     }
 
     /// Checks the levels of a data page.
@@ -301,15 +342,14 @@ impl PageLimits {
 
     /// Checks the lengths of a page's text, behind these levels.
     fn check_text(&self, page: &ChunkPage, body: &[u8], levels: Option<Levels>) -> Result<(), String> {
-        let before = page.levels_size.min(page.uncompressed_size);
-        let claimed = u64::from(page.uncompressed_size - before);
-        let Some(stored) = body.get(before as usize..).filter(|stored| !stored.is_empty()) else {
+        if body.get(page.levels_size.min(page.uncompressed_size) as usize..).is_none_or(<[u8]>::is_empty) {
             return Ok(());
+        }
+        let unreadable = || {
+            let claimed = page.uncompressed_size.saturating_sub(page.levels_size);
+            format!("expected {claimed} bytes in a page, found others that cannot be read")
         };
-        let codec = if page.is_compressed { self.codec } else { Codec::Uncompressed };
-        let body = usize::try_from(claimed).ok().and_then(|claimed| decompressed(codec, stored, claimed));
-        let unreadable = || format!("expected {claimed} bytes in a page, found others that cannot be read");
-        let body = body.ok_or_else(unreadable)?;
+        let body = self.decompressed_part(page, body).ok_or_else(unreadable)?;
         // Version 2 has its levels before the body.
         let values = match (page.page_type, levels) {
             (PageType::DataPage, Some(levels)) => body.get(levels.end..),
@@ -449,9 +489,8 @@ impl ColumnChunk<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::schema::enums::Encoding;
 
     #[test]
     fn pages_at_once_are_refused_only_if_they_are_hardly_stored() {
@@ -469,7 +508,7 @@ mod tests {
         PageLimits { max_page, codec, chunk_size, max_levels, value_size: 4, is_text: false, rows: None }
     }
 
-    fn page(page_type: PageType, uncompressed_size: u32, num_values: i32) -> ChunkPage {
+    pub(crate) fn page(page_type: PageType, uncompressed_size: u32, num_values: i32) -> ChunkPage {
         ChunkPage {
             index: 0,
             offset: 4,

@@ -270,7 +270,8 @@ impl<'a> Cursor<'a> {
         let fill = fields < columns && self.file.ragged == Ragged::Refused && !self.file.has_longer_records();
         let allow = if fill { "--ragged fill" } else { "--ragged fill-and-cut" };
         let advice = format!(
-            "correct the record, check --delimiter, --quote and --skip-lines, or allow such records with {allow}"
+            "correct the record, check --delimiter, --quote and --skip-lines, allow such records with {allow}, \
+             or leave them out with --rejects FILE.csv"
         );
         Error::new(Kind::Source, other_fields(fields, columns))
             .at(self.file.place(self.offset()))

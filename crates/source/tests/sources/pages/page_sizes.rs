@@ -245,6 +245,55 @@ fn a_long_value_of_a_dictionary_comes_in_small_batches() {
     }
 }
 
+/// Rows of lists of texts, which a dictionary holds. `long` is the first, of a MiB.
+fn lists_of_texts(path: &Path, version: WriterVersion, rows: impl Iterator<Item = (bool, usize)>) {
+    let long = "x".repeat(1 << 20);
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for (is_long, len) in rows {
+        let text = |place: usize| if is_long { long.clone() } else { format!("text {}", place % 100) };
+        (0..len).for_each(|place| lists.values().append_value(text(place)));
+        lists.append(true);
+    }
+    let column: ArrayRef = Arc::new(lists.finish());
+    let batch = RecordBatch::try_from_iter([("tags", column)]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_writer_version(version)
+        .set_compression(Compression::SNAPPY)
+        .set_dictionary_page_size_limit(64 << 20)
+        .build();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_long_text_and_a_long_list_in_different_rows_are_read_and_in_one_row_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lists.parquet");
+    let check = || {
+        let file = std::fs::File::open(&path).unwrap();
+        let footer = sawmill_footer::Footer::open(&path).unwrap();
+        footer.check_page_sizes(&file, sawmill_footer::DEFAULT_MAX_PAGE, u64::MAX, |_| true)
+    };
+    for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+        let others = || (0..126).map(|_| (false, 2));
+        lists_of_texts(&path, version, [(true, 1), (false, 10_000)].into_iter().chain(others()));
+        assert_eq!(check().unwrap(), 1 << 20, "the bytes of the largest row");
+        let source = open(&path);
+        let mut reader = source.reader(4096);
+        reader.start(&source.plan(1500)[0][0]).unwrap();
+        assert_eq!(reader.next_batch().unwrap().unwrap().num_rows(), 64, "64 MiB at once");
+
+        lists_of_texts(&path, version, others().chain([(false, 10_000), (true, 200), (false, 3)]));
+        let error = check().unwrap_err().to_string();
+        let what = "expected rows of at most 134217728 bytes in a list, found one that may take 209715200";
+        for part in [what, "row group 0", "tags.list.item", ", row 127", "--max-page"] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}
+
 #[test]
 fn lengths_of_text_beyond_the_values_of_their_page_are_refused_with_every_codec() {
     let directory = tempfile::tempdir().unwrap();

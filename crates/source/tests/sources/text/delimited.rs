@@ -421,6 +421,14 @@ fn lines_may_end_with_carriage_returns_alone() {
 }
 
 #[test]
+fn the_error_of_a_record_that_can_be_left_out_names_the_option_for_it() {
+    let named = |text| refused(text, &DelimitedOptions::default()).contains("--rejects FILE.csv");
+    assert!(named("a,b\n1,2\n3\n"), "too few fields");
+    assert!(named("a,b\n1,2\n\"3\"x,4\n"), "more than a quoted field");
+    assert!(!named("a,b\n1,2\n\"3,4\n"), "a quote that never closes");
+}
+
+#[test]
 fn records_with_fewer_or_more_fields_are_filled_or_cut_if_the_dialect_says_so() {
     let text = "a,b,c\n1\n1,2\n1,2,3\n1,2,3,4\n";
     let (bytes, mut options) = options_of(text);
