@@ -9,7 +9,8 @@ use crate::random::elementary::pow;
 use crate::random::weights::{BadWeights, Weights};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::SpecNode;
-use crate::types::literal::{Literal, entry, real, whole};
+use crate::types::int256::Int256;
+use crate::types::literal::{Literal, entry, real, wide};
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
@@ -36,7 +37,7 @@ impl Dictionary {
 /// The sort key of a value in its column.
 #[derive(Debug, PartialEq)]
 enum Key {
-    Whole(i128),
+    Whole(Int256),
     Real(f64),
     Bytes,
 }
@@ -62,7 +63,7 @@ pub(crate) fn ordered(a: &Listed, b: &Listed) -> Ordering {
 fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<Listed> {
     let mut entry = entry(kind, literal)?;
     let key = if kind.is_whole() {
-        Key::Whole(whole(kind, literal)?)
+        Key::Whole(wide(kind, literal)?)
     } else if kind.is_real() {
         let value = real(kind, literal)?;
         if value.is_nan() {
@@ -200,7 +201,7 @@ fn build(
     values.sort_by(ordered);
     if let Some(pair) = values.windows(2).find(|pair| pair[0].entry == pair[1].entry) {
         let shown = match pair[0].key {
-            Key::Whole(n) => n.to_string(),
+            Key::Whole(n) => n.narrow().map_or_else(|| n.real().to_string(), |n| n.to_string()),
             // In few digits, as it is written.
             Key::Real(v) if *kind == LogicalType::Float => (v as f32).to_string(),
             Key::Real(v) => v.to_string(),

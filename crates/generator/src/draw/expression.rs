@@ -138,7 +138,7 @@ impl NamedDraw {
     }
 
     fn reach(&self) -> Reach {
-        let (reach, one) = (self.quantiles.reach(), self.kind.one() as f64);
+        let (reach, one) = (self.quantiles.reach(), self.kind.one_real());
         Reach::new(reach.low / one, reach.high / one)
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Monotone {
 impl Monotone {
     pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
         let table = node.table(path, "walk", &["start", "step", "jitter", "late"])?;
-        let one = kind.one() as f64;
+        let one = kind.one_real();
         let share = |node: SpecNode<'_>, most: f64| match node.number() {
             Some(n) if (0.0..=most).contains(&n) => Ok(n),
             _ => {

@@ -6,7 +6,7 @@
 
 use crate::draw::distribution::quantity;
 use crate::draw::expression::Reach;
-use crate::draw::value_spec::reader::numbers::whole_of;
+use crate::draw::value_spec::reader::numbers::{NARROW, whole_of};
 use crate::error::Error;
 use crate::random::rng::{Sequence, unit_interval};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
@@ -206,6 +206,10 @@ fn number_of(kind: &LogicalType, literal: &Literal<'_>) -> Option<Number> {
     }
 }
 
+fn takes(kind: &LogicalType) -> String {
+    if kind.is_wide() { NARROW.to_owned() } else { kind.takes() }
+}
+
 fn atoms(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Point>, Error> {
     let Some(node) = table.get("atoms") else { return Ok(Vec::new()) };
     let mut atoms: Vec<Point> = Vec::new();
@@ -215,7 +219,7 @@ fn atoms(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Poi
             return Err(share.error(path, what, "use a number from 0 to 1"));
         };
         let Some(value) = number_of(kind, &Literal::of_key(kind, key)) else {
-            return Err(node.error(path, format!("{key:?} is not {}", kind.a_name()), kind.takes()));
+            return Err(node.error(path, format!("{key:?} is not {}", kind.a_name()), takes(kind)));
         };
         atoms.push((share, value));
     }
@@ -244,7 +248,7 @@ fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Po
         let number = literal.and_then(|literal| number_of(kind, &literal));
         let Some(number) = number.filter(|number| number.real().is_finite()) else {
             let what = format!("{} is not a finite {}", value.described(), kind.name());
-            return Err(value.error(path, what, kind.takes()));
+            return Err(value.error(path, what, takes(kind)));
         };
         if let Some(before) = values.last()
             && !ordered(*before, number)

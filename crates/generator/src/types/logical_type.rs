@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::spec_file::toml_reader::SpecTable;
+use crate::types::int256::Int256;
 
 /// The physical type of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,7 +359,7 @@ impl LogicalType {
         }
     }
 
-    /// Its smallest and largest whole number; `(0, 0)` for types without whole numbers.
+    /// Its smallest and largest whole number of 128 bits; `(0, 0)` for types without whole numbers.
     pub(crate) fn range(&self) -> (i128, i128) {
         match self {
             LogicalType::Integer { bits, signed: true } => {
@@ -389,11 +390,37 @@ impl LogicalType {
         }
     }
 
-    /// The whole number that stores 1: 10^scale for decimals.
+    /// The whole number that stores 1: 10^scale for decimals, up to a scale of 38.
     pub(crate) fn one(&self) -> i128 {
         match self {
             LogicalType::Decimal { scale, .. } => 10i128.checked_pow((*scale).into()).unwrap_or(i128::MAX),
             _ => 1,
+        }
+    }
+
+    /// The same as a real number, of any scale.
+    pub(crate) fn one_real(&self) -> f64 {
+        match self {
+            LogicalType::Decimal { scale: scale @ 39.., .. } => Int256::power_of_ten(*scale).real(),
+            kind => kind.one() as f64,
+        }
+    }
+
+    /// Whether its whole numbers may have more than 128 bits.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self, LogicalType::Decimal { precision: 39.., .. })
+    }
+
+    /// Its smallest and largest number as a spec writes it; infinities for types without whole numbers.
+    pub(crate) fn real_range(&self) -> (f64, f64) {
+        let one = self.one_real();
+        match self {
+            LogicalType::Decimal { precision: precision @ 39.., .. } => {
+                let most = Int256::power_of_ten(*precision).real() / one;
+                (-most, most)
+            }
+            kind if kind.is_whole() => (kind.range().0 as f64 / one, kind.range().1 as f64 / one),
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
         }
     }
 
@@ -407,10 +434,8 @@ impl LogicalType {
             }
             LogicalType::Float16 | LogicalType::Float | LogicalType::Double => "use a number".to_owned(),
             LogicalType::Decimal { precision, scale, .. } => {
-                // Numbers of specs have 128 bits.
-                let digits = (*precision).min(38);
                 format!(
-                    "use a number of at most {digits} digits, {scale} of them after the point; put long numbers in quotes"
+                    "use a number of at most {precision} digits, {scale} of them after the point; put long numbers in quotes"
                 )
             }
             LogicalType::Date => "use a date like 2024-02-29".to_owned(),

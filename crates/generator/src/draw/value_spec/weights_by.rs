@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::random::weights::Weights;
 use crate::shred::leaf_draws::Draws;
 use crate::spec_file::toml_reader::SpecNode;
-use crate::types::literal::{Literal, real, whole};
+use crate::types::literal::{Literal, entry, real};
 use crate::types::logical_type::LogicalType;
-use crate::types::number::{Number, scaled};
+use crate::types::number::{Number, stored_number};
 
 /// The most weights of one field, over all of its tables.
 const MAX_WEIGHTS: usize = 1 << 22;
@@ -159,7 +159,7 @@ fn key_of(kind: &LogicalType, key: &str) -> Option<Key> {
         (LogicalType::Boolean, _) => None,
         (kind, _) if kind.is_text() => Some(Key::Text(key.as_bytes().to_vec())),
         (kind, literal) if kind.is_real() => real(kind, literal).map(|v| Key::Number(Number::Real(v))),
-        (kind, literal) => whole(kind, literal).map(|n| Key::Number(scaled(kind, n))),
+        (kind, literal) => stored_number(kind, &entry(kind, literal)?).map(Key::Number),
     }
 }
 

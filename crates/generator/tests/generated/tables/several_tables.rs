@@ -41,6 +41,10 @@ fn spec() -> String {
             "wide",
             "type = \"decimal\"\nprecision = 30\nvalues = { uniform = { min = 0, max = \"123456789012345678901234567890\" } }",
         ),
+        (
+            "wider",
+            "type = \"decimal\"\nprecision = 76\nvalues = { uniform = { min = 0, max = \"1e75\" } }",
+        ),
     ];
     let mut spec = String::from(
         "name = \"shop\"\n[[tables]]\nname = \"orders\"\nrows = 20_000\n\

@@ -171,7 +171,10 @@ fn check_kind(
         (Integer { .. }, Integer { .. }) => true,
         (Decimal { scale: a, precision, .. }, Decimal { scale: b, .. }) => a == b && *precision <= MAX_DIGITS,
         (Duration { unit: a }, Duration { unit: b }) => a == b,
-        (of, kind) => fold != Fold::Sum && of.is_whole() && of == kind && *of != LogicalType::Int96,
+        (of, kind) => {
+            let is_narrow = of.is_whole() && !of.is_wide() && *of != LogicalType::Int96;
+            fold != Fold::Sum && of == kind && is_narrow
+        }
     };
     if is_same {
         return Ok(());
