@@ -146,15 +146,13 @@ pub(crate) fn choice(
     let values = match (table.get("values"), table.get("file")) {
         (Some(values), None) => {
             let Some(array) = values.array() else {
-                let what = format!("`values = {}` of choice", values.described());
-                return Err(values.error(path, what, "write a list: [\"a\", \"b\"]"));
+                return Err(values.unfit(path, "`values = {}` of choice", "write a list: [\"a\", \"b\"]"));
             };
             array.enumerate().map(|(i, v)| of_node(kind, v, path, skewed(i, s))).collect::<Result<_, _>>()?
         }
         (None, Some(file)) => {
             let Some(name) = file.string() else {
-                let what = format!("`file = {}`", file.described());
-                return Err(file.error(path, what, "write the name of a text file in quotes"));
+                return Err(file.wrong("file", path, "write the name of a text file in quotes"));
             };
             let full = folder.path(name);
             let text = folder.read(name).map_err(|error| {
@@ -182,9 +180,9 @@ pub(crate) fn of_node(
     path: &str,
     weight: f64,
 ) -> Result<Listed, Error> {
-    Literal::new(node).and_then(|literal| listed(kind, &literal, weight)).ok_or_else(|| {
-        node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
-    })
+    Literal::new(node)
+        .and_then(|literal| listed(kind, &literal, weight))
+        .ok_or_else(|| node.unfit(path, &format!("{{}} is not {}", kind.a_name()), kind.takes()))
 }
 
 fn build(

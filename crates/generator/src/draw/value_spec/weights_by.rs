@@ -112,12 +112,10 @@ pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> R
         return Err(node.error(path, "weights_by of a boolean", advice));
     }
     let table = node.table(path, "weights_by", &["field", "given", "otherwise"])?;
-    let name = table.need("field", path, "weights_by")?;
-    let Some(field) = name.string() else {
-        let what = format!("`field = {}`", name.described());
-        return Err(name.error(path, what, "write the name of an earlier field"));
-    };
-    let operand = (around.operand)(field).map_err(|(what, advice)| name.error(path, what, advice))?;
+    let advice = "write the name of an earlier field";
+    let field = table.read_needed(("field", "weights_by"), path, advice, SpecNode::string)?;
+    let operand = (around.operand)(field)
+        .map_err(|(what, advice)| table.get("field").unwrap_or(node).error(path, what, advice))?;
     let given = table.need("given", path, "weights_by")?;
     let mut keys = Vec::new();
     let mut lists = Vec::new();

@@ -142,10 +142,7 @@ fn rows(
         (Fold::Count, Some(_)) => return wrong(format!("a count of {text}"), "name a table: it counts rows"),
         (_, Some(parts)) => parts,
         (_, None) => {
-            return wrong(
-                format!("`of = {}`", of.described()),
-                "write a table and its column, like \"items.amount\"",
-            );
+            return Err(of.wrong("of", path, "write a table and its column, like \"items.amount\""));
         }
     };
     let dataset = (around.tables.table)(table, column).map_err(complaint)?;

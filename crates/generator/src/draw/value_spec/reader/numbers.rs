@@ -17,15 +17,11 @@ use crate::types::number::Number;
 pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
     let (kind, path) = (around.kind, around.path);
     let table = node.table(path, "uniform", &["min", "max", "unique"])?;
-    let is_unique = table.get("unique").map_or(Ok(false), |node| match node.boolean() {
-        Some(true) if around.in_list || kind.is_real() => Err(node.error(
-            path,
-            "unique numbers that are real or in a list",
-            "use whole numbers of the record",
-        )),
-        Some(is_unique) => Ok(is_unique),
-        None => Err(node.error(path, format!("`unique = {}`", node.described()), "use true or false")),
-    })?;
+    let is_unique = table.flag("unique", path)?;
+    if let Some(node) = table.get("unique").filter(|_| is_unique && (around.in_list || kind.is_real())) {
+        let what = "unique numbers that are real or in a list";
+        return Err(node.error(path, what, "use whole numbers of the record"));
+    }
     let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
     let above = || {
         let what = format!("min {} is greater than max {}", min.described(), max.described());
@@ -35,8 +31,7 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
         let bound = |node: SpecNode<'_>| {
             let value = Literal::new(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
             value.ok_or_else(|| {
-                let what = format!("{} is not a finite {}", node.described(), kind.name());
-                node.error(path, what, kind.takes())
+                node.unfit(path, &format!("{{}} is not a finite {}", kind.name()), kind.takes())
             })
         };
         let (low, high) = (bound(min)?, bound(max)?);
