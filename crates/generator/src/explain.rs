@@ -21,7 +21,7 @@ use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 use crate::types::civil::date_text;
 use crate::types::logical_type::{LogicalType, Physical, type_text};
-use crate::types::number::Number;
+use crate::types::number::{Number, stored_number};
 
 /// The number of strings to draw where no formula yields the average length.
 const SAMPLE: u64 = 256;
@@ -371,9 +371,10 @@ impl Leaf {
                 format!("true in {:.1} %", 100.0 * table.probabilities().get(1).copied().unwrap_or(0.0))
             }
             ValueSpec::Zipf(ranks) => format!("zipf over {} ranks", ranks.count()),
-            ValueSpec::Integers { .. } | ValueSpec::Wide { .. } | ValueSpec::Reals { .. } => {
-                "uniform".to_owned()
-            }
+            ValueSpec::Integers { .. }
+            | ValueSpec::Wide { .. }
+            | ValueSpec::Wider { .. }
+            | ValueSpec::Reals { .. } => "uniform".to_owned(),
             ValueSpec::DistinctNumbers(_) => "uniform, none twice".to_owned(),
             ValueSpec::Curve { curve, .. } => match curve {
                 Curve::Normal { .. } => "normal",
@@ -410,7 +411,7 @@ impl Leaf {
 
     /// The expected value.
     fn expected(&self) -> String {
-        let one = self.kind.one() as f64;
+        let one = self.kind.one_real();
         let number = match &self.values {
             ValueSpec::Zipf(ranks) => ranks.mean(),
             ValueSpec::Counts(counts) => counts.mean(),
@@ -430,6 +431,7 @@ impl Leaf {
                 (low + (span - 1.0) / 2.0) / one
             }
             ValueSpec::Wide { min, span } => (*min as f64 + *span as f64 / 2.0) / one,
+            ValueSpec::Wider { min, span } => (min.real() + span.real() / 2.0) / one,
             ValueSpec::Boolean(table) => table.probabilities().get(1).copied().unwrap_or(0.0),
             ValueSpec::Sequence { start, step } => {
                 return format!(
@@ -461,7 +463,7 @@ impl Leaf {
                     Physical::Bytes => format!("{:?}", String::from_utf8_lossy(entry)),
                     _ => entry.iter().rev().map(|b| format!("{b:02x}")).collect::<String>(),
                 };
-                let shown = self.number(entry).map_or(shown, |n| self.shown(n));
+                let shown = stored_number(&self.kind, entry).map_or(shown, |n| self.shown(n.real()));
                 return format!("{shown} in {:.1} %", 100.0 * p);
             }
             ValueSpec::Expression(_) | ValueSpec::OtherColumn(_) | ValueSpec::Seasonal(_) => {
@@ -479,18 +481,6 @@ impl Leaf {
             _ => return self.example(),
         };
         self.shown(number)
-    }
-
-    /// The number of a dictionary entry, with decimals scaled.
-    fn number(&self, entry: &[u8]) -> Option<f64> {
-        let one = self.kind.one() as f64;
-        match self.physical {
-            Physical::Int32 => Some(f64::from(i32::from_le_bytes(entry.try_into().ok()?)) / one),
-            Physical::Int64 => Some(i64::from_le_bytes(entry.try_into().ok()?) as f64 / one),
-            Physical::Float => Some(f32::from_le_bytes(entry.try_into().ok()?).into()),
-            Physical::Double => Some(f64::from_le_bytes(entry.try_into().ok()?)),
-            _ => None,
-        }
     }
 
     fn example(&self) -> String {

@@ -21,6 +21,7 @@ use crate::draw::value_spec::intervals;
 use crate::shred::block::Shredded;
 use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::spec::dataset::{Field, Leaf};
+use crate::types::int256::Int256;
 
 /// The index of the value of each slot; `None` for nulls.
 struct Slots {
@@ -159,7 +160,8 @@ fn of_fixed<'a>(
             return decimal(slots.primitive(|i| wide(value(i))), *precision, *scale);
         }
         DataType::Decimal256(precision, scale) => {
-            let array = slots.primitive::<Decimal256Type>(|i| i256::from_i128(wide(value(i))));
+            let array = slots
+                .primitive::<Decimal256Type>(|i| i256::from_be_bytes(Int256::from_bytes(value(i)).bytes()));
             Arc::new(array.with_precision_and_scale(*precision, *scale)?)
         }
         DataType::Float16 => {

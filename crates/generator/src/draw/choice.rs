@@ -9,7 +9,8 @@ use crate::random::elementary::pow;
 use crate::random::weights::{BadWeights, Weights};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::SpecNode;
-use crate::types::literal::{Literal, entry, real, whole};
+use crate::types::int256::Int256;
+use crate::types::literal::{Literal, entry, real, wide};
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
@@ -36,7 +37,7 @@ impl Dictionary {
 /// The sort key of a value in its column.
 #[derive(Debug, PartialEq)]
 enum Key {
-    Whole(i128),
+    Whole(Int256),
     Real(f64),
     Bytes,
 }
@@ -62,7 +63,7 @@ pub(crate) fn ordered(a: &Listed, b: &Listed) -> Ordering {
 fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<Listed> {
     let mut entry = entry(kind, literal)?;
     let key = if kind.is_whole() {
-        Key::Whole(whole(kind, literal)?)
+        Key::Whole(wide(kind, literal)?)
     } else if kind.is_real() {
         let value = real(kind, literal)?;
         if value.is_nan() {
@@ -145,15 +146,13 @@ pub(crate) fn choice(
     let values = match (table.get("values"), table.get("file")) {
         (Some(values), None) => {
             let Some(array) = values.array() else {
-                let what = format!("`values = {}` of choice", values.described());
-                return Err(values.error(path, what, "write a list: [\"a\", \"b\"]"));
+                return Err(values.unfit(path, "`values = {}` of choice", "write a list: [\"a\", \"b\"]"));
             };
             array.enumerate().map(|(i, v)| of_node(kind, v, path, skewed(i, s))).collect::<Result<_, _>>()?
         }
         (None, Some(file)) => {
             let Some(name) = file.string() else {
-                let what = format!("`file = {}`", file.described());
-                return Err(file.error(path, what, "write the name of a text file in quotes"));
+                return Err(file.wrong("file", path, "write the name of a text file in quotes"));
             };
             let full = folder.path(name);
             let text = folder.read(name).map_err(|error| {
@@ -181,9 +180,9 @@ pub(crate) fn of_node(
     path: &str,
     weight: f64,
 ) -> Result<Listed, Error> {
-    Literal::new(node).and_then(|literal| listed(kind, &literal, weight)).ok_or_else(|| {
-        node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
-    })
+    Literal::new(node)
+        .and_then(|literal| listed(kind, &literal, weight))
+        .ok_or_else(|| node.unfit(path, &format!("{{}} is not {}", kind.a_name()), kind.takes()))
 }
 
 fn build(
@@ -200,7 +199,7 @@ fn build(
     values.sort_by(ordered);
     if let Some(pair) = values.windows(2).find(|pair| pair[0].entry == pair[1].entry) {
         let shown = match pair[0].key {
-            Key::Whole(n) => n.to_string(),
+            Key::Whole(n) => n.narrow().map_or_else(|| n.real().to_string(), |n| n.to_string()),
             // In few digits, as it is written.
             Key::Real(v) if *kind == LogicalType::Float => (v as f32).to_string(),
             Key::Real(v) => v.to_string(),

@@ -79,13 +79,8 @@ impl Curve {
                     }
                 };
                 let sigma = table.need("sigma", path, name)?;
-                match sigma.number().filter(|s| s.is_finite() && *s >= 0.0) {
-                    Some(sigma) => Curve::LogNormal { mu, sigma },
-                    None => {
-                        let what = format!("`sigma = {}` of lognormal", sigma.described());
-                        return Err(sigma.error(path, what, "use a number of at least 0"));
-                    }
-                }
+                let wrong = || sigma.unfit(path, "`sigma = {}` of lognormal", "use a number of at least 0");
+                Curve::LogNormal { mu, sigma: sigma.number_in(0.0..=f64::MAX).ok_or_else(wrong)? }
             }
             _ => {
                 let table = node.table(path, name, &["mean", "min", "max"])?;
@@ -190,29 +185,20 @@ impl Counts {
     pub(crate) fn read(name: &str, node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
         let key = if name == "poisson" { "mean" } else { "p" };
         let table = node.table(path, name, &[key, "min", "max"])?;
+        let of = |key: &str| format!("`{key} = {{}}` of {name}");
         let parameter = |low: f64, high: f64| -> Result<f64, Error> {
             let node = table.need(key, path, name)?;
-            match node.number() {
-                Some(n) if n >= low && n <= high => Ok(n),
-                _ => {
-                    let what = format!("`{key} = {}` of {name}", node.described());
-                    Err(node.error(path, what, format!("use a number from {low} to {high}")))
-                }
-            }
+            let wrong = || node.unfit(path, &of(key), format!("use a number from {low} to {high}"));
+            node.number_in(low..=high).ok_or_else(wrong)
         };
         let (mut first, mut weights) = match name {
             "poisson" => poisson(parameter(0.0, MAX_MEAN)?),
             _ => (0, geometric(parameter(MIN_PROBABILITY, 1.0)?)),
         };
-        let bound = |key: &str, default: u32| match table.get(key) {
-            None => Ok(default),
-            Some(node) => match node.integer().map(u32::try_from) {
-                Some(Ok(n)) if n <= MAX_MEAN as u32 => Ok(n),
-                _ => {
-                    let what = format!("`{key} = {}` of {name}", node.described());
-                    Err(node.error(path, what, format!("use a whole number from 0 to {MAX_MEAN}")))
-                }
-            },
+        let bound = |key: &str, default: u32| {
+            let Some(node) = table.get(key) else { return Ok(default) };
+            let wrong = || node.unfit(path, &of(key), format!("use a whole number from 0 to {MAX_MEAN}"));
+            node.integer_in(0..=MAX_MEAN as u32).ok_or_else(wrong)
         };
         let (min, max) = (bound("min", 0)?, bound("max", u32::MAX)?);
         if min > max {
@@ -387,21 +373,14 @@ fn harmonic(n: f64, s: f64) -> f64 {
 
 /// Reads a whole number from 1 to `most`.
 pub(crate) fn count(node: SpecNode<'_>, path: &str, most: u64) -> Result<u64, Error> {
-    match node.integer().map(u64::try_from) {
-        Some(Ok(n)) if (1..=most).contains(&n) => Ok(n),
-        _ => {
-            let what = format!("{} is not a valid number of values", node.described());
-            Err(node.error(path, what, format!("use a whole number from 1 to {most}")))
-        }
-    }
+    let advice = || format!("use a whole number from 1 to {most}");
+    node.integer_in(1..=most).ok_or_else(|| node.unfit(path, "{} is not a valid number of values", advice()))
 }
 
 /// Reads the exponent of a Zipf distribution.
 pub(crate) fn exponent(node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
-    node.number().filter(|s| (0.0..=100.0).contains(s)).ok_or_else(|| {
-        let what = format!("{} is not a Zipf exponent", node.described());
-        node.error(path, what, "use a number from 0 to 100")
-    })
+    let wrong = || node.unfit(path, "{} is not a Zipf exponent", "use a number from 0 to 100");
+    node.number_in(0.0..=100.0).ok_or_else(wrong)
 }
 
 /// Reads a quantity in the units of `kind`: a number or, for dates and times, a duration (`"3h"`) or a point
@@ -419,7 +398,7 @@ pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Re
         } else {
             "use a number"
         };
-        node.error(path, format!("{} is not a quantity of type {}", node.described(), kind.name()), advice)
+        node.unfit(path, &format!("{{}} is not a quantity of type {}", kind.name()), advice)
     })
 }
 

@@ -138,7 +138,7 @@ impl NamedDraw {
     }
 
     fn reach(&self) -> Reach {
-        let (reach, one) = (self.quantiles.reach(), self.kind.one() as f64);
+        let (reach, one) = (self.quantiles.reach(), self.kind.one_real());
         Reach::new(reach.low / one, reach.high / one)
     }
 }
@@ -158,21 +158,6 @@ enum Term {
     If(Box<Condition>, Box<Term>, Box<Term>),
 }
 
-impl Term {
-    /// Whether it contains draws.
-    fn draws(&self) -> bool {
-        match self {
-            Term::Drawn(_) => true,
-            Term::Number(_) | Term::Field(_) => false,
-            Term::Negated(of) => of.draws(),
-            Term::Binary(_, left, right) => left.draws() || right.draws(),
-            Term::Call(function, arguments) => function.draws() || arguments.iter().any(Term::draws),
-            Term::Length(text) => text.draws(),
-            Term::If(condition, yes, no) => condition.draws() || yes.draws() || no.draws(),
-        }
-    }
-}
-
 /// What a formula computes.
 #[derive(Clone, Debug)]
 enum Root {
@@ -185,6 +170,7 @@ enum Root {
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
     root: Root,
+    is_drawn: bool,
     pub operands: Vec<Operand>,
     pub text: String,
 }
@@ -202,7 +188,7 @@ impl Expression {
             return Err(("the expression is too long".into(), format!("use at most {MAX_LENGTH} bytes")));
         }
         let parser = Parser::new(text, kind, draws, resolve);
-        let (value, operands) = parser.formula()?;
+        let (value, operands, is_drawn) = parser.formula()?;
         let wrong = |made: &str, advice: &str| {
             (format!("the formula is {made}, and the field is {}", kind.a_name()), advice.to_owned())
         };
@@ -219,7 +205,7 @@ impl Expression {
                 return Err(wrong("a condition", "choose by it: if(condition, 1, 0)"));
             }
         };
-        Ok(Expression { root, operands, text: text.to_owned() })
+        Ok(Expression { root, is_drawn, operands, text: text.to_owned() })
     }
 
     /// Its value for these operands, if it is a number; a condition is 1 where it holds. Random functions draw
@@ -250,11 +236,7 @@ impl Expression {
 
     /// Whether its values are drawn, at least in part.
     pub(crate) fn draws(&self) -> bool {
-        match &self.root {
-            Root::Number(term) => term.draws(),
-            Root::Text(text) => text.draws(),
-            Root::Condition(condition) => condition.draws(),
-        }
+        self.is_drawn
     }
 
     /// Its `n` values for a block, if it is a number, as [`value`](Self::value) computes them one by one;

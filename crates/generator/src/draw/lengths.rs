@@ -52,10 +52,8 @@ impl Lengths {
             return Err(node.error(path, "a length that is too long", advice));
         }
         if let Some(empty) = empty {
-            let Some(share) = empty.number().filter(|p| (0.0..=1.0).contains(p)) else {
-                let what = format!("`empty = {}` is not a probability", empty.described());
-                return Err(empty.error(path, what, "use 0.0 to 1.0"));
-            };
+            let wrong = || empty.unfit(path, "`empty = {}` is not a probability", "use 0.0 to 1.0");
+            let share = empty.number_in(0.0..=1.0).ok_or_else(wrong)?;
             let total: f64 = weighted.iter().map(|(_, w)| w).sum();
             for (_, weight) in &mut weighted {
                 *weight *= (1.0 - share) / total;
@@ -109,12 +107,10 @@ fn outcomes(longest: u32, node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f6
         let what = "`length` must be a table with one key, the name of a distribution";
         return Err(node.error(path, what, "for example { uniform = { min = 0, max = 3 } }"));
     };
-    let length = |node: SpecNode<'_>| match node.integer().map(u32::try_from) {
-        Some(Ok(n)) if n <= longest => Ok(n),
-        _ => {
-            let what = format!("{} is not a length", node.described());
-            Err(node.error(path, what, format!("use a whole number from 0 to {longest}")))
-        }
+    let length = |node: SpecNode<'_>| {
+        let wrong =
+            || node.unfit(path, "{} is not a length", format!("use a whole number from 0 to {longest}"));
+        node.integer_in(0..=longest).ok_or_else(wrong)
     };
     match name {
         "constant" => Ok(vec![(length(parameters)?, 1.0)]),

@@ -27,13 +27,11 @@ pub(crate) struct Monotone {
 impl Monotone {
     pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
         let table = node.table(path, "walk", &["start", "step", "jitter", "late"])?;
-        let one = kind.one() as f64;
-        let share = |node: SpecNode<'_>, most: f64| match node.number() {
-            Some(n) if (0.0..=most).contains(&n) => Ok(n),
-            _ => {
-                let what = format!("{} is not a valid share", node.described());
-                Err(node.error(path, what, format!("use a number from 0 to {most}")))
-            }
+        let one = kind.one_real();
+        let share = |node: SpecNode<'_>, most: f64| {
+            let wrong =
+                || node.unfit(path, "{} is not a valid share", format!("use a number from 0 to {most}"));
+            node.number_in(0.0..=most).ok_or_else(wrong)
         };
         let start = whole_of(kind, table.need("start", path, "a walk")?, path)?;
         let step = quantity(kind, table.need("step", path, "a walk")?, path)? * one;

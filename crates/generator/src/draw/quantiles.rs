@@ -6,7 +6,7 @@
 
 use crate::draw::distribution::quantity;
 use crate::draw::expression::Reach;
-use crate::draw::value_spec::reader::numbers::whole_of;
+use crate::draw::value_spec::reader::numbers::{NARROW, whole_of};
 use crate::error::Error;
 use crate::random::rng::{Sequence, unit_interval};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
@@ -206,16 +206,20 @@ fn number_of(kind: &LogicalType, literal: &Literal<'_>) -> Option<Number> {
     }
 }
 
+fn takes(kind: &LogicalType) -> String {
+    if kind.is_wide() { NARROW.to_owned() } else { kind.takes() }
+}
+
 fn atoms(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Point>, Error> {
     let Some(node) = table.get("atoms") else { return Ok(Vec::new()) };
     let mut atoms: Vec<Point> = Vec::new();
     for (key, share) in node.any_table(path, "`atoms`")?.entries() {
-        let Some(share) = share.number().filter(|share| (0.0..=1.0).contains(share)) else {
+        let Some(share) = share.number_in(0.0..=1.0) else {
             let what = format!("the share of {key:?} is {}", share.described());
             return Err(share.error(path, what, "use a number from 0 to 1"));
         };
         let Some(value) = number_of(kind, &Literal::of_key(kind, key)) else {
-            return Err(node.error(path, format!("{key:?} is not {}", kind.a_name()), kind.takes()));
+            return Err(node.error(path, format!("{key:?} is not {}", kind.a_name()), takes(kind)));
         };
         atoms.push((share, value));
     }
@@ -244,7 +248,7 @@ fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Po
         let number = literal.and_then(|literal| number_of(kind, &literal));
         let Some(number) = number.filter(|number| number.real().is_finite()) else {
             let what = format!("{} is not a finite {}", value.described(), kind.name());
-            return Err(value.error(path, what, kind.takes()));
+            return Err(value.error(path, what, takes(kind)));
         };
         if let Some(before) = values.last()
             && !ordered(*before, number)
@@ -261,7 +265,7 @@ fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Po
     let Some(node) = table.get("shares") else {
         return Ok(values.into_iter().enumerate().map(|(i, value)| (i as f64 / last, value)).collect());
     };
-    let shares: Option<Vec<f64>> = node.array().and_then(|array| array.map(|n| n.number()).collect());
+    let shares = node.list(SpecNode::number);
     let rising = |shares: &[f64]| {
         let ends = (shares.first(), shares.last()) == (Some(&0.0), Some(&1.0));
         ends && shares.windows(2).all(|pair| pair[0] <= pair[1])
@@ -283,18 +287,12 @@ fn ordered(a: Number, b: Number) -> bool {
 }
 
 fn step(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Option<Step>, Error> {
-    let share = match table.get("stepped") {
-        None => 1.0,
-        Some(node) => node.number().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| {
-            let what = format!("`stepped = {}` is not a share", node.described());
-            node.error(path, what, "use a number from 0 to 1")
-        })?,
-    };
+    let share = table.get("stepped").map_or(Ok(1.0), |node| {
+        let wrong = || node.unfit(path, "`stepped = {}` is not a share", "use a number from 0 to 1");
+        node.number_in(0.0..=1.0).ok_or_else(wrong)
+    })?;
     let Some(node) = table.get("step") else { return Ok(None) };
-    let wrong = || {
-        let what = format!("`step = {}`", node.described());
-        node.error(path, what, "use a positive step, in whole units of the type")
-    };
+    let wrong = || node.wrong("step", path, "use a positive step, in whole units of the type");
     if kind.is_whole() {
         let whole = match kind.is_temporal() {
             true => quantity(kind, node, path)?.round() as i128,

@@ -16,6 +16,7 @@ use crate::draw::text::uuid::uuid;
 use crate::random::permutation::Permutation;
 use crate::random::rng::{BLOCK_ROWS, Stream, scale64};
 use crate::random::weights::Weights;
+use crate::types::int256::Int256;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
@@ -67,6 +68,11 @@ pub(crate) enum ValueSpec {
     Wide {
         min: i128,
         span: u128,
+    },
+    /// The same with more than 128 bits.
+    Wider {
+        min: Int256,
+        span: Int256,
     },
     /// Whole numbers that do not repeat.
     DistinctNumbers(DistinctNumbers),
@@ -331,13 +337,9 @@ impl ValueSpec {
 
     /// The range of these values in the type `kind`, with decimals scaled.
     pub(crate) fn reach(&self, kind: &LogicalType) -> Reach {
-        let one = kind.one() as f64;
-        let (low, high) = match kind.is_whole() {
-            true => (kind.range().0 as f64, kind.range().1 as f64),
-            false => (f64::NEG_INFINITY, f64::INFINITY),
-        };
+        let (one, (low, high)) = (kind.one_real(), kind.real_range());
         // From stored whole numbers.
-        let stored = |reach: Reach| Reach::new(reach.low.max(low) / one, reach.high.min(high) / one);
+        let stored = |reach: Reach| Reach::new((reach.low / one).max(low), (reach.high / one).min(high));
         match self {
             ValueSpec::Zipf(ranks) => Reach::new(1.0, ranks.count() as f64),
             ValueSpec::Choice { dictionary: Dictionary { entries, ordered }, .. } => {
@@ -352,12 +354,12 @@ impl ValueSpec {
                 stored(Reach::new(*min as f64, *min as f64 + (*span - 1) as f64))
             }
             ValueSpec::DistinctNumbers(distinct) => {
-                stored(Reach::new(distinct.least() as f64, f64::INFINITY))
+                stored(Reach::new(distinct.least().real(), f64::INFINITY))
             }
             ValueSpec::Reals { min, width } => Reach::new(*min, min + width),
             ValueSpec::Curve { curve, low: least, high: most } => {
                 let natural = if matches!(curve, Curve::Normal { .. }) { f64::NEG_INFINITY } else { 0.0 };
-                Reach::new(least.max(natural).max(low / one), most.min(high / one))
+                Reach::new(least.max(natural).max(low), most.min(high))
             }
             ValueSpec::Quantiles(quantiles) if kind.is_whole() => stored(quantiles.reach()),
             ValueSpec::Quantiles(quantiles) => quantiles.reach(),
@@ -372,7 +374,7 @@ impl ValueSpec {
             ValueSpec::ChildNumber(_) => stored(Reach::new(1.0, f64::INFINITY)),
             ValueSpec::Expression(expression) => {
                 let reach = expression.reach().unwrap_or(Reach::ANY);
-                Reach::new(reach.low.max(low / one), reach.high.min(high / one))
+                Reach::new(reach.low.max(low), reach.high.min(high))
             }
             _ => stored(Reach::ANY),
         }

@@ -4,10 +4,14 @@
 //! column refers to it if nearly all of its sampled values are keys, and these are spread over all keys or the names
 //! agree: small numbers alone are keys of any table that counts its rows.
 
+mod composite;
 mod evidence;
+pub(crate) mod found;
 mod key;
 pub(crate) mod skew;
 pub(crate) mod tables;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use evidence::Evidence;
 pub use key::KeyColumn;

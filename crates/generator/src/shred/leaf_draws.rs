@@ -4,6 +4,7 @@ pub(crate) mod children;
 mod other_rows;
 mod row_before;
 mod row_numbers;
+mod wide_decimals;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -181,6 +182,9 @@ impl Leaf {
             return None;
         }
         let mut misfits = FirstMisfit::among(draws.wanted.clone());
+        if kind.is_wide() && wide_decimals::draw(self, draws, out, &mut misfits) {
+            return misfits.found;
+        }
         match (&self.values, &mut *out) {
             (ValueSpec::PersonName, ValueBuffer::Names(out)) => {
                 let at = out.len();

@@ -57,8 +57,8 @@ pub fn json_schema() -> Value {
                 "description": "probability of null; without it the field is required",
                 "oneOf": [
                     { "type": "number", "minimum": 0, "maximum": 1 },
-                    object(&[("expression", json!({ "type": "string" }))], &["expression"]),
-                    object(&[("weights", object(&[("null", number(0.0)), ("value", number(0.0))], &["null", "value"]))], &["weights"]),
+                    keys("expression!:text"),
+                    object(&[("weights", keys("null!:weight value!:weight"))], &["weights"]),
                 ],
             },
             "length": { "oneOf": LENGTHS.iter().map(|name| object(&[(name, parameters(name, true))], &[name])).collect::<Vec<_>>() },
@@ -79,33 +79,13 @@ fn fields() -> Value {
 }
 
 fn copula() -> Value {
-    let name = || json!({ "type": "string" });
-    let whole = || json!({ "const": true });
-    let list = |items: Value| json!({ "type": "array", "items": items });
-    let counts = list(list(number(0.0)));
-    let by =
-        [("field", name()), ("nulls", name()), ("present", whole()), ("rows", whole()), ("counts", counts)];
-    let with = list(json!({ "type": "number", "minimum": -1, "maximum": 1 }));
-    let own = [
-        ("field", name()),
-        ("nulls", name()),
-        ("present", whole()),
-        ("rows", whole()),
-        ("order", list(json!({}))),
-        ("with", with),
-        ("autocorrelation", json!({ "type": "number", "minimum": 0, "maximum": MAX_BEFORE })),
-    ];
-    let member = [&own[..], &[("by", object(&by, &["counts"]))]].concat();
-    let members = object(&member, &[]);
-    json!({ "type": "array", "minItems": 1, "description": about(DATASET_KEYS, "copula"), "items": members })
+    let own = "field:text nulls:text present:yes rows:yes order:any_list with:correlations autocorrelation:before by:by";
+    json!({ "type": "array", "minItems": 1, "description": about(DATASET_KEYS, "copula"), "items": keys(own) })
 }
 
 /// One of several tables.
 fn table(name: &Value) -> Value {
-    let mut per = object(
-        &[("table", json!({ "type": "string" })), ("rows", json!({ "$ref": "#/$defs/length" }))],
-        &["table", "rows"],
-    );
+    let mut per = keys("table!:text rows!:length");
     per["description"] = json!(PER.1);
     let present = json!({ "$ref": "#/$defs/present", "description": about(DATASET_KEYS, "present") });
     let mut properties = vec![
@@ -133,24 +113,10 @@ fn table(name: &Value) -> Value {
 
 /// A key of tables that are derived from another one.
 fn derived(key: &str) -> Value {
-    let name = || json!({ "type": "string" });
-    let share = || json!({ "type": "number", "minimum": 0, "maximum": 1 });
-    let length = || json!({ "$ref": "#/$defs/length" });
     match key {
-        "changes" => object(
-            &[
-                ("of", name()),
-                ("updates", length()),
-                ("deletes", share()),
-                ("columns", json!({ "type": "array", "minItems": 1, "items": name() })),
-            ],
-            &["of", "updates"],
-        ),
-        "arrivals" => {
-            let delayed = || object(&[("share", share()), ("by", length())], &["share", "by"]);
-            object(&[("of", name()), ("late", delayed()), ("twice", delayed())], &["of"])
-        }
-        _ => name(),
+        "changes" => keys("of!:text updates!:length deletes:share columns:names"),
+        "arrivals" => keys("of!:text late:delayed twice:delayed"),
+        _ => shape("text"),
     }
 }
 
@@ -165,10 +131,6 @@ fn object(properties: &[(&str, Value)], required: &[&str]) -> Value {
     json!({
         "type": "object", "additionalProperties": false, "required": required, "properties": properties,
     })
-}
-
-fn number(least: f64) -> Value {
-    json!({ "type": "number", "minimum": least })
 }
 
 /// A field of the leaf type `name`.
@@ -251,7 +213,7 @@ fn values() -> Value {
                     json!({ "oneOf": [{ "const": name }, object(&[(name, parameters(name, false))], &[name])] })
                 }
                 _ if KINDS.iter().any(|(kind, _)| kind == name) => json!({
-                    "oneOf": [{ "const": name }, object(&[(name, object(&[("locale", json!({ "type": "string" }))], &[]))], &[name])],
+                    "oneOf": [{ "const": name }, object(&[(name, keys("locale:text"))], &[name])],
                 }),
                 _ => object(&[(name, parameters(name, false))], &[name]),
             };
@@ -262,170 +224,107 @@ fn values() -> Value {
     json!({ "oneOf": alternatives })
 }
 
+/// An object of these keys: `NAME:SHAPE`, or `NAME!:SHAPE` of a required key.
+fn keys(text: &str) -> Value {
+    let all: Vec<(&str, &str)> =
+        text.split_whitespace().map(|word| word.split_once(':').unwrap_or((word, ""))).collect();
+    let name = |key: &str| key.trim_end_matches('!').to_owned();
+    let properties: Map<String, Value> = all.iter().map(|(key, kind)| (name(key), shape(kind))).collect();
+    let required: Vec<String> =
+        all.iter().filter(|(key, _)| key.ends_with('!')).map(|(key, _)| name(key)).collect();
+    json!({
+        "type": "object", "additionalProperties": false, "required": required, "properties": properties,
+    })
+}
+
+/// The schema of a value, by the name of its shape.
+fn shape(name: &str) -> Value {
+    let list = |of: &str| json!({ "type": "array", "items": shape(of) });
+    match name {
+        "text" => json!({ "type": "string" }),
+        "flag" => json!({ "type": "boolean" }),
+        "yes" => json!({ "const": true }),
+        "number" => json!({ "type": "number" }),
+        "count" => json!({ "type": "integer", "minimum": 0 }),
+        "positive" => json!({ "type": "integer", "minimum": 1 }),
+        "corners" => json!({ "type": "integer", "minimum": 3 }),
+        "weight" => json!({ "type": "number", "minimum": 0.0 }),
+        "share" => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        "probability" => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
+        "used" => json!({ "type": "number", "exclusiveMinimum": 0.0, "maximum": 1.0 }),
+        "orphans" => json!({ "type": "number", "minimum": 0.0, "maximum": 0.999 }),
+        "before" => json!({ "type": "number", "minimum": 0, "maximum": MAX_BEFORE }),
+        "correlation" => json!({ "type": "number", "minimum": -1, "maximum": 1 }),
+        "length" => json!({ "$ref": "#/$defs/length" }),
+        "object" => json!({ "type": "object" }),
+        "list" => json!({ "type": "array", "minItems": 1 }),
+        "points" => json!({ "type": "array", "minItems": 2 }),
+        "shares" => json!({ "type": "array", "minItems": 2, "items": shape("weight") }),
+        "pair" => json!({ "type": "array", "items": shape("weight"), "minItems": 2, "maxItems": 2 }),
+        "ends" => json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": shape("number") }),
+        "names" => json!({ "type": "array", "minItems": 1, "items": shape("text") }),
+        "any_list" => list("any"),
+        "texts" => list("text"),
+        "numbers" => list("weight"),
+        "correlations" => list("correlation"),
+        "pairs" => list("pair"),
+        "counts" => list("numbers"),
+        "weights" => json!({ "type": "object", "additionalProperties": shape("weight") }),
+        "weights_of" => json!({ "type": "object", "additionalProperties": shape("weights") }),
+        "calendar" => json!({ "oneOf": [shape("numbers"), shape("weights")] }),
+        "late" => keys("share!:weight by!:any"),
+        "delayed" => keys("share!:share by!:length"),
+        "by" => keys("field:text nulls:text present:yes rows:yes counts!:counts"),
+        // A number, a duration or a point in time, depending on the field's type.
+        _ => json!({}),
+    }
+}
+
 /// The parameters of a distribution, either of lengths or of values.
 fn parameters(name: &str, lengths: bool) -> Value {
-    let count = || json!({ "type": "integer", "minimum": 0 });
-    // A number, a duration or a point in time, depending on the field's type.
-    let quantity = || if lengths { json!({ "type": "number" }) } else { json!({}) };
-    let bounded = |mut properties: Vec<(&str, Value)>, required: &[&str]| {
-        let bound = if lengths { count() } else { quantity() };
-        properties.extend([("min", bound.clone()), ("max", bound)]);
-        object(&properties, required)
+    let keys = |text: &str| match lengths {
+        true => keys(&text.replace("quantity", "number").replace("bound", "count")),
+        false => keys(text),
     };
     match name {
-        "constant" => {
-            if lengths {
-                count()
-            } else {
-                json!({})
-            }
+        "constant" => shape(if lengths { "count" } else { "any" }),
+        "uniform" => keys("unique:flag min!:bound max!:bound"),
+        "zipf" => keys("n!:positive s!:weight"),
+        "weights" => json!({ "type": "object", "additionalProperties": shape("weight"), "minProperties": 1 }),
+        "choice" => {
+            json!({ "oneOf": [shape("list"), keys("values!:list s:weight"), keys("file!:text s:weight")] })
         }
-        "uniform" => bounded(vec![("unique", json!({ "type": "boolean" }))], &["min", "max"]),
-        "zipf" => {
-            object(&[("n", json!({ "type": "integer", "minimum": 1 })), ("s", number(0.0))], &["n", "s"])
+        "cycle" => json!({ "oneOf": [shape("list"), keys("values!:list each:positive")] }),
+        "normal" => keys("mean!:quantity stddev!:quantity min:bound max:bound"),
+        "lognormal" => keys("mu:quantity median:quantity sigma!:weight min:bound max:bound"),
+        "exponential" => keys("mean!:quantity min:bound max:bound"),
+        "quantiles" => keys("values:points shares:shares atoms:weights step:quantity stepped:share"),
+        "text" => keys("length!:length letters:text"),
+        "weights_by" => keys("field!:text given!:weights_of otherwise!:weights"),
+        "expression" => json!({ "oneOf": [shape("text"), keys("formula!:text draws:object")] }),
+        "poisson" => keys("mean!:weight min:count max:count"),
+        "geometric" => keys("p!:probability min:count max:count"),
+        "sequence" => keys("start:quantity step:quantity"),
+        "walk" => keys("start!:quantity step!:quantity jitter:weight late:late"),
+        "ref" => {
+            let all = "to!:text rows:positive s:weight shuffled:flag used:used distinct:flag frequencies:pairs orphans:orphans";
+            json!({ "oneOf": [shape("text"), keys(all)] })
         }
-        "weights" => json!({ "type": "object", "additionalProperties": number(0.0), "minProperties": 1 }),
-        "choice" => json!({ "oneOf": [
-            { "type": "array", "minItems": 1 },
-            object(&[("values", json!({ "type": "array", "minItems": 1 })), ("s", number(0.0))], &["values"]),
-            object(&[("file", json!({ "type": "string" })), ("s", number(0.0))], &["file"]),
-        ] }),
-        "cycle" => json!({ "oneOf": [
-            { "type": "array", "minItems": 1 },
-            object(
-                &[("values", json!({ "type": "array", "minItems": 1 })), ("each", json!({ "type": "integer", "minimum": 1 }))],
-                &["values"],
-            ),
-        ] }),
-        "normal" => bounded(vec![("mean", quantity()), ("stddev", quantity())], &["mean", "stddev"]),
-        "lognormal" => {
-            bounded(vec![("mu", quantity()), ("median", quantity()), ("sigma", number(0.0))], &["sigma"])
-        }
-        "exponential" => bounded(vec![("mean", quantity())], &["mean"]),
-        "quantiles" => object(
-            &[
-                ("values", json!({ "type": "array", "minItems": 2 })),
-                ("shares", json!({ "type": "array", "minItems": 2, "items": number(0.0) })),
-                ("atoms", json!({ "type": "object", "additionalProperties": number(0.0) })),
-                ("step", quantity()),
-                ("stepped", json!({ "type": "number", "minimum": 0, "maximum": 1 })),
-            ],
-            &[],
+        "seasonal" => keys(
+            "from!:quantity to!:quantity hours:calendar weekdays:calendar months:calendar years:calendar",
         ),
-        "text" => object(
-            &[("length", json!({ "$ref": "#/$defs/length" })), ("letters", json!({ "type": "string" }))],
-            &["length"],
-        ),
-        "weights_by" => {
-            let weights = json!({ "type": "object", "additionalProperties": number(0.0) });
-            object(
-                &[
-                    ("field", json!({ "type": "string" })),
-                    ("given", json!({ "type": "object", "additionalProperties": weights.clone() })),
-                    ("otherwise", weights),
-                ],
-                &["field", "given", "otherwise"],
-            )
-        }
-        "expression" => json!({ "oneOf": [
-            { "type": "string" },
-            object(&[("formula", json!({ "type": "string" })), ("draws", json!({ "type": "object" }))], &["formula"]),
-        ] }),
-        "poisson" => object(&[("mean", number(0.0)), ("min", count()), ("max", count())], &["mean"]),
-        "geometric" => object(
-            &[
-                ("p", json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 })),
-                ("min", count()),
-                ("max", count()),
-            ],
-            &["p"],
-        ),
-        "sequence" => object(&[("start", quantity()), ("step", quantity())], &[]),
-        "walk" => object(
-            &[
-                ("start", quantity()),
-                ("step", quantity()),
-                ("jitter", number(0.0)),
-                ("late", object(&[("share", number(0.0)), ("by", quantity())], &["share", "by"])),
-            ],
-            &["start", "step"],
-        ),
-        "ref" => json!({ "oneOf": [
-            { "type": "string" },
-            object(
-                &[
-                    ("to", json!({ "type": "string" })),
-                    ("rows", json!({ "type": "integer", "minimum": 1 })),
-                    ("s", number(0.0)),
-                    ("shuffled", json!({ "type": "boolean" })),
-                    ("used", json!({ "type": "number", "exclusiveMinimum": 0.0, "maximum": 1.0 })),
-                    ("distinct", json!({ "type": "boolean" })),
-                    (
-                        "frequencies",
-                        json!({ "type": "array", "items": { "type": "array", "items": number(0.0), "minItems": 2, "maxItems": 2 } }),
-                    ),
-                    ("orphans", json!({ "type": "number", "minimum": 0.0, "maximum": 0.999 })),
-                ],
-                &["to"],
-            ),
-        ] }),
-        "seasonal" => {
-            let weights = || {
-                json!({ "oneOf": [
-                { "type": "array", "items": number(0.0) },
-                { "type": "object", "additionalProperties": number(0.0) },
-            ] })
-            };
-            object(
-                &[
-                    ("from", quantity()),
-                    ("to", quantity()),
-                    ("hours", weights()),
-                    ("weekdays", weights()),
-                    ("months", weights()),
-                    ("years", weights()),
-                ],
-                &["from", "to"],
-            )
-        }
-        "email" => object(
-            &[
-                ("name", json!({ "type": "string" })),
-                ("domains", json!({ "type": "array", "items": { "type": "string" } })),
-            ],
-            &["name"],
-        ),
-        "point" | "polygon" => {
-            let ends =
-                || json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } });
-            let mut properties = vec![("x", ends()), ("y", ends())];
-            let mut required = vec!["x", "y"];
-            if name == "polygon" {
-                properties.extend([
-                    ("radius", number(0.0)),
-                    ("corners", json!({ "type": "integer", "minimum": 3 })),
-                ]);
-                required.push("radius");
-            }
-            object(&properties, &required)
-        }
-        "sum" | "count" | "min" | "max" => object(&[("of", json!({ "type": "string" }))], &["of"]),
-        "lookup" => {
-            let name = || json!({ "type": "string" });
-            object(&[("by", name()), ("column", name())], &["by", "column"])
-        }
+        "email" => keys("name!:text domains:texts"),
+        "point" => keys("x!:ends y!:ends"),
+        "polygon" => keys("x!:ends y!:ends radius!:weight corners:corners"),
+        "sum" | "count" | "min" | "max" => keys("of!:text"),
+        "lookup" => keys("by!:text column!:text"),
         "pattern" => {
-            let weights = json!({ "type": "object", "additionalProperties": number(0.0) });
-            let counts =
-                json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 } });
-            json!({ "anyOf": [
-                { "type": "string" },
-                object(&[("weights", weights)], &["weights"]),
-                object(&[("unique", counts)], &["unique"]),
-            ] })
+            let counts = json!({ "type": "object", "additionalProperties": shape("count") });
+            let counts = object(&[("unique", counts)], &["unique"]);
+            json!({ "anyOf": [shape("text"), keys("weights!:weights"), counts] })
         }
-        "words" | "bytes" => object(&[("min", count()), ("max", count())], &["min", "max"]),
-        _ => json!({ "type": "string" }),
+        "words" | "bytes" => keys("min!:count max!:count"),
+        _ => shape("text"),
     }
 }
 

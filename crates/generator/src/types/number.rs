@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::types::int256::Int256;
 use crate::types::logical_type::{LogicalType, Physical};
 
 /// A number in an expression.
@@ -34,7 +35,7 @@ impl fmt::Display for Number {
 pub(crate) fn scaled(kind: &LogicalType, whole: i128) -> Number {
     match kind {
         LogicalType::Decimal { scale: 0, .. } => Number::Whole(whole),
-        LogicalType::Decimal { .. } => Number::Real(whole as f64 / kind.one() as f64),
+        LogicalType::Decimal { .. } => Number::Real(whole as f64 / kind.one_real()),
         _ => Number::Whole(whole),
     }
 }
@@ -51,6 +52,11 @@ pub(crate) fn stored_number(kind: &LogicalType, bytes: &[u8]) -> Option<Number> 
         Physical::Double => Number::Real(f64::from_le_bytes(bytes.try_into().ok()?)),
         Physical::Fixed(2) if *kind == LogicalType::Float16 => {
             Number::Real(half::f16::from_le_bytes(bytes.try_into().ok()?).to_f64())
+        }
+        Physical::Fixed(_) if kind.is_wide() => {
+            let wide = Int256::from_bytes(bytes);
+            wide.narrow()
+                .map_or_else(|| Number::Real(wide.real() / kind.one_real()), |whole| scaled(kind, whole))
         }
         Physical::Fixed(_) => {
             let negative = bytes.first()? & 0x80 != 0;

@@ -169,16 +169,11 @@ impl Reader<'_> {
             let what = format!("`by` of `{kind} = {}`", of.described());
             return Err(of.error("", what, "remove it: it depends on the number of the row alone"));
         }
-        let before = match table.get("autocorrelation") {
-            None => 0.0,
-            Some(node) => {
-                let read = node.number().filter(|v| (0.0..=MAX_BEFORE).contains(v) && is_drawn);
-                let advice = format!("write 0 to {MAX_BEFORE} for a member that is drawn");
-                read.ok_or_else(|| {
-                    node.error("", format!("`autocorrelation` is {}", node.described()), advice)
-                })?
-            }
-        };
+        let before = table.get("autocorrelation").map_or(Ok(0.0), |node| {
+            let advice = format!("write 0 to {MAX_BEFORE} for a member that is drawn");
+            let read = node.number_in(0.0..=MAX_BEFORE).filter(|_| is_drawn);
+            read.ok_or_else(|| node.unfit("", "`autocorrelation` is {}", advice))
+        })?;
         self.read.push(Read { name: (kind, name), bins, leaf });
         self.members.push(Member { scores, before, factors: Vec::new(), by, there: None });
         Ok(with)
@@ -200,11 +195,11 @@ impl Reader<'_> {
             }
             ("rows", ..) => {
                 let advice = "write `rows = true` as the first member, of a dataset with `rows`";
-                Err(node.error("", format!("`rows = {}`", node.described()), advice))
+                Err(node.wrong("rows", "", advice))
             }
             _ => {
                 let advice = "write `present = true`, for a dataset with `present`";
-                Err(node.error("", format!("`present = {}`", node.described()), advice))
+                Err(node.wrong("present", "", advice))
             }
         }
     }
@@ -217,17 +212,14 @@ impl Reader<'_> {
             }
         });
         found.ok_or_else(|| {
-            let what = format!("{} is not a field outside of lists", node.described());
-            node.error("", what, "write the name of a field of the record")
+            node.unfit("", "{} is not a field outside of lists", "write the name of a field of the record")
         })
     }
 
     fn correlations(&self, table: SpecTable<'_>) -> Result<Vec<f64>, Error> {
         let n = self.read.len();
         let Some(node) = table.get("with") else { return Ok(vec![0.0; n]) };
-        let is_correlation = |v: &f64| (-1.0..=1.0).contains(v);
-        let read = node.array().map(|all| all.map(|v| v.number().filter(is_correlation)).collect());
-        let read: Option<Vec<f64>> = read.flatten();
+        let read = node.list(|v| v.number_in(-1.0..=1.0));
         read.filter(|all| all.len() == n).ok_or_else(|| {
             let what = "`with` of a member of the copula";
             node.error("", what, format!("write a list of {n} correlations, one for each member before it"))
@@ -272,12 +264,8 @@ impl Reader<'_> {
             ValueSpec::Boolean(weights) => (weights, None),
             ValueSpec::Choice { table, dictionary, by: None } => (table, Some(dictionary)),
             _ => {
-                let what = format!("{} has no ranks", node.described());
-                return Err(node.error(
-                    "",
-                    what,
-                    "name a field whose values are `quantiles`, `weights`, `choice` or `cycle`",
-                ));
+                let advice = "name a field whose values are `quantiles`, `weights`, `choice` or `cycle`";
+                return Err(node.unfit("", "{} has no ranks", advice));
             }
         };
         let shares = weights.probabilities();
@@ -308,10 +296,7 @@ impl Reader<'_> {
         let wrong =
             |what: &str| counts.error("", what, "write a list of counts for each bin of the other member");
         let is_count = |n: &f64| n.is_finite() && *n >= 0.0;
-        let read: Option<Vec<Vec<f64>>> = counts.array().and_then(|lines| {
-            let line = |line: SpecNode<'_>| line.array()?.map(|n| n.number().filter(is_count)).collect();
-            lines.map(line).collect()
-        });
+        let read = counts.list(|line| line.list(|n| n.number().filter(is_count)));
         let lines = read.filter(|lines| lines.iter().all(|line| !line.is_empty()) && !lines.is_empty());
         let lines = lines.ok_or_else(|| wrong("`counts` must be lists of numbers"))?;
         let width = lines.first().map_or(0, Vec::len);

@@ -68,16 +68,6 @@ pub(super) enum Condition {
 }
 
 impl Condition {
-    pub(super) fn draws(&self) -> bool {
-        match self {
-            Condition::Constant(_) | Condition::Field(_) => false,
-            Condition::Numbers(_, a, b) => a.draws() || b.draws(),
-            Condition::Texts(_, a, b) => a.draws() || b.draws(),
-            Condition::Not(of) => of.draws(),
-            Condition::Both(a, b) | Condition::Either(a, b) => a.draws() || b.draws(),
-        }
-    }
-
     /// Whether it holds for the operands `row`.
     pub(super) fn holds(&self, row: Row<'_>, random: &mut Sequence) -> Result<bool, Misfit> {
         Ok(match self {

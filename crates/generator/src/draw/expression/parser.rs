@@ -42,6 +42,8 @@ pub(super) struct Parser<'a> {
     draws: &'a [NamedDraw],
     resolve: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     operands: Vec<Operand>,
+    /// Whether a part is drawn.
+    is_drawn: bool,
     depth: usize,
 }
 
@@ -52,16 +54,16 @@ impl<'a> Parser<'a> {
         draws: &'a [NamedDraw],
         resolve: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     ) -> Self {
-        Parser { text, at: 0, kind, draws, resolve, operands: Vec::new(), depth: 0 }
+        Parser { text, at: 0, kind, draws, resolve, operands: Vec::new(), is_drawn: false, depth: 0 }
     }
 
-    /// Parses the whole text. Returns its value and the operands that it names.
-    pub(super) fn formula(mut self) -> Result<(Value, Vec<Operand>), Complaint> {
+    /// Parses the whole text. Returns its value, the operands that it names, and whether parts are drawn.
+    pub(super) fn formula(mut self) -> Result<(Value, Vec<Operand>, bool), Complaint> {
         let value = self.value()?;
         self.space();
         match self.at < self.text.len() {
             true => Err(self.unexpected()),
-            false => Ok((value, self.operands)),
+            false => Ok((value, self.operands, self.is_drawn)),
         }
     }
 
@@ -407,6 +409,7 @@ impl<'a> Parser<'a> {
             return if name == "previous" { self.previous() } else { self.call(name, at) };
         }
         if let Some(draw) = self.draws.iter().find(|draw| draw.name == name) {
+            self.is_drawn = true;
             return Ok(Value::Number(Term::Drawn(Box::new(draw.clone()))));
         }
         match ((self.resolve)(name), name) {

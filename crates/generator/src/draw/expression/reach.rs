@@ -2,7 +2,6 @@
 
 use super::{Function, Term};
 use crate::random::elementary::{exp, ln};
-use crate::types::number::Number;
 
 /// The smallest and largest possible value; infinite if unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,12 +87,6 @@ pub(super) fn reach(node: &Term, fields: &[Reach]) -> Option<Reach> {
             }
         }
     })
-}
-
-impl From<Number> for Reach {
-    fn from(number: Number) -> Self {
-        Reach::new(number.real(), number.real())
-    }
 }
 
 #[cfg(test)]

@@ -51,18 +51,6 @@ const MAX_COUNTED: i128 = 1 << 20;
 const MAX_LETTERS: u64 = 8;
 
 impl Text {
-    pub(super) fn draws(&self) -> bool {
-        match self {
-            Text::Literal(_) | Text::Field(_) => false,
-            Text::Joined(parts) => parts.iter().any(Text::draws),
-            Text::Changed(_, of) | Text::Replaced(of, ..) => of.draws(),
-            Text::Part(of, from, count) => of.draws() || from.draws() || count.draws(),
-            Text::Word(of, nth) => of.draws() || nth.draws(),
-            Text::Number(number, _) => number.draws(),
-            Text::If(condition, yes, no) => condition.draws() || yes.draws() || no.draws(),
-        }
-    }
-
     /// The bytes of the longest value.
     pub(super) fn longest(&self, operands: &[Operand]) -> u64 {
         match self {

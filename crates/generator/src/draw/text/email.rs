@@ -66,25 +66,16 @@ pub(crate) fn of_name(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -
     let table = parameters.table(path, "email", &["name", "domains"])?;
     let name = table.need("name", path, "email")?;
     let Some(field) = name.string() else {
-        let what = format!("`name = {}`", name.described());
-        return Err(name.error(path, what, "name an earlier field with names, like \"who\""));
+        return Err(name.wrong("name", path, "name an earlier field with names, like \"who\""));
     };
     let given = table.get("domains");
-    let domains: Option<Vec<&str>> = match given {
-        None => Some(NAMED_DOMAINS.to_vec()),
-        Some(node) => node.array().and_then(|domains| domains.map(|domain| domain.string()).collect()),
-    };
+    let domains = given.map_or(Some(NAMED_DOMAINS.to_vec()), |node| node.list(SpecNode::string));
     let valid = |domain: &&str| {
         !domain.is_empty() && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.'))
     };
     let domains =
         domains.filter(|domains| !domains.is_empty() && domains.iter().all(valid)).ok_or_else(|| {
-            let node = given.unwrap_or(parameters);
-            node.error(
-                path,
-                format!("`domains = {}`", node.described()),
-                "write a list like [\"example.com\"]",
-            )
+            given.unwrap_or(parameters).wrong("domains", path, "write a list like [\"example.com\"]")
         })?;
     // Each of the domains that are left has the same probability.
     let mut domain = String::new();

@@ -106,13 +106,10 @@ pub(crate) fn read(
     let name = KINDS.iter().find(|(known, _)| *known == name).map_or("", |(known, _)| *known);
     let table = parameters.map(|parameters| parameters.table(path, name, &["locale"])).transpose()?;
     let given = table.and_then(|table| table.get("locale"));
-    let locale = match given {
-        None => DEFAULT,
-        Some(given) => given.string().ok_or_else(|| {
-            let what = format!("`locale = {}`", given.described());
-            given.error(path, what, format!("use one of {}", locales().join(", ")))
-        })?,
-    };
+    let locale = given.map_or(Ok(DEFAULT), |given| {
+        let advice = || format!("use one of {}", locales().join(", "));
+        given.string().ok_or_else(|| given.wrong("locale", path, advice()))
+    })?;
     let forms =
         forms(name, locale).map_err(|(what, advice)| given.unwrap_or(node).error(path, what, advice))?;
     match &forms[..] {

@@ -36,14 +36,10 @@ impl RandomText {
         let table = node.table(path, "text", &["length", "letters"])?;
         let length = table.need("length", path, "text")?;
         let lengths = Lengths::read_up_to(MAX_LENGTH, length, None, Nulls::Never, path)?;
-        let alphabet = match table.get("letters") {
-            None => Alphabet::Words,
-            Some(node) => node.string().and_then(letters).map(Alphabet::new).ok_or_else(|| {
-                let what = format!("`letters = {}`", node.described());
-                node.error(path, what, "write characters and ranges, like \"A-Za-z0-9 \"; - comes last")
-            })?,
-        };
-        Ok(RandomText { lengths, alphabet })
+        let advice = "write characters and ranges, like \"A-Za-z0-9 \"; - comes last";
+        let letters =
+            table.read("letters", path, advice, |node| node.string().and_then(letters).map(Alphabet::new))?;
+        Ok(RandomText { lengths, alphabet: letters.unwrap_or(Alphabet::Words) })
     }
 
     /// Writes the text of `draw` and returns its length in bytes. `out` has room for

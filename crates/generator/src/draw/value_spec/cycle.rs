@@ -56,8 +56,8 @@ pub(crate) fn cycle(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
         }
     };
     let Some(array) = list.array().filter(|array| (1..=MAX_VALUES).contains(&array.len())) else {
-        let what = format!("the values of a cycle are {}", list.described());
-        return Err(list.error(path, what, format!("write a list of 1 to {MAX_VALUES} values: [1, 2, 3]")));
+        let advice = format!("write a list of 1 to {MAX_VALUES} values: [1, 2, 3]");
+        return Err(list.unfit(path, "the values of a cycle are {}", advice));
     };
     let values: Vec<Listed> = array.map(|value| of_node(kind, value, path, 1.0)).collect::<Result<_, _>>()?;
     in_order(&values, each).map_err(|(what, advice)| node.error(path, what, advice))

@@ -2,11 +2,12 @@
 
 use crate::random::permutation::Permutation;
 use crate::random::rng::Stream;
+use crate::types::int256::Int256;
 
 /// The numbers of a range, one for each row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DistinctNumbers {
-    min: i128,
+    least: Int256,
     /// How many numbers the range has; later rows continue after it.
     span: u64,
     /// The random stream of the order.
@@ -14,20 +15,20 @@ pub(crate) struct DistinctNumbers {
 }
 
 impl DistinctNumbers {
-    /// `span` numbers from `min` up, at least one.
-    pub(crate) fn new(min: i128, span: u64, purpose: u64) -> Self {
-        DistinctNumbers { min, span: span.max(1), purpose }
+    /// `span` numbers from `least` up, at least one.
+    pub(crate) fn new(least: Int256, span: u64, purpose: u64) -> Self {
+        DistinctNumbers { least, span: span.max(1), purpose }
     }
 
-    pub(crate) fn least(&self) -> i128 {
-        self.min
+    pub(crate) fn least(&self) -> Int256 {
+        self.least
     }
 
-    /// The number of each row, in a job with this `seed`.
-    pub(crate) fn of_seed(self, seed: u64) -> impl Fn(u64) -> i128 {
+    /// How far the number of each row is from the least one, in a job with this `seed`.
+    pub(crate) fn offsets(self, seed: u64) -> impl Fn(u64) -> i128 {
         let order = Permutation::new(self.span, Stream::new(seed, self.purpose, 0).draw(0));
-        let DistinctNumbers { min, span, .. } = self;
-        move |row| min + i128::from(row / span * span) + i128::from(order.place(row % span))
+        let span = self.span;
+        move |row| i128::from(row / span * span) + i128::from(order.place(row % span))
     }
 }
 
@@ -53,8 +54,8 @@ mod tests {
     #[test]
     fn no_number_repeats_and_all_of_the_range_come_first() {
         for (min, span) in [(-7, 1), (5, 1_000), (0, 1_025)] {
-            let of_seed = DistinctNumbers::new(min, span, 3).of_seed(42);
-            let mut numbers: Vec<i128> = (0..3 * span).map(&of_seed).collect();
+            let offset = DistinctNumbers::new(Int256::from(min), span, 3).offsets(42);
+            let mut numbers: Vec<i128> = (0..3 * span).map(|row| min + offset(row)).collect();
             assert!(numbers[..span as usize].iter().all(|n| (min..min + span as i128).contains(n)));
             numbers.sort_unstable();
             assert!(numbers.into_iter().eq((0..3 * span).map(|row| min + i128::from(row))));

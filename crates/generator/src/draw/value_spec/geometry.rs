@@ -103,8 +103,7 @@ impl Shapes {
 
 fn span(table: SpecTable<'_>, key: &str, name: &str, path: &str) -> Result<Span, Error> {
     let node = table.need(key, path, name)?;
-    let ends: Option<Vec<f64>> = node.array().and_then(|ends| ends.map(|end| end.number()).collect());
-    match ends.as_deref() {
+    match node.list(SpecNode::number).as_deref() {
         Some([low, high]) if low <= high && (high - low).is_finite() => {
             Ok(Span { low: *low, width: high - low })
         }
@@ -120,24 +119,12 @@ fn span(table: SpecTable<'_>, key: &str, name: &str, path: &str) -> Result<Span,
 }
 
 fn polygon(table: SpecTable<'_>, path: &str) -> Result<Polygon, Error> {
-    let node = table.need("radius", path, "polygon")?;
-    let radius = node.number().filter(|radius| radius.is_finite() && *radius > 0.0).ok_or_else(|| {
-        node.error(
-            path,
-            format!("`radius = {}`", node.described()),
-            "use a number above 0, in the unit of x and y",
-        )
+    let advice = "use a number above 0, in the unit of x and y";
+    let radius = table.read_needed(("radius", "polygon"), path, advice, |node| {
+        node.number().filter(|radius| radius.is_finite() && *radius > 0.0)
     })?;
-    let corners = match table.get("corners") {
-        None => 4,
-        Some(node) => {
-            let corners = node.integer().and_then(|n| u32::try_from(n).ok());
-            corners.filter(|n| (3..=MAX_CORNERS).contains(n)).ok_or_else(|| {
-                let what = format!("`corners = {}`", node.described());
-                node.error(path, what, format!("use 3 to {MAX_CORNERS} corners"))
-            })?
-        }
-    };
+    let advice = format!("use 3 to {MAX_CORNERS} corners");
+    let corners = table.read("corners", path, advice, |node| node.integer_in(3..=MAX_CORNERS))?.unwrap_or(4);
     let angle = |i: u32| std::f64::consts::TAU * f64::from(i) / f64::from(corners);
     let directions = (0..corners).map(angle).map(|angle| (libm::cos(angle), libm::sin(angle))).collect();
     Ok(Polygon { radius, directions })

@@ -26,21 +26,16 @@ impl Intervals {
         let table = node.table(path, "uniform", &["min", "max"])?;
         let bound = |key| {
             let node = table.need(key, path, "uniform")?;
-            node.string().and_then(parse).ok_or_else(|| {
-                let what = format!("{} is not an interval", node.described());
-                node.error(path, what, LogicalType::Interval.takes())
-            })
+            let wrong = || node.unfit(path, "{} is not an interval", LogicalType::Interval.takes());
+            node.string().and_then(parse).ok_or_else(wrong)
         };
         let (least, most) = (bound("min")?, bound("max")?);
         let names = ["months", "days", "milliseconds"];
         let wrong = names.iter().zip(least.iter().zip(most)).find(|(_, (least, most))| *least > most);
         if let Some((name, (least, most))) = wrong {
             let what = format!("min has {least} {name}, max {most}");
-            return Err(node.error(
-                path,
-                what,
-                "months, days and times are drawn apart: give max at least as many of each",
-            ));
+            let advice = "months, days and times are drawn apart: give max at least as many of each";
+            return Err(node.error(path, what, advice));
         }
         Ok(Intervals { least, most })
     }

@@ -105,13 +105,9 @@ impl Seasonal {
 /// The day of `key`, counted from 1970-01-01.
 fn date(table: SpecTable<'_>, key: &str, path: &str) -> Result<i128, Error> {
     let node = table.need(key, path, "seasonal")?;
-    let day = Literal::new(node).and_then(|literal| match literal {
-        Literal::Datetime(_) => whole(&LogicalType::Date, &literal),
-        _ => None,
-    });
-    day.ok_or_else(|| {
-        node.error(path, format!("{} is not a date", node.described()), "write a date like 2024-02-29")
-    })
+    let day = Literal::new(node).filter(|literal| matches!(literal, Literal::Datetime(_)));
+    day.and_then(|day| whole(&LogicalType::Date, &day))
+        .ok_or_else(|| node.unfit(path, "{} is not a date", "write a date like 2024-02-29"))
 }
 
 /// The weights of `key`: a list with one for each name, or a table for some names; others weigh 1.
@@ -125,13 +121,8 @@ fn weights_of(
     let mut weights = vec![1.0; names.len()];
     let Some(node) = table.get(key) else { return Ok(weights) };
     let number = |node: SpecNode<'_>| {
-        node.number().filter(|weight| weight.is_finite() && *weight >= 0.0).ok_or_else(|| {
-            node.error(
-                path,
-                format!("the weight {} in `{key}`", node.described()),
-                "use a number of 0 or more",
-            )
-        })
+        let what = format!("the weight {{}} in `{key}`");
+        node.number_in(0.0..=f64::MAX).ok_or_else(|| node.unfit(path, &what, "use a number of 0 or more"))
     };
     if let Some(list) = node.array() {
         if list.len() != names.len() {
@@ -147,12 +138,8 @@ fn weights_of(
                 [first, .., last] if names.len() > 7 => format!("{first} to {last}"),
                 names => names.join(", "),
             };
-            return Err(given.key_error(
-                key_name,
-                path,
-                format!("{key_name:?} in `{key}`"),
-                format!("use {all}"),
-            ));
+            let what = format!("{key_name:?} in `{key}`");
+            return Err(given.key_error(key_name, path, what, format!("use {all}")));
         };
         if let Some(slot) = weights.get_mut(place) {
             *slot = number(weight)?;

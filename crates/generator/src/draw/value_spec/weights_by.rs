@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::random::weights::Weights;
 use crate::shred::leaf_draws::Draws;
 use crate::spec_file::toml_reader::SpecNode;
-use crate::types::literal::{Literal, real, whole};
+use crate::types::literal::{Literal, entry, real};
 use crate::types::logical_type::LogicalType;
-use crate::types::number::{Number, scaled};
+use crate::types::number::{Number, stored_number};
 
 /// The most weights of one field, over all of its tables.
 const MAX_WEIGHTS: usize = 1 << 22;
@@ -112,12 +112,10 @@ pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> R
         return Err(node.error(path, "weights_by of a boolean", advice));
     }
     let table = node.table(path, "weights_by", &["field", "given", "otherwise"])?;
-    let name = table.need("field", path, "weights_by")?;
-    let Some(field) = name.string() else {
-        let what = format!("`field = {}`", name.described());
-        return Err(name.error(path, what, "write the name of an earlier field"));
-    };
-    let operand = (around.operand)(field).map_err(|(what, advice)| name.error(path, what, advice))?;
+    let advice = "write the name of an earlier field";
+    let field = table.read_needed(("field", "weights_by"), path, advice, SpecNode::string)?;
+    let operand = (around.operand)(field)
+        .map_err(|(what, advice)| table.get("field").unwrap_or(node).error(path, what, advice))?;
     let given = table.need("given", path, "weights_by")?;
     let mut keys = Vec::new();
     let mut lists = Vec::new();
@@ -159,7 +157,7 @@ fn key_of(kind: &LogicalType, key: &str) -> Option<Key> {
         (LogicalType::Boolean, _) => None,
         (kind, _) if kind.is_text() => Some(Key::Text(key.as_bytes().to_vec())),
         (kind, literal) if kind.is_real() => real(kind, literal).map(|v| Key::Number(Number::Real(v))),
-        (kind, literal) => whole(kind, literal).map(|n| Key::Number(scaled(kind, n))),
+        (kind, literal) => stored_number(kind, &entry(kind, literal)?).map(Key::Number),
     }
 }
 

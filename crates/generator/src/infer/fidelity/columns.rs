@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
+use arrow_schema::DataType;
 use serde::Serialize;
 
 use crate::infer::sample::inferred_field::{Inferred, InferredKind};
@@ -31,7 +32,7 @@ pub struct ColumnFidelity {
     /// `total variation` of the values, of the `frequencies` of values that were made up, or
     /// `Kolmogorov-Smirnov` of the values, or of the `lengths` of strings, bytes and lists. Of many different strings, the
     /// greatest of the distances of their `lengths`, of their `characters` by class, and of the shares of `frequent
-    /// strings` (total variation).
+    /// strings` (total variation). Of structs the distance of their `nulls`; 1 for columns of `other types`.
     pub measure: &'static str,
     /// The distance by this measure, from 0 to 1.
     pub distance: f64,
@@ -44,7 +45,7 @@ pub struct ColumnFidelity {
     pub top: Option<[f64; 2]>,
     /// The average lengths of strings, bytes or lists.
     pub mean_length: Option<[f64; 2]>,
-    /// How many counted values are equal to another one before them, of the same columns.
+    /// How many values are equal to another one before them, if both samples have some and count them all.
     pub repeated: Option<[u64; 2]>,
     /// Whether distance and nulls are near enough.
     pub is_kept: bool,
@@ -62,34 +63,63 @@ enum Values<'a> {
         runs: Vec<(f64, u64)>,
         others: BTreeMap<&'static str, u64>,
     },
-    Texts(&'a HashMap<String, u64>),
+    /// Texts, and the number of those that were not counted one by one.
+    Texts(&'a HashMap<String, u64>, u64),
     /// Bytes that are few, by their hexadecimal digits, and the number of others.
     Bytes(HashMap<String, u64>, u64),
     None,
 }
 
-/// Adds the leaves and lists of two fields.
-pub(super) fn compare_fields(a: &Inferred, b: &Inferred, path: &str, out: &mut Vec<ColumnFidelity>) {
+/// Adds the leaves and lists of two fields, structs that may be null, and fields of one of the two only.
+pub(super) fn compare_fields(
+    a: &Inferred,
+    b: &Inferred,
+    path: &str,
+    out: &mut Vec<ColumnFidelity>,
+    not_compared: &mut Vec<String>,
+) {
+    let nulls = [a.nulls_share(), b.nulls_share()];
     match (&a.kind, &b.kind) {
-        (InferredKind::Struct(_), InferredKind::Struct(_)) => {}
+        (InferredKind::Struct(_), InferredKind::Struct(_)) => {
+            let distance = ("nulls", (nulls[0] - nulls[1]).abs());
+            out.extend((nulls != [0.0, 0.0]).then(|| ColumnFidelity::new(path, distance, nulls)));
+        }
         (
             InferredKind::List { style, lengths, .. },
             InferredKind::List { style: other, lengths: others, .. },
         ) if (*style == ListStyle::Map) == (*other == ListStyle::Map) => {
             out.push(lists(a, b, path, (lengths, others)));
         }
-        (InferredKind::Leaf { values: ours, .. }, InferredKind::Leaf { values: theirs, .. }) => {
+        (
+            InferredKind::Leaf { kind, values: ours, .. },
+            InferredKind::Leaf { kind: other, values: theirs, .. },
+        ) if measured_in(kind) == measured_in(other) => {
             out.push(leaves(a, b, path, (&profile(ours), &profile(theirs))));
         }
-        _ => {
-            let distance = ("other types", 1.0);
-            return out.push(ColumnFidelity::new(path, distance, [a.nulls_share(), b.nulls_share()]));
+        _ => return out.push(ColumnFidelity::new(path, ("other types", 1.0), nulls)),
+    }
+    let named = |fields: &[Inferred], name: &str| fields.iter().position(|field| field.name == name);
+    for field in a.children() {
+        let path = format!("{path}.{}", field.name);
+        match named(b.children(), &field.name) {
+            Some(other) => compare_fields(field, &b.children()[other], &path, out, not_compared),
+            None => not_compared.push(format!("{path}: not in the generated data")),
         }
     }
-    for field in a.children() {
-        if let Some(other) = b.children().iter().find(|other| other.name == field.name) {
-            compare_fields(field, other, &format!("{path}.{}", field.name), out);
+    let more = b.children().iter().filter(|field| named(a.children(), &field.name).is_none());
+    not_compared.extend(more.map(|field| format!("{path}.{}: not in the source", field.name)));
+}
+
+/// What the values of a type are counted in, without which the same numbers are other values.
+fn measured_in(kind: &DataType) -> DataType {
+    match kind {
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) if *scale != 0 => {
+            DataType::Decimal256(0, *scale)
         }
+        DataType::Timestamp(unit, _) => DataType::Timestamp(*unit, None),
+        DataType::FixedSizeBinary(_) => DataType::Binary,
+        kind if kind.is_numeric() => DataType::Float64,
+        kind => kind.clone(),
     }
 }
 
@@ -135,7 +165,8 @@ fn profile(sample: &LeafSample) -> Profile<'_> {
             numbers(runs, others.into_iter().collect())
         }
         LeafSample::Text(texts) => {
-            Profile { values: Values::Texts(&texts.texts), lengths: Some(&texts.lengths) }
+            let values = Values::Texts(&texts.texts, texts.uncounted);
+            Profile { values, lengths: Some(&texts.lengths) }
         }
         LeafSample::Bytes(sample) => {
             let counted: u64 = sample.values.values().sum();
@@ -157,24 +188,34 @@ fn leaves(
         let sum = lengths.map_or(0.0, |l| l.iter().map(|(length, n)| f64::from(*length) * *n as f64).sum());
         sum / lengths.map_or(0, |l| l.values().sum::<u64>()).max(1) as f64
     };
-    let counted = [counts(ours), counts(theirs)];
+    let counted = [ours, theirs].map(|profile| (counts(profile), profile.uncounted()));
     let is_counted = [ours, theirs].iter().all(|profile| match profile.values {
         Values::Bytes(_, others) => others == 0,
         Values::None => false,
         _ => true,
     });
-    let top = |counts: &Vec<u64>| {
-        let n: u64 = counts.iter().sum();
+    let top = |(counts, uncounted): &(Vec<u64>, u64)| {
+        let n = counts.iter().sum::<u64>() + uncounted;
         counts.iter().max().map_or(0.0, |most| *most as f64 / n as f64)
     };
-    let repeated = |counts: &Vec<u64>| counts.iter().sum::<u64>() - counts.len() as u64;
-    let has_values = !matches!(ours.values, Values::None) && !counted[0].is_empty();
+    let repeated = |(counts, _): &(Vec<u64>, u64)| counts.iter().sum::<u64>() - counts.len() as u64;
+    let all_counted = counted.iter().all(|(counts, uncounted)| !counts.is_empty() && *uncounted == 0);
     ColumnFidelity {
-        repeated: has_values.then(|| counted.each_ref().map(repeated)),
-        distinct: is_counted.then(|| counted.each_ref().map(|counts| counts.len() as u64)),
+        repeated: all_counted.then(|| counted.each_ref().map(repeated)),
+        distinct: is_counted.then(|| counted.each_ref().map(|(counts, _)| counts.len() as u64)),
         top: is_counted.then(|| counted.each_ref().map(top)),
         mean_length: ours.lengths.is_some().then(|| [mean(ours), mean(theirs)]),
         ..ColumnFidelity::new(path, distance(ours, theirs), [a.nulls_share(), b.nulls_share()])
+    }
+}
+
+impl Profile<'_> {
+    /// The number of values that were not counted one by one.
+    fn uncounted(&self) -> u64 {
+        match self.values {
+            Values::Texts(_, uncounted) | Values::Bytes(_, uncounted) => uncounted,
+            Values::Numbers { .. } | Values::None => 0,
+        }
     }
 }
 
@@ -184,7 +225,7 @@ fn counts(profile: &Profile<'_>) -> Vec<u64> {
         Values::Numbers { runs, others } => {
             runs.iter().map(|run| run.1).chain(others.values().copied()).filter(|n| *n > 0).collect()
         }
-        Values::Texts(texts) => texts.values().copied().collect(),
+        Values::Texts(texts, _) => texts.values().copied().collect(),
         Values::Bytes(bytes, _) => bytes.values().copied().collect(),
         Values::None => Vec::new(),
     }
@@ -205,18 +246,18 @@ fn distance(a: &Profile<'_>, b: &Profile<'_>) -> (&'static str, f64) {
                 false => ("Kolmogorov-Smirnov", steps(runs, theirs)),
             }
         }
-        (Values::Texts(ours), Values::Texts(theirs)) if ours.len().max(theirs.len()) <= FEW => {
+        (Values::Texts(ours, _), Values::Texts(theirs, _)) if ours.len().max(theirs.len()) <= FEW => {
             let common = ours.keys().any(|text| theirs.contains_key(text));
             match common {
                 true => ("total variation", total_variation(ours, theirs)),
                 false => ("frequencies", total_variation(&ranked(ours), &ranked(theirs))),
             }
         }
-        (Values::Texts(ours), Values::Texts(theirs)) => {
+        (Values::Texts(ours, more), Values::Texts(theirs, even_more)) => {
             let distances = [
                 ("lengths", by_length(a, b)),
-                ("frequent strings", frequent(ours, theirs)),
-                ("characters", total_variation(&characters(ours), &characters(theirs))),
+                ("frequent strings", frequent((ours, *more), (theirs, *even_more))),
+                ("characters", total_variation(&characters(ours, *more), &characters(theirs, *even_more))),
             ];
             distances.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("lengths", 0.0))
         }
@@ -242,10 +283,13 @@ fn by_length(a: &Profile<'_>, b: &Profile<'_>) -> f64 {
 }
 
 /// The total variation of strings that are at least one of a hundred, and of all others together. Strings that were
-/// made up are compared by their rank.
-fn frequent(ours: &HashMap<String, u64>, theirs: &HashMap<String, u64>) -> f64 {
+/// made up are compared by their rank. Each side has some more that were not counted one by one.
+fn frequent(
+    (ours, more): (&HashMap<String, u64>, u64),
+    (theirs, even_more): (&HashMap<String, u64>, u64),
+) -> f64 {
     let all = |texts: &HashMap<String, u64>| texts.values().sum::<u64>();
-    let totals = [all(ours), all(theirs)];
+    let totals = [all(ours) + more, all(theirs) + even_more];
     let is_frequent = |texts: &HashMap<String, u64>, text: &String, total: u64| {
         texts.get(text).is_some_and(|n| *n >= FREQUENT_TEXT && n * 100 >= total)
     };
@@ -266,8 +310,8 @@ fn frequent(ours: &HashMap<String, u64>, theirs: &HashMap<String, u64>) -> f64 {
     total_variation(&with(ours, our_others), &with(theirs, their_others))
 }
 
-/// How often characters of each class occur.
-fn characters(texts: &HashMap<String, u64>) -> HashMap<&'static str, u64> {
+/// How often characters of each class occur, up to a factor. Uncounted texts have those of the counted ones.
+fn characters(texts: &HashMap<String, u64>, uncounted: u64) -> HashMap<&'static str, u64> {
     let mut counts: HashMap<&'static str, u64> = HashMap::new();
     for (text, n) in texts {
         for c in text.chars() {
@@ -281,7 +325,7 @@ fn characters(texts: &HashMap<String, u64>) -> HashMap<&'static str, u64> {
                 c if c.is_whitespace() => "space",
                 _ => "other",
             };
-            *counts.entry(class).or_default() += n;
+            *counts.entry(class).or_default() += n * texts.len() as u64 + uncounted;
         }
     }
     counts

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use crate::infer::fidelity::rows::{Codes, NULL};
 
+/// A pair is kept if each of its measures differs by at most this, or by no more than chance does in small samples.
+pub(super) const DISTANCE: f64 = 0.1;
+
 /// The fewest rows with both values.
 const MIN_ROWS: usize = 30;
 
@@ -39,6 +42,12 @@ impl Measure {
     /// Whether a sample of so few rows tells nothing.
     pub(super) fn is_vague(&self) -> bool {
         self.chance.max(self.square.sqrt()) > 0.5
+    }
+
+    /// Whether generated rows do not tell that this measure of the source is kept or lost: few of them have both
+    /// values, or none where the source has hardly any relation to lose.
+    pub(super) fn is_unanswered(&self, generated: Option<Measure>) -> bool {
+        generated.map_or(self.value.abs() <= DISTANCE, |generated| generated.is_vague())
     }
 }
 

@@ -87,13 +87,17 @@ impl InferredSpec {
         let same = |field: &Inferred| theirs.iter().find(|other| other.name == field.name);
         let missing = self.kept().filter(|field| same(field).is_none());
         not_compared.extend(missing.map(|field| format!("{}: not in the generated data", field.name)));
+        let theirs_only = theirs.iter().filter(|field| self.column_named(&field.name).is_none());
+        not_compared.extend(theirs_only.map(|field| format!("{}: not in the source", field.name)));
         let fields: Vec<(&Inferred, &Inferred)> =
             self.kept().filter_map(|field| Some((field, *same(field)?))).collect();
-        let columns = by_column(fields.len(), |i| {
-            let mut columns = Vec::new();
-            columns::compare_fields(fields[i].0, fields[i].1, &fields[i].0.name, &mut columns);
-            columns
+        let compared = by_column(fields.len(), |i| {
+            let (mut columns, mut others) = (Vec::new(), Vec::new());
+            columns::compare_fields(fields[i].0, fields[i].1, &fields[i].0.name, &mut columns, &mut others);
+            (columns, others)
         });
+        let (columns, others): (Vec<Vec<ColumnFidelity>>, Vec<Vec<String>>) = compared.into_iter().unzip();
+        not_compared.extend(others.into_iter().flatten());
         let mut columns: Vec<ColumnFidelity> = columns.into_iter().flatten().collect();
         columns.sort_by(|a, b| a.is_kept.cmp(&b.is_kept).then(b.distance.total_cmp(&a.distance)));
         let ours: Vec<&Inferred> = fields.iter().map(|pair| pair.0).collect();
@@ -107,13 +111,14 @@ impl InferredSpec {
         not_compared.extend(both.not_compared());
         let ((pairs, vague), order) = (both.pairs(), both.order());
         if vague > 0 {
-            not_compared.push(format!("{vague} pairs of columns: too few rows"));
+            not_compared.push(format!("{vague} pairs of columns: too few rows with both"));
         }
         let unordered = leaves.len() - order.len();
         if unordered > 0 {
             not_compared.push(format!("the order of {unordered} columns: too few rows"));
         }
-        let keys = keys(&leaves, &columns);
+        let (keys, uncounted) = keys(&leaves, &columns);
+        not_compared.extend(uncounted);
         let relations = compare_relations(&ours, &theirs);
         let tree = tree::told_apart(&leaves);
         let kept = Kept {
@@ -122,27 +127,36 @@ impl InferredSpec {
             order: counted(&order, |order| order.measure.is_kept),
             keys: counted(&keys, |key| key.repeated == 0),
             column_distance: columns::DISTANCE,
-            pair_distance: pairs::DISTANCE,
+            pair_distance: measures::DISTANCE,
         };
         Fidelity { kept, columns, pairs, order, keys, tree, relations, not_compared }
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 fn counted<T>(all: &[T], is_kept: impl Fn(&T) -> bool) -> [usize; 2] {
     [all.iter().filter(|of| is_kept(of)).count(), all.len()]
 }
 
-/// The columns without equal values in the source. Columns of real numbers do not count as keys.
-fn keys(leaves: &[[&Leaf<'_>; 2]], columns: &[ColumnFidelity]) -> Vec<KeyFidelity> {
-    let key = |[leaf, _]: &[&Leaf<'_>; 2]| {
-        let column = columns.iter().find(|column| column.column == leaf.path)?;
-        let [source, generated] = column.repeated?;
-        let is_key = source == 0 && leaf.cells.there.len() > 1 && !leaf.kind.is_floating();
-        is_key.then(|| KeyFidelity { column: leaf.path.clone(), repeated: generated })
-    };
-    let mut keys: Vec<KeyFidelity> = leaves.iter().filter_map(key).collect();
+/// The columns without equal values in the source, and those of which that is not known. Columns of real numbers do
+/// not count as keys.
+fn keys(leaves: &[[&Leaf<'_>; 2]], columns: &[ColumnFidelity]) -> (Vec<KeyFidelity>, Vec<String>) {
+    let (mut keys, mut unknown) = (Vec::new(), Vec::new());
+    for [leaf, _] in leaves.iter().filter(|[leaf, _]| leaf.cells.there.len() > 1 && !leaf.kind.is_floating())
+    {
+        let column = columns.iter().find(|column| column.column == leaf.path);
+        match column.and_then(|column| column.repeated) {
+            Some([0, repeated]) => keys.push(KeyFidelity { column: leaf.path.clone(), repeated }),
+            None if leaf.all_differ() => {
+                unknown.push(format!("equal values of {}: not all values are counted", leaf.path));
+            }
+            _ => {}
+        }
+    }
     keys.sort_by_key(|key| std::cmp::Reverse(key.repeated));
-    keys
+    (keys, unknown)
 }
 
 fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFidelity> {

@@ -3,11 +3,8 @@
 use serde::Serialize;
 
 use crate::infer::by_column::by_column;
-use crate::infer::fidelity::measures::{Measure, correlation, cramer, nulls, ratio, same};
+use crate::infer::fidelity::measures::{DISTANCE, Measure, correlation, cramer, nulls, ratio, same};
 use crate::infer::fidelity::rows::{Leaf, Measured};
-
-/// A pair is kept if each of its measures differs by at most this, or by no more than chance does in small samples.
-pub(super) const DISTANCE: f64 = 0.1;
 
 /// Two columns in the source and in generated data.
 #[derive(Clone, Debug, Serialize)]
@@ -138,6 +135,9 @@ impl<'a> Both<'a> {
             let source = measured(what, [&a[0], &b[0]]).filter(|measure| !measure.is_vague());
             let generated = measured(what, [&a[1], &b[1]]);
             let Some(source) = source.filter(|_| self.rows[1].len() > 100) else { continue };
+            if source.is_unanswered(generated) {
+                continue;
+            }
             let found = generated.unwrap_or_default().value;
             let most = source.value.abs().max(found.abs());
             match what {
@@ -168,7 +168,9 @@ impl<'a> Both<'a> {
             let of = |side: &Side<'_>, followed: &[usize]| like_before(side, source_is, followed);
             let measure = of(source, &followed[0]).filter(|measure| !measure.is_vague())?;
             let found = of(generated, &followed[1]);
-            let found = if followed[1].len() < 100 { None } else { Some(found) }?;
+            if followed[1].len() < 100 || measure.is_unanswered(found) {
+                return None;
+            }
             let name = if source_is {
                 "rank correlation with the row before"
             } else {

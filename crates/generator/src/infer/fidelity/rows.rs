@@ -62,6 +62,12 @@ impl Leaf<'_> {
         self.kind == other.kind || is_plain(self.kind) && is_plain(other.kind)
     }
 
+    /// Whether the rows have values, and no two equal ones.
+    pub(super) fn all_differ(&self) -> bool {
+        let present = self.cells.there.iter().filter(|there| **there).count();
+        present > 1 && self.by_frequency().len() == present
+    }
+
     /// The number of each value in the order of their frequencies.
     pub(super) fn by_frequency(&self) -> HashMap<u64, u32> {
         let mut counts: HashMap<u64, u64> = HashMap::new();

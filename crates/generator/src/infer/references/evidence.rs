@@ -1,5 +1,6 @@
 //! How the values of one column lie among the keys of another.
 
+use crate::infer::references::skew::{Frequencies, NEARLY_ALL};
 use crate::infer::references::{Hashes, Key};
 
 /// What a sample says about a column that may refer to a key.
@@ -66,6 +67,17 @@ impl Evidence {
 
     pub(crate) fn orphan_share(&self) -> f64 {
         self.orphans as f64 / self.values.max(1) as f64
+    }
+
+    /// How often the keys occur, and whether the frequent ones are anywhere rather than first.
+    pub(crate) fn frequencies(&self) -> (Frequencies, bool) {
+        let counts: Vec<u64> = self.counts.iter().map(|(_, n)| *n).collect();
+        let frequencies = Frequencies::new(&counts, self.keys);
+        let tenth = self.counts.iter().filter(|(row, _)| u64::from(*row) * 10 < self.keys);
+        let tenth = tenth.map(|(_, n)| *n).sum::<u64>() as f64 / self.rows.len().max(1) as f64;
+        let uneven = !frequencies.is_even() || frequencies.used() < NEARLY_ALL * self.keys as f64;
+        let shuffled = uneven && (tenth - 0.1).abs() < (tenth - frequencies.first_tenth(self.keys)).abs();
+        (frequencies, shuffled)
     }
 
     /// Whether the values follow the order of the keys.

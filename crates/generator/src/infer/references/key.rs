@@ -34,6 +34,11 @@ impl Class {
     }
 }
 
+/// The hash of a whole number.
+pub(crate) fn number_hash(number: i128) -> u64 {
+    xxh3_64(&number.to_le_bytes())
+}
+
 /// The values of a column in their order without nulls, as hashes.
 #[derive(Clone, Debug)]
 pub(crate) struct Hashes {
@@ -58,7 +63,7 @@ impl Hashes {
             Class::Whole => {
                 let there: Vec<usize> = there.collect();
                 // A value of more than 128 bits is not a key that another column has.
-                let hash = |value: Option<i128>| xxh3_64(&value.unwrap_or(i128::MIN).to_le_bytes());
+                let hash = |value: Option<i128>| number_hash(value.unwrap_or(i128::MIN));
                 each_whole(&array, &mut |value| out.extend(there.iter().map(|i| hash(value(*i)))));
             }
             Class::Text => {
@@ -135,13 +140,8 @@ impl KeyColumn {
         if self.nulls > 0 || rows == 0 || rows as u64 > Self::MAX_ROWS {
             return None;
         }
-        let rows_of: HashMap<u64, u32> = self.hashes.values.iter().copied().zip(0..).collect();
-        (rows_of.len() == rows).then_some(Key {
-            class: self.hashes.class,
-            rows_of,
-            range: (self.least, self.greatest),
-            shortest: self.shortest,
-        })
+        let key = Key::new(&self.hashes)?;
+        Some(Key { range: (self.least, self.greatest), shortest: self.shortest, ..key })
     }
 }
 
@@ -156,6 +156,13 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// The key with these values, of no known range; `None` if two are equal.
+    pub(crate) fn new(hashes: &Hashes) -> Option<Self> {
+        let rows_of: HashMap<u64, u32> = hashes.values.iter().copied().zip(0..).collect();
+        let all_differ = rows_of.len() == hashes.values.len();
+        all_differ.then_some(Key { class: hashes.class, rows_of, range: (0, 0), shortest: 0 })
+    }
+
     pub(crate) fn rows(&self) -> u64 {
         self.rows_of.len() as u64
     }

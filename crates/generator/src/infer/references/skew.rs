@@ -4,6 +4,7 @@
 //! of values that are equal, which has no such bias. If, with that exponent, more keys would have occurred in the
 //! sample than did, only some of the keys are in use.
 
+use crate::infer::notation::{digits, list, quoted};
 use crate::random::elementary::{exp, pow};
 
 /// Fewer pairs of equal values say nothing of an exponent.
@@ -17,6 +18,9 @@ const NEARLY: f64 = 0.01;
 
 /// Ranks up to this one are summed one by one, later ones in buckets.
 const SINGLE: u64 = 256;
+
+/// A skew below this, of all keys, is none.
+pub(crate) const NEARLY_ALL: f64 = 0.98;
 
 /// Zipfian skew over some of the keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,6 +128,29 @@ impl Frequencies {
             }
         }
         Frequencies::Runs(runs)
+    }
+
+    /// A reference to `to` with these frequencies of `keys`, as the `values` of a field.
+    pub(crate) fn reference(&self, to: &str, keys: u64, orphans: f64, shuffled: bool) -> String {
+        let keys = keys as f64;
+        let mut values = format!("{{ ref = {{ to = {}", quoted(to));
+        match self {
+            Frequencies::Zipf(skew) => {
+                values += &format!(", s = {}", digits(skew.s, 4));
+                let used = skew.used as f64 / keys;
+                if used < NEARLY_ALL {
+                    values += &format!(", used = {}", digits(used, 10));
+                }
+            }
+            Frequencies::Runs(runs) => {
+                let run = |(n, share): &(f64, f64)| list([digits(n / keys, 10), digits(*share, 10)]);
+                values += &format!(", frequencies = {}", list(runs.iter().map(run)));
+            }
+        }
+        if orphans > 0.0 {
+            values += &format!(", orphans = {}", digits(orphans, 6));
+        }
+        values + if shuffled { ", shuffled = true } }" } else { " } }" }
     }
 
     /// The number of keys in use.

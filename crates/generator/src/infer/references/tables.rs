@@ -8,7 +8,8 @@ use arrow_schema::DataType;
 use crate::draw::lengths::MAX_ELEMENTS;
 use crate::error::Error;
 use crate::infer::fidelity::RelationFidelity;
-use crate::infer::notation::{digits, list, quoted};
+use crate::infer::notation::{digits, quoted};
+use crate::infer::references::found::{Form, Numbering, PairReference, Reference, Role, Roles};
 use crate::infer::references::skew::Frequencies;
 use crate::infer::references::{Class, Evidence, Key};
 use crate::infer::spec::inferred_spec::InferredSpec;
@@ -33,36 +34,17 @@ const WEIGHTED: u64 = 50;
 /// A table that others refer to is fixed if each has at least as many times its rows.
 const TIMES_FIXED: u64 = 20;
 
-/// A skew below this, of all keys, is none.
-const NEARLY_ALL: f64 = 0.98;
-
 /// Tables whose columns refer to one another.
 #[derive(Debug)]
 pub struct InferredTables {
-    tables: Vec<InferredSpec>,
-    found: Vec<Reference>,
+    pub(super) tables: Vec<InferredSpec>,
+    pub(super) found: Vec<Reference>,
     /// What looks like a reference and is none.
     refused: Vec<String>,
-}
-
-/// A column and the key it refers to, as places of a table and a column of it.
-#[derive(Debug)]
-struct Reference {
-    from: (usize, usize),
-    to: (usize, usize),
-    evidence: Evidence,
-    form: Form,
-}
-
-/// How a reference is generated.
-#[derive(Clone, Debug, PartialEq)]
-enum Form {
-    /// Each row draws a key.
-    Drawn { frequencies: Frequencies, shuffled: bool, orphans: f64 },
-    /// The few keys are drawn by their weights, as other columns of few values are.
-    Weighted,
-    /// The rows of each key follow one another: how many keys have how many rows.
-    Following(BTreeMap<u32, u64>),
+    /// Columns that number the rows of each parent.
+    pub(super) numberings: Vec<Numbering>,
+    /// References of two columns.
+    pub(super) pairs: Vec<PairReference>,
 }
 
 impl InferredTables {
@@ -76,7 +58,8 @@ impl InferredTables {
                 return Err(Error::spec(what, "--like", "rename the files: each gives its table a name"));
             }
         }
-        let mut out = InferredTables { tables, found: Vec::new(), refused: Vec::new() };
+        let (found, refused, numberings, pairs) = Default::default();
+        let mut out = InferredTables { tables, found, refused, numberings, pairs };
         for from in 0..out.tables.len() {
             for column in 0..out.tables[from].columns() {
                 out.look((from, column));
@@ -86,6 +69,12 @@ impl InferredTables {
         let referred: Vec<(usize, usize)> = out.found.iter().map(|found| found.to).collect();
         out.found.retain(|found| !referred.contains(&found.from));
         out.let_rows_follow();
+        let following = out.found.iter().filter(|found| matches!(found.form, Form::Following(_)));
+        let numbered = following.filter_map(|found| Numbering::new(&out.tables[found.from.0], found));
+        out.numberings = numbered.collect();
+        let numbered = |place: (usize, usize)| out.numberings.iter().any(|of| (of.table, of.column) == place);
+        out.found.retain(|found| !numbered(found.from));
+        out.find_pairs();
         Ok(out)
     }
 
@@ -146,12 +135,7 @@ impl InferredTables {
             ));
             return;
         }
-        let counts: Vec<u64> = evidence.counts.iter().map(|(_, n)| *n).collect();
-        let frequencies = Frequencies::new(&counts, evidence.keys);
-        let tenth = evidence.counts.iter().filter(|(row, _)| u64::from(*row) * 10 < evidence.keys);
-        let tenth = tenth.map(|(_, n)| *n).sum::<u64>() as f64 / evidence.rows.len().max(1) as f64;
-        let uneven = !frequencies.is_even() || frequencies.used() < NEARLY_ALL * evidence.keys as f64;
-        let shuffled = uneven && (tenth - 0.1).abs() < (tenth - frequencies.first_tenth(evidence.keys)).abs();
+        let (frequencies, shuffled) = evidence.frequencies();
         // Orphans have the keys of as many rows again.
         let orphans = if has_room(kind, key, 2) { share } else { 0.0 };
         let form = Form::Drawn { frequencies, shuffled, orphans };
@@ -187,7 +171,7 @@ impl InferredTables {
         }
     }
 
-    fn named(&self, (table, column): (usize, usize)) -> String {
+    pub(super) fn named(&self, (table, column): (usize, usize)) -> String {
         format!("{}.{}", self.tables[table].name(), self.tables[table].column_name(column))
     }
 
@@ -201,7 +185,7 @@ impl InferredTables {
         let found = self.found.iter().map(|found| {
             format!("{} refers to {}: {}", self.named(found.from), self.named(found.to), self.said_of(found))
         });
-        found.chain(self.refused.iter().cloned()).collect()
+        found.chain(self.pair_evidence()).chain(self.refused.iter().cloned()).collect()
     }
 
     fn said_of(&self, found: &Reference) -> String {
@@ -283,30 +267,12 @@ impl InferredTables {
                     roles.columns.insert(found.from.1, Role { values, is_key: true, said });
                 }
                 Form::Drawn { frequencies, shuffled, orphans } => {
-                    let keys = found.evidence.keys as f64;
-                    let mut values = format!("{{ ref = {{ to = {}", quoted(&to));
-                    match frequencies {
-                        Frequencies::Zipf(skew) => {
-                            let _ = write!(values, ", s = {}", digits(skew.s, 4));
-                            let used = skew.used as f64 / keys;
-                            if used < NEARLY_ALL {
-                                let _ = write!(values, ", used = {}", digits(used, 10));
-                            }
-                        }
-                        Frequencies::Runs(runs) => {
-                            let run =
-                                |(n, share): &(f64, f64)| list([digits(n / keys, 10), digits(*share, 10)]);
-                            let _ = write!(values, ", frequencies = {}", list(runs.iter().map(run)));
-                        }
-                    }
-                    if *orphans > 0.0 {
-                        let _ = write!(values, ", orphans = {}", digits(*orphans, 6));
-                    }
-                    values += if *shuffled { ", shuffled = true } }" } else { " } }" };
+                    let values = frequencies.reference(&to, found.evidence.keys, *orphans, *shuffled);
                     roles.columns.insert(found.from.1, Role { values, is_key: false, said });
                 }
             }
         }
+        self.add_pair_roles(table, &mut roles);
         roles
     }
 
@@ -319,9 +285,10 @@ impl InferredTables {
                 let table = generated.get(place.0)?;
                 Some((table, table.column_named(column)?))
             };
-            let (Some((child, from)), Some((parent, to))) = (of(found.from), of(found.to)) else { continue };
-            let theirs = child.hashes(from).zip(parent.key(to));
-            let theirs = theirs.and_then(|((_, hashes), key)| Evidence::new(hashes, key));
+            // Columns that the generated data lack keep no key.
+            let theirs = of(found.from).zip(of(found.to)).and_then(|((child, from), (parent, to))| {
+                Evidence::new(child.hashes(from)?.1, parent.key(to)?)
+            });
             let (from, to) = (self.named(found.from), self.named(found.to));
             let mut add = |relation: String, of: &dyn Fn(&Evidence) -> f64, without: f64| {
                 let generated = theirs.as_ref().map_or(without, of);
@@ -331,28 +298,9 @@ impl InferredTables {
             add(format!("keys of {to} in {from}"), &|e| e.distinct as f64 / e.keys as f64, 0.0);
             add(format!("the most frequent key in {from}"), &|e| e.top, 0.0);
         }
+        self.compare_pairs(generated, &mut out);
         out
     }
-}
-
-/// What columns of a table have to do with keys.
-#[derive(Debug, Default)]
-pub(crate) struct Roles {
-    /// The line that says how many rows each key of the parent has.
-    pub per: Option<String>,
-    /// Whether `--scale` leaves its rows alone.
-    pub is_fixed: bool,
-    pub columns: BTreeMap<usize, Role>,
-}
-
-/// The `values` of a column that is a key or refers to one.
-#[derive(Debug)]
-pub(crate) struct Role {
-    pub values: String,
-    /// Whether it is a key, which has no nulls.
-    pub is_key: bool,
-    /// What speaks for it.
-    pub said: Option<String>,
 }
 
 /// How many keys have how many rows; `None` if a sample does not show it, or a key has too many.

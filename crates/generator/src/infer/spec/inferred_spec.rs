@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
 use crate::error::Error;
-use crate::infer::references::tables::Roles;
+use crate::infer::references::found::Roles;
 use crate::infer::references::{Hashes, Key, KeyColumn};
 use crate::infer::sample::cells::{ChosenRows, MAX_COLUMNS};
 use crate::infer::sample::inferred_field::{Inferred, InferredKind, cast, inferred};

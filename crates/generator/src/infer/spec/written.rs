@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::infer::by_column::by_column;
 use crate::infer::copula::{self, Fitted, Of};
 use crate::infer::notation::{quoted, rounded};
-use crate::infer::references::tables::Roles;
+use crate::infer::references::found::Roles;
 use crate::infer::relations::Column;
 use crate::infer::relations::dependence;
 use crate::infer::relations::sums;
@@ -72,6 +72,7 @@ impl InferredSpec {
             let order = found.copula.as_ref().and_then(|copula| copula.order(Of::Present));
             let _ = write!(out, "{}", present(together, &columns, order.unwrap_or_default()));
         }
+        out.push_str(&roles.hidden);
         let written = by_column(fields.len(), |i| {
             let mut out = String::from("\n");
             if let Some(said) = role(i).and_then(|role| role.said.as_ref()) {

@@ -53,9 +53,11 @@ pub(super) fn distinct_numbers(
     out: &mut ValueBuffer,
     misfits: &mut FirstMisfit,
 ) {
-    let (number, range) = (distinct.of_seed(draws.seed), kind.range());
+    // Wider numbers are of wide decimals alone.
+    let least = distinct.least().narrow().unwrap_or(0);
+    let (offset, range) = (distinct.offsets(draws.seed), kind.range());
     wholes(out, draws, |i, _| {
-        let n = number(draws.numbers.get(i).copied().unwrap_or(0));
+        let n = least + offset(draws.numbers.get(i).copied().unwrap_or(0));
         misfits.or_stand_in(i, stored_in(kind, range, n))
     });
 }

@@ -52,11 +52,7 @@ impl Reader<'_> {
         together: Option<&[String]>,
         fields: &mut Vec<Field>,
     ) -> Result<(), Error> {
-        let is_hidden = named.table.get("hidden").map_or(Ok(false), |node| {
-            let what = format!("`hidden = {}`", node.described());
-            node.boolean().ok_or_else(|| node.error(named.name, what, "use true or false"))
-        })?;
-        self.is_hidden = is_hidden && matches!(self.only, Only::All);
+        self.is_hidden = named.table.flag("hidden", named.name)? && matches!(self.only, Only::All);
         let field = self.named_field(named, Position::RECORD, together)?;
         let place = match self.is_hidden {
             true => self.hidden.len(),
@@ -177,8 +173,7 @@ impl Reader<'_> {
         } else {
             let names = LEAF_TYPES.iter().map(|(name, _)| *name);
             let names: Vec<&str> = names.chain(GROUP_KEYS.iter().map(|(name, _)| *name)).collect();
-            let what = format!("{} is not a known type", node.described());
-            return Err(node.error(path, what, format!("allowed: {}", listed(&names))));
+            return Err(node.unfit(path, "{} is not a known type", format!("allowed: {}", listed(&names))));
         }
         table.check(path, &format!("a field of type {name}"), &allowed)
     }
@@ -187,8 +182,7 @@ impl Reader<'_> {
 /// The fields `specs` of the record or of the struct at `path`, with their names.
 fn named<'a>(specs: SpecNode<'a>, path: &str) -> Result<Vec<Named<'a>>, Error> {
     let Some(array) = specs.array() else {
-        let what = format!("`fields` is {}", specs.described());
-        return Err(specs.error(path, what, "write each field under [[fields]]"));
+        return Err(specs.unfit(path, "`fields` is {}", "write each field under [[fields]]"));
     };
     if array.len() == 0 {
         return Err(specs.error(path, "no fields", "add at least one field"));
@@ -199,8 +193,8 @@ fn named<'a>(specs: SpecNode<'a>, path: &str) -> Result<Vec<Named<'a>>, Error> {
         let table = spec.any_table(path, "a field")?;
         let node = table.need("name", path, "a field")?;
         let Some(name) = node.string().filter(|n| !n.is_empty() && !n.contains(['.', '\0'])) else {
-            let what = format!("{} is not a valid field name", node.described());
-            return Err(node.error(path, what, "write `name = \"...\"` without dots"));
+            let advice = "write `name = \"...\"` without dots";
+            return Err(node.unfit(path, "{} is not a valid field name", advice));
         };
         if !names.insert(name) {
             return Err(node.error(path, format!("two fields are named {name:?}"), "rename one of them"));

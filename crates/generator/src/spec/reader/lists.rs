@@ -54,12 +54,7 @@ impl Reader<'_> {
             self.see_list((path, group), *levels, first, &lengths);
             return Ok(Kind::List { number, lengths, style: ListStyle::Map, children });
         }
-        let legacy = match table.get("legacy") {
-            None => false,
-            Some(node) => node.boolean().ok_or_else(|| {
-                node.error(path, format!("`legacy = {}`", node.described()), "use true or false")
-            })?,
-        };
+        let legacy = table.flag("legacy", path)?;
         let node = table.need("element", path, "a list")?;
         let (style, name, own) = match (legacy, fixed) {
             (true, _) => (ListStyle::Legacy, "array", format!("{path}.array")),
@@ -99,11 +94,8 @@ fn list_lengths<'a>(
 ) -> Result<(SpecNode<'a>, Lengths, Option<u32>), Error> {
     let Some(node) = table.get("size").filter(|_| type_name == "list") else {
         if type_name == "list" && table.get("length").is_none() {
-            return Err(table.error(
-                path,
-                "a list without `length`",
-                "add `length`, or `size` if all have the same",
-            ));
+            let advice = "add `length`, or `size` if all have the same";
+            return Err(table.error(path, "a list without `length`", advice));
         }
         let length = table.need("length", path, &format!("a {type_name}"))?;
         return Ok((length, Lengths::read(length, table.get("empty"), nulls, path)?, None));
@@ -112,11 +104,8 @@ fn list_lengths<'a>(
         let what = format!("`{key}` on a list with a `size`, which always has as many elements");
         return Err(table.key_error(key, path, what, format!("remove `{key}` or `size`")));
     }
-    let size = node.integer().and_then(|size| u32::try_from(size).ok());
-    let size = size.filter(|size| (1..=MAX_ELEMENTS).contains(size)).ok_or_else(|| {
-        let what = format!("`size = {}`", node.described());
-        node.error(path, what, format!("use 1 to {MAX_ELEMENTS} elements"))
-    })?;
+    let wrong = || node.wrong("size", path, format!("use 1 to {MAX_ELEMENTS} elements"));
+    let size = node.integer_in(1..=MAX_ELEMENTS).ok_or_else(wrong)?;
     Ok((node, Lengths::of_size(size, nulls, node, path)?, Some(size)))
 }
 

@@ -170,7 +170,11 @@ pub(super) fn key(
 ) -> Result<FoundKey, Complaint> {
     let advice = "write a dataset and a required field of its record with `sequence`, `unique` or `uuid` values, or a `unique` pattern, like \"orders.id\"";
     let Some((of, field)) = name.split_once('.') else {
-        return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
+        // The number of the row, which no column need have.
+        let tables = tables.filter(|tables| tables.has(name) && name != own);
+        let tables = tables.ok_or_else(|| (format!("{name:?} is not a key of a dataset"), advice.into()))?;
+        let rows = tables.rows(name).map_err(invalid(name))?;
+        return Ok((ReferencedKey::Sequence { start: 0, step: 1 }, rows));
     };
     let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
     let wrong = |error: Error| (format!("{of} has no key {field:?}: {error}"), advice.to_owned());

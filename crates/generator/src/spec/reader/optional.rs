@@ -25,8 +25,8 @@ impl Reader<'_> {
         };
         given.map_or(Ok(()), |given| given.check(path, "`nulls`", &["expression"]))?;
         if together.is_some() || node.string().is_none() {
-            let what = format!("`nulls.expression = {}`", node.described());
-            return Err(node.error(path, what, "write a condition, for a field that no `present` names"));
+            let advice = "write a condition, for a field that no `present` names";
+            return Err(node.wrong("nulls.expression", path, advice));
         }
         let resolve = &mut |name: &str| self.scope(path).operand(name);
         let text = node.string().unwrap_or_default();
@@ -50,12 +50,8 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
         return Err(node.error(path, what, "keep one of them"));
     }
     let wrong = || {
-        let what = format!("`nulls = {}` is not a probability", node.described());
-        node.error(
-            path,
-            what,
-            "use 0.0 to 1.0, { weights = { null = 1, value = 9 } } or { expression = \"...\" }",
-        )
+        let advice = "use 0.0 to 1.0, { weights = { null = 1, value = 9 } } or { expression = \"...\" }";
+        node.unfit(path, "`nulls = {}` is not a probability", advice)
     };
     if node.is_table() {
         let weights =
@@ -63,12 +59,12 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
         let weights = weights.table(path, "`nulls`", &["null", "value"])?;
         let weight = |key| {
             let number = weights.need(key, path, "`nulls`")?.number();
-            number.filter(|w| w.is_finite() && *w >= 0.0).ok_or_else(wrong)
+            number.filter(|w| (0.0..=f64::MAX).contains(w)).ok_or_else(wrong)
         };
         let (null, value) = (weight("null")?, weight("value")?);
         return if null + value > 0.0 { Ok(Nulls::Share(null / (null + value))) } else { Err(wrong()) };
     }
-    node.number().filter(|p| (0.0..=1.0).contains(p)).map(Nulls::Share).ok_or_else(wrong)
+    node.number_in(0.0..=1.0).map(Nulls::Share).ok_or_else(wrong)
 }
 
 /// Reads which fields of `table` are present together, and returns the names of these fields with it.
@@ -79,8 +75,7 @@ pub(super) fn present(
 ) -> Result<(Option<Vec<String>>, Option<Present>), Error> {
     let Some(node) = table.get("present") else { return Ok((None, None)) };
     let wrong = |node: SpecNode<'_>| {
-        let what = format!("`present` contains {}", node.described());
-        node.error(path, what, "write a list of { fields = [...], weight = ... }")
+        node.unfit(path, "`present` contains {}", "write a list of { fields = [...], weight = ... }")
     };
     let mut combinations: Vec<(Vec<String>, f64)> = Vec::new();
     for combination in node.array().ok_or_else(|| wrong(node))? {

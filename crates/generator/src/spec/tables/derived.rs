@@ -105,15 +105,11 @@ impl Tables<'_> {
         let of = table.need("of", "", key)?;
         let text = of.string().unwrap_or_default();
         if !self.has(text) || text == name {
-            let what = format!("`of = {}`", of.described());
-            return Err(of.error("", what, format!("name another table: {}", self.names().join(", "))));
+            return Err(of.wrong("of", "", format!("name another table: {}", self.names().join(", "))));
         }
         let rows = self.rows_below(text, depth + 1)?.ok_or_else(|| {
-            of.error(
-                "",
-                format!("the table {text} has an unknown number of rows"),
-                format!("add `rows` to {text}"),
-            )
+            let what = format!("the table {text} has an unknown number of rows");
+            of.error("", what, format!("add `rows` to {text}"))
         })?;
         Ok((text.to_owned(), rows))
     }
@@ -123,17 +119,13 @@ impl Tables<'_> {
         let (of, rows) = self.source(name, table, "`changes`", depth)?;
         let updates = table.need("updates", "", "`changes`")?;
         let updates = Lengths::read_up_to(MAX_UPDATES, updates, None, Nulls::Never, "")?;
-        let deleted = table.get("deletes").map_or(Ok(0.0), |node| share(node, "deletes"))?;
-        let columns = table.get("columns").map(|node| {
-            let names: Option<Vec<String>> =
-                node.array().and_then(|names| names.map(|name| name.string().map(str::to_owned)).collect());
-            names.filter(|names| !names.is_empty()).ok_or_else(|| {
-                let what = format!("`columns = {}`", node.described());
-                node.error("", what, format!("list columns of {of} that updates change"))
-            })
-        });
+        let deleted = table.read("deletes", "", SHARE, share)?.unwrap_or(0.0);
+        let advice = format!("list columns of {of} that updates change");
+        let columns = table.read("columns", "", advice, |node| {
+            node.list(|name| name.string().map(str::to_owned)).filter(|names| !names.is_empty())
+        })?;
         let changes = Changes::new(&of, rows, &updates, deleted, purpose(name, "changes"));
-        Ok(Derived::Changes(Arc::new(changes), columns.transpose()?))
+        Ok(Derived::Changes(Arc::new(changes), columns))
     }
 
     fn arrivals(&self, name: &str, node: SpecNode<'_>, depth: usize) -> Result<Arc<Arrivals>, Error> {
@@ -142,7 +134,7 @@ impl Tables<'_> {
         let delayed = |key: &str| -> Result<Option<Delayed>, Error> {
             let Some(node) = table.get(key) else { return Ok(None) };
             let table = node.table("", key, &["share", "by"])?;
-            let share = share(table.need("share", "", key)?, "share")?;
+            let share = table.read_needed(("share", key), "", SHARE, share)?;
             let by = table.need("by", "", key)?;
             let by = Lengths::read_up_to(BLOCK as u32, by, None, Nulls::Never, "")?;
             Ok(Some(Delayed { share, by }))
@@ -153,8 +145,9 @@ impl Tables<'_> {
     }
 }
 
-fn share(node: SpecNode<'_>, key: &str) -> Result<f64, Error> {
-    node.number()
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| node.error("", format!("`{key} = {}`", node.described()), "use a share from 0 to 1"))
+/// What to write as a share.
+const SHARE: &str = "use a share from 0 to 1";
+
+fn share(node: SpecNode<'_>) -> Option<f64> {
+    node.number_in(0.0..=1.0)
 }

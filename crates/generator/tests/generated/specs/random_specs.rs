@@ -46,6 +46,8 @@ const LEAVES: &[&str] = &[
     "type = \"decimal\", precision = 4, scale = 1, storage = \"fixed\", values = { normal = { mean = 0, stddev = 50 } }",
     "type = \"decimal\", precision = 38, scale = 10, values = { uniform = { min = \"-1234567890123456789012345678.5\", max = \"9999999999999999999999999999\" } }",
     "type = \"decimal\", precision = 60, scale = 3, values = { weights = { \"-1.5\" = 1, \"12345678901234567890.125\" = 1 } }",
+    "type = \"decimal\", precision = 76, scale = 20, values = { uniform = { min = \"-1e55\", max = \"9e55\" } }",
+    "type = \"decimal\", precision = 70, scale = 45, values = { normal = { mean = 0, stddev = 5 } }",
     "type = \"date\", values = { uniform = { min = 1900-01-01, max = 2100-12-31 } }",
     "type = \"time\", unit = \"ms\", values = { uniform = { min = 00:00:00, max = 23:59:59.999 } }",
     "type = \"time\", values = { constant = 12:30:00.000001 }",

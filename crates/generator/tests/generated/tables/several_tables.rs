@@ -1,6 +1,6 @@
 //! Specs with several tables: parents and children, and columns of the rows that a row refers to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -41,6 +41,7 @@ fn spec() -> String {
             "wide",
             "type = \"decimal\"\nprecision = 30\nvalues = { uniform = { min = 0, max = \"123456789012345678901234567890\" } }",
         ),
+        ("wider", "type = \"decimal\"\nprecision = 76\nvalues = { uniform = { min = 0, max = \"1e75\" } }"),
     ];
     let mut spec = String::from(
         "name = \"shop\"\n[[tables]]\nname = \"orders\"\nrows = 20_000\n\
@@ -78,6 +79,14 @@ values = { lookup = { by = "order", column = "country" } }
 name = "price"
 type = "double"
 values = { expression = "if(country == 'US', uniform(10, 20), uniform(1, 2))" }
+[[tables]]
+name = "returns"
+rows = 5_000
+fields = [
+  { name = "item", type = "int64", hidden = true, values.ref = { to = "items", s = 1, shuffled = true } },
+  { name = "order", type = "int64", values.lookup = { by = "item", column = "order" } },
+  { name = "line", type = "int32", values.lookup = { by = "item", column = "line" } },
+]
 "#;
     spec
 }
@@ -99,6 +108,24 @@ fn a_look_up_has_the_values_of_the_row_that_the_key_names() {
         let expected: ArrayRef = take(column, &places, None).unwrap();
         assert_eq!(orders.column_by_name(name).unwrap(), &expected, "{name}");
     }
+}
+
+#[test]
+fn look_ups_by_one_drawn_row_are_a_key_of_two_columns() {
+    let pairs = |table: &str, n: u64| -> Vec<(i64, i32)> {
+        let rows = rows(table, 0..n);
+        let [orders, lines] = ["order", "line"].map(|name| rows.column_by_name(name).unwrap().clone());
+        let (orders, lines) = (orders.as_primitive::<Int64Type>(), lines.as_primitive::<Int32Type>());
+        orders.values().iter().copied().zip(lines.values().iter().copied()).collect()
+    };
+    let items = Dataset::table_from_toml(&spec(), "items", None).unwrap().rows().unwrap();
+    let keys = pairs("items", items);
+    let returned = pairs("returns", 5_000);
+    let all: HashSet<&(i64, i32)> = keys.iter().collect();
+    assert_eq!(all.len(), keys.len());
+    assert!(returned.iter().all(|pair| all.contains(pair)));
+    let most = returned.iter().filter(|pair| pair.1 > 1).count();
+    assert!((1_500..3_500).contains(&most), "{most}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The distributions of specs are those of `rand_distr`, and its distributions can be used in their place.
 
+use std::collections::BTreeSet;
+
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::types::{Decimal128Type, Decimal256Type, Float64Type, Int64Type};
 use rand::distr::Distribution;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -115,4 +117,88 @@ fn a_field_that_holds_no_numbers_takes_no_distribution() {
         dataset("int8", "zipf = { n = 3, s = 1 }").with_distribution("v", Uniform::new(900, 1000).unwrap());
     let error = narrow.unwrap().batches(0..10, 1, 10).next().unwrap().unwrap_err().to_string();
     assert!(error.contains("let the distribution draw"), "{error}");
+}
+
+/// The values of a decimal field in as many rows, as texts.
+fn decimals(precision: u8, scale: u8, values: &str) -> Vec<String> {
+    let keys = format!("precision = {precision}\nscale = {scale}\nvalues = {{ {values} }}");
+    let spec = format!("name = \"d\"\n[[fields]]\nname = \"v\"\ntype = \"decimal\"\n{keys}\n");
+    let dataset = Dataset::from_toml(&spec).unwrap_or_else(|error| panic!("{error}\n{spec}"));
+    let batch = dataset.batches(0..2000, 1, 2000).next().unwrap().unwrap();
+    let text = |row: usize| match precision {
+        39.. => batch.column(0).as_primitive::<Decimal256Type>().value_as_string(row),
+        _ => batch.column(0).as_primitive::<Decimal128Type>().value_as_string(row),
+    };
+    (0..batch.num_rows()).map(text).collect()
+}
+
+#[test]
+fn uniform_decimals_of_76_digits_lie_within_their_bounds_and_reach_both() {
+    let zeros = "0".repeat(75);
+    for sign in ["", "-"] {
+        let ends = [format!("{sign}1{zeros}"), format!("{sign}1{}3", &zeros[1..])];
+        let [least, most] = if sign.is_empty() { [&ends[0], &ends[1]] } else { [&ends[1], &ends[0]] };
+        let drawn = decimals(76, 0, &format!("uniform = {{ min = \"{least}\", max = \"{most}\" }}"));
+        let all: BTreeSet<String> = (0..4).map(|n| format!("{sign}1{}{n}", &zeros[1..])).collect();
+        assert_eq!(drawn.into_iter().collect::<BTreeSet<_>>(), all);
+    }
+    let nines = format!("{}.{}", "9".repeat(71), "9".repeat(5));
+    let drawn = decimals(76, 5, &format!("uniform = {{ min = \"-{nines}\", max = \"{nines}\" }}"));
+    let below = drawn.iter().filter(|text| text.starts_with('-')).count();
+    assert!((900..1100).contains(&below), "{below}");
+    let longest = drawn.iter().filter(|text| text.trim_start_matches('-').len() == nines.len()).count();
+    assert!((1700..1900).contains(&longest), "{longest}");
+}
+
+#[test]
+fn decimals_of_76_digits_are_exact_in_lists_and_near_in_other_distributions() {
+    let exact = format!("-{}.{}", "7".repeat(16), "3".repeat(60));
+    assert_eq!(decimals(76, 60, &format!("constant = \"{exact}\""))[7], exact);
+    let one = format!("1.{}", "0".repeat(60));
+    for list in ["weights = { \"EXACT\" = 1, 1 = 1 }", "choice = [\"EXACT\", 1]", "cycle = [1, \"EXACT\"]"] {
+        let drawn: BTreeSet<String> = decimals(76, 60, &list.replace("EXACT", &exact)).into_iter().collect();
+        assert_eq!(drawn, BTreeSet::from([exact.clone(), one.clone()]));
+    }
+    for (scale, values, least, most) in [
+        (0, "normal = { mean = 1e60, stddev = 1e59, min = 9e59, max = 1.1e60 }", 9e59, 1.1e60),
+        (50, "exponential = { mean = 3, max = 20 }", 0.0, 20.0),
+        (50, "zipf = { n = 9, s = 1 }", 1.0, 9.0),
+        (60, "poisson = { mean = 2, max = 7 }", 0.0, 7.0),
+        (20, "expression = \"-2e50 + uniform(0, 1)\"", -2.1e50, -1.9e50),
+        (50, "uniform = { min = \"1e24\", max = \"2e24\", unique = true }", 1e24, 2e24),
+    ] {
+        for text in decimals(76, scale, values) {
+            let value: f64 = text.parse().unwrap();
+            assert!((least..=most).contains(&value), "{values}: {text}");
+        }
+    }
+}
+
+#[test]
+fn more_digits_of_a_decimal_do_not_change_values_of_fewer() {
+    for values in [
+        "uniform = { min = \"-1000000000000000000000000000000\", max = \"2000000000000000000000000000001\" }",
+        "uniform = { min = -5, max = 99.5 }",
+        "uniform = { min = 0, max = 99999, unique = true }",
+        "normal = { mean = 3e20, stddev = 1e19 }",
+        "zipf = { n = 1000, s = 1.1 }",
+        "expression = \"exponential(70)\"",
+    ] {
+        assert_eq!(decimals(38, 3, values), decimals(76, 3, values), "{values}");
+    }
+}
+
+#[test]
+fn distributions_of_128_bits_refuse_decimals_of_more() {
+    for (values, what) in [
+        ("sequence = { start = \"1e40\", step = 1 }", "more than 38 digits"),
+        ("sequence = {}", "more than 38 digits after the point"),
+        ("uniform = { min = 0, max = \"1e76\" }", "is not a decimal"),
+        ("quantiles = { values = [0, \"1e40\"] }", "38 digits"),
+    ] {
+        let keys = format!("precision = 76\nscale = 39\nvalues = {{ {values} }}");
+        let spec = format!("name = \"d\"\n[[fields]]\nname = \"v\"\ntype = \"decimal\"\n{keys}\n");
+        let error = Dataset::from_toml(&spec).unwrap_err().to_string();
+        assert!(error.contains(what), "{values}: {error}");
+    }
 }

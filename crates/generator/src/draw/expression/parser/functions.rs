@@ -83,6 +83,7 @@ impl Parser<'_> {
             let what = format!("{} arguments for {name}", values.len());
             return Err((what, format!("{name} takes {count}")));
         }
+        self.is_drawn |= function.draws();
         let numbers = values.into_iter().map(|(value, at)| self.number_of(value, at));
         Ok(Value::Number(Term::Call(*function, numbers.collect::<Result<_, _>>()?)))
     }

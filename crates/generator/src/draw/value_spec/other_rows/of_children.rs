@@ -142,10 +142,7 @@ fn rows(
         (Fold::Count, Some(_)) => return wrong(format!("a count of {text}"), "name a table: it counts rows"),
         (_, Some(parts)) => parts,
         (_, None) => {
-            return wrong(
-                format!("`of = {}`", of.described()),
-                "write a table and its column, like \"items.amount\"",
-            );
+            return Err(of.wrong("of", path, "write a table and its column, like \"items.amount\""));
         }
     };
     let dataset = (around.tables.table)(table, column).map_err(complaint)?;
@@ -171,7 +168,10 @@ fn check_kind(
         (Integer { .. }, Integer { .. }) => true,
         (Decimal { scale: a, precision, .. }, Decimal { scale: b, .. }) => a == b && *precision <= MAX_DIGITS,
         (Duration { unit: a }, Duration { unit: b }) => a == b,
-        (of, kind) => fold != Fold::Sum && of.is_whole() && of == kind && *of != LogicalType::Int96,
+        (of, kind) => {
+            let is_narrow = of.is_whole() && !of.is_wide() && *of != LogicalType::Int96;
+            fold != Fold::Sum && of == kind && is_narrow
+        }
     };
     if is_same {
         return Ok(());

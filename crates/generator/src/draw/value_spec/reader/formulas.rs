@@ -83,10 +83,10 @@ fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Complaint>
     };
     let (least, most) = match kind.is_real() {
         true => (-kind.most_real(), kind.most_real()),
-        false => (kind.range().0 as f64 / kind.one() as f64, kind.range().1 as f64 / kind.one() as f64),
+        false => kind.real_range(),
     };
     // Values are rounded, so they may be half a unit outside of the range.
-    let half = 0.5 / kind.one() as f64;
+    let half = 0.5 / kind.one_real();
     let what = if reach.low - half > most {
         format!(
             "the formula's values are at least {}, too large for {}",

@@ -8,7 +8,8 @@ use crate::draw::value_spec::reader::Surroundings;
 use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::spec_file::toml_reader::SpecNode;
-use crate::types::literal::{Literal, real, whole};
+use crate::types::int256::Int256;
+use crate::types::literal::{Literal, real, wide};
 use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 
@@ -16,15 +17,11 @@ use crate::types::number::Number;
 pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
     let (kind, path) = (around.kind, around.path);
     let table = node.table(path, "uniform", &["min", "max", "unique"])?;
-    let is_unique = table.get("unique").map_or(Ok(false), |node| match node.boolean() {
-        Some(true) if around.in_list || kind.is_real() => Err(node.error(
-            path,
-            "unique numbers that are real or in a list",
-            "use whole numbers of the record",
-        )),
-        Some(is_unique) => Ok(is_unique),
-        None => Err(node.error(path, format!("`unique = {}`", node.described()), "use true or false")),
-    })?;
+    let is_unique = table.flag("unique", path)?;
+    if let Some(node) = table.get("unique").filter(|_| is_unique && (around.in_list || kind.is_real())) {
+        let what = "unique numbers that are real or in a list";
+        return Err(node.error(path, what, "use whole numbers of the record"));
+    }
     let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
     let above = || {
         let what = format!("min {} is greater than max {}", min.described(), max.described());
@@ -34,8 +31,7 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
         let bound = |node: SpecNode<'_>| {
             let value = Literal::new(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
             value.ok_or_else(|| {
-                let what = format!("{} is not a finite {}", node.described(), kind.name());
-                node.error(path, what, kind.takes())
+                node.unfit(path, &format!("{{}} is not a finite {}", kind.name()), kind.takes())
             })
         };
         let (low, high) = (bound(min)?, bound(max)?);
@@ -47,20 +43,24 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
         }
         return Ok(ValueSpec::Reals { min: low, width: high - low });
     }
-    let (low, high) = (whole_of(kind, min, path)?, whole_of(kind, max, path)?);
+    let (low, high) = (wide_of(kind, min, path)?, wide_of(kind, max, path)?);
     if low > high {
         return Err(above());
     }
-    let span = high.wrapping_sub(low) as u128;
+    let numbers = high - low + Int256::from(1);
     if is_unique {
-        let span = u64::try_from(span.saturating_add(1)).unwrap_or(u64::MAX);
+        let span = numbers.narrow().and_then(|n| u64::try_from(n).ok()).unwrap_or(u64::MAX);
         let distinct = DistinctNumbers::new(low, span, purpose(path, "unique"));
         return Ok(ValueSpec::DistinctNumbers(distinct));
     }
-    Ok(match span < 1 << 64 && i64::try_from(low).is_ok() {
+    let (Some(min), Some(most)) = (low.narrow(), high.narrow()) else {
+        return Ok(ValueSpec::Wider { min: low, span: numbers });
+    };
+    let span = most.wrapping_sub(min) as u128;
+    Ok(match i64::try_from(min) {
         // A span of 2^64 is stored as 0.
-        true => ValueSpec::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
-        false => ValueSpec::Wide { min: low, span: span.wrapping_add(1) },
+        Ok(min) if span < 1 << 64 => ValueSpec::Integers { min, span: (span as u64).wrapping_add(1) },
+        _ => ValueSpec::Wide { min, span: span.wrapping_add(1) },
     })
 }
 
@@ -104,6 +104,10 @@ pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType, path: &str)
         None => 0,
     };
     let step = match table.get("step") {
+        None if matches!(kind, LogicalType::Decimal { scale: 39.., .. }) => {
+            let what = "a sequence with steps of 1 and more than 38 digits after the point";
+            return Err(table.error(path, what, "set a smaller `step`"));
+        }
         None => kind.one(),
         Some(node) if kind.is_temporal() => {
             let step = quantity(kind, node, path)?;
@@ -118,19 +122,29 @@ pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType, path: &str)
     Ok(ValueSpec::Sequence { start, step })
 }
 
-/// Reads a whole number of the type `kind`.
+/// What to write where a distribution computes in 128 bits.
+pub(crate) const NARROW: &str = "use at most 38 digits here: only `uniform` and lists of values take more";
+
+/// Reads a whole number of the type `kind` that has at most 128 bits.
 pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<i128, Error> {
-    Literal::new(node).and_then(|literal| whole(kind, &literal)).ok_or_else(|| {
+    wide_of(kind, node, path)?.narrow().ok_or_else(|| {
+        let what = format!("{} with more than 38 digits", node.described());
+        node.error(path, what, NARROW)
+    })
+}
+
+/// Reads a whole number of the type `kind`.
+fn wide_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<Int256, Error> {
+    Literal::new(node).and_then(|literal| wide(kind, &literal)).ok_or_else(|| {
         node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
     })
 }
 
 /// Refuses distributions whose largest value `most` exceeds the type.
 fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
-    let high = kind.range().1;
     let too_large = match kind.is_real() {
         true => most as f64 > kind.most_real(),
-        false => most.checked_mul(kind.one()).is_none_or(|most| most > high),
+        false => wide(kind, &Literal::Whole(most)).is_none(),
     };
     if too_large {
         let what = format!("values up to {most} in {}", kind.a_name());
@@ -143,9 +157,8 @@ fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Resul
 /// is infinite.
 fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
     let table = node.any_table(path, "parameters")?;
-    let one = kind.one() as f64;
     let (least, most) = match kind.is_whole() {
-        true => (kind.range().0 as f64 / one, kind.range().1 as f64 / one),
+        true => kind.real_range(),
         false => (-kind.most_real(), kind.most_real()),
     };
     let bound = |key: &str| match table.get(key) {

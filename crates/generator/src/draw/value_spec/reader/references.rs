@@ -43,13 +43,11 @@ impl Frequencies {
             let what = "`frequencies` with `s` or `used`";
             return Err(node.error(path, what, "leave out `s` and `used`: frequencies say both"));
         }
-        let pair = |node: SpecNode<'_>| {
-            let shares: Vec<f64> = node.array()?.map(|share| share.number()).collect::<Option<_>>()?;
-            let [rows, references] = shares[..] else { return None };
-            Some((rows, references))
+        let pair = |node: SpecNode<'_>| match node.list(SpecNode::number)?[..] {
+            [rows, references] => Some((rows, references)),
+            _ => None,
         };
-        let pairs: Option<Vec<(f64, f64)>> = node.array().and_then(|pairs| pairs.map(pair).collect());
-        pairs
+        node.list(pair)
             .map(Frequencies::Runs)
             .ok_or_else(|| node.error(path, "`frequencies` that are no pairs of shares", advice))
     }
@@ -66,24 +64,17 @@ impl Frequencies {
 
 impl Referred {
     fn read(table: SpecTable<'_>, path: &str) -> Result<Self, Error> {
-        let share = |key: &str, default: f64, range: RangeInclusive<f64>| {
-            let Some(node) = table.get(key) else { return Ok(default) };
-            node.number().filter(|share| range.contains(share)).ok_or_else(|| {
-                let what = format!("`{key} = {}`", node.described());
-                node.error(path, what, format!("write a share from {} to {}", range.start(), range.end()))
-            })
+        let share = |key: &str, range: RangeInclusive<f64>| {
+            let advice = format!("write a share from {} to {}", range.start(), range.end());
+            table.read(key, path, advice, |node| node.number_in(range))
         };
-        let flag = |key: &str| {
-            let Some(node) = table.get(key) else { return Ok(false) };
-            let what = format!("`{key} = {}`", node.described());
-            node.boolean().ok_or_else(|| node.error(path, what, "use true or false"))
-        };
+        let used = share("used", f64::MIN_POSITIVE..=1.0)?.unwrap_or(1.0);
         Ok(Referred {
             rows: table.get("rows").map(|node| count(node, path, u64::MAX >> 11)).transpose()?,
-            frequencies: Frequencies::read(table, share("used", 1.0, f64::MIN_POSITIVE..=1.0)?, path)?,
-            shuffled: flag("shuffled")?,
-            distinct: flag("distinct")?,
-            orphans: share("orphans", 0.0, 0.0..=0.999)?,
+            frequencies: Frequencies::read(table, used, path)?,
+            shuffled: table.flag("shuffled", path)?,
+            distinct: table.flag("distinct", path)?,
+            orphans: share("orphans", 0.0..=0.999)?.unwrap_or(0.0),
         })
     }
 }
@@ -106,11 +97,8 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
                 let what = format!("`distinct` with `{with}`");
                 return Err(distinct.error(path, what, "leave one out: distinct rows are equally probable"));
             }
-            let to = table.need("to", path, "ref")?;
-            let Some(name) = to.string() else {
-                let what = format!("`to = {}`", to.described());
-                return Err(to.error(path, what, "write a dataset and its key, like \"orders.id\""));
-            };
+            let advice = "write a dataset and its key, like \"orders.id\"";
+            let name = table.read_needed(("to", "ref"), path, advice, SpecNode::string)?;
             (name, Referred::read(table, path)?)
         }
     };

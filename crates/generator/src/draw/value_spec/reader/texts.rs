@@ -147,18 +147,14 @@ pub(super) fn bytes(
 /// Reads `min` and `max` of a length.
 fn lengths(table: SpecTable<'_>, path: &str, longest: u32) -> Result<(u32, u32), Error> {
     let read = |key: &str| {
-        let node = table.need(key, path, "a length")?;
-        match node.integer().map(u32::try_from) {
-            Some(Ok(n)) if n <= longest => Ok((n, node)),
-            _ => {
-                let what = format!("`{key} = {}`", node.described());
-                Err(node.error(path, what, format!("use a whole number from 0 to {longest}")))
-            }
-        }
+        let advice = format!("use a whole number from 0 to {longest}");
+        table.read_needed((key, "a length"), path, advice, |node| node.integer_in(0..=longest))
     };
-    let ((least, node), (most, _)) = (read("min")?, read("max")?);
-    if least > most {
-        return Err(node.error(path, format!("min {least} is greater than max {most}"), "swap them"));
+    match (read("min")?, read("max")?) {
+        (least, most) if least > most => {
+            let node = table.need("min", path, "a length")?;
+            Err(node.error(path, format!("min {least} is greater than max {most}"), "swap them"))
+        }
+        ends => Ok(ends),
     }
-    Ok((least, most))
 }
