@@ -62,10 +62,10 @@ pub fn run(plan: &Plan, driving: Driving<'_>) -> Result<DriveResult> {
     check_chaos(plan, driving.server.is_some())?;
     let target = driving.address.target(plan)?;
     let tables = tables_of(plan)?;
-    if plan.part.1 > 1 && !plan.checks.is_empty() {
+    if plan.proof && plan.part.1 > 1 && !plan.checks.is_empty() {
         return Err(Error::new(Kind::Config, "checks in a part of a run: other parts may still write")
             .at("--part")
-            .advise("drive in one process, or leave `checks` out and carry them out by hand"));
+            .advise("drive in one process, or give --no-proof and carry `checks` out by hand"));
     }
     let capacity = capacity(plan, driving.cancel)?;
     target.set_up(plan, &tables, driving.cancel)?;
@@ -83,8 +83,8 @@ pub(super) fn check_chaos(plan: &Plan, starts_server: bool) -> Result<()> {
         let advice = "give --to local, or a command of your own: --chaos 'docker restart db every 1m'";
         return refused("this command did not start the server", advice);
     }
-    let has_trace = matches!(&plan.pace, Pace::Open { arrivals: Arrivals::Trace(_), .. });
-    if !has_trace && chaos.every >= plan.warm_up + plan.counted_length() {
+    let (_, length, _) = schedule(plan)?;
+    if chaos.every >= plan.warm_up + length {
         return refused(
             "the run ends before the first time",
             "drive for longer (--for), or do it more often",
