@@ -54,6 +54,7 @@ fn mistakes_are_named_with_their_place() {
     refused(&format!("limits = [\"b.p99 < 1s\"]\n{GOOD}"), &["no operation \"b\"", "there are a"]);
     refused(&format!("clients = 3\nrate = 3\n{GOOD}"), &["`rate` in a closed loop"]);
     refused(&format!("isolation = \"high\"\n{GOOD}"), &["\"high\"", "serializable"]);
+    refused(&format!("timeout = \"0s\"\n{GOOD}"), &["less than 1 ms", "line 1", "`timeout`", "1ms or more"]);
     refused(&format!("pooling = \"some\"\n{GOOD}"), &["`pooling`", "line 1", "`1000 operations`"]);
     refused(&format!("reconnect = \"soon\"\n{GOOD}"), &["`reconnect`", "30s every 100ms"]);
     refused(&format!("{GOOD}[[operations]]\nunnest = \"orders\"\nrows = 0\n"), &["`rows`", "line 7"]);
