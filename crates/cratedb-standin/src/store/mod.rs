@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sql::{Name, Statement, parse};
 
-pub(crate) use bulk::Planned;
+pub(crate) use bulk::{Planned, complete};
 use table::Table;
 
 /// The version whose answers these are.
