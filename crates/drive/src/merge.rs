@@ -49,7 +49,11 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
         began: results.iter().map(|result| result.began).fold(f64::INFINITY, f64::min),
         command: results.iter().map(|result| result.command.as_str()).collect::<Vec<_>>().join("; "),
         versions: results.iter().flat_map(|result| result.versions.clone()).collect(),
-        run: run(&results),
+        run: RunDescription {
+            connections: results.iter().map(|result| result.run.connections).sum(),
+            part: None,
+            ..first.result.run.clone()
+        },
         valid: results.iter().all(|result| result.valid),
         invalid_because: labelled(|result| result.invalid_because.clone()),
         interrupted: results.iter().any(|result| result.interrupted),
@@ -57,13 +61,14 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
         total: OperationResult::sum(results.iter().map(|result| &result.total)),
         operations,
         seconds: seconds(&results),
-        chaos: chaos(&results),
+        chaos: results.iter().flat_map(|result| result.chaos.clone()).collect(),
         limits: Vec::new(),
         proof: proof(parts),
         driver: driver(&results),
         find_max: None,
         ..first.result.clone()
     };
+    merged.chaos.sort_by(|a, b| a.at.total_cmp(&b.at));
     merged.limits = limits(parts, &merged)?;
     Ok(merged)
 }
@@ -182,15 +187,6 @@ fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
     Ok(())
 }
 
-fn run(results: &[&DriveResult]) -> RunDescription {
-    let first = results.first().map(|result| result.run.clone()).unwrap_or_default();
-    RunDescription {
-        connections: results.iter().map(|result| result.run.connections).sum(),
-        part: None,
-        ..first
-    }
-}
-
 /// A second, and the place of the part that it is of.
 type OfPart<'a> = (usize, &'a Second);
 
@@ -287,12 +283,6 @@ fn greatest(all: &[&Percentiles]) -> Percentiles {
         p999_us: most(|one| one.p999_us),
         max_us: most(|one| one.max_us),
     }
-}
-
-fn chaos(results: &[&DriveResult]) -> Vec<crate::ChaosEvent> {
-    let mut all: Vec<crate::ChaosEvent> = results.iter().flat_map(|result| result.chaos.clone()).collect();
-    all.sort_by(|a, b| a.at.total_cmp(&b.at));
-    all
 }
 
 /// Sums by table: each part has checked its own rows. A table is not checked if a part did not look at it.

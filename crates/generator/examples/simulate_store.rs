@@ -1,6 +1,6 @@
 //! Runs seeds of the simulation of an object store: `scripts/simulate --help`.
 
-#[path = "../../loader/tests/simulation/command.rs"]
+#[path = "../../loader/tests/simulation/shared/command.rs"]
 mod command;
 #[path = "../tests/simulation/world/mod.rs"]
 mod world;

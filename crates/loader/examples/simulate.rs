@@ -1,6 +1,6 @@
 //! Runs seeds of the simulation of PostgreSQL's protocol: `scripts/simulate --help`.
 
-#[path = "../tests/simulation/command.rs"]
+#[path = "../tests/simulation/shared/command.rs"]
 mod command;
 #[path = "../tests/simulation/world/mod.rs"]
 mod world;

@@ -14,7 +14,7 @@ fn postgresql_is_downloaded_once_and_runs() {
     }
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let search = Search::nowhere().cache(place.path().join("cache"));
+    let search = Search { caches: vec![place.path().join("cache")], ..Search::default() };
     assert_eq!(search.find().unwrap(), None);
 
     let mut steps = Vec::new();

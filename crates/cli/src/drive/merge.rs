@@ -6,7 +6,7 @@ use clap::Args;
 use sawmill_drive::{NamedResult, merge};
 
 use crate::drive::results;
-use crate::drive::run::{may_write, refuse};
+use crate::drive::run::{may_write, refuse, refuse_lost};
 use crate::error::Error;
 use crate::screen::console::Console;
 use crate::screen::flame;
@@ -64,6 +64,7 @@ pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
     }
     let [NamedResult { result, .. }] = &merged;
     console.result(result, || results::table(&merged))?;
+    refuse_lost(result)?;
     if result.interrupted {
         let what = "a part was interrupted: its figures end there, and it looked for no row";
         return Err(Error::failure(what, "", "drive again"));

@@ -137,7 +137,7 @@ fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
 }
 
 /// Fails with a mismatch if the proof found violations: rows that are lost, changed, doubled or foreign.
-fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
+pub(super) fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
     if let Some(proof) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
         let advice = match proof.replaced {
             true => {

@@ -1,5 +1,6 @@
 //! The nodes of the cluster and the state that they share.
 
+mod batch;
 mod nodes;
 mod recovery;
 
@@ -11,6 +12,7 @@ use crate::fault::Faults;
 use crate::row_cost::RowCost;
 use crate::store::Engine;
 
+pub(crate) use batch::{Batch, End};
 use nodes::Node;
 pub(crate) use nodes::bind;
 pub(crate) use recovery::Recovery;

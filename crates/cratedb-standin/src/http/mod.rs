@@ -13,12 +13,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::cluster::{Recovery, Shared};
+use crate::cluster::{End, Recovery, Shared};
 use crate::json::Json;
 use crate::store::{Error, error};
 
 use request::{Request, Unread, read};
-use response::{End, write};
+use response::write;
 pub(crate) use response::{answered, refused, results};
 
 /// Serves one connection until it ends.

@@ -3,16 +3,9 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
+use crate::cluster::End;
 use crate::json::quoted;
 use crate::store::{Answer, Error, RowResult};
-
-/// The reason for which the server sends no response.
-pub(super) enum End {
-    /// The connection has ended.
-    Cut,
-    /// It stays open and silent.
-    Silent,
-}
 
 /// The response to a rejected request.
 pub(crate) fn refused(error: &Error) -> (u16, String) {

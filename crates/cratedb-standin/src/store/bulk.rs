@@ -53,20 +53,8 @@ impl Engine {
         self.insert(&self.name_now(planned), &columns, &full, &conflict, usize::MAX)
     }
 
-    /// Inserts the rows of a statement with parameters. `Err` rejects the whole request and inserts no row.
-    /// Inserts at most `most` rows, for a server that dies midway.
-    pub(crate) fn bulk(
-        &self,
-        sql: &str,
-        schema: &str,
-        rows: &[Vec<Json>],
-        most: usize,
-    ) -> Result<Vec<RowResult>, Error> {
-        let (name, columns, full, conflict) = complete(sql, schema, rows)?;
-        self.insert(&name, &columns, &full, &conflict, most)
-    }
-
-    /// Inserts rows; all of them are complete.
+    /// Inserts rows; all of them are complete. `Err` rejects the whole request and inserts no row. Inserts at most
+    /// `most` rows, for a server that dies midway.
     pub(crate) fn insert(
         &self,
         name: &Name,
@@ -109,9 +97,9 @@ impl Engine {
 }
 
 /// The table, the columns, the rows with all of their values, and how to treat rows that the table has already.
-type Complete = (Name, Vec<String>, Vec<Vec<Json>>, OnConflict);
+pub(crate) type Complete = (Name, Vec<String>, Vec<Vec<Json>>, OnConflict);
 
-fn complete(sql: &str, schema: &str, rows: &[Vec<Json>]) -> Result<Complete, Error> {
+pub(crate) fn complete(sql: &str, schema: &str, rows: &[Vec<Json>]) -> Result<Complete, Error> {
     let (name, columns, expressions, conflict) = match parsed(sql, schema)? {
         Statement::Insert { name, columns, rows, conflict } => (name, columns, rows, conflict),
         _ => return Err(error(400, 4000, "SQLParseException[Bulk requests take INSERT only]")),

@@ -15,8 +15,10 @@ pub(crate) struct Jobs {
     running: Mutex<BTreeMap<String, Running>>,
     number: AtomicU64,
     user: Mutex<Option<String>>,
-    hidden: AtomicBool,
-    unstoppable: AtomicBool,
+    /// The list stays empty.
+    pub(super) hidden: AtomicBool,
+    /// Jobs run to their end.
+    pub(super) unstoppable: AtomicBool,
     /// Milliseconds since 1970, if not by the system's clock.
     clock: AtomicU64,
 }
@@ -97,21 +99,8 @@ impl Jobs {
         }
     }
 
-    /// From now on jobs run to their end.
-    pub(super) fn end_none(&self) {
-        self.unstoppable.store(true, Relaxed);
-    }
-
     pub(super) fn end_all(&self) {
         self.lock().values_mut().for_each(|running| running.killed = true);
-    }
-
-    pub(super) fn are_hidden(&self) -> bool {
-        self.hidden.load(Relaxed)
-    }
-
-    pub(super) fn hide(&self) {
-        self.hidden.store(true, Relaxed);
     }
 
     /// The user whose jobs these are.

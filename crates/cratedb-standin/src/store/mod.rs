@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sql::{Name, Statement, parse};
 
-pub(crate) use bulk::Planned;
+pub(crate) use bulk::{Planned, complete};
 use table::Table;
 
 /// The version whose answers these are.
@@ -98,7 +98,7 @@ impl Engine {
 
     /// Keeps `sys.jobs` empty, as `stats.enabled = false` does.
     pub fn list_no_jobs(&self) {
-        self.jobs.hide();
+        self.jobs.hidden.store(true, Relaxed);
     }
 
     /// Names another version in `sys.nodes`.
@@ -119,7 +119,7 @@ impl Engine {
 
     /// Has `KILL` end nothing, as CrateDB 6.4.3 does at times: jobs run to their end.
     pub fn end_no_jobs(&self) {
-        self.jobs.end_none();
+        self.jobs.unstoppable.store(true, Relaxed);
     }
 
     fn version(&self) -> String {

@@ -65,7 +65,7 @@ impl Engine {
                 }
                 ("sys", "nodes") => nodes(select, &self.version()),
                 ("sys", "jobs") => self.jobs().list(select),
-                ("sys", "cluster") => cluster(select, !self.jobs().are_hidden()),
+                ("sys", "cluster") => cluster(select, !self.jobs().hidden.load(Relaxed)),
                 ("sys", "checks" | "node_checks") => checks(&select),
                 ("sys", "shards") => Ok(self.shards()),
                 _ => self.select(&select, arguments),

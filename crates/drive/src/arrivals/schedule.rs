@@ -19,8 +19,9 @@ pub(crate) struct Schedule {
     ended: bool,
 }
 
+/// How operations are spread over time.
 #[derive(Debug)]
-enum Spread {
+pub(crate) enum Spread {
     /// In units of operations: the next one, the distance, whether distances are exponential, and how many arrive
     /// at once.
     Rate {
@@ -64,21 +65,13 @@ impl Schedule {
             true => draws.sample(Exp1),
             false => part.0.saturating_sub(1) as f64 / part.1 as f64 * f64::from(burst),
         };
-        Self::new(Spread::Rate { clock, reached, poisson, burst, left: burst }, weights, draws)
-    }
-
-    /// Arrivals of a trace.
-    pub(crate) fn of_trace(trace: Trace, weights: WeightedIndex<f64>, seed: u64) -> Self {
-        Self::new(Spread::Trace(Box::new(trace)), weights, Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
-
-    /// Operations without intended starts.
-    pub(crate) fn closed(weights: WeightedIndex<f64>, seed: u64) -> Self {
-        Self::new(Spread::Closed, weights, Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
-
-    fn new(kind: Spread, weights: WeightedIndex<f64>, draws: Xoshiro256PlusPlus) -> Self {
+        let kind = Spread::Rate { clock, reached, poisson, burst, left: burst };
         Self { kind, weights, draws, ended: false }
+    }
+
+    /// Arrivals of a trace, or of a closed loop.
+    pub(crate) fn new(kind: Spread, weights: WeightedIndex<f64>, seed: u64) -> Self {
+        Self { kind, weights, draws: Xoshiro256PlusPlus::seed_from_u64(seed), ended: false }
     }
 
     /// The next operation; `None` after the last.

@@ -23,6 +23,8 @@ const KEYS: &str = "name rate arrivals clients think for warm-up connections see
                     reconnect limits abort-when checks chaos proof overwrite drop tables operations";
 /// The most connections of a run.
 pub const MAX_CONNECTIONS: u64 = 10_000;
+/// The shortest timeout of a statement.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 impl Plan {
     /// A plan that does the usual: single prepared inserts into a table of this name, 100 a second.
@@ -128,6 +130,10 @@ impl Plan {
             .transpose()?;
         self.warm_up = time("warm-up", self.warm_up)?;
         self.timeout = time("timeout", self.timeout)?;
+        // The server counts milliseconds, and 0 of them are no limit.
+        if let (Some(item), true) = (root.get("timeout"), self.timeout < MIN_TIMEOUT) {
+            return Err(item.error("a timeout of less than 1 ms", "give 1ms or more"));
+        }
         if let Some(item) = root.get("pooling") {
             self.pooling = item.parsed(str::parse::<Pooling>, "write \"kept\", or how long it is kept")?;
         }

@@ -10,7 +10,7 @@ mod side_by_side;
 mod tables;
 mod verdict;
 
-use sawmill_profile::{Error, Event, Fold, Page, Section};
+use sawmill_profile::{Error, Event, Page, Section};
 
 use crate::result::file::DriveResult;
 use crate::watch::screen::micros;
@@ -48,19 +48,18 @@ fn single(one: &NamedResult) -> Page {
 
 /// The sections of one result.
 fn sections(result: &DriveResult) -> Vec<Section> {
-    let mut sections = vec![
+    vec![
         over_time::rates(result),
         over_time::latencies(result),
         over_time::heat(result),
         over_time::errors(result),
-    ];
-    sections.push(server::section(result));
-    sections.push(distribution::section(result));
-    sections.push(tables::operations(result));
-    sections.push(tables::limits(result));
-    sections.push(tables::proof(result));
-    sections.push(tables::find_max(result));
-    sections
+        server::section(result),
+        distribution::section(result),
+        tables::operations(result),
+        tables::limits(result),
+        tables::proof(result),
+        tables::find_max(result),
+    ]
 }
 
 /// The chaos events, drawn into everything over time.
@@ -116,9 +115,4 @@ fn facts(result: &DriveResult) -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
-}
-
-/// A section that begins folded.
-fn folded(section: Section) -> Section {
-    section.folding(Fold::Closed)
 }

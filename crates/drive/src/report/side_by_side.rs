@@ -1,13 +1,13 @@
 //! Several load tests side by side: their figures in one table, their curves in one chart.
 
 use sawmill_profile::{
-    Across, Line, Lines, Page, Section, Upward, escape_html, format_grouped, format_rate, text_table,
+    Across, Fold, Line, Lines, Page, Section, Upward, escape_html, format_grouped, format_rate, text_table,
 };
 
 use crate::report::distribution::{chart, curve};
 use crate::report::over_time::{HEIGHT, clock, greatest, heat_map, line, operations_a_second};
 use crate::report::tables::percentile_cells;
-use crate::report::{NamedResult, ends, facts, folded, sections, verdict};
+use crate::report::{NamedResult, ends, facts, sections, verdict};
 use crate::result::latency::Percentiles;
 use crate::result::second::Second;
 use crate::watch::screen::micros;
@@ -24,7 +24,7 @@ pub(super) fn page(results: &[NamedResult]) -> Page {
     for one in results {
         for section in sections(&one.result) {
             let title = format!("{}: {}", one.name, section.title);
-            page_sections.push(folded(Section { title, ..section }));
+            page_sections.push(Section { title, fold: Fold::Closed, ..section });
         }
     }
     let mut all = Vec::new();

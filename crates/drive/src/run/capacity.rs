@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sawmill_source::Result;
 
-use crate::arrivals::schedule::Schedule;
+use crate::arrivals::schedule::{Schedule, Spread};
 use crate::mix::block::BLOCK_ROWS;
 use crate::mix::pick::Pick;
 use crate::plan::types::{Operation, Pace, Plan};
@@ -54,7 +54,7 @@ pub(crate) fn capacity(plan: &Plan, cancel: &AtomicBool) -> Result<Option<f64>> 
     let shared = Shared {
         plan,
         pace: Pace::Closed { clients, think: Duration::ZERO },
-        queue: Queue::new(Schedule::closed(plan.weights()?, plan.seed), clients),
+        queue: Queue::new(Schedule::new(Spread::Closed, plan.weights()?, plan.seed), clients),
         pulse: Pulse::default(),
         weights: plan.weights()?,
         began: Instant::now(),

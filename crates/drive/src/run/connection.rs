@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 use rand::distr::weighted::WeightedIndex;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
-use sawmill_profile::caught;
 use sawmill_source::{Kind, LOOK, Result};
 
-use crate::arrivals::schedule::Schedule;
+use crate::arrivals::schedule::{Schedule, Spread};
 use crate::plan::pooling::{Away, Pooling};
 use crate::plan::types::{Pace, Plan};
 use crate::run::delay::Spent;
@@ -81,11 +80,6 @@ impl Shared<'_> {
                 return due;
             }
         }
-    }
-
-    /// Ends the run if `work` fails or panics.
-    pub(crate) fn stopping(&self, thread: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        caught(thread, work).inspect_err(|_| self.stop.store(true, Relaxed))
     }
 
     /// Waits until then; the time at which the wait was over, or `None` if the run has ended before. A sleep is
@@ -188,7 +182,8 @@ impl Ended {
 
 /// The schedule of one client of a closed loop: clients do not wait for each other.
 pub(crate) fn client_schedule(shared: &Shared<'_>, stream: u64) -> Schedule {
-    Schedule::closed(shared.weights.clone(), shared.plan.seed ^ (stream + 1).wrapping_mul(STREAMS))
+    let seed = shared.plan.seed ^ (stream + 1).wrapping_mul(STREAMS);
+    Schedule::new(Spread::Closed, shared.weights.clone(), seed)
 }
 
 /// Carries out operations until the schedule or the run ends.

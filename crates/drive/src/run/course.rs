@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, unbounded};
 use sawmill_localpg::LocalPg;
-use sawmill_profile::{cpu_time, joined};
+use sawmill_profile::{caught, cpu_time, joined};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::plan::types::{Chaos, Operation, Pace, Plan};
@@ -161,8 +161,9 @@ impl Course<'_> {
         thread: Builder,
         work: impl FnOnce() -> Result<()> + Send + 'scope,
     ) -> io::Result<Worker<'scope>> {
-        let shared = self.shared;
-        thread.name(name.to_owned()).spawn_scoped(scope, move || shared.stopping(name, work))
+        let stop = &self.shared.stop;
+        let work = move || caught(name, work).inspect_err(|_| stop.store(true, Relaxed));
+        thread.name(name.to_owned()).spawn_scoped(scope, work)
     }
 
     /// Starts a thread next to the connections; if it panics, the run ends.
@@ -234,7 +235,7 @@ struct Supplies<'a> {
 impl Drop for Supplies<'_> {
     fn drop(&mut self) {
         self.over.store(true, Relaxed);
-        self.tables.iter().for_each(|table| table.end_supply());
+        self.tables.iter().for_each(|table| table.supply.drain());
     }
 }
 

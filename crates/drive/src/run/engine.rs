@@ -1,6 +1,5 @@
 //! The engine of a run.
 
-use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,7 +10,7 @@ use sawmill_profile::{Machine, Sampler, SamplerOptions, Timeline, format_duratio
 use sawmill_source::{Error, Kind, Result};
 
 use crate::arrivals::process::Arrivals;
-use crate::arrivals::schedule::Schedule;
+use crate::arrivals::schedule::{Schedule, Spread};
 use crate::arrivals::shape::{RateClock, Stretch};
 use crate::arrivals::trace::Trace;
 use crate::mix::block::RowMaker;
@@ -62,10 +61,10 @@ pub fn run(plan: &Plan, driving: Driving<'_>) -> Result<DriveResult> {
     check_chaos(plan, driving.server.is_some())?;
     let target = driving.address.target(plan)?;
     let tables = tables_of(plan)?;
-    if plan.part.1 > 1 && !plan.checks.is_empty() {
+    if plan.proof && plan.part.1 > 1 && !plan.checks.is_empty() {
         return Err(Error::new(Kind::Config, "checks in a part of a run: other parts may still write")
             .at("--part")
-            .advise("drive in one process, or leave `checks` out and carry them out by hand"));
+            .advise("drive in one process, or give --no-proof and carry `checks` out by hand"));
     }
     let capacity = capacity(plan, driving.cancel)?;
     target.set_up(plan, &tables, driving.cancel)?;
@@ -83,8 +82,8 @@ pub(super) fn check_chaos(plan: &Plan, starts_server: bool) -> Result<()> {
         let advice = "give --to local, or a command of your own: --chaos 'docker restart db every 1m'";
         return refused("this command did not start the server", advice);
     }
-    let has_trace = matches!(&plan.pace, Pace::Open { arrivals: Arrivals::Trace(_), .. });
-    if !has_trace && chaos.every >= plan.warm_up + plan.counted_length() {
+    let (_, length, _) = schedule(plan)?;
+    if chaos.every >= plan.warm_up + length {
         return refused(
             "the run ends before the first time",
             "drive for longer (--for), or do it more often",
@@ -111,13 +110,13 @@ fn schedule(plan: &Plan) -> Result<(Schedule, Duration, Option<RateClock>)> {
     let weights = plan.weights()?;
     let length = plan.counted_length();
     match &plan.pace {
-        Pace::Closed { .. } => Ok((Schedule::closed(weights, plan.seed), length, None)),
+        Pace::Closed { .. } => Ok((Schedule::new(Spread::Closed, weights, plan.seed), length, None)),
         Pace::Open { arrivals: Arrivals::Trace(path), .. } => {
             let names: Vec<String> = plan.operations.iter().map(|operation| operation.name.clone()).collect();
             let (trace, end) = Trace::open(path, &names, plan.part)?;
             let whole = plan.warm_up.as_secs_f64().max(end + 0.001);
             let length = Duration::from_secs_f64((whole - plan.warm_up.as_secs_f64()).max(0.001));
-            Ok((Schedule::of_trace(trace, weights, plan.seed), length, None))
+            Ok((Schedule::new(Spread::Trace(Box::new(trace)), weights, plan.seed), length, None))
         }
         Pace::Open { shape, arrivals } => {
             let share = |stretch: Stretch| Stretch {
@@ -187,7 +186,8 @@ pub(crate) fn run_on(
     }
     let mut result = result_of(plan, &mut recorder, happened, description, cancel.load(Relaxed));
     result.began = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    (result.started, result.command, result.versions) = (started, command, versions(target));
+    (result.started, result.command, result.versions) = (started, command, target.versions());
+    result.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     result.driver.capacity = capacity;
     result.invalid_because = verdict::objections(&result);
     result.valid = result.invalid_because.is_empty();
@@ -334,12 +334,6 @@ fn hash(plan: &Plan) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
-}
-
-fn versions(target: &dyn Target) -> BTreeMap<String, String> {
-    let mut versions = target.versions();
-    versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    versions
 }
 
 /// Seconds that count after the warm-up: as planned, or longer, to the end of the last operation; or to where the run

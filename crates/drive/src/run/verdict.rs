@@ -43,7 +43,9 @@ pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
             advice(result)
         )];
     }
-    let time = result.seconds.last().map_or(0.0, |last| last.at - result.run.warm_up).max(1e-9);
+    // Pauses count in the planned time, and not while a slow last operation lasts.
+    let ran = result.seconds.last().map_or(0.0, |last| last.at - result.run.warm_up);
+    let time = ran.min(result.run.duration).max(1e-9);
     if result.run.loop_kind == "closed" && paused / time > SPOILT_SHARE {
         return vec![format!("the driver {pauses}, in which no client began an operation: {RUN_ALONE}")];
     }
@@ -120,5 +122,13 @@ mod tests {
         assert!(of("closed", 0.09).is_empty());
         assert!(of("closed", 0.2)[0].starts_with("the driver did not run for 200 ms in 2 pauses"));
         assert!(of("open", 0.2).is_empty(), "what it spoils there is counted");
+    }
+
+    #[test]
+    fn a_slow_last_operation_does_not_make_pauses_of_a_closed_loop_rarer() {
+        let driver = DriverReport { pauses: 2, paused: 0.2, ..DriverReport::default() };
+        let mut result = result("closed", driver);
+        result.seconds.push(Second { at: 100.0, ..Second::default() });
+        assert!(objections(&result)[0].starts_with("the driver did not run for 200 ms in 2 pauses"));
     }
 }

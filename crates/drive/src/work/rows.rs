@@ -31,7 +31,7 @@ pub(crate) struct SharedTable {
     /// Operations upsert rows of it.
     pub upserts: bool,
     /// New rows that were made ahead.
-    supply: Supply,
+    pub supply: Supply,
     /// Earlier rows.
     kept: KeptBlocks,
     /// By the skew of the choices that draw from them.
@@ -71,7 +71,7 @@ impl SharedTable {
         self.maker.block(number, false)
     }
 
-    /// Makes new rows ahead of their use until `is_over`; [`end_supply`](Self::end_supply) has to be called then.
+    /// Makes new rows ahead of their use until `is_over`; the supply has to be drained then.
     pub(crate) fn supply(&self, is_over: &dyn Fn() -> bool) {
         while !is_over() {
             // Who finds no rows makes them, and reports why that fails.
@@ -101,11 +101,6 @@ impl SharedTable {
             self.supply.offer(block, numbers.end);
         }
         Ok(())
-    }
-
-    /// Ends the waiting of the thread that makes rows ahead.
-    pub(crate) fn end_supply(&self) {
-        self.supply.drain();
     }
 
     /// The block with a row.

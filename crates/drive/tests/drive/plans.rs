@@ -12,6 +12,19 @@ fn refused(text: &str, parts: &[&str]) {
     parts.iter().for_each(|part| assert!(error.contains(part), "{part:?} is not in {error:?}"));
 }
 
+/// Why a plan is not driven.
+fn not_driven(plan: &Plan) -> String {
+    let cancel = std::sync::atomic::AtomicBool::new(false);
+    let driving = sawmill_drive::Driving {
+        address: &Address::Null,
+        server: None,
+        cancel: &cancel,
+        observer: &mut (),
+        command: String::new(),
+    };
+    sawmill_drive::run(plan, driving).unwrap_err().to_string()
+}
+
 const GOOD: &str = "[tables.orders]\n[[operations]]\nname = \"a\"\ninsert = \"orders\"\n";
 
 #[test]
@@ -41,6 +54,7 @@ fn mistakes_are_named_with_their_place() {
     refused(&format!("limits = [\"b.p99 < 1s\"]\n{GOOD}"), &["no operation \"b\"", "there are a"]);
     refused(&format!("clients = 3\nrate = 3\n{GOOD}"), &["`rate` in a closed loop"]);
     refused(&format!("isolation = \"high\"\n{GOOD}"), &["\"high\"", "serializable"]);
+    refused(&format!("timeout = \"0s\"\n{GOOD}"), &["less than 1 ms", "line 1", "`timeout`", "1ms or more"]);
     refused(&format!("pooling = \"some\"\n{GOOD}"), &["`pooling`", "line 1", "`1000 operations`"]);
     refused(&format!("reconnect = \"soon\"\n{GOOD}"), &["`reconnect`", "30s every 100ms"]);
     refused(&format!("{GOOD}[[operations]]\nunnest = \"orders\"\nrows = 0\n"), &["`rows`", "line 7"]);
@@ -69,15 +83,7 @@ fn a_trace_has_its_own_times_and_operations() {
     let result = driven(&plan(&text), &Address::Null, None);
     assert_eq!((result.total.intended, result.total.ok), (4, 4));
     std::fs::write(&trace, "0.5\n0.1\n").unwrap();
-    let cancel = std::sync::atomic::AtomicBool::new(false);
-    let driving = sawmill_drive::Driving {
-        address: &Address::Null,
-        server: None,
-        cancel: &cancel,
-        observer: &mut (),
-        command: String::new(),
-    };
-    let error = sawmill_drive::run(&plan(&text), driving).unwrap_err().to_string();
+    let error = not_driven(&plan(&text));
     assert!(error.contains("line 2") && error.contains("0.1 comes after 0.5"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -99,4 +105,26 @@ fn a_run_that_ends_at_once_has_all_its_figures() {
     let text = format!("arrivals = \"trace {}\"\n{GOOD}", trace.display());
     let result = driven(&plan(&text), &Address::Null, None);
     assert_eq!((result.total.intended, result.total.latency.percentiles.count), (2, 2));
+}
+
+#[test]
+fn chaos_after_the_last_moment_of_a_trace_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("times.csv");
+    std::fs::write(&trace, "0.0\n0.5\n").unwrap();
+    let text =
+        |every| format!("arrivals = \"trace {}\"\nchaos = \"true every {every}\"\n{GOOD}", trace.display());
+    let error = not_driven(&plan(&text("10s")));
+    assert!(error.contains("true every 10.0 s: the run ends before the first time"), "{error}");
+    assert!(!driven(&plan(&text("200ms")), &Address::Null, None).chaos.is_empty());
+}
+
+#[test]
+fn a_part_of_a_run_has_no_checks() {
+    let mut plan = plan(&format!("for = \"50ms\"\n{GOOD}[[checks]]\nname = \"c\"\nsql = \"SELECT 1\"\n"));
+    plan.part = (1, 2);
+    let error = not_driven(&plan);
+    assert!(error.contains("checks in a part of a run") && error.contains("--no-proof"), "{error}");
+    plan.proof = false;
+    assert!(driven(&plan, &Address::Null, None).proof.is_empty());
 }

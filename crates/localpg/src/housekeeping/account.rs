@@ -19,7 +19,7 @@ const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
 /// The server's user and group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
-    name: String,
+    pub(crate) name: String,
     uid: u32,
     gid: u32,
     /// Whether commands must switch to this account from our own.
@@ -44,10 +44,6 @@ impl Account {
         Err(Error::new("PostgreSQL refuses to run as root, and no unprivileged account exists")
             .at(format!("accounts {}", UNPRIVILEGED.join(", ")))
             .advise("create one with `useradd --system postgres`, or run as an ordinary user"))
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// A command that runs as this account, in a fixed locale and without the caller's `PG*` variables, which

@@ -51,8 +51,8 @@ const SWEPT_AWAY: u32 = 20;
 /// A directory of ours. Dropping it ends the PostgreSQL processes in it and removes it.
 #[derive(Debug)]
 pub(crate) struct Home {
-    path: PathBuf,
-    data: PathBuf,
+    pub path: PathBuf,
+    pub data: PathBuf,
     /// Holds the lock; `None` if the directory was removed or is kept.
     owner: Option<File>,
 }
@@ -81,14 +81,6 @@ impl Home {
                 }
             }
         }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn data(&self) -> &Path {
-        &self.data
     }
 
     pub(crate) fn log(&self) -> PathBuf {
@@ -237,7 +229,7 @@ mod tests {
     fn a_directory_is_private_and_removed_when_dropped() {
         let account = Account::for_server().unwrap();
         let home = Home::create(&std::env::temp_dir(), &account).unwrap();
-        let path = home.path().to_owned();
+        let path = home.path.clone();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(account.can_enter(&path));
         drop(home);

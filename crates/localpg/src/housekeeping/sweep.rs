@@ -150,7 +150,7 @@ mod tests {
         let base = shared_base();
         let home = Home::create(base.path(), &Account::for_server().unwrap()).unwrap();
         assert_eq!(sweep_abandoned_in(base.path()).unwrap(), []);
-        assert!(home.path().exists());
+        assert!(home.path.exists());
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         let base = shared_base();
         let mut home = Home::create(base.path(), &Account::for_server().unwrap()).unwrap();
         home.keep().unwrap();
-        let path = home.path().to_owned();
+        let path = home.path.clone();
         drop(home);
         assert_eq!(sweep_abandoned_in(base.path()).unwrap(), []);
         assert!(path.exists());
@@ -208,7 +208,7 @@ mod tests {
             });
             for _ in 0..200 {
                 let home = Home::create(base.path(), &account).unwrap();
-                assert!(home.path().join(OWNER).exists());
+                assert!(home.path.join(OWNER).exists());
             }
             done.store(true, std::sync::atomic::Ordering::Relaxed);
         });

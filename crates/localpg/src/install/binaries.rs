@@ -94,7 +94,7 @@ impl Binaries {
 
 fn ask_version(program: &Path, account: &Account) -> Result<String, Error> {
     let cannot = |why: String| {
-        Error::new(format!("cannot run it as {}: {why}", account.name()))
+        Error::new(format!("cannot run it as {}: {why}", account.name))
             .at_path(program)
             .advise("install a complete PostgreSQL for this machine, in a folder that this account may enter")
     };
@@ -167,6 +167,6 @@ mod tests {
         let folder = scripts(&[("postgres", "echo 'postgres (PostgreSQL) 15.18'")]);
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let error = Binaries::in_dir(folder.path()).unwrap_err();
-        assert!(error.what().contains(&format!("as {}", account.name())), "{error}");
+        assert!(error.what().contains(&format!("as {}", account.name)), "{error}");
     }
 }

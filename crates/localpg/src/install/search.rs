@@ -14,13 +14,17 @@ use crate::{Binaries, DownloadProgress, Error};
 ///
 /// In order: the folder that `SAWMILL_PG_BIN` names, the output of `pg_config --bindir`, the folders of
 /// `PATH`, the usual installation folders newest first, earlier downloads. The first whose programs are
-/// complete and run is used.
+/// complete and run is used. The default has no places.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
-    explicit: Option<PathBuf>,
-    path: Vec<PathBuf>,
-    folders: Vec<PathBuf>,
-    caches: Vec<PathBuf>,
+    /// Only this folder is used: if its programs do not run, that is an error.
+    pub explicit: Option<PathBuf>,
+    /// Folders as on `PATH`, with `pg_config` or `postgres`.
+    pub path: Vec<PathBuf>,
+    /// Folders that may contain the programs.
+    pub folders: Vec<PathBuf>,
+    /// Folders of downloaded installations, with a subfolder per version.
+    pub caches: Vec<PathBuf>,
 }
 
 impl Search {
@@ -30,34 +34,6 @@ impl Search {
     /// root's server runs as another account, which cannot enter a home directory private to root.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var_os(name), Path::new("/"))
-    }
-
-    /// A search without places, to add some to.
-    pub fn nowhere() -> Self {
-        Self::default()
-    }
-
-    /// Uses only this folder: if its programs do not run, that is an error.
-    pub fn explicit(self, bin_dir: impl Into<PathBuf>) -> Self {
-        Self { explicit: Some(bin_dir.into()), ..self }
-    }
-
-    /// Adds a folder as on `PATH`, with `pg_config` or `postgres`.
-    pub fn path(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.path.push(folder.into());
-        self
-    }
-
-    /// Adds a folder that may contain the programs.
-    pub fn folder(mut self, bin_dir: impl Into<PathBuf>) -> Self {
-        self.folders.push(bin_dir.into());
-        self
-    }
-
-    /// Adds a folder of downloaded installations, with a subfolder per version.
-    pub fn cache(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.caches.push(folder.into());
-        self
     }
 
     /// Finds the first installation whose programs run.
@@ -209,7 +185,7 @@ mod tests {
 
     #[test]
     fn nowhere_finds_nothing() {
-        assert_eq!(Search::nowhere().find().unwrap(), None);
+        assert_eq!(Search::default().find().unwrap(), None);
     }
 
     #[test]
@@ -217,10 +193,12 @@ mod tests {
         let place = shared();
         install(&place.path().join("a"), "11.1");
         install(&place.path().join("b"), "12.2");
-        let search = Search::nowhere().path(place.path().join("a"));
+        let mut search = Search { path: vec![place.path().join("a")], ..Search::default() };
         assert_eq!(found_version(&search).unwrap(), "11.1");
-        assert_eq!(found_version(&search.clone().explicit(place.path().join("b"))).unwrap(), "12.2");
-        let error = search.explicit(place.path().join("c")).find().unwrap_err();
+        search.explicit = Some(place.path().join("b"));
+        assert_eq!(found_version(&search).unwrap(), "12.2");
+        search.explicit = Some(place.path().join("c"));
+        let error = search.find().unwrap_err();
         assert!(error.advice().contains("SAWMILL_PG_BIN"), "{error}");
         assert!(error.place().ends_with("/c"), "{error}");
     }
@@ -233,14 +211,14 @@ mod tests {
         install(&at("path"), "2.2");
         install(&at("folder"), "3.3");
         install(&at("cache/4.4/bin"), "4.4");
-        let mut search = Search::nowhere().cache(at("cache"));
+        let mut search = Search { caches: vec![at("cache")], ..Search::default() };
         assert_eq!(found_version(&search).unwrap(), "4.4");
-        search = search.folder(at("folder"));
+        search.folders.push(at("folder"));
         assert_eq!(found_version(&search).unwrap(), "3.3");
-        search = search.path(at("path"));
+        search.path.push(at("path"));
         assert_eq!(found_version(&search).unwrap(), "2.2");
         script(&at("development/pg_config"), &format!("echo {}", at("reported").display()));
-        search = search.path(at("development"));
+        search.path.push(at("development"));
         assert_eq!(found_version(&search).unwrap(), "1.1");
     }
 
@@ -250,7 +228,8 @@ mod tests {
         install(&place.path().join("real/bin"), "15.18");
         fs::create_dir(place.path().join("links")).unwrap();
         symlink(place.path().join("real/bin/postgres"), place.path().join("links/postgres")).unwrap();
-        let found = Search::nowhere().path(place.path().join("links")).find().unwrap().unwrap();
+        let search = Search { path: vec![place.path().join("links")], ..Search::default() };
+        let found = search.find().unwrap().unwrap();
         assert_eq!(found.bin_dir(), place.path().join("real/bin").canonicalize().unwrap());
     }
 
@@ -259,7 +238,8 @@ mod tests {
         let place = shared();
         script(&place.path().join("a/postgres"), "echo 'postgres (PostgreSQL) 15.1'");
         install(&place.path().join("b"), "14.1");
-        let search = Search::nowhere().path(place.path().join("a")).folder(place.path().join("b"));
+        let (path, folders) = (vec![place.path().join("a")], vec![place.path().join("b")]);
+        let search = Search { path, folders, ..Search::default() };
         assert_eq!(found_version(&search).unwrap(), "14.1");
     }
 

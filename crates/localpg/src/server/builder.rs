@@ -80,19 +80,19 @@ impl Builder {
         };
         let base = choose_base(&bases, self.parent_dir.is_some(), &account)?;
         let home = Home::create(base, &account)?;
-        let socket_home = if home::socket_fits(home.path()) {
+        let socket_home = if home::socket_fits(&home.path) {
             None
         } else {
             let short = |base: &&PathBuf| home::socket_will_fit(base) && account.can_enter(base);
             let base = bases.iter().find(short).ok_or_else(|| {
-                Error::new("no directory has a path that is short enough for a socket").at_path(home.path())
+                Error::new("no directory has a path that is short enough for a socket").at_path(&home.path)
             })?;
             Some(Home::create(base, &account)?)
         };
         let password = cluster::new_password()?;
         cluster::create(&home, &binaries, &account, &password, &self.settings)?;
         let launch = Launch { binaries, account, timeout: self.timeout };
-        let socket_dir = socket_home.as_ref().unwrap_or(&home).path().to_owned();
+        let socket_dir = socket_home.as_ref().unwrap_or(&home).path.clone();
         let (postmaster, port) = launch.on_free_port(&home, &socket_dir)?;
         Ok(LocalPg { postmaster, home, socket_home, launch, port, password })
     }
@@ -105,12 +105,11 @@ fn choose_base<'a>(bases: &'a [PathBuf], given: bool, account: &Account) -> Resu
     let short = enterable.iter().find(|base| home::socket_will_fit(base));
     match short.or(enterable.first()) {
         Some(base) => Ok(base.as_path()),
-        None => Err(Error::new(format!(
-            "{}, which the server runs as, cannot enter the directory",
-            account.name()
-        ))
-        .at(candidates.iter().map(|base| base.display().to_string()).collect::<Vec<_>>().join(", "))
-        .advise("choose a directory that this account can enter, such as /tmp")),
+        None => {
+            Err(Error::new(format!("{}, which the server runs as, cannot enter the directory", account.name))
+                .at(candidates.iter().map(|base| base.display().to_string()).collect::<Vec<_>>().join(", "))
+                .advise("choose a directory that this account can enter, such as /tmp"))
+        }
     }
 }
 
@@ -143,7 +142,7 @@ impl Launch {
     /// Starts the server on this port.
     pub(crate) fn on_port(&self, port: u16, home: &Home, socket_dir: &Path) -> Result<Postmaster, Failure> {
         let mut command: Command = self.account.command(&self.binaries.program("postgres"));
-        command.arg("-D").arg(home.data()).arg("-p").arg(port.to_string()).arg("-c");
+        command.arg("-D").arg(&home.data).arg("-p").arg(port.to_string()).arg("-c");
         // The setting is a list of directories, so it is quoted in case of a comma.
         let quoted = socket_dir.display().to_string().replace('"', "\"\"");
         command.arg(format!("unix_socket_directories=\"{quoted}\""));

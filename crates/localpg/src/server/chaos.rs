@@ -49,8 +49,8 @@ impl LocalPg {
 
     /// The postmaster first, so that it starts no others.
     fn processes(&self) -> Vec<u32> {
-        let home = self.home.path();
-        let owner = std::fs::metadata(self.home.data()).map_or(0, |data| data.uid());
+        let home = &self.home.path;
+        let owner = std::fs::metadata(&self.home.data).map_or(0, |data| data.uid());
         let mut all = residents(home, owner);
         all.sort_by_key(|pid| *pid != self.pid());
         all

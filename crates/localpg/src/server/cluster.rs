@@ -51,19 +51,19 @@ pub(crate) fn create(
     settings: &[(String, String)],
 ) -> Result<(), Error> {
     let configuration = configuration(settings)?;
-    let failed = |cause| Error::io("cannot prepare the data directory", cause).at_path(home.path());
-    let password_file = home.path().join("password");
+    let failed = |cause| Error::io("cannot prepare the data directory", cause).at_path(&home.path);
+    let password_file = home.path.join("password");
     write_private(&password_file, password).map_err(failed)?;
     account.give(&password_file).map_err(failed)?;
     let program = binaries.program("initdb");
     let output = account
         .command(&program)
         .arg("-D")
-        .arg(home.data())
+        .arg(&home.data)
         .arg(format!("--username={USER}"))
         .arg(format!("--pwfile={}", password_file.display()))
         .args(["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"])
-        .current_dir(home.path())
+        .current_dir(&home.path)
         // Ctrl-C is meant for the program that uses the server; that program ends initdb.
         .process_group(0)
         .output()
@@ -73,11 +73,11 @@ pub(crate) fn create(
         let output_text = String::from_utf8_lossy(&output_text);
         let error = Error::new(format!(
             "initdb, run as {}, failed ({}):\n{}",
-            account.name(),
+            account.name,
             output.status,
             tail(&output_text)
         ))
-        .at_path(home.path());
+        .at_path(&home.path);
         return Err(if output_text.contains("could not look up effective user ID") {
             error.advise("PostgreSQL needs a user with a name: add a line for it to /etc/passwd")
         } else {
@@ -87,7 +87,7 @@ pub(crate) fn create(
     fs::remove_file(&password_file).map_err(failed)?;
     OpenOptions::new()
         .append(true)
-        .open(home.data().join("postgresql.conf"))
+        .open(home.data.join("postgresql.conf"))
         .and_then(|mut file| file.write_all(configuration.as_bytes()))
         .map_err(failed)
 }

@@ -61,7 +61,7 @@ impl LocalPg {
 
     /// The directory of the Unix socket, accessible only to the server's account and root.
     pub fn socket_dir(&self) -> &Path {
-        self.socket_home.as_ref().unwrap_or(&self.home).path()
+        &self.socket_home.as_ref().unwrap_or(&self.home).path
     }
 
     /// The port on 127.0.0.1, also part of the socket's name.
@@ -71,7 +71,7 @@ impl LocalPg {
 
     /// The data directory.
     pub fn data_dir(&self) -> &Path {
-        self.home.data()
+        &self.home.data
     }
 
     /// The server's log, a file beside the data directory.
@@ -81,7 +81,7 @@ impl LocalPg {
 
     /// The process id of the postmaster.
     pub fn pid(&self) -> u32 {
-        self.postmaster.pid()
+        self.postmaster.pid
     }
 
     /// The installation that runs it.
@@ -97,9 +97,9 @@ impl LocalPg {
     /// lines of its log; or the directory cannot be removed. Either way, the server has ended.
     pub fn stop(self) -> Result<(), Error> {
         let Self { mut postmaster, home, socket_home, .. } = self;
-        let ended = postmaster.shut_down(Shutdown::Fast).map_err(|what| {
-            Error::new(format!("{what}; its log:\n{}", log_tail(&home))).at_path(home.path())
-        });
+        let ended = postmaster
+            .shut_down(Shutdown::Fast)
+            .map_err(|what| Error::new(format!("{what}; its log:\n{}", log_tail(&home))).at_path(&home.path));
         let removed = home.remove();
         socket_home.map_or(Ok(()), Home::remove)?;
         ended.and(removed)
@@ -140,7 +140,7 @@ impl LocalPg {
             url: self.url(),
             socket_url: self.socket_url(),
             socket_dir: self.socket_dir().to_owned(),
-            directory: self.home.path().to_owned(),
+            directory: self.home.path.clone(),
             pid: self.pid(),
             stop_command: self.stop_command(),
         };
@@ -161,11 +161,11 @@ impl LocalPg {
             "kill -INT {} && while [ -e {} ]; do sleep 0.1; done; rm -rf {}",
             self.pid(),
             shell_quoted(&self.data_dir().join("postmaster.pid")),
-            shell_quoted(self.home.path())
+            shell_quoted(&self.home.path)
         );
         if let Some(socket_home) = &self.socket_home {
             // Writing to a String does not fail.
-            let _ = write!(command, " {}", shell_quoted(socket_home.path()));
+            let _ = write!(command, " {}", shell_quoted(&socket_home.path));
         }
         command
     }

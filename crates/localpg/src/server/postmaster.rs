@@ -25,7 +25,7 @@ const LOG_TAIL_LINES: usize = 20;
 pub(crate) struct Postmaster {
     /// `None` once it was released or waited for.
     child: Option<Child>,
-    pid: u32,
+    pub(crate) pid: u32,
 }
 
 /// Why a postmaster did not start.
@@ -45,7 +45,7 @@ impl Postmaster {
         let log_start = fs::metadata(home.log()).map_or(0, |log| log.len());
         let child = open_log(home)
             .and_then(|(out, err)| {
-                command.stdout(out).stderr(err).current_dir(home.path()).process_group(0).spawn()
+                command.stdout(out).stderr(err).current_dir(&home.path).process_group(0).spawn()
             })
             .map_err(|cause| {
                 let program = Path::new(command.get_program());
@@ -54,7 +54,7 @@ impl Postmaster {
         let mut postmaster = Self { pid: child.id(), child: Some(child) };
         let deadline = Instant::now() + timeout;
         loop {
-            if postmaster.is_ready(home.data()) {
+            if postmaster.is_ready(&home.data) {
                 return Ok(postmaster);
             }
             if let Some(status) = postmaster.try_wait() {
@@ -67,7 +67,7 @@ impl Postmaster {
                         "the server ended while it started ({status}); its log:\n{}",
                         tail(&log)
                     ))
-                    .at_path(home.path()),
+                    .at_path(&home.path),
                 ));
             }
             if Instant::now() >= deadline {
@@ -78,16 +78,12 @@ impl Postmaster {
                         timeout.as_secs_f64(),
                         tail(&log)
                     ))
-                    .at_path(home.path())
+                    .at_path(&home.path)
                     .advise("raise the timeout if the machine is busy"),
                 ));
             }
             sleep(LOOK_AGAIN);
         }
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.pid
     }
 
     /// Whether it accepts connections, according to the eighth line of its lock file (since PostgreSQL 10;

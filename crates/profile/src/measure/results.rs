@@ -46,7 +46,6 @@ pub struct ResultFile {
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
     /// The commit of the measured code.
-    #[serde(default)]
     pub commit: Option<Commit>,
     /// One entry for each measured combination of parameters.
     pub cases: Vec<Case>,
@@ -83,7 +82,6 @@ pub struct SideResult {
     /// The side's name.
     pub name: String,
     /// Its command line, if it is another program.
-    #[serde(default)]
     pub command: Option<String>,
     /// The number of warm-up runs.
     #[serde(default)]
@@ -91,25 +89,19 @@ pub struct SideResult {
     /// All counted runs, in order.
     pub runs: Vec<Run>,
     /// Statistics of the wall times in seconds.
-    #[serde(default)]
     pub wall: Option<Statistics>,
     /// Statistics of the CPU times, user and system, in seconds.
-    #[serde(default)]
     pub cpu: Option<Statistics>,
     /// Statistics of the peak memory in bytes, if every run reports it.
-    #[serde(default)]
     pub peak_memory: Option<Statistics>,
     /// The phases of the run with the median wall time.
     #[serde(default)]
     pub phases: Vec<PhaseReport>,
     /// What limited the speed of the longest phase.
-    #[serde(default)]
     pub bottleneck: Option<Bottleneck>,
     /// The samples taken during that run.
-    #[serde(default)]
     pub timeline: Option<Timeline>,
     /// CPU samples of a run as folded stacks.
-    #[serde(default)]
     pub folded_stacks: Option<String>,
 }
 

@@ -21,19 +21,14 @@ pub struct Run {
     #[serde(with = "seconds", default)]
     pub system: Duration,
     /// Peak resident memory in bytes, if known.
-    #[serde(default)]
     pub peak_memory: Option<u64>,
     /// Rows processed, if counted.
-    #[serde(default)]
     pub rows: Option<u64>,
     /// Bytes processed, if counted.
-    #[serde(default)]
     pub bytes: Option<u64>,
     /// Bytes that the run stored in its target, as the target reports them: a table including its indexes.
-    #[serde(default)]
     pub stored: Option<u64>,
     /// A checksum over the work, as any text; sides that did the same work have the same one.
-    #[serde(default)]
     pub checksum: Option<String>,
 }
 

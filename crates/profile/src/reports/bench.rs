@@ -12,11 +12,11 @@ mod varied;
 mod verdict;
 mod waterfall;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::measure::results::{Case, ResultFile};
+use crate::reports::distinct::distinct;
 use crate::reports::page::{Fold, Page, Section};
 use crate::reports::whole_file::write_whole;
 use crate::text::durations::format_duration;
@@ -40,7 +40,7 @@ pub fn html_report(files: &[ResultFile]) -> Result<String> {
         facts: facts(last),
         sections: Vec::new(),
     };
-    let names = names(last);
+    let names = distinct(last.cases.iter().map(|case| case.name.as_str()));
     let of = |name: &str| -> Vec<&Case> { last.cases.iter().filter(|case| case.name == name).collect() };
     for name in &names {
         page.sections.extend(sweep::sections(name, &of(name)));
@@ -58,7 +58,7 @@ pub fn html_report(files: &[ResultFile]) -> Result<String> {
     }
     let fold = if last.cases.len() > FEW_CASES { Fold::Closed } else { Fold::Open };
     for case in &last.cases {
-        page.sections.extend(details::sections(case).into_iter().map(|section| section.folding(fold)));
+        page.sections.extend(case.sides.iter().map(|side| details::section(case, side).folding(fold)));
     }
     Ok(page.html())
 }
@@ -85,12 +85,6 @@ fn time_tick(value: f64) -> String {
         }
         _ => text,
     }
-}
-
-/// The names of the cases in order of first appearance.
-fn names(file: &ResultFile) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    file.cases.iter().map(|case| case.name.clone()).filter(|name| seen.insert(name.clone())).collect()
 }
 
 fn facts(file: &ResultFile) -> Vec<(String, String)> {

@@ -8,6 +8,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod chart;
+pub(crate) mod distinct;
 pub(crate) mod flamegraph;
 pub(crate) mod page;
 pub(crate) mod results_table;

@@ -1,8 +1,6 @@
 //! Tables of a swept parameter for the terminal: one line for each of its values, with the speed-up over the
 //! first; one table for each combination of the other parameters.
 
-use std::collections::BTreeMap;
-
 use crate::measure::results::Case;
 use crate::reports::table::{Align, Table};
 use crate::text::byte_sizes::format_byte_rate;
@@ -31,25 +29,18 @@ use crate::trace::seconds;
 /// ");
 /// ```
 pub fn sweep_tables(cases: &[Case], parameter: &str) -> Vec<(String, Table)> {
-    let mut titles: Vec<String> = Vec::new();
-    let mut lines: BTreeMap<String, Vec<(&str, &Case)>> = BTreeMap::new();
+    let mut tables: Vec<(String, Vec<(&str, &Case)>)> = Vec::new();
     for case in cases {
         let Some(value) = case.parameters.get(parameter) else { continue };
         let mut others = case.parameters.clone();
         others.remove(parameter);
         let title = Case { name: case.name.clone(), parameters: others, ..Case::default() }.title();
-        if !titles.contains(&title) {
-            titles.push(title.clone());
+        match tables.iter_mut().find(|(have, _)| *have == title) {
+            Some((_, lines)) => lines.push((value, case)),
+            None => tables.push((title, vec![(value, case)])),
         }
-        lines.entry(title).or_default().push((value, case));
     }
-    titles
-        .into_iter()
-        .filter_map(|title| {
-            let table = table(parameter, lines.get(&title)?);
-            Some((title, table))
-        })
-        .collect()
+    tables.into_iter().map(|(title, lines)| (title, table(parameter, &lines))).collect()
 }
 
 fn table(parameter: &str, lines: &[(&str, &Case)]) -> Table {

@@ -51,7 +51,7 @@ pub struct Bottleneck {
 }
 
 /// The time of all threads of one stage, by activity.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StageTime {
     /// The stage: its threads' name without their number.
     pub stage: String,
@@ -62,7 +62,6 @@ pub(crate) struct StageTime {
     /// Total CPU time of its threads, in seconds.
     pub cpu: f64,
     /// Time ready to run without a processor, in seconds, if the system counts it.
-    #[serde(default)]
     pub ready: Option<f64>,
     /// Time waited, by kind, in seconds.
     pub waits: BTreeMap<WaitKind, f64>,

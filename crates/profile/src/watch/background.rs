@@ -22,15 +22,11 @@ impl<T: Send + 'static> Background<T> {
         let thread = Builder::new().name(name.to_owned()).spawn(move || work(&stopped))?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
-
-    /// Stops it; `None` if it has panicked.
-    pub(super) fn stop(mut self) -> Option<T> {
-        self.end()
-    }
 }
 
 impl<T> Background<T> {
-    fn end(&mut self) -> Option<T> {
+    /// Stops it; `None` if it has panicked.
+    pub(super) fn stop(&mut self) -> Option<T> {
         // Dropping the channel wakes the thread.
         self.stop = None;
         self.thread.take()?.join().ok()
@@ -39,6 +35,6 @@ impl<T> Background<T> {
 
 impl<T> Drop for Background<T> {
     fn drop(&mut self) {
-        self.end();
+        self.stop();
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Stat {
 impl Stat {
     /// Reads the file; `None` if the process is gone.
     pub(crate) fn read(path: &str) -> Option<Self> {
-        with_text(path, |text| Self::parse(text, ticks_per_second()))?
+        with_text(path, |text| Self::parse(text, setting(libc::_SC_CLK_TCK, 100)))?
     }
 
     fn parse(text: &str, ticks: u64) -> Option<Self> {
@@ -61,7 +61,7 @@ pub(crate) fn resident_and_shared(path: &str) -> Option<(u64, u64)> {
         let mut pages = text.split_ascii_whitespace().skip(1);
         let resident: u64 = pages.next()?.parse().ok()?;
         let shared: u64 = pages.next()?.parse().ok()?;
-        let size = page_size();
+        let size = setting(libc::_SC_PAGESIZE, 4096);
         Some((resident * size, shared.min(resident) * size))
     })?
 }
@@ -88,14 +88,6 @@ pub(crate) fn since_boot() -> Option<Duration> {
         let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
         Duration::try_from_secs_f64(seconds).ok()
     })?
-}
-
-fn ticks_per_second() -> u64 {
-    setting(libc::_SC_CLK_TCK, 100)
-}
-
-fn page_size() -> u64 {
-    setting(libc::_SC_PAGESIZE, 4096)
 }
 
 /// A setting of the system, or a usual value.

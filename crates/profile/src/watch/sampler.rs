@@ -158,7 +158,7 @@ impl Sampler {
     }
 
     /// Takes a last sample, ends the thread and returns the samples.
-    pub fn stop(self) -> Timeline {
+    pub fn stop(mut self) -> Timeline {
         self.0.stop().unwrap_or_default()
     }
 }

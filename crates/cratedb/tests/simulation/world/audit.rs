@@ -49,23 +49,6 @@ impl Audit {
         self.opened.len() - 1
     }
 
-    pub fn violated(&mut self, what: String) {
-        self.violation.get_or_insert(what);
-    }
-
-    /// The rows that the table must have; `None` if there must be no table.
-    pub fn expected(&self) -> Option<Vec<u64>> {
-        let keeps = self.completed.is_empty() || self.mode == Mode::Append;
-        let mut rows = match &self.before {
-            None if self.completed.is_empty() => return None,
-            Some(before) if keeps => before.clone(),
-            _ => Vec::new(),
-        };
-        rows.extend(self.completed.iter().flat_map(FileState::rows));
-        rows.sort_unstable();
-        Some(rows)
-    }
-
     /// A loader's table has got its name, or its append has ended well.
     pub fn completes(&mut self, process: usize) {
         let opened = self.opened.get(process).cloned().unwrap_or_default();

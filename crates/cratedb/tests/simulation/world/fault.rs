@@ -245,16 +245,6 @@ impl Fault {
         }
     }
 
-    /// Whether it changes a file.
-    pub fn is_of_source(self) -> bool {
-        matches!(self, Self::RewrittenAlike | Self::Rewritten | Self::Grows | Self::Removed)
-    }
-
-    /// Whether another client changes the table.
-    pub fn is_of_table(self) -> bool {
-        matches!(self, Self::Drops | Self::Renames | Self::Alters | Self::Deletes)
-    }
-
     /// Whether it decides what becomes of a request.
     pub fn is_of_request(self) -> bool {
         (self as usize) <= Self::LostShard as usize

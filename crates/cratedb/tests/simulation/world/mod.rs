@@ -1,23 +1,27 @@
 //! A world of one seed: files, a cluster, loaders, and faults.
 
 pub mod audit;
-#[path = "../../../../loader/tests/simulation/world/coverage.rs"]
+#[path = "../../../../loader/tests/simulation/shared/coverage.rs"]
 pub mod coverage;
-#[path = "../../../../loader/tests/simulation/world/draw.rs"]
+#[path = "../../../../loader/tests/simulation/shared/draw.rs"]
 pub mod draw;
 pub mod fault;
-#[path = "../../../../loader/tests/simulation/world/fibers.rs"]
+#[path = "../../../../loader/tests/simulation/shared/fibers.rs"]
 pub mod fibers;
+#[path = "../../../../loader/tests/simulation/shared/loads.rs"]
+pub mod loads;
 pub mod mistake;
-#[path = "../../../../loader/tests/simulation/world/process.rs"]
+#[path = "../../../../loader/tests/simulation/shared/outcome.rs"]
+pub mod outcome;
+#[path = "../../../../loader/tests/simulation/shared/process.rs"]
 pub mod process;
 pub mod run;
-#[path = "../../../../loader/tests/simulation/world/scheduler.rs"]
+#[path = "../../../../loader/tests/simulation/shared/scheduler.rs"]
 pub mod scheduler;
 pub mod server;
 pub mod setting;
 pub mod socket;
-#[path = "../../../../loader/tests/simulation/world/source.rs"]
+#[path = "../../../../loader/tests/simulation/shared/source.rs"]
 pub mod source;
 
 use std::io;
@@ -220,21 +224,7 @@ impl World {
             Fault::Refuses => {
                 server.refuses_until = now + Duration::from_millis(draw.of(&[200, 3_000, 40_000]));
             }
-            Fault::RewrittenAlike => {
-                files[chosen].content += 1;
-                files[chosen].stamp += 1;
-            }
-            Fault::Rewritten => {
-                files[chosen].content += 1;
-                files[chosen].footer += 1;
-                files[chosen].stamp += 1;
-            }
-            Fault::Grows => {
-                files[chosen].groups.push(1);
-                files[chosen].footer += 1;
-                files[chosen].stamp += 1;
-            }
-            Fault::Removed => files[chosen].is_there = false,
+            fault if fault.is_of_source() => files[chosen].suffers(fault),
             fault => self.happens_to_table(fault, server, draw),
         }
     }

@@ -35,6 +35,10 @@ pub struct Setting {
 }
 
 impl Setting {
+    pub fn in_words(&self) -> String {
+        format!("{self:?}")
+    }
+
     pub fn drawn(draw: &mut Draw) -> Self {
         let mode = draw.of(&[Mode::Create, Mode::Create, Mode::Replace, Mode::Append]);
         let repeated = match mode {

@@ -3,12 +3,14 @@
 pub mod audit;
 pub mod bucket;
 pub mod client;
-#[path = "../../../../loader/tests/simulation/world/coverage.rs"]
+#[path = "../../../../loader/tests/simulation/shared/coverage.rs"]
 pub mod coverage;
-#[path = "../../../../loader/tests/simulation/world/draw.rs"]
+#[path = "../../../../loader/tests/simulation/shared/draw.rs"]
 pub mod draw;
 pub mod fault;
 pub mod mistake;
+#[path = "../../../../loader/tests/simulation/shared/outcome.rs"]
+pub mod outcome;
 pub mod process;
 pub mod run;
 pub mod writers;

@@ -11,21 +11,12 @@ use sawmill_store::simulated::object_store::{Attributes, PutMode};
 
 use super::World;
 use super::audit::FOREIGN;
-use super::coverage::Coverage;
 use super::draw::Draw;
 use super::fault::{Fault, Step};
 use super::mistake::Mistake;
+use super::outcome::{Outcome, drawn_faults, starts_twice};
 use super::process::Process;
 use super::writers::{Command, MANIFEST};
-
-/// The result of a run.
-pub struct Outcome {
-    pub violation: Option<String>,
-    pub coverage: Coverage,
-    pub history: Vec<String>,
-    /// Requests to the store.
-    pub turns: u64,
-}
 
 /// Runs the simulation that this seed determines.
 pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
@@ -128,7 +119,7 @@ impl Run {
     fn commands(&mut self) {
         self.quiet();
         let (mut faults, rate) = (self.drawn_faults(), self.draw.of(&[0, 0, 0, 30, 150]));
-        let twice = faults.extract_if(.., |(_, fault)| *fault == Fault::Twice).count() > 0;
+        let twice = starts_twice(&mut faults);
         let (one, how) = self.drawn_command();
         let process = self.start((one, how), faults, rate);
         if !twice {
@@ -147,10 +138,7 @@ impl Run {
     fn drawn_faults(&mut self) -> Vec<(u64, Fault)> {
         let steps = self.draw.of(&[6, 15, 30]);
         let number = self.draw.of(&[0, 1, 1, 2, 3]);
-        let mut faults: Vec<(u64, Fault)> =
-            (0..number).map(|_| (self.draw.below(steps), self.draw.of(&Fault::ALL))).collect();
-        faults.sort_unstable_by_key(|(at, _)| *at);
-        faults
+        drawn_faults(&mut self.draw, number, steps)
     }
 
     fn drawn_command(&mut self) -> (Command, Existing) {

@@ -40,23 +40,6 @@ impl Audit {
         self.opened.len() - 1
     }
 
-    pub fn violated(&mut self, what: String) {
-        self.violation.get_or_insert(what);
-    }
-
-    /// The rows that the table must have; `None` if there must be no table.
-    pub fn expected(&self) -> Option<Vec<u64>> {
-        let keeps = self.completed.is_empty() || self.mode == Mode::Append;
-        let mut rows = match &self.before {
-            None if self.completed.is_empty() => return None,
-            Some(before) if keeps => before.clone(),
-            _ => Vec::new(),
-        };
-        rows.extend(self.completed.iter().flat_map(FileState::rows));
-        rows.sort_unstable();
-        Some(rows)
-    }
-
     /// The transaction that completes a load was committed.
     pub fn completes(&mut self, process: usize, id: &str, data: &Data) {
         let Some(load) = data.loads.get(id) else { return };

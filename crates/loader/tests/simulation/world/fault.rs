@@ -156,14 +156,4 @@ impl Fault {
             _ => true,
         }
     }
-
-    /// Whether it changes a file.
-    pub fn is_of_source(self) -> bool {
-        matches!(self, Self::RewrittenAlike | Self::Rewritten | Self::Grows | Self::Removed)
-    }
-
-    /// Whether another client changes the table.
-    pub fn is_of_table(self) -> bool {
-        matches!(self, Self::Drops | Self::Renames | Self::Alters | Self::Deletes)
-    }
 }

@@ -2,18 +2,28 @@
 
 pub mod audit;
 pub mod connection;
+#[path = "../shared/coverage.rs"]
 pub mod coverage;
+#[path = "../shared/draw.rs"]
 pub mod draw;
 pub mod fault;
+#[path = "../shared/fibers.rs"]
 pub mod fibers;
+#[path = "../shared/loads.rs"]
+pub mod loads;
 pub mod mistake;
+#[path = "../shared/outcome.rs"]
+pub mod outcome;
+#[path = "../shared/process.rs"]
 pub mod process;
 pub mod remembered;
 pub mod run;
 #[allow(dead_code, reason = "these loaders need no machines and no sockets")]
+#[path = "../shared/scheduler.rs"]
 pub mod scheduler;
 pub mod server;
 pub mod session;
+#[path = "../shared/source.rs"]
 pub mod source;
 pub mod target;
 pub mod writer;
@@ -63,6 +73,10 @@ pub type ModeNumber = u8;
 pub const MODES: [Mode; 4] = [Mode::Create, Mode::Append, Mode::Replace, Mode::Truncate];
 
 impl Setting {
+    pub fn in_words(&self) -> String {
+        format!("{:?} {self:?}", self.mode())
+    }
+
     pub fn mode(&self) -> Mode {
         MODES[usize::from(self.mode) % MODES.len()]
     }
@@ -88,6 +102,11 @@ impl World {
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// A loader starts; these loaders need no machines.
+    pub fn starts(&self, _: &Process) {}
+
+    pub fn ended(&self, _: &Process) {}
 
     /// Records what happened.
     pub fn tell(&self, state: &mut State, what: impl FnOnce() -> String) {
@@ -176,21 +195,7 @@ impl World {
                 server.refuses_until = now + Duration::from_millis(millis);
             }
             Fault::DiskFull => server.without_room = draw.between(1, 3),
-            Fault::RewrittenAlike => {
-                files[chosen].content += 1;
-                files[chosen].stamp += 1;
-            }
-            Fault::Rewritten => {
-                files[chosen].content += 1;
-                files[chosen].footer += 1;
-                files[chosen].stamp += 1;
-            }
-            Fault::Grows => {
-                files[chosen].groups.push(1);
-                files[chosen].footer += 1;
-                files[chosen].stamp += 1;
-            }
-            Fault::Removed => files[chosen].is_there = false,
+            fault if fault.is_of_source() => files[chosen].suffers(fault),
             fault => self.happens_to_table(fault, server, draw),
         }
     }

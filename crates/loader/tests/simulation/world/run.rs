@@ -1,43 +1,33 @@
 //! One run: loaders with faults, then the same command without, and what must be true after each.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, load};
-use sawmill_profile::{Profile, caught, joined, scope, spawn_scoped, turns};
-use sawmill_source::{Control, Error, Result};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode};
+use sawmill_source::Result;
 
 use super::audit::Audit;
 use super::coverage::Coverage;
 use super::draw::Draw;
-use super::fault::{Fault, Step};
+use super::fault::Fault;
+use super::loads::Run;
 use super::mistake::Mistake;
+use super::outcome::{Outcome, drawn_faults};
 use super::process::Process;
 use super::scheduler::Scheduler;
 use super::server::{Change, STAGING, Server, TABLE};
-use super::source::{FileState, SimulatedSource, named};
+use super::source::{FileState, named};
 use super::target::SimulatedTarget;
 use super::writer::sum_of;
 use super::{MODES, Setting, State, World};
-
-/// The result of a run.
-pub struct Outcome {
-    pub violation: Option<String>,
-    pub coverage: Coverage,
-    pub history: Vec<String>,
-    pub turns: u64,
-    /// Steps of the first loader.
-    pub steps: u64,
-}
 
 /// Runs the simulation that this seed determines.
 pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
     let mut draw = Draw::new(seed);
     let setting = drawn_setting(&mut draw);
     let steps = steps_of(setting);
-    Run::new(seed, setting, draw, mistake, trace).play(steps)
+    new_run(seed, setting, draw, mistake, trace).play(steps).0
 }
 
 fn drawn_setting(draw: &mut Draw) -> Setting {
@@ -60,134 +50,58 @@ fn steps_of(setting: Setting) -> u64 {
     if let Some(steps) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&setting) {
         return *steps;
     }
-    let steps = Run::new(0, setting, Draw::new(0), None, false).play(0).steps;
+    let steps = new_run(0, setting, Draw::new(0), None, false).play(0).1;
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(setting, steps);
     steps
 }
 
-struct Run {
-    world: Arc<World>,
-    draw: Draw,
-    /// The files as they were first.
-    files: Vec<FileState>,
-    /// An event may make a command fail until its user has done something.
-    needs_user: bool,
+fn new_run(seed: u64, setting: Setting, mut draw: Draw, mistake: Option<Mistake>, trace: bool) -> Run {
+    let mode = setting.mode();
+    let before = match mode {
+        Mode::Create => None,
+        Mode::Replace if setting.before == 0 => None,
+        _ => Some((0..setting.before).map(|row| 0xff << 32 | row).collect()),
+    };
+    let files = FileState::drawn(setting.files, &mut draw);
+    let audit = Audit::new(mode, before.clone());
+    let mut server = Server::new(setting.synchronous, mistake, audit, Draw::new(draw.next()));
+    if let Some(rows) = before {
+        server.change_at_once(Change::CreateTable(1, TABLE, rows));
+    }
+    let state = State {
+        server,
+        files: files.clone(),
+        draw: Draw::new(draw.next()),
+        coverage: Coverage::default(),
+        history: trace.then(Vec::new),
+    };
+    let world =
+        World { scheduler: Arc::new(Scheduler::new(seed)), setting, mistake, state: Mutex::new(state) };
+    Run { world: Arc::new(world), draw, files, needs_user: false }
 }
 
 impl Run {
-    fn new(seed: u64, setting: Setting, mut draw: Draw, mistake: Option<Mistake>, trace: bool) -> Self {
-        let mode = setting.mode();
-        let before = match mode {
-            Mode::Create => None,
-            Mode::Replace if setting.before == 0 => None,
-            _ => Some((0..setting.before).map(|row| 0xff << 32 | row).collect()),
-        };
-        let file = |number| FileState {
-            number,
-            content: 0,
-            footer: 0,
-            stamp: 0,
-            groups: (0..draw.of(&[1, 1, 2])).map(|_| draw.between(1, 4)).collect(),
-            is_there: true,
-        };
-        let files: Vec<FileState> = (0..setting.files).map(file).collect();
-        let audit = Audit::new(mode, before.clone());
-        let mut server = Server::new(setting.synchronous, mistake, audit, Draw::new(draw.next()));
-        if let Some(rows) = before {
-            server.change_at_once(Change::CreateTable(1, TABLE, rows));
-        }
-        let state = State {
-            server,
-            files: files.clone(),
-            draw: Draw::new(draw.next()),
-            coverage: Coverage::default(),
-            history: trace.then(Vec::new),
-        };
-        let world =
-            World { scheduler: Arc::new(Scheduler::new(seed)), setting, mistake, state: Mutex::new(state) };
-        Self { world: Arc::new(world), draw, files, needs_user: false }
+    /// How many commands with faults there are; none without steps to spread these over.
+    pub fn drawn_commands(&mut self, steps: u64) -> u64 {
+        if steps == 0 { 0 } else { self.draw.of(&[1, 1, 1, 2, 2, 3]) }
     }
 
-    /// The loaders' steps count up to `steps`, over which faults are spread; 0 for none.
-    fn play(mut self, steps: u64) -> Outcome {
-        let world = Arc::clone(&self.world);
-        let scheduler = Arc::clone(&world.scheduler);
-        let tell = |what: String| world.tell(&mut world.state(), || what);
-        tell(format!("{:?} {:?}", self.world.setting.mode(), self.world.setting));
-        tell(format!("files {:?}", self.files.iter().map(|file| &file.groups).collect::<Vec<_>>()));
-        let first = turns::simulated(scheduler, || {
-            let played = caught::<_, Error>("main", || Ok(self.commands(steps)));
-            played.unwrap_or_else(|error| {
-                self.violated(format!("the simulation failed: {error}"));
-                0
-            })
-        });
-        let mut state = world.state();
-        let violation = world.scheduler.failure().or(state.server.audit.violation.take());
-        Outcome {
-            violation,
-            coverage: state.coverage.clone(),
-            history: state.history.take().unwrap_or_default(),
-            turns: world.scheduler.turns(),
-            steps: first,
-        }
-    }
-
-    fn violated(&self, what: String) {
-        self.world.state().server.audit.violated(what);
-    }
-
-    fn is_over(&self) -> bool {
-        self.world.state().server.audit.violation.is_some() || self.world.scheduler.failure().is_some()
-    }
-
-    /// Commands with faults, and the one without. Returns the steps of the first.
-    fn commands(&mut self, steps: u64) -> u64 {
-        let mut first = None;
-        let commands = if steps == 0 { 0 } else { self.draw.of(&[1, 1, 1, 2, 2, 3]) };
-        for _ in 0..commands {
-            let faults = self.drawn_faults(steps);
-            let process = self.command(faults);
-            first.get_or_insert(process.steps.load(SeqCst));
-            if self.is_over() {
-                return first.unwrap_or(0);
-            }
-        }
-        self.quiet();
-        let last = Process::new(&self.world, Vec::new(), 0);
-        let mut ended = self.load_alone(&last);
-        if ended.is_err() && self.needs_user && !self.is_over() {
-            self.clean_up();
-            ended = self.load_alone(&Process::new(&self.world, Vec::new(), 0));
-        }
-        if let Err(error) = ended {
-            self.violated(format!("the same command without faults fails: {error}"));
-        }
-        if !self.is_over() && self.draw.one_in(4) {
-            let again = Process::new(&self.world, Vec::new(), 0);
-            match self.load_alone(&again) {
-                Ok(report) if report.state == LoadState::Complete && report.rows_loaded == 0 => {}
-                Ok(report) => self.violated(format!("a complete load is loaded again: {report:?}")),
-                Err(error) if self.world.state().server.audit.is_tampered => drop(error),
-                Err(error) => self.violated(format!("a complete load fails: {error}")),
-            }
-        }
-        if !self.is_over() {
-            self.look_at_the_end();
-        }
-        first.unwrap_or(last.steps.load(SeqCst))
-    }
-
-    fn drawn_faults(&mut self, steps: u64) -> Vec<(u64, Fault)> {
+    pub fn drawn_faults(&mut self, steps: u64) -> Vec<(u64, Fault)> {
         let number = self.draw.of(&[0, 1, 1, 1, 2, 2, 3]);
-        let mut faults: Vec<(u64, Fault)> =
-            (0..number).map(|_| (self.draw.below(steps + 1), self.draw.of(&Fault::ALL))).collect();
-        faults.sort_unstable_by_key(|(at, _)| *at);
-        self.needs_user |= faults.iter().any(|(_, fault)| fault.is_of_source() || fault.is_of_table());
-        faults
+        drawn_faults(&mut self.draw, number, steps + 1)
     }
 
-    fn options(&self) -> LoadOptions {
+    /// The audit needs to know of no fault before it happens.
+    pub fn expect_faults(&self) {}
+
+    /// This target waits for no server.
+    pub fn draw_patience(&mut self, _: &mut LoadOptions) {}
+
+    pub fn target(&self, process: &Arc<Process>) -> Result<SimulatedTarget> {
+        Ok(SimulatedTarget { process: Arc::clone(process), mode: self.world.setting.mode() })
+    }
+
+    pub fn options(&self) -> LoadOptions {
         let Setting { degree, unit_rows, verify, .. } = self.world.setting;
         // Files are rewritten in this world; what then refuses an append is tested with real databases.
         LoadOptions {
@@ -202,35 +116,8 @@ impl Run {
         }
     }
 
-    /// The command, perhaps with other options than the last one, perhaps twice at once.
-    fn command(&mut self, mut faults: Vec<(u64, Fault)>) -> Arc<Process> {
-        let mut options = self.options();
-        if self.draw.one_in(4) {
-            options.unit_rows = self.draw.between(1, 3);
-            options.degree = self.draw.between(1, 2) as usize;
-        }
-        options.retries = self.draw.of(&[0, 1, 3, 8]);
-        let rate = self.draw.of(&[0, 0, 0, 0, 20, 100]);
-        let twice = faults.extract_if(.., |(_, fault)| *fault == Fault::Twice).count() > 0;
-        let process = Process::new(&self.world, faults, rate);
-        if !twice {
-            let _ = self.load(&process, options);
-            return process;
-        }
-        self.world.state().coverage.count(Fault::Twice, Step::OpenSource);
-        let second = Process::new(&self.world, Vec::new(), rate);
-        let this = &*self;
-        scope(|scope| {
-            let other = options.clone();
-            let started = spawn_scoped(scope, "second", || this.load(&second, other));
-            let _ = this.load(&process, options);
-            let _ = started.map_err(Error::from).and_then(joined);
-        });
-        process
-    }
-
     /// Runs the command while nothing else happens, and compares its report with its effects.
-    fn load_alone(&self, process: &Arc<Process>) -> Result<LoadReport> {
+    pub fn load_alone(&self, process: &Arc<Process>) -> Result<LoadReport> {
         let before = self.world.state().server.data.clone();
         let ended = self.load(process, self.options());
         let mut state = self.world.state();
@@ -249,42 +136,17 @@ impl Run {
         ended
     }
 
-    /// Runs the command, and checks its report.
-    fn load(&self, process: &Arc<Process>, options: LoadOptions) -> Result<LoadReport> {
-        let ended = caught("loader", || {
-            let source = SimulatedSource::open(process)?;
-            let target = SimulatedTarget { process: Arc::clone(process), mode: self.world.setting.mode() };
-            let profile = Profile::new();
-            let phase = profile.phase("load");
-            load(&source, &target, &options, &Control::new(&process.cancel, &phase))
-        });
-        let said = match &ended {
-            Ok(report) => {
-                format!("exit 0, {:?}, {} rows, {} loaded", report.state, report.rows, report.rows_loaded)
-            }
-            Err(error) => format!("exit 1: {error}"),
-        };
-        self.world.tell(&mut self.world.state(), || format!("loader {} {said}", process.number));
-        if let Ok(report) = &ended {
-            self.look_at_report(process, report);
-        }
-        ended
-    }
-
     /// Checks a loader's report at its end.
-    fn look_at_report(&self, process: &Process, report: &LoadReport) {
+    pub fn look_at_report(&self, process: &Process, report: &LoadReport) {
         let mut state = self.world.state();
         let State { server, .. } = &mut *state;
         let Server { data, audit, .. } = server;
         audit.compare(data, "after exit 0");
         let opened = audit.opened.get(process.number).cloned().unwrap_or_default();
         let rows: Vec<u64> = opened.iter().flat_map(FileState::rows).collect();
-        if report.rows != rows.len() as u64 || report.content != sum_of(&rows) {
-            audit.violated(format!("exit 0 says {} rows of {}", report.rows, rows.len()));
-        }
-        let is_brought = |file: &&FileState| audit.completed.iter().any(|done| done.has_rows_of(file));
-        if let Some(lacking) = opened.iter().find(|file| !is_brought(file)) {
-            audit.violated(format!("exit 0 without {}", lacking.name()));
+        audit.names_all(&opened, report.rows);
+        if report.content != sum_of(&rows) {
+            audit.violated("exit 0 names other contents".to_owned());
         }
         let loaded = match report.state {
             LoadState::Complete => 0,
@@ -312,7 +174,7 @@ impl Run {
     }
 
     /// Stops all faults, restores changed files, and lets time pass.
-    fn quiet(&self) {
+    pub fn quiet(&self) {
         self.world.scheduler.advance(Duration::from_secs(120));
         let now = self.world.scheduler.elapsed();
         let mut state = self.world.state();
@@ -320,16 +182,12 @@ impl Run {
         state.server.run_until(now);
         state.server.without_room = 0;
         state.server.refuses_until = now;
-        for (file, first) in state.files.iter_mut().zip(&self.files) {
-            if file != first {
-                *file = FileState { stamp: file.stamp + 1, ..first.clone() };
-            }
-        }
+        self.restore_files(&mut state);
     }
 
     /// Forgets the loads and starts from the beginning, as a user does after an error that names another client or
     /// file.
-    fn clean_up(&self) {
+    pub fn clean_up(&self) {
         let mut state = self.world.state();
         self.world.tell(&mut state, || "the user drops the tables and forgets the loads".to_owned());
         let server = &mut state.server;
@@ -345,7 +203,7 @@ impl Run {
     }
 
     /// After the last success nothing is left behind, and a crash takes nothing away.
-    fn look_at_the_end(&self) {
+    pub fn look_at_the_end(&self) {
         let mut state = self.world.state();
         let server = &mut state.server;
         if let Some(left) = server.left_behind() {

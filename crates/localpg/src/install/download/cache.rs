@@ -27,7 +27,8 @@ pub(crate) fn into_cache(
     let lock = File::create(cache.join(".lock")).map_err(|e| failed("cannot lock the cache", e))?;
     lock.lock().map_err(|e| failed("cannot lock the cache", e))?;
     // Another process may have downloaded it while this one waited for the lock.
-    if let Some(found) = Search::nowhere().cache(&cache).find()? {
+    let in_cache = Search { caches: vec![cache.clone()], ..Search::default() };
+    if let Some(found) = in_cache.find()? {
         return Ok(found);
     }
     remove_staging(&cache);
@@ -82,7 +83,7 @@ fn usable_cache(caches: &[PathBuf], account: &Account) -> Result<PathBuf, Error>
             Ok(false) => {
                 why_not = Error::new(format!(
                     "PostgreSQL was not found, and {} cannot enter the cache to run a downloaded one",
-                    account.name()
+                    account.name
                 ))
                 .at_path(cache);
             }

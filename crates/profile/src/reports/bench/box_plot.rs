@@ -11,6 +11,7 @@ use crate::reports::chart::line_style::COLOURS;
 use crate::reports::chart::plot::{self, FOOT, HEAD, TEXT};
 use crate::reports::chart::svg::Drawing;
 use crate::reports::chart::{letters, line_style};
+use crate::reports::distinct::distinct;
 
 /// The height of a box with its surroundings, and of a line of its name.
 const BOX: f64 = 30.0;
@@ -26,15 +27,11 @@ struct Row<'a> {
 
 /// One box for each side; sides with the same name have the same colour.
 pub(super) fn draw(cases: &[&Case]) -> String {
-    let rows = rows(cases);
+    let measured = cases.iter().flat_map(|case| &case.sides).filter(|side| side.wall.is_some());
+    let sides = distinct(measured.map(|side| side.name.as_str()));
+    let rows = rows(cases, &sides);
     if rows.is_empty() {
         return String::new();
-    }
-    let mut sides: Vec<&str> = Vec::new();
-    for row in &rows {
-        if !sides.contains(&row.side.name.as_str()) {
-            sides.push(&row.side.name);
-        }
     }
     let figures: Vec<String> = rows.iter().map(|row| told(&row.name, row.wall)).collect();
     let legend = match sides.len() {
@@ -49,18 +46,14 @@ pub(super) fn draw(cases: &[&Case]) -> String {
         })
 }
 
-fn rows<'a>(cases: &[&'a Case]) -> Vec<Row<'a>> {
+fn rows<'a>(cases: &[&'a Case], sides: &[&str]) -> Vec<Row<'a>> {
     let varied = varied(cases);
     let parameters: Vec<&str> = varied.iter().map(|(name, _)| *name).collect();
-    let mut sides: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for case in cases {
         for side in &case.sides {
             let Some(wall) = &side.wall else { continue };
-            let colour = sides.iter().position(|name| *name == side.name).unwrap_or_else(|| {
-                sides.push(&side.name);
-                sides.len() - 1
-            });
+            let colour = sides.iter().position(|name| *name == side.name).unwrap_or(0);
             // The section's heading has the name of the case.
             let by = named_by(case, &parameters);
             let name = match by.is_empty() {

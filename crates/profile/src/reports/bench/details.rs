@@ -6,12 +6,8 @@ use crate::reports::chart::svg::escape;
 use crate::reports::page::Section;
 use crate::watch::folded_stacks::FoldedStacks;
 
-/// A section for each side that has details.
-pub(super) fn sections(case: &Case) -> Vec<Section> {
-    case.sides.iter().map(|side| section(case, side)).collect()
-}
-
-fn section(case: &Case, side: &SideResult) -> Section {
+/// The section of a side.
+pub(super) fn section(case: &Case, side: &SideResult) -> Section {
     let mut text = String::new();
     if let Some(found) = &side.bottleneck {
         let found = verdict::capitalised(&found.to_string());

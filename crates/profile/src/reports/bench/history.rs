@@ -11,6 +11,7 @@ use crate::reports::chart::letters;
 use crate::reports::chart::lines::{Across, Line, Lines, Point, Upward};
 use crate::reports::chart::plot::TICK;
 use crate::reports::chart::svg::escape;
+use crate::reports::distinct::distinct;
 use crate::reports::page::Section;
 use crate::trace::phase::PhaseReport;
 use crate::trace::system::hardware::Hardware;
@@ -31,12 +32,7 @@ const MIB: f64 = 1_048_576.0;
 const ROOM: f64 = 360.0;
 
 pub(super) fn section(files: &[ResultFile]) -> Section {
-    let mut titles: Vec<String> = Vec::new();
-    for case in files.iter().flat_map(|file| &file.cases) {
-        if !titles.contains(&case.title()) {
-            titles.push(case.title());
-        }
-    }
+    let titles = distinct(files.iter().flat_map(|file| &file.cases).map(Case::title));
     let (labels, list) = labels(files);
     let mut content = list;
     for (number, title) in titles.iter().enumerate() {

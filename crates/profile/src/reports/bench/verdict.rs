@@ -5,6 +5,7 @@ use crate::measure::compare::order::MIN;
 use crate::measure::compare::statistics::Statistics;
 use crate::measure::results::{Case, ResultFile, SideComparison, SideResult};
 use crate::reports::bench::{time, varied};
+use crate::reports::distinct::distinct;
 use crate::text::byte_sizes::format_byte_rate;
 use crate::text::counts::{format_counted, format_rate};
 use crate::trace::bottleneck::{Bottleneck, Limit};
@@ -102,12 +103,7 @@ fn compared(file: &ResultFile) -> Option<String> {
             Some(format!("{}: sawmill takes {}", case.title(), each.collect::<Vec<_>>().join(", ")))
         }
         all => {
-            let mut others: Vec<&str> = Vec::new();
-            for (_, found) in all {
-                if !others.contains(&found.with.as_str()) {
-                    others.push(&found.with);
-                }
-            }
+            let others = distinct(all.iter().map(|(_, found)| found.with.as_str()));
             let of = |other: &&str| {
                 let verdicts = all.iter().filter(|(_, found)| found.with == **other);
                 format!(
@@ -124,13 +120,7 @@ fn compared(file: &ResultFile) -> Option<String> {
 /// The fastest of our cases, by its parameters; named only if each other case is slower by its interval.
 fn fastest(cases: &[Case]) -> Option<String> {
     let mut sentences = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
-    for case in cases {
-        if !names.contains(&case.name.as_str()) {
-            names.push(&case.name);
-        }
-    }
-    for name in names {
+    for name in distinct(cases.iter().map(|case| case.name.as_str())) {
         let cases: Vec<&Case> = cases.iter().filter(|case| case.name == name).collect();
         let mut measured: Vec<(&Case, &SideResult, &Statistics)> = cases
             .iter()

@@ -53,7 +53,7 @@ impl Collector {
         Ok(Self(thread))
     }
 
-    pub(super) fn stop(self) -> Option<SampledStacks> {
+    pub(super) fn stop(mut self) -> Option<SampledStacks> {
         self.0.stop()
     }
 }
@@ -69,7 +69,7 @@ fn collect(mut timers: ThreadTimers, mut collected: Collected, stopped: &Receive
     drop(timers);
     interrupted::end();
     SLOTS.drain(|sampled| collected.add(sampled));
-    collected.stacks(SLOTS.lost())
+    SampledStacks { stacks: collected.stacks, lost: SLOTS.lost() }
 }
 
 /// Stacks by thread and addresses, with the number of periods in which each was seen.
@@ -104,9 +104,5 @@ impl Collected {
             0
         });
         *count += u64::from(sampled.weight);
-    }
-
-    fn stacks(self, lost: u64) -> SampledStacks {
-        SampledStacks::new(self.stacks, lost)
     }
 }

@@ -14,15 +14,11 @@ const OTHERS: &str = "other stacks";
 /// measurements.
 #[derive(Clone, Debug, Default)]
 pub struct SampledStacks {
-    stacks: HashMap<(String, Vec<usize>), u64>,
-    lost: u64,
+    pub(super) stacks: HashMap<(String, Vec<usize>), u64>,
+    pub(super) lost: u64,
 }
 
 impl SampledStacks {
-    pub(super) fn new(stacks: HashMap<(String, Vec<usize>), u64>, lost: u64) -> Self {
-        Self { stacks, lost }
-    }
-
     /// The stacks with readable names, without the frames that start the program and its threads.
     pub fn named(&self) -> FoldedStacks {
         let mut names: HashMap<usize, Vec<String>> = HashMap::new();

@@ -9,7 +9,8 @@ use sawmill_source::{
     counted_places, recut,
 };
 
-use super::fault::Step;
+use super::draw::Draw;
+use super::fault::{Fault, Step};
 use super::mistake::Mistake;
 use super::process::Process;
 
@@ -45,6 +46,30 @@ impl FileState {
     /// Whether it has the same rows.
     pub fn has_rows_of(&self, other: &Self) -> bool {
         (self.number, self.content, &self.groups) == (other.number, other.content, &other.groups)
+    }
+
+    /// The files of a world at first.
+    pub fn drawn(files: u64, draw: &mut Draw) -> Vec<Self> {
+        let file = |number| Self {
+            number,
+            content: 0,
+            footer: 0,
+            stamp: 0,
+            groups: (0..draw.of(&[1, 1, 2])).map(|_| draw.between(1, 4)).collect(),
+            is_there: true,
+        };
+        (0..files).map(file).collect()
+    }
+
+    /// Something happens to the file.
+    pub fn suffers(&mut self, fault: Fault) {
+        match fault {
+            Fault::RewrittenAlike | Fault::Rewritten => self.content += 1,
+            Fault::Grows => self.groups.push(1),
+            _ => return self.is_there = false,
+        }
+        self.footer += u64::from(fault != Fault::RewrittenAlike);
+        self.stamp += 1;
     }
 
     fn described(&self) -> SourceFile {
