@@ -463,7 +463,9 @@ impl Leaf {
                     Physical::Bytes => format!("{:?}", String::from_utf8_lossy(entry)),
                     _ => entry.iter().rev().map(|b| format!("{b:02x}")).collect::<String>(),
                 };
-                let shown = stored_number(&self.kind, entry).map_or(shown, |n| self.shown(n.real()));
+                let is_number = self.kind.is_whole() || self.kind.is_real();
+                let number = stored_number(&self.kind, entry).filter(|_| is_number);
+                let shown = number.map_or(shown, |n| self.shown(n.real()));
                 return format!("{shown} in {:.1} %", 100.0 * p);
             }
             ValueSpec::Expression(_) | ValueSpec::OtherColumn(_) | ValueSpec::Seasonal(_) => {
@@ -552,6 +554,18 @@ mod tests {
             let explained = Dataset::built_in(name).unwrap().unwrap().explain();
             assert!(explained.bytes_a_row > 0.0);
             assert!(explained.columns.iter().all(|c| !c.values.is_empty()), "{explained:?}");
+        }
+    }
+
+    #[test]
+    fn listed_numbers_in_fixed_bytes_are_explained_as_numbers() {
+        for (kind, value, shown) in [
+            ("type = 'decimal'\nprecision = 60\nscale = 3", "'-12.5'", "-12.5000 in 100.0 %"),
+            ("type = 'float16'", "1.5", "1.5000 in 100.0 %"),
+            ("type = 'fixed_binary'\nwidth = 2", "'0x00ff'", "ff00 in 100.0 %"),
+        ] {
+            let spec = format!("name = 'd'\n[[fields]]\nname = 'v'\n{kind}\nvalues.constant = {value}\n");
+            assert_eq!(Dataset::from_toml(&spec).unwrap().explain().columns[0].expected, shown);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::random::weights::Weights;
 use crate::shred::leaf_draws::Draws;
 use crate::spec_file::toml_reader::SpecNode;
-use crate::types::literal::{Literal, entry, real};
+use crate::types::literal::{Literal, entry};
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
@@ -156,7 +156,7 @@ fn key_of(kind: &LogicalType, key: &str) -> Option<Key> {
         }
         (LogicalType::Boolean, _) => None,
         (kind, _) if kind.is_text() => Some(Key::Text(key.as_bytes().to_vec())),
-        (kind, literal) if kind.is_real() => real(kind, literal).map(|v| Key::Number(Number::Real(v))),
+        // As the field stores it: a single-precision 0.1 is another number than a double one.
         (kind, literal) => stored_number(kind, &entry(kind, literal)?).map(Key::Number),
     }
 }

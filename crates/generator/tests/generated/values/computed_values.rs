@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Float64Type, Int32Type};
+use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
 use sawmill_generator::{Dataset, Job, Layout, Output, write};
 use sawmill_profile::Profile;
@@ -203,6 +203,27 @@ values = { weights_by = { field = "year", given = { 2020 = { "1.50" = 1 }, 2021 
     assert_eq!(found, expected.map(|(country, language, _)| (country, language)));
     for ((.., share), found) in expected.iter().zip(counts.values()) {
         assert!((found - share).abs() < 0.03, "{counts:?}");
+    }
+}
+
+#[test]
+fn weights_by_a_float_know_values_that_a_double_has_otherwise() {
+    let spec = r#"
+name = "d"
+[[fields]]
+name = "rate"
+type = "float"
+values.weights = { "0.1" = 1, "2.5" = 1 }
+[[fields]]
+name = "label"
+type = "string"
+values.weights_by = { field = "rate", given = { "0.1" = { low = 1 }, "2.5" = { high = 1 } }, otherwise = { none = 1 } }
+"#;
+    let batch = batch(&Dataset::from_toml(spec).unwrap(), 0..1000);
+    let rates = batch.column(0).as_primitive::<Float32Type>();
+    let labels = batch.column(1).as_string::<i32>();
+    for (rate, label) in rates.values().iter().zip(labels) {
+        assert_eq!(label.unwrap(), if *rate == 0.1 { "low" } else { "high" });
     }
 }
 
