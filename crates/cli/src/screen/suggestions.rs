@@ -89,7 +89,10 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
             let way = WAYS.iter().find(|(name, typed_as, _)| {
                 *name == sub_command.get_name() && typed_as.contains(&typed.as_str())
             });
-            if words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str()) {
+            if let Some(reason) = on_record(command, sub_command, &typed) {
+                error.remove(ContextKind::SuggestedArg);
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(reason)]));
+            } else if words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str()) {
                 let advice = format!("--json prints the result; --json-file {typed} writes it");
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
             } else if let Some((_, _, way)) = way {
@@ -147,6 +150,21 @@ fn option(command: &Command, typed: &str) -> Option<String> {
     group.iter().filter(|name| **name != typed).find(has).map(|name| format!("--{name}"))
 }
 
+/// Why a command that works on the records of loads does not take an option of `sawmill load`.
+fn on_record(command: &Command, sub_command: &Command, typed: &str) -> Option<&'static str> {
+    let load = command.find_subcommand("load")?;
+    let of_records = load.get_subcommands().any(|sub| std::ptr::eq(sub, sub_command));
+    if !of_records || !load.get_arguments().any(|option| option.get_long() == Some(typed)) {
+        return None;
+    }
+    Some(match sub_command.get_name() {
+        "finish" => {
+            "leave it out: load finish is for all parts together, and takes their options from the record"
+        }
+        _ => "leave it out: the command works on the records of loads, and reads no files",
+    })
+}
+
 /// The whole command for one that lacks its main words.
 fn whole_command(command: &str, words: &[OsString]) -> Option<String> {
     match command {
@@ -189,6 +207,10 @@ mod tests {
             ("sawmill load a --overwrite", "'--mode replace'"),
             ("sawmill load a --query x", "sawmill-cluster sql --to URL"),
             ("sawmill verify a --filter x", "'--where'"),
+            ("sawmill load finish --to h --table t --part 1/2", "takes their options from the record"),
+            ("sawmill load finish --to h --table t --where a>1", "takes their options from the record"),
+            ("sawmill load status --to h --mode append", "works on the records"),
+            ("sawmill load forget --to h --table t --verify", "works on the records"),
             ("sawmill load a --pk id", "'--primary-key'"),
             ("sawmill load a --merge-key id", "'--key'"),
             ("sawmill gen contacts --output x", "'--out'"),
