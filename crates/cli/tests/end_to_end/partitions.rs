@@ -137,7 +137,7 @@ fn an_append_creates_the_partitions_that_a_loaded_table_lacks() {
     let said = bench.load(&february, "t", &["--mode", "append", "--verify"]).ok().out;
     assert!(said.contains(&line) && said.contains("verified"), "{said}");
     assert_eq!(bench.count("select count(*) from t_2024_02"), 1);
-    // Rows without a time get the default partition, beside which the next month gets its own.
+    // Rows without a time get the default partition; the next month still gets a new one.
     for (name, rows) in
         [("3.csv", "5,,de\n9,2024-02-03 00:00:00,de\n"), ("4.csv", "6,2024-03-31 00:00:00,de\n")]
     {
