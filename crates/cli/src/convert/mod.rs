@@ -186,11 +186,8 @@ impl ConvertArgs {
             );
         }
         if last.symlink_metadata().is_ok() && !sawmill_store::is_stream(&last) {
-            return missing(
-                "no output: the last file exists",
-                shown,
-                "name the output, or give --out FILE --overwrite",
-            );
+            let advice = format!("name another output, or replace it: --out {shown} --overwrite");
+            return missing("no output: the last file exists", shown, &advice);
         }
         self.out = Some(last);
         Ok(())

@@ -8,6 +8,9 @@ use std::ffi::OsString;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
+use sawmill_store::Scheme;
+
+use crate::forms::is_address;
 
 /// Options for one thing; of several that a sub-command has, the first is suggested.
 const OPTIONS: [&[&str]; 22] = [
@@ -58,12 +61,15 @@ const VALUES: [(&str, &str, &str); 7] = [
 ];
 
 /// Options of other tools for which there is another way: sub-command, their names, the way.
-const WAYS: [(&str, &[&str], &str); 1] = [(
-    "load",
-    &["query", "sql"],
-    "the engine loads the rows of a SELECT in one transaction: sawmill-cluster sql --to URL \"CREATE TABLE pg.TABLE AS \
+const WAYS: [(&str, &[&str], &str); 2] = [
+    ("spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
+    (
+        "load",
+        &["query", "sql"],
+        "the engine loads the rows of a SELECT in one transaction: sawmill-cluster sql --to URL \"CREATE TABLE pg.TABLE AS \
      SELECT ... FROM parquet('FILES')\", and INSERT INTO pg.TABLE adds them; --where and --columns need no engine",
-)];
+    ),
+];
 
 /// Words for a sub-command.
 const COMMANDS: [(&str, &[&str]); 7] = [
@@ -169,9 +175,17 @@ fn on_record(command: &Command, sub_command: &Command, typed: &str) -> Option<&'
 fn whole_command(command: &str, words: &[OsString]) -> Option<String> {
     match command {
         "gen" => Some("name what to generate: sawmill gen contacts --rows 1k --out DIR".to_owned()),
+        "drive" => Some("name the plan and the server: sawmill drive gen:orders --to local".to_owned()),
+        "completions" => Some("name the shell: sawmill completions bash".to_owned()),
         "load" | "verify" => {
             let server = words.iter().filter_map(|word| word.to_str());
             let server = server.map(|word| word.strip_prefix("--to=").unwrap_or(word));
+            if let Some(scheme) = server.clone().find_map(other_scheme) {
+                return Some(format!(
+                    "{scheme}:// is neither PostgreSQL nor CrateDB: give postgres://HOST/DATABASE/TABLE or \
+                     crate://HOST:4200/SCHEMA/TABLE"
+                ));
+            }
             let host = server.clone().zip(server.skip(1)).find(|(option, _)| *option == "--to");
             let host = host.map(|(_, host)| host).filter(|host| !host.contains(['/', '=', '-']));
             Some(format!(
@@ -181,6 +195,14 @@ fn whole_command(command: &str, words: &[OsString]) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The scheme of an address that names neither a database of ours nor a store.
+fn other_scheme(word: &str) -> Option<&str> {
+    let (scheme, _) = word.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+');
+    let is_known = is_address(word) || scheme == "file" || Scheme::named(scheme).is_some();
+    (is_scheme && !is_known).then_some(scheme)
 }
 
 #[cfg(test)]
@@ -223,6 +245,11 @@ mod tests {
             ("sawmill inspect a", "'footer'"),
             ("sawmill load --to localhost", "sawmill load FILE postgres://localhost/DATABASE/TABLE"),
             ("sawmill verify a", "sawmill verify FILE postgres://HOST/DATABASE/TABLE"),
+            ("sawmill load a mysql://h/db/t", "mysql:// is neither PostgreSQL nor CrateDB"),
+            ("sawmill load s3://b/a", "sawmill load FILE postgres://HOST/DATABASE/TABLE"),
+            ("sawmill drive gen:orders", "sawmill drive gen:orders --to local"),
+            ("sawmill completions", "sawmill completions bash"),
+            ("sawmill gen spec contacts --out x", "sawmill gen spec contacts > my.toml"),
             ("sawmill gen --rows 10", "sawmill gen contacts --rows 1k --out DIR"),
             ("sawmill bench gen contacts --json r.json", "--json-file r.json writes it"),
             // Spelled alike, as clap finds it.
