@@ -14,6 +14,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use sawmill_profile::CommandLine;
 use sawmill_store::percent_decoded;
 
 /// The addresses that need no `--to` before them.
@@ -135,29 +136,24 @@ fn with_address(words: Vec<OsString>, rest: usize) -> Vec<OsString> {
 }
 
 /// A command line for the records of loads: without servers, and without possible secrets in other addresses.
-pub(crate) fn recorded(words: impl Iterator<Item = String>) -> String {
+pub(crate) fn recorded(words: &[OsString]) -> String {
     let mut is_server = false;
-    let words = words.skip(1).filter(|word| {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned()).filter(|word| {
         let is_value = std::mem::replace(&mut is_server, word == "--to");
         !(is_value || word == "--to" || word.starts_with("--to=") || is_address(word))
     });
-    let shown = words.map(|word| {
-        let word = match word.split_once("://") {
-            Some((scheme, rest)) => {
-                let path = rest.split('?').next().unwrap_or_default();
-                let host = path.split('/').next().unwrap_or_default();
-                let user = host.rfind('@').map_or(0, |at| at + 1);
-                format!("{scheme}://{}", &path[user..])
-            }
-            None => word,
-        };
-        let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word,
-            false => format!("'{}'", word.replace('\'', "'\\''")),
+    let shown = words.map(|word| match word.split_once("://") {
+        Some((scheme, rest)) => {
+            let path = rest.split('?').next().unwrap_or_default();
+            let host = path.split('/').next().unwrap_or_default();
+            let user = host.rfind('@').map_or(0, |at| at + 1);
+            format!("{scheme}://{}", &path[user..])
         }
+        None => word,
     });
-    std::iter::once("sawmill".to_owned()).chain(shown).collect::<Vec<_>>().join(" ")
+    CommandLine::new(std::iter::once("sawmill".to_owned()).chain(shown))
+        .map(|line| line.text())
+        .unwrap_or_default()
 }
 
 /// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`, which may have `%20` for a blank.
@@ -205,9 +201,18 @@ mod tests {
 
     #[test]
     fn recorded_commands_have_no_secrets() {
-        let line = "/bin/sawmill load https://u:pw@host/a@b.parquet?sig=x postgres://u:pw@h/db/t --to=x --to host=y --where a>1";
-        let words = line.split(' ').map(str::to_owned);
-        assert_eq!(recorded(words), "sawmill load https://host/a@b.parquet --where 'a>1'");
+        let line =
+            "load https://u:pw@host/a@b.parquet?sig=x postgres://u:pw@h/db/t --to=x --to host=y --where a>1";
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        assert_eq!(recorded(&words), "sawmill load https://host/a@b.parquet --where 'a>1'");
+    }
+
+    #[test]
+    fn recorded_commands_have_the_words_of_the_command_line() {
+        let words =
+            ["load", "a b.csv", "--null", "", "--null", "it's", "--quote", "\\", "--where", "a = 'x y'"];
+        let recorded = recorded(&words.map(OsString::from));
+        assert_eq!(sawmill_profile::split_command(&recorded).unwrap()[1..], words);
     }
 
     #[test]

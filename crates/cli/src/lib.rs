@@ -41,11 +41,8 @@ use clap_complete::Shell;
 #[cfg(not(feature = "full"))]
 use crate::demo_build::{bench, convert, drive};
 use crate::error::{Error, Exit};
-use crate::screen::console::Console;
+use crate::screen::console::{Console, ScreenArgs};
 use crate::sweep::Parameters;
-
-/// Where help lists the options of all commands: after the options of the command itself.
-const LAST: usize = 900;
 
 /// Parquet tooling: generate nested data, read footers, load databases.
 #[derive(Parser, Debug)]
@@ -69,19 +66,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a benchmark or load test is slowe
 allowed, 4 the target differs from the source, 130 interrupted."
 )]
 struct Cli {
-    /// Print results as JSON.
-    #[arg(long, global = true, display_order = LAST)]
-    json: bool,
-    /// Report details on standard error.
-    #[arg(long, short, global = true, display_order = LAST, hide_short_help = true, action = clap::ArgAction::Count)]
-    verbose: u8,
-    /// Print nothing but errors and what was asked for: no progress, notes and summaries of jobs.
-    #[arg(long, short, global = true, display_order = LAST)]
-    quiet: bool,
-    /// Draw a flame graph of the CPU time of each thread, as an SVG for a browser; for a benchmark, of an
-    /// extra run. Needs the full build.
-    #[arg(long, global = true, display_order = LAST, hide_short_help = true, value_name = "FILE.svg")]
-    flamegraph: Option<PathBuf>,
+    #[command(flatten)]
+    screen: ScreenArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -232,11 +218,11 @@ fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
 }
 
 fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
-    let Some((_, Cli { json, quiet, verbose, flamegraph, command })) = points.first() else { return Ok(()) };
-    let console = Console { json: *json, quiet: *quiet, verbose: *verbose };
+    let Some((_, Cli { screen, command })) = points.first() else { return Ok(()) };
+    let (console, flamegraph) = (screen.console(), screen.flamegraph.as_deref());
     interrupt::on_signal().map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;
     // A benchmark draws an extra run, so that sampling does not disturb the counted ones.
-    let drawn = flamegraph.as_deref().filter(|_| !matches!(command, Command::Bench(_)));
+    let drawn = flamegraph.filter(|_| !matches!(command, Command::Bench(_)));
     screen::flame::drawn(drawn, console, || match command {
         Command::Demo(args) => demo::run(args, console),
         Command::Gen(args) => r#gen::run(args, console),
@@ -254,7 +240,7 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
                 Command::Bench(args) => Some((parameters, args)),
                 _ => None,
             });
-            bench::run(&benches.collect::<Vec<_>>(), flamegraph.as_deref(), console)
+            bench::run(&benches.collect::<Vec<_>>(), flamegraph, console)
         }
         Command::Drive(args) => drive::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),

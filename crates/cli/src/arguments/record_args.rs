@@ -7,7 +7,7 @@ use sawmill_postgres::Postgres;
 use crate::arguments::target::Destination;
 
 /// The schema of the records.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Connections")]
 pub(crate) struct RecordArgs {
     /// The schema that holds the records of loads; created if it does not exist. Give the same schema to

@@ -160,7 +160,7 @@ impl TargetArgs {
         crate_options: &CrateArgs,
         effort: &EffortArgs,
     ) -> Result<Destination, Error> {
-        let to = self.to.as_deref().ok_or_else(|| Error::usage("no server", "--to", "give its address"))?;
+        let to = self.server()?;
         if CrateServer::understands(to) {
             let table = sawmill_cratedb::table_name(self.table())?;
             let options = crate_options.options(effort.batch_rows());
@@ -178,6 +178,11 @@ impl TargetArgs {
         Ok(postgres(to, self.table())?.patience(effort.patience()).into())
     }
 
+    /// The server as the user wrote it.
+    pub(crate) fn server(&self) -> Result<&str, Error> {
+        self.to.as_deref().ok_or_else(|| Error::usage("no server", "--to", "give its address"))
+    }
+
     /// The table as the user wrote it.
     pub(crate) fn table(&self) -> &str {
         self.table.as_deref().unwrap_or_default()
@@ -189,25 +194,33 @@ pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres, Error> {
     Ok(Postgres::new(url.parse::<Server>()?, table.parse::<TableName>()?))
 }
 
-/// Parallelism, memory and retries of a load.
-#[derive(Args, Debug, Default)]
+/// How many connections to open, and how long to wait on them.
+#[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Connections")]
-pub(crate) struct EffortArgs {
+pub(crate) struct ConnectionArgs {
     /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8].
     ///
     /// 1 is enough for a PostgreSQL role that may have one connection.
     #[arg(long = "connections", alias = "degree", value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     degree: Option<NonZeroUsize>,
+    /// How long to wait before asking a silent server whether it still works, such as 90s, 5m or 1h. A CrateDB cluster
+    /// may take as long to come back [default: 5m].
+    #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
+    pub(crate) patience: Option<Duration>,
+}
+
+/// Parallelism, memory and retries of a load.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Connections")]
+pub(crate) struct EffortArgs {
+    #[command(flatten)]
+    connections: ConnectionArgs,
     /// Rows of a unit, which one transaction commits; the last units are smaller.
     #[arg(long, default_value = "262144", value_parser = phases::count)]
     unit_rows: u64,
     /// How often to reconnect after a lost connection.
     #[arg(long, default_value_t = 8)]
     retries: u32,
-    /// How long to wait for an answer before the server is asked whether it still works on it, and for a CrateDB
-    /// cluster that is unreachable or restarting, such as 90s, 5m or 1h [default: 5m].
-    #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
-    patience: Option<Duration>,
     /// Rows to decode at a time, and rows of a request to CrateDB [default: 4096, CrateDB 20000].
     #[arg(long, value_parser = phases::count)]
     batch_rows: Option<u64>,
@@ -228,6 +241,14 @@ fn degree(text: &str) -> Result<NonZeroUsize, String> {
 const DECODED_ROWS: usize = 4096;
 
 impl EffortArgs {
+    /// Takes these connections where they are given.
+    pub(crate) fn replace_connections(&mut self, given: ConnectionArgs) {
+        self.connections = ConnectionArgs {
+            degree: given.degree.or(self.connections.degree),
+            patience: given.patience.or(self.connections.patience),
+        };
+    }
+
     /// Rows of a batch, if given.
     pub(crate) fn batch_rows(&self) -> Option<usize> {
         self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX))
@@ -235,7 +256,7 @@ impl EffortArgs {
 
     /// How long to wait for an answer.
     pub(crate) fn patience(&self) -> Duration {
-        self.patience.unwrap_or(LoadOptions::default().patience)
+        self.connections.patience.unwrap_or(LoadOptions::default().patience)
     }
 
     /// Bytes of a batch, if given.
@@ -275,7 +296,7 @@ impl EffortArgs {
             let what = format!("batches of {bytes} bytes");
             return Err(Error::usage(what, "--batch-bytes", "give 1GiB or less"));
         }
-        let degree = self.degree.map_or_else(default_degree, NonZeroUsize::get);
+        let degree = self.connections.degree.map_or_else(default_degree, NonZeroUsize::get);
         let default = LoadOptions::default();
         Ok(LoadOptions {
             degree,
@@ -314,8 +335,8 @@ words!(
         Upsert,
         /// Insert the rows whose --key an existing table lacks; its own rows stay. Not available for CrateDB.
         Insert as Upsert,
-        /// Keep all versions of a row: where a row with a known --key has other values, the current version gets the time in
-        /// valid_to, and the row becomes the current one. Creates the table if it is missing. Not available for CrateDB.
+        /// Keep all versions of a row. If a row with a known --key has other values, Sawmill sets valid_to of the current
+        /// version and inserts the row as the new one. Creates a missing table. Not available for CrateDB.
         History as Upsert,
     }
 );

@@ -72,9 +72,9 @@ pub(crate) struct ValueArgs {
 pub(crate) struct RejectArgs {
     /// Write rows that cannot be loaded to this file, with their place and the reason, and load the others.
     ///
-    /// The name says which: FILE.csv takes the raw lines of text that cannot be read (for PostgreSQL also
-    /// FILE.ndjson); FILE.parquet takes the rows that PostgreSQL refuses, with the columns of the source, and
-    /// FILE.ndjson those that CrateDB refuses. For both, give the option twice.
+    /// The extension says which. FILE.csv takes the raw lines of unreadable text, for PostgreSQL also FILE.ndjson.
+    /// FILE.parquet takes the rows that PostgreSQL refuses, with the columns of the source. FILE.ndjson takes the
+    /// rows that CrateDB refuses. For both, give the option twice.
     /// With staged partitions, a primary key needs --key-after. With --nested tables, only lines of text that
     /// cannot be read are left out.
     #[arg(long, value_name = "FILE")]

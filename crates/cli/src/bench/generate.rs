@@ -27,10 +27,10 @@ Examples:
   sawmill bench gen contacts --rows 10M --files 4 --out s3://bucket/scratch
   sawmill bench gen contacts --rows 1M --against 'sh -c \"my-generator --rows 1000000 --out $SAWMILL_BENCH_OUT\"'
 
-Each run writes into a new directory, which is removed afterwards: a temporary directory, or one inside the
-directory that --out names; for a URL, into a folder of its own below it. A device like /dev/null is written to
-directly. Another program finds a directory of this machine in SAWMILL_BENCH_OUT; the Parquet files that it leaves
-there must have as many rows as ours. Or it reports its rows in the last line of its output: {\"rows\": 1000000}.")]
+Each run writes into a new directory and removes it afterwards: a temporary one, or one below the directory or URL
+that --out names. It writes directly to a device like /dev/null. Another program finds a directory of this machine
+in SAWMILL_BENCH_OUT; the Parquet files that it leaves there must have as many rows as ours. Or it reports its rows
+in the last line of its output: {\"rows\": 1000000}.")]
 pub(crate) struct GenBench {
     #[command(flatten)]
     job: GenArgs,

@@ -192,7 +192,7 @@ pub(super) fn check_out(args: &ConvertArgs, by: &PartitionedBy, source: &dyn Sou
         return Err(Error::usage(what, format!("--partition-by {by}"), advice));
     }
     if source.schema().fields().len() == 1 && matches!(by, PartitionedBy::List(_)) {
-        let advice = "partition by another column: that of a list is in the names of the folders alone";
+        let advice = "partition by another column: only the names of the folders hold the column of a list";
         return Err(Error::usage("the files would have no column", format!("--partition-by {by}"), advice));
     }
     staging::check_out(args, source, Layout::Folders)

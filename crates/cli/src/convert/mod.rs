@@ -50,7 +50,7 @@ Examples:
   sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out s3://bucket/trips
   zcat trips.csv.gz | sawmill convert - --format csv --types 'fare=decimal(10,2)' --out trips.parquet
 
-The output has the rows of all inputs in their order, or in that of --sort-by. It takes its name when it is
+The output has the rows of all inputs in their order, or as --sort-by orders them. It takes its name when it is
 complete, a directory when all of its files are.")]
 pub(crate) struct ConvertArgs {
     /// Parquet files or text such as .csv or .ndjson.gz (all of one kind), directories, patterns, @LIST, - for
@@ -58,8 +58,8 @@ pub(crate) struct ConvertArgs {
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The file or the object to write: a path, or s3://, gs:// and az:// URLs. - is standard output, for CSV
-    /// and NDJSON. A name that ends with / or has no extension is a directory, of part-00000.parquet and so on,
-    /// or of folders with --partition-by; in a store the objects are sent when all files are complete. Without
+    /// and NDJSON. A name that ends with / or has no extension is a directory of part-00000.parquet and so on,
+    /// or of folders with --partition-by. Sawmill sends objects to a store when all files are complete. Without
     /// this option, the last of several FILES is the output, if nothing exists there.
     #[arg(long, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
@@ -69,8 +69,8 @@ pub(crate) struct ConvertArgs {
         "row_group_rows", "csv_null"])]
     parse_only: bool,
     /// Write Parquet files into folders such as day=2024-01-05: month(COLUMN), day(COLUMN), hour(COLUMN) or
-    /// year(COLUMN) of a date or timestamp, or list(COLUMN) for a folder per value, which is then not in the
-    /// files. Periods of timestamps with a zone are in UTC.
+    /// year(COLUMN) of a date or timestamp, or list(COLUMN) for a folder per value. The files then lack the column
+    /// of a list. Periods of timestamps with a zone are in UTC.
     #[arg(long, value_name = "BY", value_parser = partitioned_by)]
     partition_by: Option<PartitionedBy>,
     /// Print what would be done, and stop: the phases with their memory and disk, and the types of text.
@@ -186,11 +186,8 @@ impl ConvertArgs {
             );
         }
         if last.symlink_metadata().is_ok() && !sawmill_store::is_stream(&last) {
-            return missing(
-                "no output: the last file exists",
-                shown,
-                "name the output, or give --out FILE --overwrite",
-            );
+            let advice = format!("name another output, or replace it: --out {shown} --overwrite");
+            return missing("no output: the last file exists", shown, &advice);
         }
         self.out = Some(last);
         Ok(())

@@ -100,11 +100,11 @@ fn add_batch(sums: &mut [Option<Sum>], batch: &RecordBatch) {
         add(
             sum,
             match array.data_type() {
-                DataType::Int16 => whole::<Int16Type>(array),
-                DataType::Int32 => whole::<Int32Type>(array),
-                DataType::Int64 => whole::<Int64Type>(array),
-                DataType::Float32 => float::<Float32Type>(array),
-                DataType::Float64 => float::<Float64Type>(array),
+                DataType::Int16 => summed::<Int16Type, _>(array, i128::from).map(Sum::Whole),
+                DataType::Int32 => summed::<Int32Type, _>(array, i128::from).map(Sum::Whole),
+                DataType::Int64 => summed::<Int64Type, _>(array, i128::from).map(Sum::Whole),
+                DataType::Float32 => summed::<Float32Type, _>(array, f64::from).map(Sum::Float),
+                DataType::Float64 => summed::<Float64Type, _>(array, f64::from).map(Sum::Float),
                 _ => None,
             },
         );
@@ -120,26 +120,15 @@ fn add(sum: &mut Option<Sum>, more: Option<Sum>) {
     };
 }
 
-fn whole<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<Sum>
-where
-    i128: From<T::Native>,
-{
+fn summed<T: ArrowPrimitiveType, S: std::iter::Sum>(
+    array: &dyn Array,
+    wide: impl Fn(T::Native) -> S,
+) -> Option<S> {
     let values = array.as_primitive_opt::<T>()?;
-    Some(Sum::Whole(match values.null_count() {
-        0 => values.values().iter().map(|value| i128::from(*value)).sum(),
-        _ => values.iter().flatten().map(i128::from).sum(),
-    }))
-}
-
-fn float<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<Sum>
-where
-    f64: From<T::Native>,
-{
-    let values = array.as_primitive_opt::<T>()?;
-    Some(Sum::Float(match values.null_count() {
-        0 => values.values().iter().map(|value| f64::from(*value)).sum(),
-        _ => values.iter().flatten().map(f64::from).sum(),
-    }))
+    Some(match values.null_count() {
+        0 => values.values().iter().map(|value| wide(*value)).sum(),
+        _ => values.iter().flatten().map(wide).sum(),
+    })
 }
 
 fn summary(parsed: &Parsed<'_>) -> String {

@@ -426,7 +426,7 @@ impl ConvertArgs {
         if self.file_size.is_some() {
             let advice =
                 "name an existing directory, or a new one by a name that ends with / or has no extension";
-            return Err(Error::usage("--file-size is that of the files in a directory", place, advice));
+            return Err(Error::usage("--file-size is for files in a directory", place, advice));
         }
         match self.to.or(by_name) {
             None => Err(Error::usage(

@@ -124,7 +124,7 @@ pub(super) fn check_out(args: &ConvertArgs, source: &dyn Source, layout: Layout)
     };
     let out = out.as_path();
     if out.file_name().is_none() {
-        return Err(Error::usage("the directory has no name of its own", shown, "give one below it"));
+        return Err(Error::usage("the directory has no name", shown, "give one below it"));
     }
     if directories::directory_of(out).is_dir() {
         WholeDirectory::remove_abandoned(out)

@@ -180,7 +180,7 @@ impl LoadJob<'_> {
         let (load, verification) = self.load_and_verify(target).inspect_err(|error| {
             // Nothing was created if the table existed before or the server was never reached.
             if let Some(made) = error.made_table() {
-                self.console.step("removing what was loaded");
+                self.console.step("removing the loaded tables");
                 if let Err(error) = remove(target, made) {
                     self.console.step(&format!("warning: {error}"));
                 }

@@ -19,11 +19,12 @@ Examples:
   sawmill drive merge part-1.json part-2.json --json-file all.json --html all.html
   sawmill drive merge one.json two.json --json | jq .total.latency.p99_us
 
-The results have to be of one plan, target and time, and each of --part 1/n to n/n has to be there once. The percentiles of the whole
-run are exact, and limits are judged by them. Those of a single second are taken from coarse buckets and are up to a fifth too high.
+The results must have one plan, target and time, and each of --part 1/n to n/n must occur once. The percentiles of
+the whole run are exact, and limits are judged by them. Percentiles of a single second come from coarse buckets and
+are up to a fifth too high.
 
-Exit codes: 1 a result is invalid, was interrupted, or its rows were not looked for, 3 a limit was missed or a part was
-ended by --abort-when, 4 rows are lost or wrong.")]
+Exit codes: 1 a result is invalid or interrupted, or has no proof of its rows. 3 a limit was missed, or --abort-when
+ended a part. 4 rows are lost or wrong.")]
 pub(crate) struct MergeArgs {
     /// Files written by sawmill drive --json-file.
     #[arg(required = true, num_args = 2..)]

@@ -86,7 +86,7 @@ fn searched(args: &DriveArgs, plan: &Plan) -> Result<Option<Vec<Limit>>, Error> 
 fn verdict(result: &DriveResult, address: &Address) -> Result<(), Error> {
     refuse_lost(result)?;
     if interrupt::asked() {
-        let advice = "the figures are those of the time until then; no row was looked for";
+        let advice = "the figures cover the time until then; no row was looked for";
         return Err(Error::new(Exit::Interrupted, "the run was interrupted", "", advice));
     }
     refuse(result, if matches!(address, Address::Null) { "target null" } else { "" })
@@ -106,7 +106,7 @@ pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<(), Error> {
         return Err(Error::failure(format!("the result is invalid: {reason}"), place, ""));
     }
     if let Some(why) = &result.aborted {
-        let advice = "the figures are those of the time until then";
+        let advice = "the figures cover the time until then";
         return Err(Error::new(Exit::Slower, format!("the run was ended: {why}"), "--abort-when", advice));
     }
     let missed = result.limits.iter().filter(|limit| !limit.held);

@@ -22,7 +22,7 @@ pub(super) fn text(result: &DriveResult) -> String {
             let [p50, p99, max] = times.map(|micros| format!("{:.2}", micros as f64 / 1000.0));
             let _ = writeln!(
                 out,
-                "{}: what was sent and failed took p50 {p50}, p99 {p99}, max {max} ms",
+                "{}: failed operations took p50 {p50}, p99 {p99}, max {max} ms",
                 operation.name
             );
         }

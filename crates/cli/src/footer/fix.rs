@@ -27,7 +27,7 @@ const MAX_LEFT: usize = 20;
 /// Write a copy of a file whose footer strict readers accept.
 ///
 /// Sets right what follows from the rest of the footer, or from the headers of pages: sums and sizes, paths, offsets of
-/// row groups, a missing scale or repetition. Leaves out what is impossible and optional: offsets of dictionaries and
+/// row groups, a missing scale or repetition. Leaves out optional fields with impossible values: offsets of dictionaries and
 /// indexes, negative counts, bounds of the wrong length or order. Names what stays wrong, because nothing tells what
 /// would be right; the exit code is then 1. Column chunks are copied as they are. If nothing can be repaired, the copy
 /// equals the file.

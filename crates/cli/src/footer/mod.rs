@@ -99,10 +99,11 @@ Examples:
 If a file cannot be read, an error names it, the other files are still shown, and the exit code is 1. Control
 characters in names and values are escaped.")]
 pub(crate) struct FooterArgs {
-    /// Parquet files, directories to search for them (except names that start with _ or .), quoted patterns
-    /// (*, ?, [a-z], and ** for any directories), @LIST for a file with one path on each line (@- for
-    /// standard input), or - for one Parquet file on standard input. Paths may be URLs: s3://, gs://, az://,
-    /// abfss://, http(s)://.
+    /// Parquet files, directories to search, quoted patterns, @LIST, or - for standard input.
+    ///
+    /// A search leaves out names that start with _ or . . Patterns have *, ?, [a-z], and ** for any directories. @LIST
+    /// is a file with one path on each line, @- standard input, - one Parquet file on standard input. Paths may be
+    /// URLs: s3://, gs://, az://, abfss://, http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Take only one of several parts of the files: 2/4, or auto/4 for the index that a job scheduler has set
@@ -192,7 +193,7 @@ pub(crate) struct FooterArgs {
         default_value_t = selection::Level::Decoded, help_heading = "Opening")]
     verify: selection::Level,
     /// Map footers into memory instead of reading them: for footers of hundreds of megabytes in the page
-    /// cache. The files must not be changed or truncated meanwhile.
+    /// cache. Nothing may change or truncate the files until the command ends.
     #[cfg(target_pointer_width = "64")]
     #[arg(long, help_heading = "Opening")]
     mapped: bool,

@@ -59,7 +59,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// No store has such a URL; standard input cannot be read.
+    /// No store takes the URL; standard input cannot be read.
     pub(crate) fn new(argument: &Path) -> Result<Self, Error> {
         match argument == Path::new("-") {
             true => Self::standard_input(),

@@ -12,7 +12,7 @@ use crate::screen::phases;
 words!(
     /// How much of a footer to verify.
     Level => Verify {
-        /// What is decoded.
+        /// The decoded part.
         Decoded,
         /// All values, including statistics.
         Values,

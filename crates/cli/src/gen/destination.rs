@@ -16,6 +16,7 @@ use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::GenArgs;
+use crate::r#gen::format::Format;
 
 /// How to write to stores.
 #[derive(Args, Clone, Debug)]
@@ -39,6 +40,9 @@ pub(super) fn output(args: &GenArgs) -> Result<Output, Error> {
         Location::Path(path) => {
             store::refuse_options(&args.uploads.stores)?;
             let output = Output::from_path(&path);
+            if args.format == Format::Parquet && output == Output::Directory(path.clone()) && !path.is_dir() {
+                refuse_other_extension(&args.out)?;
+            }
             // Manifests and unfinished files name the file as text.
             if matches!(output, Output::File(_))
                 && path.file_name().is_some_and(|name| name.to_str().is_none())
@@ -54,6 +58,21 @@ pub(super) fn output(args: &GenArgs) -> Result<Output, Error> {
             store::output(&url, file, &args.uploads, replaces).map(Output::Store)
         }
     }
+}
+
+/// Rejects the name of a file in another format, which would become a directory.
+fn refuse_other_extension(out: &Path) -> Result<(), Error> {
+    let shown = out.display().to_string();
+    let extension = out.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    let format = match extension.as_deref() {
+        _ if shown.ends_with('/') => return Ok(()),
+        Some("csv") => "csv",
+        Some("ndjson" | "jsonl" | "json") => "ndjson",
+        Some("arrow" | "ipc" | "feather") => "arrow",
+        _ => return Ok(()),
+    };
+    let advice = format!("add --as {format}, or end the name in .parquet, or in / for a directory");
+    Err(Error::usage(format!("a name of a {format} file, but the format is parquet"), shown, advice))
 }
 
 /// The same output for one run of a benchmark: a path as it is, but a folder or object called `run` in a store.

@@ -468,7 +468,7 @@ fn finished(files: &[WrittenFile], checksum: Option<Checksum>, phase: &PhaseRepo
     let bytes = phases::bytes(files.iter().map(|file| file.bytes).sum());
     let checksum = checksum.map_or_else(String::new, |sum| format!("\nfile checksum {sum}"));
     let compared = match destination::is_url(out) {
-        Ok(true) => "sizes and tags are those of the manifests",
+        Ok(true) => "sizes and tags agree with the manifests",
         _ => "all bytes were read, and match their checksums",
     };
     format!(

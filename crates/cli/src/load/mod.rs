@@ -1,5 +1,6 @@
 //! `sawmill load`: loads Parquet files into a table.
 
+mod finish;
 mod planned;
 pub(crate) mod reading;
 mod records;
@@ -9,7 +10,7 @@ pub(crate) mod tables;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use sawmill_loader::{LoadOptions, LoadReport, Part, Share, Target, load};
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
@@ -31,8 +32,9 @@ use crate::arguments::value_args::{RejectArgs, ValueArgs};
 use crate::error::Error;
 use crate::forms;
 use crate::interrupt;
-use crate::screen::console::Console;
-use crate::screen::phases;
+use crate::screen::console::{Console, ScreenArgs};
+use crate::screen::{help, phases};
+use finish::FinishArgs;
 use planned::PlannedLoad;
 use reading::Reading;
 
@@ -64,7 +66,7 @@ Examples:
   sawmill load trips.csv --to postgres://localhost/db --table trips --sort-by at --partition-by \"day(at)\" --verify
   sawmill load new.parquet --to postgres://localhost/db --table trips --mode append --rejects rejected.parquet --max-rejects 1000
   sawmill load s3://bucket/trips --to postgres://me@localhost/db --table trips --part 2/4
-  sawmill load finish s3://bucket/trips --to postgres://me@localhost/db --table trips --verify
+  sawmill load finish --to postgres://me@localhost/db --table trips --verify
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips
@@ -183,26 +185,17 @@ enum ChangedArg {
     Replace,
 }
 
-/// What `load finish` is given: the options of the parts.
-#[derive(Args, Debug)]
-struct FinishArgs {
-    /// Taken only to say that it is left out.
-    #[arg(long, hide = true, value_name = "K/N")]
-    part: Option<String>,
-    #[command(flatten)]
-    table: TableLoad,
-}
-
 #[derive(Subcommand, Debug)]
 enum LoadCommand {
     /// Finish a load whose parts (--part) have all ended: check that nothing is missing, verify, put the table in place.
     #[command(after_help = "\
 Examples:
-  sawmill load finish /data/trips --to postgres://me@localhost/db --table trips
-  sawmill load finish 'gen:contacts?rows=1G' --to postgres://localhost/db --table contacts --verify
+  sawmill load finish --to postgres://me@localhost/db --table trips
+  sawmill load finish --to service=warehouse --table contacts --verify --connections 8
 
-Give the files and options of the parts.")]
-    Finish(Box<FinishArgs>),
+Its record has the command of the parts: their files and options apply. Run it in their folder if the files have relative
+names.")]
+    Finish(FinishArgs),
     /// Remove the records of loads into a table, and what unfinished loads left behind.
     #[command(after_help = "\
 Examples:
@@ -225,7 +218,7 @@ Examples:
   sawmill load prune --to postgres://me@localhost/db --older-than 90d --dry-run
   sawmill load prune --to crate://localhost:4200 --older-than 90d
 
-Removed are records of loads into tables that are gone, and in mode upsert or insert of tables that have no other
+This removes the records of loads into tables that are gone, and of upserts and inserts into tables without other
 loads on record. All others are kept: an append skips the files on record.")]
     Prune(records::PruneArgs),
 }
@@ -235,10 +228,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<(), Error> {
         Some(LoadCommand::Forget(target)) => records::forget(target, console),
         Some(LoadCommand::Status(status)) => records::status(status, console),
         Some(LoadCommand::Prune(args)) => records::prune(args, console),
-        Some(LoadCommand::Finish(args)) if args.part.is_some() => {
-            Err(Error::usage("load finish is for all parts together", "--part", "leave the option out"))
-        }
-        Some(LoadCommand::Finish(args)) => load_share(&args.table, Share::Finish, console),
+        Some(LoadCommand::Finish(args)) => load_share(&finished(args, console)?, Share::Finish, console),
         None => {
             let share = args.part.map_or(Share::Whole, Share::Part);
             load_share(&args.table, share, console)
@@ -246,10 +236,44 @@ pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<(), Error> {
     }
 }
 
+/// The command line of a load, as its record has it.
+#[derive(Parser, Debug)]
+struct RecordedCommand {
+    #[command(flatten)]
+    _screen: ScreenArgs,
+    #[command(subcommand)]
+    command: RecordedLoad,
+}
+
+#[derive(Subcommand, Debug)]
+enum RecordedLoad {
+    Load(Box<LoadArgs>),
+}
+
+/// The load to finish, with the options of its parts.
+fn finished(args: &FinishArgs, console: Console) -> Result<TableLoad, Error> {
+    let recorded = args.recorded()?;
+    console.notice(&format!("finishes {recorded}"));
+    let words = forms::written_out(args.words(&recorded)?);
+    let RecordedCommand { command: RecordedLoad::Load(parts), .. } =
+        RecordedCommand::try_parse_from(words).map_err(|message| help::as_error(&message.to_string()))?;
+    let mut load = parts.table;
+    if !args.files.is_empty() {
+        load.files.clone_from(&args.files);
+    }
+    load.verify |= args.verify;
+    load.locate |= args.locate;
+    load.effort.replace_connections(args.connections);
+    load.records = args.records.clone();
+    Ok(load)
+}
+
 /// Loads this run's share of a load, or shows the plan.
 fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Error> {
     let target = args.destination(share)?;
-    let options = LoadOptions { share, ..args.options(&target)? };
+    // The record keeps the command of the parts.
+    let command = (share != Share::Finish).then(|| forms::recorded(crate::words()));
+    let options = LoadOptions { share, command, ..args.options(&target)? };
     let text = args.text_with_rejects(&target)?;
     let by_position = args.map == MapArg::Position;
     let text = text.with_types_of(&target, &args.columns.rename, by_position)?;
@@ -465,7 +489,6 @@ impl TableLoad {
             again: self.again,
             append_changed: self.changed == ChangedArg::Append,
             replace_changed: self.changed == ChangedArg::Replace,
-            command: Some(forms::recorded(std::env::args())),
             ..self.effort.options_for(target)?
         })
     }

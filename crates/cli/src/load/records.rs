@@ -8,6 +8,7 @@ use sawmill_cratedb::{CrateServer, crate_prune, crate_status};
 use sawmill_loader::{Kept, LoadOptions, LoadStatus, Pruned, TableName};
 use sawmill_pgwire::Server;
 use sawmill_profile::Profile;
+use sawmill_source::Control;
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::record_args::RecordArgs;
@@ -27,19 +28,18 @@ pub(super) struct ForgetArgs {
 
 /// A server whose records are read.
 #[derive(Args, Debug)]
-struct RecordsOf {
+pub(super) struct RecordsOf {
     /// The server, as for a load.
     #[arg(long, value_name = "URL")]
-    to: String,
+    pub to: String,
     /// Only loads into this table.
     #[arg(long, value_name = "NAME")]
-    table: Option<String>,
-    /// How long PostgreSQL may take to answer before it is asked whether it still works on it, such as 90s [default:
-    /// 5m].
+    pub table: Option<String>,
+    /// How long to wait before asking a silent PostgreSQL server whether it still works, such as 90s [default: 5m].
     #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
-    patience: Option<Duration>,
+    pub patience: Option<Duration>,
     #[command(flatten)]
-    records: RecordArgs,
+    pub records: RecordArgs,
 }
 
 #[derive(Args, Debug)]
@@ -88,21 +88,26 @@ impl RecordsOf {
         let parse = if self.is_crate() { sawmill_cratedb::table_name } else { str::parse::<TableName> };
         Ok(self.table.as_deref().map(parse).transpose()?)
     }
+
+    /// The loads on record, the newest first.
+    pub(super) fn loads(&self, control: &Control<'_>) -> Result<Vec<LoadStatus>, Error> {
+        let table = self.table()?;
+        Ok(match self.is_crate() {
+            true => {
+                crate_status(&self.crate_server()?, self.records.crate_schema(), table.as_ref(), control)?
+            }
+            false => {
+                sawmill_postgres::status(&self.server()?, self.records.schema(), table.as_ref(), control)?
+            }
+        })
+    }
 }
 
 /// Lists loads, then the files of each.
 pub(super) fn status(args: &StatusArgs, console: Console) -> Result<(), Error> {
     let StatusArgs { of, history } = args;
     let phase = Profile::new().phase("status");
-    let control = interrupt::control(&phase);
-    let table = of.table()?;
-    let loads = match of.is_crate() {
-        true => crate_status(&of.crate_server()?, of.records.crate_schema(), table.as_ref(), &control)?,
-        false => {
-            let server = of.server()?;
-            sawmill_postgres::status(&server, of.records.schema(), table.as_ref(), &control)?
-        }
-    };
+    let loads = of.loads(&interrupt::control(&phase))?;
     console.result(&loads, || match (loads.is_empty(), history) {
         (true, _) => "no recorded loads\n".to_owned(),
         (false, true) => loads.iter().map(history_of).collect::<Vec<_>>().join("\n"),

@@ -4,10 +4,12 @@
 //! long job is.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use clap::{ArgAction, Args};
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use sawmill_inspect::JsonSafe;
 use sawmill_profile::{Phase, beside, format_decimal_bytes, format_rate};
@@ -19,12 +21,39 @@ use crate::screen::connections::ConnectionLines;
 use crate::screen::escape;
 use crate::screen::phases::thousands;
 
+/// Where help lists the options of all commands: after the options of the command itself.
+const LAST: usize = 900;
+
+/// The options of all commands.
+#[derive(Args, Debug)]
+pub(crate) struct ScreenArgs {
+    /// Print results as JSON.
+    #[arg(long, global = true, display_order = LAST)]
+    json: bool,
+    /// Report details on standard error.
+    #[arg(long, short, global = true, display_order = LAST, hide_short_help = true, action = ArgAction::Count)]
+    verbose: u8,
+    /// Print only errors and requested results: no progress, notes or job summaries.
+    #[arg(long, short, global = true, display_order = LAST)]
+    quiet: bool,
+    /// Draw a flame graph of the CPU time of each thread, as an SVG for a browser; for a benchmark, of an
+    /// extra run. Needs the full build.
+    #[arg(long, global = true, display_order = LAST, hide_short_help = true, value_name = "FILE.svg")]
+    pub flamegraph: Option<PathBuf>,
+}
+
+impl ScreenArgs {
+    pub(crate) fn console(&self) -> Console {
+        Console { json: self.json, quiet: self.quiet, verbose: self.verbose }
+    }
+}
+
 /// What the user wants to see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
     /// Results as JSON.
     pub json: bool,
-    /// Nothing but errors, and what was asked for.
+    /// Only errors and requested results.
     pub quiet: bool,
     /// How many `-v` were given.
     pub verbose: u8,
@@ -190,8 +219,9 @@ impl Console {
         if self.quiet {
             return work(&|_| {});
         }
+        let all = || rows.saturating_sub(kept.load(Relaxed));
         if !self.live() {
-            return with_lines(title, rows, kept, phase, work);
+            return with_lines(title, &all, phase, work);
         }
         let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {msg}, {rate}, {eta} left";
         let screen = MultiProgress::new();
@@ -207,7 +237,7 @@ impl Console {
         let tick = |over: &AtomicBool| {
             let mut connections = ConnectionLines::below(screen.clone());
             while !over.load(Relaxed) {
-                bar.set_length(rows.saturating_sub(kept.load(Relaxed)));
+                bar.set_length(all());
                 bar.set_position(phase.rows());
                 bar.set_message(format_decimal_bytes(phase.bytes()));
                 connections.sample(&phase.live());
@@ -230,11 +260,10 @@ fn line_every() -> Duration {
     asked.filter(|every| !every.is_zero()).unwrap_or(LINE)
 }
 
-/// Runs `work` while a line every ten seconds on standard error tells its progress.
+/// Runs `work` on `all` rows while a line every ten seconds on standard error tells its progress.
 fn with_lines<T>(
     title: &str,
-    rows: u64,
-    kept: &AtomicU64,
+    all: &(dyn Fn() -> u64 + Sync),
     phase: &Phase,
     work: impl FnOnce(&dyn Fn(String)) -> T,
 ) -> T {
@@ -250,7 +279,7 @@ fn with_lines<T>(
             }
             next = seconds + every;
             let name = name.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let line = progress_line(&name, phase.rows(), rows.saturating_sub(kept.load(Relaxed)), seconds);
+            let line = progress_line(&name, phase.rows(), all(), seconds);
             // If standard error is closed or full, nothing can report it.
             let _ = writeln!(std::io::stderr(), "{}", escape::message(&line));
         }
@@ -296,7 +325,7 @@ mod tests {
     fn work_is_not_held_up_by_its_lines() {
         let phase = sawmill_profile::Profile::new().phase("load");
         let began = Instant::now();
-        let done = with_lines("load", 10, &AtomicU64::new(0), &phase, |name| {
+        let done = with_lines("load", &|| 10, &phase, |name| {
             name("other".to_owned());
             7
         });

@@ -94,9 +94,9 @@ fn without_sequences(plain: &str) -> String {
     lines(&safe)
 }
 
-/// A message of the parser in the parts of our errors: its first paragraph says what was wrong, a tip or the usage what
-/// to do.
-fn as_error(message: &str) -> Error {
+/// A message of the parser in the parts of our errors: its first paragraph names the fault, a tip or the usage the way
+/// out.
+pub(crate) fn as_error(message: &str) -> Error {
     let paragraphs: Vec<String> =
         message.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let what = paragraphs.first().map(|text| text.trim_start_matches("error: ")).unwrap_or_default();

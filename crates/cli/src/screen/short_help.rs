@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 use crate::screen::topic::topics;
 
 /// The options of a command that `-h` shows besides the options of every command; `--help` has the others.
-const SHORT: [(&str, &[&str]); 9] = [
+const SHORT: [(&str, &[&str]); 8] = [
     ("bench gen", &["rows", "threads", "compression", "runs", "against", "html", "save", "baseline"]),
     ("bench load", &["to", "table", "mode", "connections", "runs", "against", "html", "save", "baseline"]),
     (
@@ -22,7 +22,6 @@ const SHORT: [(&str, &[&str]); 9] = [
         "load",
         &["to", "table", "mode", "key", "columns", "where", "connections", "verify", "rejects", "explain"],
     ),
-    ("load finish", &["to", "table", "mode", "key", "verify"]),
     ("verify", &["to", "table", "columns", "where", "locate", "rejects", "connections"]),
 ];
 /// What the short help of every command has.

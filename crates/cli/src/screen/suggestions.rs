@@ -8,6 +8,9 @@ use std::ffi::OsString;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
+use sawmill_store::Scheme;
+
+use crate::forms::is_address;
 
 /// Options for one thing; of several that a sub-command has, the first is suggested.
 const OPTIONS: [&[&str]; 22] = [
@@ -58,12 +61,15 @@ const VALUES: [(&str, &str, &str); 7] = [
 ];
 
 /// Options of other tools for which there is another way: sub-command, their names, the way.
-const WAYS: [(&str, &[&str], &str); 1] = [(
-    "load",
-    &["query", "sql"],
-    "the engine loads the rows of a SELECT in one transaction: sawmill-cluster sql --to URL \"CREATE TABLE pg.TABLE AS \
+const WAYS: [(&str, &[&str], &str); 2] = [
+    ("spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
+    (
+        "load",
+        &["query", "sql"],
+        "the engine loads the rows of a SELECT in one transaction: sawmill-cluster sql --to URL \"CREATE TABLE pg.TABLE AS \
      SELECT ... FROM parquet('FILES')\", and INSERT INTO pg.TABLE adds them; --where and --columns need no engine",
-)];
+    ),
+];
 
 /// Words for a sub-command.
 const COMMANDS: [(&str, &[&str]); 7] = [
@@ -89,7 +95,10 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
             let way = WAYS.iter().find(|(name, typed_as, _)| {
                 *name == sub_command.get_name() && typed_as.contains(&typed.as_str())
             });
-            if words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str()) {
+            if let Some(reason) = on_record(command, sub_command, &typed) {
+                error.remove(ContextKind::SuggestedArg);
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(reason)]));
+            } else if words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str()) {
                 let advice = format!("--json prints the result; --json-file {typed} writes it");
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
             } else if let Some((_, _, way)) = way {
@@ -147,13 +156,36 @@ fn option(command: &Command, typed: &str) -> Option<String> {
     group.iter().filter(|name| **name != typed).find(has).map(|name| format!("--{name}"))
 }
 
+/// Why a command that works on the records of loads does not take an option of `sawmill load`.
+fn on_record(command: &Command, sub_command: &Command, typed: &str) -> Option<&'static str> {
+    let load = command.find_subcommand("load")?;
+    let of_records = load.get_subcommands().any(|sub| std::ptr::eq(sub, sub_command));
+    if !of_records || !load.get_arguments().any(|option| option.get_long() == Some(typed)) {
+        return None;
+    }
+    Some(match sub_command.get_name() {
+        "finish" => {
+            "leave it out: load finish is for all parts together, and takes their options from the record"
+        }
+        _ => "leave it out: the command works on the records of loads, and reads no files",
+    })
+}
+
 /// The whole command for one that lacks its main words.
 fn whole_command(command: &str, words: &[OsString]) -> Option<String> {
     match command {
         "gen" => Some("name what to generate: sawmill gen contacts --rows 1k --out DIR".to_owned()),
+        "drive" => Some("name the plan and the server: sawmill drive gen:orders --to local".to_owned()),
+        "completions" => Some("name the shell: sawmill completions bash".to_owned()),
         "load" | "verify" => {
             let server = words.iter().filter_map(|word| word.to_str());
             let server = server.map(|word| word.strip_prefix("--to=").unwrap_or(word));
+            if let Some(scheme) = server.clone().find_map(other_scheme) {
+                return Some(format!(
+                    "{scheme}:// is neither PostgreSQL nor CrateDB: give postgres://HOST/DATABASE/TABLE or \
+                     crate://HOST:4200/SCHEMA/TABLE"
+                ));
+            }
             let host = server.clone().zip(server.skip(1)).find(|(option, _)| *option == "--to");
             let host = host.map(|(_, host)| host).filter(|host| !host.contains(['/', '=', '-']));
             Some(format!(
@@ -163,6 +195,14 @@ fn whole_command(command: &str, words: &[OsString]) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The scheme of an address that names neither a database of ours nor a store.
+fn other_scheme(word: &str) -> Option<&str> {
+    let (scheme, _) = word.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+');
+    let is_known = is_address(word) || scheme == "file" || Scheme::named(scheme).is_some();
+    (is_scheme && !is_known).then_some(scheme)
 }
 
 #[cfg(test)]
@@ -189,6 +229,10 @@ mod tests {
             ("sawmill load a --overwrite", "'--mode replace'"),
             ("sawmill load a --query x", "sawmill-cluster sql --to URL"),
             ("sawmill verify a --filter x", "'--where'"),
+            ("sawmill load finish --to h --table t --part 1/2", "takes their options from the record"),
+            ("sawmill load finish --to h --table t --where a>1", "takes their options from the record"),
+            ("sawmill load status --to h --mode append", "works on the records"),
+            ("sawmill load forget --to h --table t --verify", "works on the records"),
             ("sawmill load a --pk id", "'--primary-key'"),
             ("sawmill load a --merge-key id", "'--key'"),
             ("sawmill gen contacts --output x", "'--out'"),
@@ -201,6 +245,11 @@ mod tests {
             ("sawmill inspect a", "'footer'"),
             ("sawmill load --to localhost", "sawmill load FILE postgres://localhost/DATABASE/TABLE"),
             ("sawmill verify a", "sawmill verify FILE postgres://HOST/DATABASE/TABLE"),
+            ("sawmill load a mysql://h/db/t", "mysql:// is neither PostgreSQL nor CrateDB"),
+            ("sawmill load s3://b/a", "sawmill load FILE postgres://HOST/DATABASE/TABLE"),
+            ("sawmill drive gen:orders", "sawmill drive gen:orders --to local"),
+            ("sawmill completions", "sawmill completions bash"),
+            ("sawmill gen spec contacts --out x", "sawmill gen spec contacts > my.toml"),
             ("sawmill gen --rows 10", "sawmill gen contacts --rows 1k --out DIR"),
             ("sawmill bench gen contacts --json r.json", "--json-file r.json writes it"),
             // Spelled alike, as clap finds it.

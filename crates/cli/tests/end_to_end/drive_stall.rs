@@ -64,7 +64,7 @@ fn a_driver_whose_processor_quota_is_used_up_says_so() {
         let root = Path::new("/sys/fs/cgroup").join(folder);
         let group = root.join(format!("sawmill-{}", std::process::id()));
         std::fs::create_dir(&group).ok()?;
-        // Not created: where the controller is off, there is no such file.
+        // Not created: the file is missing where the controller is off.
         let quota = std::fs::OpenOptions::new().write(true).open(group.join(file));
         let limited = quota.and_then(|mut quota| quota.write_all(text.as_bytes()));
         limited.map_err(|_| std::fs::remove_dir(&group)).ok().map(|()| group)

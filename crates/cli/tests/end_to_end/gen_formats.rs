@@ -171,6 +171,20 @@ fn json_has_uuids_with_dashes_keys_as_text_and_every_entry_of_a_map() {
 }
 
 #[test]
+fn a_name_of_another_format_does_not_become_a_directory_of_parquet_files() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in [("c.csv", "--as csv"), ("c.jsonl", "--as ndjson"), ("c.ARROW", "--as arrow")] {
+        let out = dir.path().join(name);
+        let gen_to = |out: &str| sawmill(["gen", "contacts", "--rows", "10", "--out", out]);
+        let error = gen_to(out.to_str().unwrap()).fails(2);
+        assert!(error.contains(format) && !out.exists(), "{error}");
+        // A directory that the user means as one.
+        gen_to(&format!("{}/", out.display())).ok();
+        assert!(out.is_dir());
+    }
+}
+
+#[test]
 fn binary_formats_are_not_written_to_a_terminal() {
     for (format, refused) in [("parquet", true), ("arrow", true), ("csv", false), ("ndjson", false)] {
         let (mut ours, mut theirs) = (0, 0);

@@ -33,8 +33,8 @@ fn a_job_whose_processes_are_killed_loads_each_row_once() {
         wait(std::mem::replace(&mut job[at], again));
     }
     // `finish` before the end says how much is missing, or that other processes are at work.
-    let finish = [&["load", "finish", source], &target[..], &["--verify"]].concat();
-    let early = sawmill(&finish);
+    let finish = ["load", "finish", "--to", &url, "--table", "c", "--verify"];
+    let early = sawmill(finish);
     assert!(early.code == Some(1) || early.code == Some(4), "{}{}", early.out, early.err);
     job.push(of("3"));
     for process in job {
@@ -46,9 +46,12 @@ fn a_job_whose_processes_are_killed_loads_each_row_once() {
         );
     }
     assert!(!bench.exists("c"));
-    let finished = sawmill(&finish).ok();
+    let finished = sawmill(finish).ok();
+    assert!(finished.err.contains("finishes sawmill load"), "{}", finished.err);
     assert!(finished.out.contains("2,000,000 rows") && finished.out.contains("verified"), "{}", finished.out);
     assert_eq!(bench.count("select count(*) from c"), 2_000_000);
+    // Again it finds a complete load.
+    sawmill(finish).ok();
     // One process loads the same rows.
     let once = [&["load", source], &["--to", &url, "--table", "once"][..]].concat();
     let sum =
@@ -121,9 +124,16 @@ fn what_has_no_parts_says_so() {
     assert!(error.contains("not in parts") && error.contains("jsonb"), "{error}");
     let error = load(&["--part", "3/2"]).err;
     assert!(error.contains("there is no part 3 of 2"), "{error}");
-    let finish = ["load", "finish", "gen:contacts?rows=10", "--to", &url, "--table", "c", "--part", "1/2"];
-    let error = sawmill(finish).fails(2);
-    assert!(error.contains("for all parts together"), "{error}");
+    let finish = |table: &str, more: &[&str]| {
+        sawmill([&["load", "finish", "--to", &url, "--table", table], more].concat())
+    };
+    let error = finish("c", &["--unit-rows", "20k"]).fails(2);
+    assert!(error.contains("takes their options from the record"), "{error}");
+    let error = finish("c", &[]).fails(4);
+    assert!(error.contains("nothing to finish") && error.contains("--part K/N"), "{error}");
+    let crate_db = ["load", "finish", "--to", "crate://localhost", "--table", "c"];
+    let error = sawmill(crate_db).fails(2);
+    assert!(error.contains("CrateDB has no loads in parts"), "{error}");
     let dir = tempfile::tempdir().unwrap();
     let one = dir.path().join("one.parquet");
     let error =

@@ -150,7 +150,12 @@ fn text_is_learned_from_and_compared_and_the_comparison_written_as_a_page() {
     let args = ["gen", "fidelity", &path("orders.csv"), &path("made.parquet"), "--html", &path("page.html")];
     sawmill(args).ok();
     let page = std::fs::read_to_string(path("page.html")).unwrap();
-    assert!(page.contains("<td>country</td>") && page.contains("3 of 3 columns, 3 of 3 pairs"), "{page}");
+    assert!(
+        page.contains("data-name=\"column\">country</td>")
+            && page.contains("class=\"cards\"")
+            && page.contains("3 of 3 columns, 3 of 3 pairs"),
+        "{page}"
+    );
     sawmill(["gen", "spec", "--like", &path("orders.csv"), "--sample", "0"]).fails(2);
 }
 

@@ -25,7 +25,7 @@ fn one_connection_is_enough_with_degree_1_and_other_commands_say_what_to_do() {
     for part in ["1/2", "2/2"] {
         run(&["load", file], &["--table", "t", "--connections", "1", "--part", part]).ok();
     }
-    run(&["load", "finish", file], &["--table", "t", "--connections", "1", "--verify"]).ok();
+    run(&["load", "finish"], &["--table", "t", "--verify"]).ok();
     run(&["verify", file], &["--table", "t", "--connections", "1"]).ok();
     let status = run(&["load", "status"], &[]).ok();
     assert!(status.out.contains("public.t"), "{}", status.out);

@@ -90,13 +90,13 @@ fn the_processes_of_the_kubernetes_job_load_each_row_once() {
     assert!(load.contains(&format!("auto/{completions}")), "{load:?}");
     let run = |arguments: &[String], index: u32| {
         let fewer = arguments.iter().map(|argument| argument.replace("rows=1B", "rows=8k"));
-        // A unit for each process.
-        let mut process = command(fewer.chain(["--unit-rows", "1k"].map(str::to_owned)));
+        let mut process = command(fewer);
         process.env("PGSERVICEFILE", &service).env("JOB_COMPLETION_INDEX", index.to_string());
         wait(process.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).ok()
     };
     for index in 0..completions.parse().unwrap() {
-        run(&load, index);
+        // A unit for each process.
+        run(&[&load[..], &["--unit-rows", "1k"].map(str::to_owned)].concat(), index);
     }
     let finished = run(&finish, 0);
     assert!(finished.out.contains("8,000 rows") && finished.out.contains("verified"), "{}", finished.out);

@@ -330,7 +330,7 @@ fn a_table_has_the_rows_of_its_files_after_each_of_many_nights() {
     }
     let ran = nights.load().ok();
     assert!(ran.out.contains("nothing to do"), "{}", ran.out);
-    // Columns that no file has, such as those of the lineage, are named and not compared.
+    // Columns that no file has, such as the lineage, are named and not compared.
     sawmill(nights.bench.args("verify", &nights.folder.path, "days", &["--columns", "id,note"])).ok();
     let types = "select string_agg(format_type(atttypid, atttypmod), ', ' order by attnum) from pg_attribute \
                  where attrelid = 'days'::regclass and attname in ('id', 'amount', 'price')";

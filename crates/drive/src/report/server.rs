@@ -44,7 +44,7 @@ pub(super) fn section(result: &DriveResult) -> Section {
     if content.is_empty() && !result.seconds.is_empty() {
         content.push_str("<p class=\"note\">The server reported nothing of itself.</p>\n");
     }
-    Section::new("The server meanwhile", note, content)
+    Section::new("The server during the run", note, content)
 }
 
 fn checkpoints(second: &Second) -> f64 {

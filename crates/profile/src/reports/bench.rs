@@ -33,8 +33,11 @@ pub fn html_report(files: &[ResultFile]) -> Result<String> {
     let Some(last) = files.last() else {
         return Err(Error::failed("there are no results to draw", "", "pass at least one result file"));
     };
+    // Results without a name have their time as the label.
+    let mut origin = vec!["sawmill bench", &last.label, &last.started];
+    origin.dedup();
     let mut page = Page {
-        origin: format!("sawmill bench, {}, {}", last.label, last.started),
+        origin: origin.join(", "),
         verdict: verdict::verdict(files),
         findings: verdict::findings(last),
         facts: facts(last),

@@ -60,9 +60,9 @@ const HEADING: &str = "Text";
 /// How to read delimited text and JSON.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TextArgs {
-    /// The format of the files [default: auto, by the extension, before a compressed file's .gz or the like: .csv,
-    /// .tsv, .tab and .psv are delimited text, .ndjson and .jsonl have a JSON object on each line, all others are
-    /// Parquet]. Text may be compressed with gzip, zstd, bzip2, xz or LZ4, whatever its name.
+    /// The format of the files [default: auto, by the extension before .gz or the like]. .csv, .tsv, .tab and .psv
+    /// are delimited text, .ndjson and .jsonl have a JSON object on each line, all others are Parquet. Sawmill
+    /// recognises text compressed with gzip, zstd, bzip2, xz or LZ4 under any name.
     #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv|ndjson",
         help_heading = HEADING)]
     pub format: Option<InputFormat>,

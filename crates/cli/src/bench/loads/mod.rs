@@ -48,7 +48,7 @@ Examples:
   sawmill bench load trips.csv --sort-by pickup --partition-by \"day(pickup)\"
   sawmill bench load trips.parquet --against 'sh -c \"my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE\"'
 
---grid stands for --table-kind logged,unlogged --keyed yes,no --connections 1..16*2: four kinds of tables over 1 to
+--grid means --table-kind logged,unlogged --keyed yes,no --connections 1..16*2: four kinds of tables over 1 to
 16 connections, with a picture in --html.
 
 Each run creates a table, called NAME with numbers after it, and drops it. With --table-kind or
@@ -57,8 +57,8 @@ PostgreSQL is started for all runs, with fsync off. For CrateDB, and with --nest
 tables, and no other program can be compared.
 
 Another program finds the server's address in SAWMILL_BENCH_URL (of a private server also in
-SAWMILL_BENCH_HOST and SAWMILL_BENCH_PORT), and in SAWMILL_BENCH_TABLE the name of an empty table to append to,
-which is dropped afterwards. Its rows are counted, and the content of each program's first run is compared with
+SAWMILL_BENCH_HOST and SAWMILL_BENCH_PORT). It appends to the empty table that SAWMILL_BENCH_TABLE names, which
+Sawmill drops afterwards. Sawmill counts its rows, and compares the content of each program's first run with
 the files; a difference is an error. A program that loads elsewhere reports its rows in the last line of its
 output: {\"rows\": 1000000}.")]
 pub(crate) struct LoadBench {
@@ -136,7 +136,7 @@ impl LoadBench {
     /// The kind of the tables, if the arguments give one.
     fn kind(&self, source: &dyn Source) -> Result<Option<TableKind>, Error> {
         if self.mode == ModeArg::Auto {
-            let what = "each run of a benchmark has a table of its own, so there is nothing to choose";
+            let what = "each run of a benchmark makes its own table, so there is nothing to choose";
             return Err(Error::usage(what, "--mode auto", "give create, append, truncate or replace"));
         }
         if matches!(self.mode, ModeArg::Upsert | ModeArg::Insert | ModeArg::History) {

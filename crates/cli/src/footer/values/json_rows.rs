@@ -53,7 +53,7 @@ impl Parts<'_> {
         self.pass_on(0)
     }
 
-    /// Writes what was gathered, if that is more than `most` bytes.
+    /// Writes the gathered bytes, if they are more than `most` bytes.
     fn pass_on(&mut self, most: usize) -> io::Result<()> {
         if self.gathered.len() > most {
             self.out.write_all(&self.gathered)?;

@@ -136,7 +136,7 @@ impl Source {
             if let Some((first, known)) = files.first()
                 && known.schema().fields() != metadata.schema().fields()
             {
-                let what = format!("its columns are not those of {first}");
+                let what = format!("its columns differ from those of {first}");
                 return Err(Error::usage(what, places[at].to_string(), "give files of the same columns"));
             }
             rows += metadata.metadata().file_metadata().num_rows().max(0) as u64;

@@ -14,9 +14,9 @@ use crate::screen::console::Console;
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
 pub(crate) struct DatasetArgs {
-    /// A built-in dataset (contacts, orders, events, devices, deep, wide, wide:N, wide:N:string), a table of
-    /// TPC-H or TPC-DS (tpch/lineitem, tpcds/store_sales and so on; tpch and tpcds make all) or a dataset spec (a
-    /// TOML file; if it has several tables, all of them, or one as SPEC/TABLE).
+    /// A built-in dataset: contacts, orders, events, devices, deep, wide, wide:N, wide:N:string. Or a table of
+    /// TPC-H or TPC-DS: tpch/lineitem, tpcds/store_sales and so on; tpch and tpcds make all. Or a dataset spec, which
+    /// is a TOML file; SPEC/TABLE makes one of several tables.
     #[arg(required_unless_present_any = ["schema", "like"])]
     pub dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow, JSON or CSV file, or of the Parquet files in a directory or that

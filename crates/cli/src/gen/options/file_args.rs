@@ -37,8 +37,8 @@ pub(crate) struct FileArgs {
     /// Write the CRC-32 of each page into its header, for readers to verify.
     #[arg(long)]
     page_checksums: bool,
-    /// Whether to write the Arrow schema into the footer, from which Arrow readers take time zones and the
-    /// like [default: yes for datasets with durations or lists of a fixed size, which only it describes].
+    /// Whether to write the Arrow schema into the footer, where Arrow readers find time zones and the like. Only it
+    /// describes durations and lists of a fixed size [default: yes for datasets with these].
     #[arg(long, value_enum)]
     arrow_schema: Option<YesNo>,
     /// Write a Bloom filter for this column, with this share of false positives [default: 0.01]. May be

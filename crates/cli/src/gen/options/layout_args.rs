@@ -33,8 +33,8 @@ pub(crate) struct LayoutArgs {
     /// fewer if these would take more than 64 MiB].
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
-    /// Approximate size of a row group in the file, like 16MiB; a sample tells how many rows it takes, and it
-    /// ends with the page that exceeds the size by a quarter. With --partition-by this is the size in the
+    /// Approximate size of a row group in the file, like 16MiB. A sample tells how many rows it takes. The row
+    /// group ends with the page that exceeds the size by a quarter. With --partition-by this is the size in the
     /// largest folder, limited so that the row groups of all folders together take at most 1 GiB.
     #[arg(long, value_parser = bytes, allow_hyphen_values = true)]
     row_group_size: Option<u64>,

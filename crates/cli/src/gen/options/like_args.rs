@@ -35,12 +35,12 @@ pub(crate) struct LikeArgs {
     /// A column that --like and --schema-of leave out; may be repeated.
     #[arg(long, value_name = "COLUMN")]
     pub exclude: Vec<String>,
-    /// Copy the strings of all columns with at most 10,000 distinct strings into the spec. By default only
-    /// small sets of categories are copied: at most 256 distinct strings that occur 20 times each on average,
-    /// and of these only strings that were sampled at least 5 times; of other columns, strings that are 1 % of the
-    /// values or more, and up to 8 letters and digits that all strings have in common, such as ORD in ORD-00017.
-    /// All other strings are made up with the same lengths and forms. Numbers, dates and times are copied, and
-    /// ids that count from 0 come out the same.
+    /// Copy the strings of all columns with at most 10,000 distinct strings into the spec.
+    ///
+    /// By default the spec has only strings sampled at least 5 times, of columns with at most 256 distinct strings that
+    /// occur 20 times each on average. Of other columns it has strings that are 1 % of the values or more, and up to 8
+    /// letters and digits that all strings share, such as ORD in ORD-00017. All other strings are made up with the
+    /// same lengths and forms. Numbers, dates and times are copied, and ids that count from 0 come out the same.
     #[arg(long, conflicts_with = "no_verbatim")]
     pub verbatim: bool,
     /// Copy no strings into the spec: neither whole ones nor letters and digits that all have in common. The spec
@@ -64,14 +64,14 @@ impl LikeArgs {
 /// Compare generated data with its source: columns, pairs of columns, the order of rows, and keys.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Columns of at most 1,000 distinct values are compared by the total variation of their values, numbers that occur
-fewer than 500 times on average by their Kolmogorov-Smirnov distance, other strings, bytes and lists by that of
-their lengths. Of many different strings, the characters by class and the shares of strings that are 1 % or more are
-compared, too, and the greatest distance counts. 0 means equal, 1 entirely different; random samples of the same
-distribution differ a little. `frequencies` ignores the values, for strings that were made up.
+For columns of at most 1,000 distinct values, the distance is the total variation of their values. For numbers that
+occur fewer than 500 times on average, it is the Kolmogorov-Smirnov distance; for other strings, bytes and lists, the
+Kolmogorov-Smirnov distance of their lengths. If there are many different strings, their characters by class and the
+shares of strings of 1 % or more count, too; the greatest distance wins. 0 means equal, 1 entirely different; random
+samples of the same distribution differ a little. `frequencies` ignores the values, for strings that were made up.
 
 Pairs are compared in up to 32,768 rows: numbers by their rank correlation, categories by Cramér's V, a number and a
-category by the correlation ratio, also of a number's 20 bins; and by equal values and nulls. A pair is kept if each
+category by the correlation ratio, also of a number's 20 bins. Equal values and nulls count, too. A pair is kept if each
 measure differs by at most 0.1, or by three standard deviations if rows are few. A column's order is kept if the
 correlation of each row with the row before differs as little. A decision tree learns to tell half of the rows apart;
 its AUC on the other half is 0.5 if it cannot.

@@ -190,7 +190,7 @@ fn levels_that_are_cut_short_are_an_error_of_every_command() {
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
     let mut bytes = writer.into_inner().unwrap();
-    // Three bytes of levels: a run of 200 times 1, of which one is taken.
+    // Three bytes of levels: a run of 200 times 1; the page takes one.
     let run = [3, 0, 0, 0, 0x90, 3, 1];
     let at = bytes.windows(run.len()).position(|bytes| bytes == run).unwrap();
     bytes[at + 4] = 0x8e;
