@@ -133,22 +133,32 @@ fn load_the_rest(
     let started = turns::now();
     let Remembered { already, unfinished, replaced, new, verified, notes } = remembered;
     let mut report = LoadReport::of_already_loaded(&already, notes);
-    let unverified = verified.is_none() && !already.is_empty();
     report.verified = verified;
+    let is_unverified = |report: &LoadReport| report.verified.is_none() && report.rows > 0;
+    let (earlier, mut later) = (is_unverified(&report), false);
+    let mut add = |of_files: LoadReport| {
+        later |= is_unverified(&of_files);
+        report.add(of_files);
+    };
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
-        report.add(load_files(&Portion::new(source, files), target, options, control)?);
+        add(load_files(&Portion::new(source, files), target, options, control)?);
     }
     if let Some(replacing) = target.replacing() {
         for file in replaced {
-            report.add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
+            add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
         }
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
-    if let Some(verified) = report.verified.take_if(|_| unverified) {
-        let what = format!(
-            "verified what this run loaded: the table holds it, {}; rows of earlier runs were not compared",
-            format_counted(verified.source.rows, "row")
-        );
+    if let Some(verified) = report.verified.take_if(|_| earlier || later) {
+        let rows = format_counted(verified.source.rows, "row");
+        let what = match later {
+            true => format!(
+                "verified only {rows} of the files, which the table holds; their other rows were not compared"
+            ),
+            false => format!(
+                "verified what this run loaded: the table holds it, {rows}; rows of earlier runs were not compared"
+            ),
+        };
         report.notes.push(Note::PartlyVerified(what));
     }
     report.seconds = turns::now().saturating_duration_since(started).as_secs_f64();

@@ -65,17 +65,18 @@ fn steps_of(setting: Setting) -> u64 {
     steps
 }
 
-struct Run {
-    world: Arc<World>,
+/// The commands of one world.
+pub struct Run {
+    pub world: Arc<World>,
     draw: Draw,
     /// The files as they were first.
-    files: Vec<FileState>,
+    pub files: Vec<FileState>,
     /// An event may make a command fail until its user has done something.
     needs_user: bool,
 }
 
 impl Run {
-    fn new(seed: u64, setting: Setting, mut draw: Draw, mistake: Option<Mistake>, trace: bool) -> Self {
+    pub fn new(seed: u64, setting: Setting, mut draw: Draw, mistake: Option<Mistake>, trace: bool) -> Self {
         let mode = setting.mode();
         let before = match mode {
             Mode::Create => None,
@@ -187,7 +188,7 @@ impl Run {
         faults
     }
 
-    fn options(&self) -> LoadOptions {
+    pub fn options(&self) -> LoadOptions {
         let Setting { degree, unit_rows, verify, .. } = self.world.setting;
         // Files are rewritten in this world; what then refuses an append is tested with real databases.
         LoadOptions {
@@ -250,7 +251,7 @@ impl Run {
     }
 
     /// Runs the command, and checks its report.
-    fn load(&self, process: &Arc<Process>, options: LoadOptions) -> Result<LoadReport> {
+    pub fn load(&self, process: &Arc<Process>, options: LoadOptions) -> Result<LoadReport> {
         let ended = caught("loader", || {
             let source = SimulatedSource::open(process)?;
             let target = SimulatedTarget { process: Arc::clone(process), mode: self.world.setting.mode() };
@@ -312,7 +313,7 @@ impl Run {
     }
 
     /// Stops all faults, restores changed files, and lets time pass.
-    fn quiet(&self) {
+    pub fn quiet(&self) {
         self.world.scheduler.advance(Duration::from_secs(120));
         let now = self.world.scheduler.elapsed();
         let mut state = self.world.state();
