@@ -151,13 +151,18 @@ pub(crate) fn recorded(words: impl Iterator<Item = String>) -> String {
             }
             None => word,
         };
-        let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word,
-            false => format!("'{}'", word.replace('\'', "'\\''")),
-        }
+        shell_word(word)
     });
     std::iter::once("sawmill".to_owned()).chain(shown).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell takes it, in quotes if it needs them.
+pub(crate) fn shell_word(word: String) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 /// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`, which may have `%20` for a blank.

@@ -176,6 +176,11 @@ impl TargetArgs {
         Ok(postgres(to, self.table())?.patience(effort.patience()).into())
     }
 
+    /// The server as the user wrote it.
+    pub(crate) fn url(&self) -> &str {
+        self.to.as_deref().unwrap_or_default()
+    }
+
     /// The table as the user wrote it.
     pub(crate) fn table(&self) -> &str {
         self.table.as_deref().unwrap_or_default()
@@ -226,6 +231,11 @@ fn degree(text: &str) -> Result<NonZeroUsize, String> {
 const DECODED_ROWS: usize = 4096;
 
 impl EffortArgs {
+    /// The number of connections, if given.
+    pub(crate) fn degree(&self) -> Option<NonZeroUsize> {
+        self.degree
+    }
+
     /// Rows of a batch, if given.
     pub(crate) fn batch_rows(&self) -> Option<usize> {
         self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX))

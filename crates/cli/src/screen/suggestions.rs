@@ -57,14 +57,6 @@ const VALUES: [(&str, &str, &str); 7] = [
     ("load", "write-disposition", "--mode"),
 ];
 
-/// Options of other tools for which there is another way: sub-command, their names, the way.
-const WAYS: [(&str, &[&str], &str); 1] = [(
-    "load",
-    &["query", "sql"],
-    "the engine loads the rows of a SELECT in one transaction: sawmill-cluster sql --to URL \"CREATE TABLE pg.TABLE AS \
-     SELECT ... FROM parquet('FILES')\", and INSERT INTO pg.TABLE adds them; --where and --columns need no engine",
-)];
-
 /// Words for a sub-command.
 const COMMANDS: [(&str, &[&str]); 7] = [
     ("load", &["import", "copy", "ingest", "insert", "push", "upload", "sync", "run"]),
@@ -86,15 +78,9 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
                 _ => return error,
             };
             let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
-            let way = WAYS.iter().find(|(name, typed_as, _)| {
-                *name == sub_command.get_name() && typed_as.contains(&typed.as_str())
-            });
             if words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str()) {
                 let advice = format!("--json prints the result; --json-file {typed} writes it");
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
-            } else if let Some((_, _, way)) = way {
-                error.remove(ContextKind::SuggestedArg);
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(*way)]));
             } else if let Some(ours) = option(sub_command, &typed) {
                 // clap's own suggestion: a name that is spelled alike, or the word as a value.
                 error.remove(ContextKind::Suggested);
@@ -187,7 +173,6 @@ mod tests {
         for (line, ours) in [
             ("sawmill load a --threads 4", "'--connections'"),
             ("sawmill load a --overwrite", "'--mode replace'"),
-            ("sawmill load a --query x", "sawmill-cluster sql --to URL"),
             ("sawmill verify a --filter x", "'--where'"),
             ("sawmill load a --pk id", "'--primary-key'"),
             ("sawmill load a --merge-key id", "'--key'"),
