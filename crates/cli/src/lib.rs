@@ -207,6 +207,7 @@ fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
                     command.build();
                     screen::help::exit(&screen::suggestions::with_suggestion(message, &command, &words))
                 });
+        load::query::check(&matches, Cli::command)?;
         let mut cli =
             Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| screen::help::exit(&message));
         if let Command::Convert(args) = &mut cli.command {

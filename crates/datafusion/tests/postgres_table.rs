@@ -14,7 +14,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use postgres::{Client, NoTls};
 use sawmill_localpg::LocalPg;
 
-use crate::command::{refused, sql, wait_for};
+use crate::command::{command, refused, sql, wait_for};
 
 mod command;
 
@@ -315,4 +315,43 @@ fn uuids_of_files_are_uuids_of_the_table() {
         tables.number("select count(*) from u where id = '07070707-0707-0707-0707-070707070707'::uuid"),
         1
     );
+}
+
+#[test]
+fn a_load_of_a_query_makes_a_table_and_adds_rows_to_the_columns_of_their_names() {
+    let mut tables = Tables::start(2);
+    let (folder, url) = (tempfile::tempdir().unwrap(), tables.server.url());
+    let files = folder.path().join("contacts");
+    let files = files.to_str().unwrap();
+    let made = ["submit", "gen", "contacts", "--rows", "5000", "--files", "3", "--out", files];
+    assert!(command().args(made).output().unwrap().status.success());
+    let load = |query: &str, more: &[&str]| {
+        let to = ["--query", query, "--table", "Sums"];
+        command().args(["load", files]).args(to).args(more).output().unwrap()
+    };
+    let to = ["--to", url.as_str(), "--json"];
+    let query = "SELECT length(name) AS length, count(*) AS n FROM read GROUP BY 1;";
+    let made = load(query, &to);
+    let said = String::from_utf8(made.stdout).unwrap();
+    let groups = tables.number("select count(*) from \"Sums\"");
+    assert_eq!(said, format!("{{\"rows\":{groups},\"table\":\"Sums\"}}\n"));
+    assert_eq!(tables.number("select sum(n)::bigint from \"Sums\""), 5000);
+    let error = refused(&load(query, &to));
+    assert!(error.starts_with("{\"error\":") && error.contains("there is a table"), "{error}");
+    let append = [&to[..2], &["--mode", "append"]].concat();
+    let added = load("SELECT 7 AS n, -1 AS length FROM read LIMIT 2", &append);
+    assert_eq!(String::from_utf8(added.stdout).unwrap(), "2 rows stored in table Sums\n");
+    assert_eq!(tables.number("select count(*) from \"Sums\" where n = 7 and length = -1"), 2);
+    for (query, more, expected) in [
+        ("SELECT 1 AS other FROM read", &append[..], "other"),
+        ("DROP TABLE read", &to, "DDL not supported"),
+        (
+            "SELECT 1 AS n FROM read",
+            &["--to", "crate://h", "--mode", "append"],
+            "CrateDB has no transactions",
+        ),
+    ] {
+        let error = refused(&load(query, more));
+        assert!(error.contains(expected), "{query}: {error}");
+    }
 }

@@ -336,7 +336,7 @@ impl Connection {
         let asking = async {
             let counters = WireCounters::default();
             let wire = Wire::connect(&self.endpoint, &self.server, &self.place, counters).await.ok()?;
-            self.cancel.cancel_query_raw(wire, NoTls).await.ok()
+            self.cancel.cancel_query_raw(wire.stream, NoTls).await.ok()
         };
         // If this fails the connection is closed anyway, and the server notices when it reads or writes.
         let _ = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(2), asking).await });

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::directories;
@@ -71,10 +72,7 @@ impl WholeDirectory {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn create_private(out: &Path) -> io::Result<Self> {
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        Self::begin(&builder, out, false)
+        Self::begin(fs::DirBuilder::new().mode(0o700), out, false)
     }
 
     fn begin(builder: &fs::DirBuilder, out: &Path, replaces: bool) -> io::Result<Self> {

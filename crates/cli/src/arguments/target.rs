@@ -249,6 +249,11 @@ impl EffortArgs {
         };
     }
 
+    /// The number of connections, if given.
+    pub(crate) fn degree(&self) -> Option<NonZeroUsize> {
+        self.connections.degree
+    }
+
     /// Rows of a batch, if given.
     pub(crate) fn batch_rows(&self) -> Option<usize> {
         self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX))

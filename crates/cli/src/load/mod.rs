@@ -2,6 +2,7 @@
 
 mod finish;
 mod planned;
+pub(crate) mod query;
 pub(crate) mod reading;
 mod records;
 mod report;
@@ -54,6 +55,7 @@ Examples:
   sawmill load trips.csv --to postgres://localhost/db --table trips --types 'fare=decimal(10,2)' --null NA --null ''
   sawmill load 'logs/*.tsv' --to postgres://localhost/db --table logs --no-header --names at,host,line --explain
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
+  sawmill load /data/trips --to postgres://localhost/db --table sums --query 'SELECT vendor, sum(tip) AS tips FROM read GROUP BY vendor'
   sawmill load /data/trips --to postgres://localhost/db --table trips --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id --newest updated_at
   sawmill load changes.parquet --to postgres://localhost/db --table trips --mode upsert --key id --newest at --delete-where \"op = 'D'\"
@@ -83,6 +85,10 @@ pub(crate) struct LoadArgs {
     /// Batch). Each process loads its part, all with the same options; then sawmill load finish. PostgreSQL only.
     #[arg(long, value_name = "K/N", value_parser = part_arg::part)]
     part: Option<Part>,
+    /// Load the rows of a SELECT, in which the table `read` is the source: one file, folder or pattern of Parquet files.
+    /// The program sawmill-cluster does it, in one transaction. Mode auto makes the table, and mode append adds the rows.
+    #[arg(long, alias = "sql", value_name = "SELECT", allow_hyphen_values = true)]
+    query: Option<String>,
     #[command(flatten)]
     table: TableLoad,
 }
@@ -230,6 +236,10 @@ pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<(), Error> {
         Some(LoadCommand::Prune(args)) => records::prune(args, console),
         Some(LoadCommand::Finish(args)) => load_share(&finished(args, console)?, Share::Finish, console),
         None => {
+            if let Some(query) = &args.query {
+                let TableLoad { files, target, mode, effort, .. } = &args.table;
+                return query::run(query, files, (target, *mode), effort.degree(), console);
+            }
             let share = args.part.map_or(Share::Whole, Share::Part);
             load_share(&args.table, share, console)
         }

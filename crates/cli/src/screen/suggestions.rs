@@ -61,15 +61,8 @@ const VALUES: [(&str, &str, &str); 7] = [
 ];
 
 /// Options of other tools for which there is another way: sub-command, their names, the way.
-const WAYS: [(&str, &[&str], &str); 2] = [
-    ("spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
-    (
-        "load",
-        &["query", "sql"],
-        "the engine loads the rows of a SELECT in one transaction: sawmill-cluster sql --to URL \"CREATE TABLE pg.TABLE AS \
-     SELECT ... FROM parquet('FILES')\", and INSERT INTO pg.TABLE adds them; --where and --columns need no engine",
-    ),
-];
+const WAYS: [(&str, &[&str], &str); 1] =
+    [("spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml")];
 
 /// Words for a sub-command.
 const COMMANDS: [(&str, &[&str]); 7] = [
@@ -227,7 +220,6 @@ mod tests {
         for (line, ours) in [
             ("sawmill load a --threads 4", "'--connections'"),
             ("sawmill load a --overwrite", "'--mode replace'"),
-            ("sawmill load a --query x", "sawmill-cluster sql --to URL"),
             ("sawmill verify a --filter x", "'--where'"),
             ("sawmill load finish --to h --table t --part 1/2", "takes their options from the record"),
             ("sawmill load finish --to h --table t --where a>1", "takes their options from the record"),

@@ -1,9 +1,11 @@
-//! Source files that change: while they are loaded, and between two runs.
+//! Source files that change, while they are loaded and between two runs; queries over files.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
-use crate::harness::{sawmill, signal, start, until, wait};
+use crate::harness::{Ran, sawmill, signal, start, until, wait};
 use crate::load::Bench;
 
 /// Starts a load and waits until some of its units are in.
@@ -76,4 +78,81 @@ fn a_file_that_is_replaced_while_its_last_rows_are_sent_does_not_count_as_loaded
 
 fn replace(other: &Path, file: &Path) {
     fs::rename(other, file).unwrap();
+}
+
+/// `sawmill` in a folder of its own, which has no `sawmill-cluster` beside it, and a folder for PATH.
+struct Installed {
+    dir: tempfile::TempDir,
+}
+
+impl Installed {
+    fn new() -> Self {
+        let built = Path::new(env!("CARGO_BIN_EXE_sawmill"));
+        // The same file system, so that a link does for a copy.
+        let dir = tempfile::tempdir_in(built.parent().unwrap()).unwrap();
+        fs::hard_link(built, dir.path().join("sawmill")).unwrap();
+        fs::create_dir(dir.path().join("path")).unwrap();
+        Self { dir }
+    }
+
+    /// Puts a stand-in for the engine there, which prints its name and arguments and ends with this code.
+    fn engine(&self, folder: &str, code: u8) {
+        let path = self.dir.path().join(folder).join("sawmill-cluster");
+        fs::write(&path, format!("#!/bin/sh\nprintf '%s\\n' '{folder}' \"$@\"\nexit {code}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Loads the rows of a query.
+    fn load(&self, more: &[&str]) -> Ran {
+        let mut command = Command::new(self.dir.path().join("sawmill"));
+        command.args(["load", "data/*.parquet", "--query", "SELECT a FROM read", "--table", "s.t"]);
+        command.args(["--to", "postgres://me:secret@h/db"]).args(more);
+        Ran::from(command.env("PATH", self.dir.path().join("path")).output().unwrap())
+    }
+}
+
+#[test]
+fn the_rows_of_a_query_are_loaded_by_the_engine_which_gets_the_options_and_decides_the_exit_code() {
+    let installed = Installed::new();
+    installed.engine("path", 7);
+    let handed = ["load", "data/*.parquet", "--query=SELECT a FROM read", "--table=s.t", "--mode=create"];
+    let to = "--to=postgres://me:secret@h/db";
+    let ran = installed.load(&[]);
+    assert_eq!(ran.code, Some(7), "{}", ran.err);
+    assert_eq!(ran.out.lines().collect::<Vec<_>>(), [&["path"][..], &handed, &[to]].concat());
+    // The one beside the command comes first.
+    installed.engine(".", 0);
+    let ran = installed.load(&["--mode", "append", "--connections", "3", "--json", "--quiet"]).ok();
+    let options = ["--mode=append", "--partitions=3", "--json", "--quiet", to];
+    assert_eq!(ran.out.lines().collect::<Vec<_>>(), [&["."][..], &handed[..4], &options].concat());
+}
+
+#[test]
+fn without_the_engine_the_error_says_how_to_build_it_and_what_it_would_run() {
+    let error = Installed::new().load(&[]).fails(2);
+    assert!(error.contains("neither beside sawmill nor on PATH") && error.contains("cargo build"), "{error}");
+    let command = "sawmill-cluster load 'data/*.parquet' '--query=SELECT a FROM read' --table=s.t --mode=create --to=URL";
+    assert!(error.contains(command) && !error.contains("secret"), "{error}");
+}
+
+#[test]
+fn a_query_takes_no_option_that_its_engine_cannot_follow() {
+    let installed = Installed::new();
+    installed.engine("path", 0);
+    for (more, expected) in [
+        (&["--where", "a > 1"][..], "--where"),
+        (&["--verify"], "--verify"),
+        (&["--key", "a", "--mode", "upsert"], "--key"),
+        (&["--part", "1/2"], "--part"),
+        (&["--mode", "replace"], "neither replace nor change rows - --mode"),
+        (&["other.parquet"], "a query has one source"),
+    ] {
+        let error = installed.load(more).fails(2);
+        assert!(error.contains(expected), "{more:?}: {error}");
+    }
+    let to = ["--to", "postgres://h/db", "--table", "t", "--query", "SELECT 1 FROM read"];
+    for source in ["gen:contacts", "@files.txt", "-"] {
+        let error = sawmill([&["load", source][..], &to].concat()).fails(2);
+        assert!(error.contains("a query has one source"), "{source}: {error}");
+    }
 }

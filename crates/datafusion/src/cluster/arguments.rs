@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sawmill_generator::ColumnCompression;
 
+use crate::FooterLevel;
 use crate::cluster::access::{AccessArgs, ClusterArgs};
 
 /// SQL over generated rows and Parquet footers, in one process or on a cluster of machines.
@@ -19,6 +20,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run one SQL statement and print its rows.
     Sql(SqlArgs),
+    /// Load the rows of a SELECT over Parquet files into a table: what `sawmill load --query` runs.
+    Load(LoadArgs),
     /// Plan jobs and hand their tasks to executors, until the process is ended.
     Scheduler(SchedulerArgs),
     /// Run tasks of a scheduler, until the process is ended.
@@ -51,21 +54,12 @@ pub(crate) struct SubmitFooterArgs {
     /// A file, a folder or a pattern.
     pub files: String,
     /// What a row is.
-    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Chunk)]
-    pub level: Level,
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = FooterLevel::Chunk)]
+    pub level: FooterLevel,
     #[command(flatten)]
     pub cluster: ClusterArgs,
     #[command(flatten)]
     pub printed: PrintArgs,
-}
-
-/// What a row about footers is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum Level {
-    Chunk,
-    RowGroup,
-    File,
 }
 
 #[derive(Debug, Args)]
@@ -199,6 +193,49 @@ pub(crate) struct SqlArgs {
     pub partitions: Option<u32>,
     #[command(flatten)]
     pub printed: PrintArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The query reads the source as the table `read`. One transaction of PostgreSQL takes all rows or none; a new table of
+CrateDB appears with all of them.
+
+Example:
+  sawmill-cluster load /data/trips --query 'SELECT vendor, sum(tip) AS tips FROM read GROUP BY vendor' \\
+    --to postgres://me@db/shop --table tips")]
+pub(crate) struct LoadArgs {
+    /// A file, a folder or a pattern of Parquet files.
+    pub source: String,
+    /// The query.
+    #[arg(long, value_name = "SELECT", allow_hyphen_values = true)]
+    pub query: String,
+    /// The server: postgres://user@host/database or crate://host:4200.
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+    /// The table: NAME or SCHEMA.NAME.
+    #[arg(long, value_name = "NAME")]
+    pub table: String,
+    /// What to do with the table.
+    #[arg(long, value_enum, default_value = "create")]
+    pub mode: LoadMode,
+    /// How many threads run the query [default: the cores here].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub partitions: Option<u32>,
+    /// Print the result, or the error, as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// What a load does with the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LoadMode {
+    /// Create the table, which must not exist.
+    Create,
+    /// Add rows to an existing table of PostgreSQL; columns are matched by name.
+    Append,
 }
 
 /// How rows are printed.

@@ -27,7 +27,9 @@ impl Scheduler {
             Command::Submit(Job::Load(args)) => {
                 (&args.cluster, "run the same command again: it loads what is missing")
             }
-            Command::Scheduler(_) | Command::Executor(_) | Command::Demo(_) => return None,
+            Command::Load(_) | Command::Scheduler(_) | Command::Executor(_) | Command::Demo(_) => {
+                return None;
+            }
         };
         Some(Self { url: cluster.scheduler.clone()?, advice })
     }

@@ -5,6 +5,7 @@ mod arguments;
 mod demo;
 mod engine;
 mod executor;
+mod load;
 mod lost;
 mod output;
 mod planner;
@@ -36,15 +37,25 @@ const MISMATCH: u8 = 4;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let scheduler = lost::Scheduler::find(&arguments.command);
+    let asks_for_json = matches!(&arguments.command, Command::Load(args) if args.json);
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let (text, mismatch) = received(&error);
             let text = scheduler.and_then(|scheduler| scheduler.lost(&text)).unwrap_or(text);
-            eprintln!("error: {text}");
+            match asks_for_json {
+                true => eprintln!("{}", error_object(&text)),
+                false => eprintln!("error: {text}"),
+            }
             if mismatch { ExitCode::from(MISMATCH) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// An error as `sawmill --json` prints it, with all parts of its text in one.
+fn error_object(text: &str) -> serde_json::Value {
+    let error = serde_json::json!({ "code": "failure", "exit": 1, "what": text, "where": "", "advice": "" });
+    serde_json::json!({ "error": error })
 }
 
 fn run(command: Command) -> Result<()> {
@@ -53,6 +64,7 @@ fn run(command: Command) -> Result<()> {
     runtime.block_on(async {
         match command {
             Command::Sql(args) => sql::run(args).await,
+            Command::Load(args) => load::run(args).await,
             Command::Scheduler(args) => scheduler::run(args).await,
             Command::Executor(args) => executor::run(args).await,
             Command::Submit(Job::Gen(args)) => submit::generate(args).await,

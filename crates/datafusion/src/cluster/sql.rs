@@ -23,9 +23,9 @@ pub(crate) async fn run(args: SqlArgs) -> Result<()> {
 }
 
 /// Adds the tables of a server by the scheme of its address.
-fn register_server(context: &SessionContext, address: &str) -> Result<()> {
+pub(crate) fn register_server(context: &SessionContext, address: &str) -> Result<&'static Database> {
     type Register = fn(&SessionContext, &str) -> Result<()>;
-    let (database, register): (&Database, Register) = match CrateServer::understands(address) {
+    let (database, register): (&'static Database, Register) = match CrateServer::understands(address) {
         true => (&CRATE_DB, register_crate_db),
         false => (&POSTGRES, register_postgres),
     };
@@ -33,5 +33,6 @@ fn register_server(context: &SessionContext, address: &str) -> Result<()> {
         let what = format!("there are two servers for the tables {}.*", database.catalogue);
         return Err(refused(what, "--to", "give one address of PostgreSQL and one of CrateDB at most"));
     }
-    register(context, address)
+    register(context, address)?;
+    Ok(database)
 }

@@ -25,7 +25,7 @@ pub(crate) async fn load(args: SubmitLoadArgs) -> Result<()> {
     let parts = take_record_batch(&parts, &sort_to_indices(parts.column(0), None, None)?)?;
     let connections = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let verify = args.verify;
-    let finished = tokio::task::spawn_blocking(move || load.run(Share::Finish, connections, verify));
+    let finished = tokio::task::spawn_blocking(move || load.load(Share::Finish, connections, verify));
     let report = finished.await.map_err(external)??;
     output::print_batch(parts, args.printed.format()).await?;
     if args.printed.format() == Format::Table {

@@ -2,6 +2,19 @@
 //!
 //! Our tables and operators begin with [`MARK`]; the rest is JSON. Ballista's codecs decode everything else.
 
+/// Leaves functions to the codec in `others`.
+macro_rules! functions_of_others {
+    ($($decode:ident $encode:ident $function:ident;)+) => {$(
+        fn $decode(&self, name: &str, buf: &[u8]) -> Result<Arc<$function>> {
+            self.others.$decode(name, buf)
+        }
+
+        fn $encode(&self, node: &$function, buf: &mut Vec<u8>) -> Result<()> {
+            self.others.$encode(node, buf)
+        }
+    )+};
+}
+
 mod logical;
 mod physical;
 

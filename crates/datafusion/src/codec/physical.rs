@@ -55,22 +55,6 @@ impl PhysicalExtensionCodec for SawmillPhysicalCodec {
         }
     }
 
-    fn try_decode_udf(&self, name: &str, buf: &[u8]) -> Result<Arc<ScalarUDF>> {
-        self.others.try_decode_udf(name, buf)
-    }
-
-    fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udf(node, buf)
-    }
-
-    fn try_decode_higher_order_function(&self, name: &str, buf: &[u8]) -> Result<Arc<HigherOrderUDF>> {
-        self.others.try_decode_higher_order_function(name, buf)
-    }
-
-    fn try_encode_higher_order_function(&self, node: &HigherOrderUDF, buf: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_higher_order_function(node, buf)
-    }
-
     fn try_decode_expr(
         &self,
         buf: &[u8],
@@ -89,19 +73,10 @@ impl PhysicalExtensionCodec for SawmillPhysicalCodec {
         self.others.try_encode_expr(node, buf, ctx)
     }
 
-    fn try_decode_udaf(&self, name: &str, buf: &[u8]) -> Result<Arc<AggregateUDF>> {
-        self.others.try_decode_udaf(name, buf)
-    }
-
-    fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udaf(node, buf)
-    }
-
-    fn try_decode_udwf(&self, name: &str, buf: &[u8]) -> Result<Arc<WindowUDF>> {
-        self.others.try_decode_udwf(name, buf)
-    }
-
-    fn try_encode_udwf(&self, node: &WindowUDF, buf: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udwf(node, buf)
+    functions_of_others! {
+        try_decode_udf try_encode_udf ScalarUDF;
+        try_decode_higher_order_function try_encode_higher_order_function HigherOrderUDF;
+        try_decode_udaf try_encode_udaf AggregateUDF;
+        try_decode_udwf try_encode_udwf WindowUDF;
     }
 }

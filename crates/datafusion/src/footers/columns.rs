@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cluster", derive(clap::ValueEnum), value(rename_all = "snake_case"))]
 pub enum FooterLevel {
     /// A column chunk.
     Chunk,

@@ -13,7 +13,7 @@ use crate::footers::rows::{FooterRows, FooterWork};
 use crate::generated::files::{FilesWork, GeneratedFiles};
 use crate::generated::rows::{GeneratedRows, RowsWork};
 #[cfg(feature = "cluster")]
-use crate::sinks::loads::parts::{LoadWork, PartedLoad};
+use crate::sinks::loads::parts::PartedLoad;
 
 /// Takes a batch of rows; returns false if the receiver has closed.
 pub(crate) type SendBatch<'a> = &'a mut (dyn FnMut(RecordBatch) -> bool + Send);
@@ -68,7 +68,7 @@ impl WorkDescription {
             #[cfg(feature = "cluster")]
             Self::Files(files) => Ok(Arc::new(FilesWork::open(files)?)),
             #[cfg(feature = "cluster")]
-            Self::Load(load) => Ok(Arc::new(LoadWork::new(load))),
+            Self::Load(load) => Ok(Arc::new(load)),
         }
     }
 }

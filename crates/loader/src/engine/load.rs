@@ -133,33 +133,35 @@ fn load_the_rest(
     let started = turns::now();
     let Remembered { already, unfinished, replaced, new, verified, notes } = remembered;
     let mut report = LoadReport::of_already_loaded(&already, notes);
-    let unverified = verified.is_none() && !already.is_empty();
     report.verified = verified;
-    let mut loaded = LoadReport::of_already_loaded(&[], Vec::new());
+    let is_unverified = |report: &LoadReport| report.verified.is_none() && report.rows > 0;
+    let verified_rows = |report: &LoadReport| report.verified.as_ref().map_or(0, |found| found.source.rows);
+    let (earlier, mut later, mut verified) = (is_unverified(&report), false, verified_rows(&report));
+    let mut add = |of_files: LoadReport| {
+        later |= is_unverified(&of_files);
+        verified += verified_rows(&of_files);
+        report.add(of_files);
+    };
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
-        loaded.add(load_files(&Portion::new(source, files), target, options, control)?);
+        add(load_files(&Portion::new(source, files), target, options, control)?);
     }
     if let Some(replacing) = target.replacing() {
         for file in replaced {
-            let replaced =
-                load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?;
-            if replaced.state == LoadState::Complete && report.verified.take().is_some() {
-                // The table was compared before this run waited for the other one.
-                let what = "not verified: another run replaced rows while this one waited for it; the same command verifies \
-                            the table";
-                report.notes.push(Note::Unverified(what.to_owned()));
-            }
-            loaded.add(replaced);
+            add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
         }
     }
-    let partly = loaded.verified.take_if(|_| unverified);
-    report.add(loaded);
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
-    if let Some(verified) = partly {
-        let what = format!(
-            "verified what this run loaded: the table holds it, {}; rows of earlier runs were not compared",
-            format_counted(verified.source.rows, "row")
-        );
+    if verified > 0 && (earlier || later) {
+        report.verified = None;
+        let rows = format_counted(verified, "row");
+        let what = match later {
+            true => format!(
+                "verified only {rows} of the files, which the table holds; their other rows were not compared"
+            ),
+            false => format!(
+                "verified what this run loaded: the table holds it, {rows}; rows of earlier runs were not compared"
+            ),
+        };
         report.notes.push(Note::PartlyVerified(what));
     }
     report.seconds = turns::now().saturating_duration_since(started).as_secs_f64();

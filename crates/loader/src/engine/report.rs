@@ -12,7 +12,7 @@ use crate::history::remembered::AlreadyLoaded;
 use crate::table::schema_change::ColumnChanges;
 
 /// The result of a load.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct LoadReport {
     /// The state in which the load found the target.
     #[serde(rename = "standing")]
@@ -75,29 +75,14 @@ impl LoadReport {
         let units = files.iter().map(|file| file.units).sum();
         Self {
             state: LoadState::Complete,
-            files_loaded: 0,
             files_already: files.len() as u64,
             rows: content.rows,
-            rows_in_table: None,
-            rows_loaded: 0,
-            rows_there_before: 0,
             rows_rejected: files.iter().map(|file| file.rejected).sum(),
-            bytes_in: 0,
-            bytes_read: 0,
-            bytes_sent: 0,
             units,
             units_resumed: units,
-            units_lost: 0,
-            retries: 0,
-            seconds: 0.0,
             content,
-            verified: None,
-            verified_by_key: false,
-            server_waits: None,
-            part: None,
-            finished: false,
-            columns: ColumnChanges::default(),
             notes,
+            ..Self::default()
         }
     }
 

@@ -65,10 +65,11 @@ pub trait Target: Sync {
 }
 
 /// The state in which a load finds its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadState {
     /// This load has not been here before.
+    #[default]
     New,
     /// An earlier run was interrupted.
     Resumed,

@@ -35,16 +35,7 @@ pub enum ByteStrings<'a> {
 impl<'a> ByteStrings<'a> {
     /// Whether values of this type are copied unchanged.
     pub(crate) fn holds(arrow: &DataType) -> bool {
-        matches!(
-            arrow,
-            DataType::Utf8
-                | DataType::LargeUtf8
-                | DataType::Utf8View
-                | DataType::Binary
-                | DataType::LargeBinary
-                | DataType::BinaryView
-                | DataType::FixedSizeBinary(_)
-        )
+        arrow.is_string() || arrow.is_binary()
     }
 
     /// Returns the values of `array`, or `None` if it has another type.

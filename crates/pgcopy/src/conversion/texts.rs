@@ -31,7 +31,7 @@ pub(super) fn stripped(array: &ArrayRef) -> Option<ArrayRef> {
         return stripped(dictionary.values()).map(|values| dictionary.with_values(values));
     }
     match array.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => stripped_text(array),
+        arrow if arrow.is_string() => stripped_text(array),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
             items::with_items(array, |items| Ok(stripped(items))).ok()?
         }

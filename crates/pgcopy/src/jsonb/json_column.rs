@@ -155,9 +155,7 @@ fn leaf(array: &ArrayRef) -> Option<JsonValues<'_>> {
         DataType::Time32(unit) | DataType::Time64(unit) => JsonValues::Time(integers()?, *unit),
         DataType::Timestamp(unit, zone) => JsonValues::Timestamp(integers()?, *unit, zone.is_some()),
         DataType::Interval(_) | DataType::Duration(_) => JsonValues::Interval(array),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-            JsonValues::Text(ByteStrings::bind(array)?)
-        }
+        arrow if arrow.is_string() => JsonValues::Text(ByteStrings::bind(array)?),
         _ => JsonValues::Bytes(ByteStrings::bind(array)?),
     })
 }

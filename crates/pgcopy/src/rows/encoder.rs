@@ -187,52 +187,49 @@ impl CopyEncoder {
         emit: Emit<'_, E>,
     ) -> Result<(), Stop<E>> {
         let columns = Arc::clone(&self.columns);
+        let refused = |place: usize, fault: Fault| {
+            let column = columns.get(place).map(|column| column.name.clone()).unwrap_or_default();
+            Stop::Refused(Refused { row: fault.row, column, what: place_path(&fault) })
+        };
         let mut arrays: Vec<Cow<'_, ArrayRef>> = Vec::with_capacity(columns.len());
-        for column in columns.iter() {
-            let refused = |row, what| Stop::Refused(Refused { row, column: column.name.clone(), what });
+        for (place, column) in columns.iter().enumerate() {
             let Some(array): Option<&ArrayRef> = batch.columns().get(column.source) else {
-                return Err(refused(0, "the batch does not have this column".to_owned()));
+                return Err(refused(place, Fault::new(0, "the batch does not have this column")));
             };
             let faulty = |fault: Fault| match fault.unanswered {
                 true => Stop::Unanswered(fault.what),
-                false => refused(fault.row, place_path(&fault)),
+                false => refused(place, fault),
             };
             let array = match array.as_binary_view_opt().filter(|_| column.text) {
                 None => Cow::Borrowed(array),
                 Some(bytes) => Cow::Owned(checked_text(bytes).map_err(faulty)?),
             };
-            arrays.push(match &column.conversion {
+            let array = match &column.conversion {
                 None => array,
                 Some(conversion) => Cow::Owned(conversion.apply(&array).map_err(faulty)?),
-            });
-        }
-        if let Some((array, column)) =
-            arrays.iter().zip(columns.iter()).find(|(array, _)| array.len() != batch.num_rows())
-        {
-            let what = format!("the column has {} of the batch's {} rows", array.len(), batch.num_rows());
-            return Err(Stop::Refused(Refused { row: 0, column: column.name.clone(), what }));
+            };
+            if array.len() != batch.num_rows() {
+                let what = format!("the column has {} of the batch's {} rows", array.len(), batch.num_rows());
+                return Err(refused(place, Fault::new(0, what)));
+            }
+            arrays.push(array);
         }
         let mut bound = Vec::with_capacity(columns.len());
-        for ((column, layout), array) in columns.iter().zip(&mut self.layouts).zip(&arrays) {
-            let refused = |row, what| Stop::Refused(Refused { row, column: column.name.clone(), what });
+        let all = columns.iter().zip(&mut self.layouts).zip(&arrays);
+        for (place, ((column, layout), array)) in all.enumerate() {
             let bind = BoundColumn::bind(&column.element, array, layout);
-            bound.push(bind.map_err(|fault| refused(fault.row, place_path(&fault)))?);
+            bound.push(bind.map_err(|fault| refused(place, fault))?);
         }
         let mut first = 0;
         while first < batch.num_rows() {
             let rows = BLOCK.min(batch.num_rows() - first);
-            let (rows, bytes) = self.lay_out(&bound, first, rows).map_err(|(column, fault)| {
-                let column = columns.get(column).map(|column| column.name.clone()).unwrap_or_default();
-                Stop::Refused(Refused { row: first + fault.row, column, what: place_path(&fault) })
-            })?;
+            let of_batch = |(place, fault): (usize, Fault)| refused(place, fault.after(first));
+            let (rows, bytes) = self.lay_out(&bound, first, rows).map_err(of_batch)?;
             if self.buffer.filled + bytes > self.buffer.room() && self.buffer.filled > 0 {
                 self.flush(emit)?;
             }
             let (fitting, bytes) = self.fitting(rows, bytes);
-            self.write_rows(&bound, first, fitting, bytes, observer).map_err(|(column, fault)| {
-                let column = columns.get(column).map(|column| column.name.clone()).unwrap_or_default();
-                Stop::Refused(Refused { row: first + fault.row, column, what: place_path(&fault) })
-            })?;
+            self.write_rows(&bound, first, fitting, bytes, observer).map_err(of_batch)?;
             first += fitting;
         }
         Ok(())

@@ -57,7 +57,6 @@ impl KeepAlive {
             if let Some(interval) = self.interval {
                 probes = probes.with_interval(interval);
             }
-            #[cfg(not(windows))]
             if let Some(count) = self.count {
                 probes = probes.with_retries(count);
             }

@@ -1,5 +1,6 @@
 //! libpq's password file (<https://www.postgresql.org/docs/current/libpq-pgpass.html>).
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::address::server::Endpoint;
@@ -7,12 +8,8 @@ use crate::address::server::Endpoint;
 /// The password of the first line that matches host, port, database and user. A file that others
 /// can read is ignored, as libpq does.
 pub(crate) fn find(file: &Path, endpoint: &Endpoint, database: &str, user: &str) -> Option<String> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        if std::fs::metadata(file).ok()?.permissions().mode() & 0o077 != 0 {
-            return None;
-        }
+    if std::fs::metadata(file).ok()?.permissions().mode() & 0o077 != 0 {
+        return None;
     }
     let (host, port) = match endpoint {
         Endpoint::Tcp { host, port, .. } => (host.clone(), port.to_string()),
@@ -58,15 +55,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("pgpass");
         std::fs::write(&file, "# comment\nh:5432:other:*:no\nh:*:db:ann:se\\:cret\n*:*:*:*:any\n").unwrap();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let endpoint = Endpoint::Tcp { host: "h".into(), address: None, port: 5432 };
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-            assert_eq!(find(&file, &endpoint, "db", "ann"), None);
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-            assert_eq!(find(&file, &endpoint, "db", "ann").as_deref(), Some("se:cret"));
-            assert_eq!(find(&file, &endpoint, "db", "bob").as_deref(), Some("any"));
-        }
+        let endpoint = Endpoint::Tcp { host: "h".into(), address: None, port: 5432 };
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(find(&file, &endpoint, "db", "ann"), None);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(find(&file, &endpoint, "db", "ann").as_deref(), Some("se:cret"));
+        assert_eq!(find(&file, &endpoint, "db", "bob").as_deref(), Some("any"));
     }
 }

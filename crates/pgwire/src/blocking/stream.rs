@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +19,7 @@ use crate::server_error::{lost, unreachable};
 pub(super) enum Stream {
     Tcp(TcpStream),
     /// And how long a read may wait.
-    #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream, Duration),
+    Unix(UnixStream, Duration),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
@@ -43,13 +44,9 @@ impl Stream {
                 });
                 (host, stream.map_err(no_way)?)
             }
-            #[cfg(unix)]
             Endpoint::Unix(path) => {
-                let stream = std::os::unix::net::UnixStream::connect(path).map_err(no_way)?;
-                return Ok(Self::Unix(stream, look));
+                return Ok(Self::Unix(UnixStream::connect(path).map_err(no_way)?, look));
             }
-            #[cfg(not(unix))]
-            Endpoint::Unix(_) => return Err(no_way(io::ErrorKind::Unsupported.into())),
         };
         let Some(config) = &server.tls else { return Ok(Self::Tcp(stream)) };
         let broken = |error: io::Error| lost(&error, place);
@@ -96,7 +93,6 @@ impl Stream {
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.write_all(bytes),
-            #[cfg(unix)]
             Self::Unix(stream, _) => stream.write_all(bytes),
             Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
         }
@@ -105,7 +101,6 @@ impl Stream {
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(into),
-            #[cfg(unix)]
             Self::Unix(stream, look) => readable(stream, *look).and_then(|()| stream.read(into)),
             Self::Tls(stream) => stream.read(into),
         }
@@ -139,9 +134,7 @@ pub(super) fn is_pause(error: &io::Error) -> bool {
 /// Waits until there is something to read, or the other end has closed. A blocking read would also wake up
 /// when the other end takes the bytes sent before: on Linux that is an extra thread switch for every fifth to
 /// tenth request of a load test.
-#[cfg(unix)]
-fn readable(stream: &std::os::unix::net::UnixStream, look: Duration) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
+fn readable(stream: &UnixStream, look: Duration) -> io::Result<()> {
     let mut waiting = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let millis = look.as_millis().try_into().unwrap_or(libc::c_int::MAX);
     // SAFETY: poll(2) gets one entry, which lives until it returns.

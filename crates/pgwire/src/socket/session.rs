@@ -9,11 +9,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{CertificateDer, ServerName};
 use sawmill_profile::{Result, WireCounters};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use crate::address::server::{Endpoint, Server};
 use crate::login::dialogue::{ASK_FOR_TLS, Dialogue, Step, begins_tls, tls_failed};
@@ -21,10 +20,19 @@ use crate::messages::Limits;
 use crate::server_error::{lost, unreachable};
 use crate::socket::stream::{CopyStream, Progress, Socket};
 
-/// A connection to a server, encrypted or not.
-pub(crate) enum Wire {
-    Plain(Socket),
-    Encrypted(Box<TlsStream<Socket>>),
+/// The bytes of a connection, encrypted or not.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// A connection to a server, on which no session has begun.
+pub(crate) struct Wire {
+    pub stream: Box<dyn Stream>,
+    progress: Progress,
+    /// The way of rows past the client, where nothing encrypts them.
+    copy_stream: Option<CopyStream>,
+    /// The server's certificate, if the connection is encrypted.
+    certificate: Option<CertificateDer<'static>>,
 }
 
 impl Wire {
@@ -43,54 +51,55 @@ impl Wire {
         };
         let connecting = Socket::connect(endpoint, &server.keep_alive, tls.is_some(), counters);
         let mut socket = connecting.await.map_err(no_way)?;
-        let Some((host, config)) = tls else { return Ok(Self::Plain(socket)) };
+        let (progress, copy_stream) = (socket.progress(), Some(socket.copy_stream()));
+        let plain = |socket: Socket, progress| Self {
+            stream: Box::new(socket),
+            progress,
+            copy_stream,
+            certificate: None,
+        };
+        let Some((host, config)) = tls else { return Ok(plain(socket, progress)) };
         let name = ServerName::try_from(host.clone()).map_err(io::Error::other).map_err(no_way)?;
         let broken = |error: io::Error| lost(&error, place);
         socket.write_all(&ASK_FOR_TLS).await.map_err(broken)?;
         let answer = socket.read_u8().await.map_err(broken)?;
         if !begins_tls(answer, server, place)? {
-            return Ok(Self::Plain(socket));
+            return Ok(plain(socket, progress));
         }
         let shaking = TlsConnector::from(Arc::clone(config)).connect(name, socket);
         let stream = shaking.await.map_err(|error| tls_failed(&error, place))?;
-        Ok(Self::Encrypted(Box::new(stream)))
+        let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned();
+        Ok(Self { stream: Box::new(stream), progress, copy_stream: None, certificate })
     }
 
-    /// Logs in. Rows can pass the client where nothing encrypts them.
+    /// Logs in.
     pub(crate) async fn log_in(
-        mut self,
+        self,
         endpoint: &Endpoint,
         server: &Server,
         place: &str,
     ) -> Result<(LoggedIn, Option<CopyStream>)> {
         let config = server.config_for(endpoint);
-        let certificate = match &self {
-            Self::Plain(_) => None,
-            Self::Encrypted(stream) => stream.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned(),
-        };
+        let Self { mut stream, progress, copy_stream, certificate } = self;
         let mut dialogue = Dialogue::new(server, &config, place, certificate.as_ref());
         let mut next = Step::Read(dialogue.start());
         let mut piece = vec![0; 8 * 1024];
         while let Step::Read(out) = next {
-            self.write_all(&out).await.map_err(|error| dialogue.lost(error))?;
-            self.flush().await.map_err(|error| dialogue.lost(error))?;
-            let bytes = self.read(&mut piece).await.map_err(|error| dialogue.lost(error))?;
+            stream.write_all(&out).await.map_err(|error| dialogue.lost(error))?;
+            stream.flush().await.map_err(|error| dialogue.lost(error))?;
+            let bytes = stream.read(&mut piece).await.map_err(|error| dialogue.lost(error))?;
             next = dialogue.received(piece.get(..bytes).unwrap_or_default())?;
         }
         // AuthenticationOk, and what followed it.
         let greeting = [b"R\0\0\0\x08\0\0\0\0", dialogue.greeting.as_slice(), dialogue.rest()].concat();
-        let (copy_stream, progress) = match &self {
-            Self::Plain(socket) => (Some(socket.copy_stream()), socket.progress()),
-            Self::Encrypted(stream) => (None, stream.get_ref().0.progress()),
-        };
         let limits = Limits::default();
-        Ok((LoggedIn { wire: self, greeting, at: 0, limits, progress }, copy_stream))
+        Ok((LoggedIn { stream, greeting, at: 0, limits, progress }, copy_stream))
     }
 }
 
 /// A connection on which a session has begun, for a client that expects to begin it.
 pub(crate) struct LoggedIn {
-    wire: Wire,
+    stream: Box<dyn Stream>,
     greeting: Vec<u8>,
     /// How much of the greeting the client has read.
     at: usize,
@@ -106,7 +115,7 @@ impl LoggedIn {
 
 impl AsyncRead for LoggedIn {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Self { wire, greeting, at, limits, progress } = self.get_mut();
+        let Self { stream, greeting, at, limits, progress } = self.get_mut();
         let had = buf.filled().len();
         match greeting.get(*at..) {
             Some(left @ [_, ..]) => {
@@ -114,7 +123,7 @@ impl AsyncRead for LoggedIn {
                 buf.put_slice(left.get(..bytes).unwrap_or_default());
                 *at += bytes;
             }
-            _ => ready!(Pin::new(wire).poll_read(cx, buf))?,
+            _ => ready!(Pin::new(stream).poll_read(cx, buf))?,
         }
         limits.pass(buf.filled().get(had..).unwrap_or_default())?;
         progress.received(limits.moved());
@@ -128,47 +137,15 @@ impl AsyncWrite for LoggedIn {
         // The client's own login ends here: it sends nothing else before it has read the greeting.
         match this.at {
             0 => Poll::Ready(Ok(buf.len())),
-            _ => Pin::new(&mut this.wire).poll_write(cx, buf),
+            _ => Pin::new(&mut this.stream).poll_write(cx, buf),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire).poll_shutdown(cx)
-    }
-}
-
-impl AsyncRead for Wire {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
-            Self::Encrypted(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Wire {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_write(cx, buf),
-            Self::Encrypted(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_flush(cx),
-            Self::Encrypted(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Self::Encrypted(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use sawmill_profile::WireCounters;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 
 use crate::address::keep_alive::KeepAlive;
 use crate::address::server::Endpoint;
@@ -76,49 +76,38 @@ impl Shared {
 
 enum Stream {
     Tcp(TcpStream),
-    #[cfg(unix)]
-    Unix(tokio::net::UnixStream),
+    Unix(UnixStream),
+}
+
+/// Runs a method that both kinds of streams have.
+macro_rules! either {
+    ($either:expr, $stream:ident => $run:expr) => {
+        match $either {
+            Stream::Tcp($stream) => $run,
+            Stream::Unix($stream) => $run,
+        }
+    };
 }
 
 impl Stream {
     fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Self::Tcp(stream) => stream.poll_read_ready(cx),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.poll_read_ready(cx),
-        }
+        either!(self, stream => stream.poll_read_ready(cx))
     }
 
     fn try_read(&self, into: &mut ReadBuf<'_>) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.try_read_buf(into),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.try_read_buf(into),
-        }
+        either!(self, stream => stream.try_read_buf(into))
     }
 
     fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Self::Tcp(stream) => stream.poll_write_ready(cx),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.poll_write_ready(cx),
-        }
+        either!(self, stream => stream.poll_write_ready(cx))
     }
 
     async fn writable(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.writable().await,
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.writable().await,
-        }
+        either!(self, stream => stream.writable().await)
     }
 
     fn try_write(&self, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.try_write_vectored(bytes),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.try_write_vectored(bytes),
-        }
+        either!(self, stream => stream.try_write_vectored(bytes))
     }
 }
 
@@ -153,15 +142,12 @@ impl Socket {
                 keep_alive.apply(&stream)?;
                 Stream::Tcp(stream)
             }
-            #[cfg(unix)]
             Endpoint::Unix(path) => {
-                let stream = tokio::net::UnixStream::connect(path).await?;
+                let stream = UnixStream::connect(path).await?;
                 // A system that gives less, or nothing, is as good as before.
                 let _ = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
                 Stream::Unix(stream)
             }
-            #[cfg(not(unix))]
-            Endpoint::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         let shared = Arc::new(Shared {
             stream,

@@ -48,6 +48,17 @@ fn retry() -> RetryConfig {
     }
 }
 
+/// Sets those of the options that the builder knows.
+macro_rules! with_options {
+    ($builder:ident, $options:expr) => {
+        for (key, value) in $options {
+            if let Ok(key) = key.parse() {
+                $builder = $builder.with_config(key, value);
+            }
+        }
+    };
+}
+
 /// The client of a store, and what only some stores can do.
 pub(super) struct Built {
     pub store: Arc<dyn ObjectStore>,
@@ -112,11 +123,7 @@ fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Buil
     let environment = std::env::vars().filter(|(key, _)| key.starts_with("AWS_"));
     let given = options.pairs().map(|(key, value)| (key.to_owned(), value.to_owned()));
     let all = profile.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(environment).chain(given);
-    for (key, value) in all {
-        if let Ok(key) = key.to_ascii_lowercase().parse() {
-            builder = builder.with_config(key, value);
-        }
-    }
+    with_options!(builder, all.map(|(key, value)| (key.to_ascii_lowercase(), value)));
     let builder = builder.with_bucket_name(url.authority()).with_retry(retry());
     let place = Bucket::new(url.authority(), &builder);
     let store = builder.build().map_err(|error| fault(url, &error))?;
@@ -146,11 +153,7 @@ fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
         let token = GcpCredential { bearer: "emulator".to_owned() };
         builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(token)));
     }
-    for (key, value) in options.pairs() {
-        if let Ok(key) = key.parse() {
-            builder = builder.with_config(key, value);
-        }
-    }
+    with_options!(builder, options.pairs());
     let built = builder.with_bucket_name(url.authority()).with_retry(retry()).build();
     built.map(Built::without_uploads).map_err(|error| fault(url, &error))
 }
@@ -160,11 +163,7 @@ fn azure(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
     for (key, value) in CONNECTIONS {
         builder = builder.with_config(AzureConfigKey::Client(key), value);
     }
-    for (key, value) in options.pairs() {
-        if let Ok(key) = key.parse() {
-            builder = builder.with_config(key, value);
-        }
-    }
+    with_options!(builder, options.pairs());
     // abfss://container@account.dfs.core.windows.net names both.
     builder = match url.authority().split_once('@') {
         None => builder.with_container_name(url.authority()),
@@ -182,11 +181,7 @@ fn web(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
     for (key, value) in CONNECTIONS {
         connections = connections.with_config(key, value);
     }
-    for (key, value) in options.pairs() {
-        if let Ok(key) = key.parse::<ClientConfigKey>() {
-            connections = connections.with_config(key, value);
-        }
-    }
+    with_options!(connections, options.pairs());
     let scheme = if url.scheme() == Scheme::Https { "https" } else { "http" };
     // The query stays in the client: it may sign the request.
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();

@@ -54,7 +54,7 @@ impl PartedLoad {
     ///
     /// # Errors
     /// The source cannot be read, the server refuses, or parts are missing when the load is finished.
-    pub(crate) fn run(&self, share: Share, connections: usize, verify: bool) -> Result<LoadReport> {
+    pub(crate) fn load(&self, share: Share, connections: usize, verify: bool) -> Result<LoadReport> {
         let source = self.source.open()?;
         let target = Postgres::new(self.to.parse().map_err(external)?, self.table.parse().map_err(external)?);
         let (profile, cancel) = (Profile::new(), false.into());
@@ -71,17 +71,7 @@ pub(crate) static PARTS_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     Arc::new(Schema::new(names.map(field).to_vec()))
 });
 
-/// [`PartedLoad`] as work.
-#[derive(Debug)]
-pub(crate) struct LoadWork(PartedLoad);
-
-impl LoadWork {
-    pub(crate) fn new(load: PartedLoad) -> Self {
-        Self(load)
-    }
-}
-
-impl Work for LoadWork {
+impl Work for PartedLoad {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&PARTS_SCHEMA)
     }
@@ -93,10 +83,10 @@ impl Work for LoadWork {
     fn run(&self, units: &RecordBatch, _: usize, send: SendBatch<'_>) -> Result<()> {
         for unit in numbers_of(units)? {
             let number = unit.saturating_add(1);
-            let part = Part::new(number, self.0.parts);
+            let part = Part::new(number, self.parts);
             let part =
                 part.ok_or_else(|| internal_datafusion_err!("there is no part {number} of the load"))?;
-            let report = self.0.run(Share::Part(part), 1, false)?;
+            let report = self.load(Share::Part(part), 1, false)?;
             let told = [
                 u64::from(number),
                 report.units,
@@ -106,7 +96,7 @@ impl Work for LoadWork {
                 report.retries,
             ];
             let columns = told.map(|number| Arc::new(Int64Array::from(vec![number as i64])) as ArrayRef);
-            if !send(RecordBatch::try_new(self.schema(), columns.to_vec())?) {
+            if !send(RecordBatch::try_new(Arc::clone(&PARTS_SCHEMA), columns.to_vec())?) {
                 break;
             }
         }
@@ -114,17 +104,17 @@ impl Work for LoadWork {
     }
 
     fn description(&self) -> WorkDescription {
-        WorkDescription::Load(self.0.clone())
+        WorkDescription::Load(self.clone())
     }
 
     fn explained(&self) -> String {
-        format!("PartedLoad: table={}, parts={}", self.0.table, self.0.parts)
+        format!("PartedLoad: table={}, parts={}", self.table, self.parts)
     }
 }
 
 impl Job for PartedLoad {
     fn work(self) -> Result<Arc<dyn Work>> {
-        Ok(Arc::new(LoadWork::new(self)))
+        Ok(Arc::new(self))
     }
 
     fn schema() -> SchemaRef {

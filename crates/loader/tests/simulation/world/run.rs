@@ -55,7 +55,7 @@ fn steps_of(setting: Setting) -> u64 {
     steps
 }
 
-fn new_run(seed: u64, setting: Setting, mut draw: Draw, mistake: Option<Mistake>, trace: bool) -> Run {
+pub fn new_run(seed: u64, setting: Setting, mut draw: Draw, mistake: Option<Mistake>, trace: bool) -> Run {
     let mode = setting.mode();
     let before = match mode {
         Mode::Create => None,

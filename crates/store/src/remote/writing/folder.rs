@@ -77,6 +77,13 @@ impl ObjectFolder {
         }
     }
 
+    /// The URL of an object, and its path in the store.
+    fn at(&self, name: &str) -> Result<(ObjectUrl, Path), Error> {
+        let url = self.url(name);
+        let path = path_of(&url)?;
+        Ok((url, path))
+    }
+
     /// Returns the objects directly in a folder below this one, and the names of the folders in it; in this
     /// one for an empty name.
     ///
@@ -84,8 +91,7 @@ impl ObjectFolder {
     ///
     /// The store refuses or cannot be reached.
     pub fn list(&self, below: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
-        let url = self.url(below);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(below)?;
         let (mut entries, mut folders) = (Vec::new(), BTreeSet::new());
         let take = |page: ListResult| {
             let of_page = page.objects.iter();
@@ -105,8 +111,7 @@ impl ObjectFolder {
     ///
     /// The store refuses or cannot be reached.
     pub fn entry(&self, name: &str) -> Result<Option<Entry>, Error> {
-        let url = self.url(name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(name)?;
         let found = self.patiently(&url, async { Ok(self.client.store.head(&path).await) })?;
         match found {
             Ok(meta) => Ok(Some(entry(name.to_owned(), &meta))),
@@ -121,8 +126,7 @@ impl ObjectFolder {
     ///
     /// The store refuses or cannot be reached.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let url = self.url(name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(name)?;
         let get = || async {
             let found = self.client.store.get(&path).await?;
             let meta = found.meta.clone();
@@ -146,8 +150,7 @@ impl ObjectFolder {
     /// Another program has written it in the meantime ([`Kind::Exists`]); the store refuses or cannot be
     /// reached.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let url = self.url(name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(name)?;
         let mode = match self.seen().get(name).cloned().flatten() {
             Some(version) => PutMode::Update(version),
             None => PutMode::Create,
@@ -164,8 +167,7 @@ impl ObjectFolder {
     ///
     /// There is one of its name ([`Kind::Exists`]); the store refuses or cannot be reached.
     pub fn create_small(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let url = self.url(name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(name)?;
         let how = (PutMode::Create, &Mark::new());
         self.patiently(&url, put(&self.client, &url, &path, bytes.to_vec(), how)).map(drop)
     }
@@ -180,8 +182,7 @@ impl ObjectFolder {
         name: &str,
         take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let url = self.url(name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(name)?;
         let head = async { self.client.store.head(&path).await.map_err(|error| fault(&url, &error)) };
         let meta = self.patiently(&url, head)?;
         let object = Object::new(url.clone(), meta.size, version_of(&meta), Arc::new(self.client.clone()));
@@ -202,8 +203,7 @@ impl ObjectFolder {
     ///
     /// The name is not valid.
     pub fn create(&self, name: &str) -> Result<ObjectWriter, Error> {
-        let url = self.url(name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(name)?;
         let memory = (self.limits, Arc::clone(&self.requests));
         Ok(ObjectWriter::new(self.client.clone(), url, path, self.replaces, memory))
     }
@@ -216,8 +216,7 @@ impl ObjectFolder {
 
     /// Whether an object is the one of the upload with this mark.
     pub(super) fn has_mark(&self, name: &str, mark: &Mark) -> Result<bool, Error> {
-        let url = self.url(name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(name)?;
         Ok(self.patiently(&url, mark.of_ours(&self.client, &url, &path))?.is_some())
     }
 
@@ -232,8 +231,7 @@ impl ObjectFolder {
     /// Another program has written it in the meantime ([`Kind::Exists`]); the store refuses or cannot be
     /// reached.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
-        let url = self.url(name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(name)?;
         let seen = self.seen().get(name).cloned().flatten();
         if let (Some(seen), Some(there)) = (seen.and_then(|seen| seen.e_tag), self.entry(name)?)
             && there.tag.is_some_and(|tag| tag != seen)
@@ -272,8 +270,7 @@ impl ObjectFolder {
     /// The store refuses or cannot be reached.
     pub fn abort(&self, upload: &Unfinished) -> Result<(), Error> {
         let Some(uploads) = &self.client.uploads else { return Ok(()) };
-        let url = self.url(&upload.name);
-        let path = path_of(&url)?;
+        let (url, path) = self.at(&upload.name)?;
         self.patiently(&url, uploads.abort(&url, &path, upload))
     }
 
