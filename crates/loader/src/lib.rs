@@ -56,7 +56,9 @@ pub use engine::target::{
 pub use engine::verification::{Located, LocatedUnit, Verification};
 pub use engine::worker::received;
 pub use history::append::{Encoding, History, Loads, remember};
-pub use history::lookup::{Found, adds_files, hashed_mapping, mapping_of_files, refuse_changed};
+pub use history::lookup::{
+    Found, adds_files, hashed_mapping, mapping_of_files, refuse_begun, refuse_changed,
+};
 pub use history::opening::{OnRecord, Standing, open};
 pub use history::portion::Portion;
 pub use history::presence::Presence;

@@ -93,8 +93,7 @@ pub(super) fn run(
     let words = words.map(|line| line.text()).unwrap_or_default();
     let advice = format!(
         "build it: cargo build --release --manifest-path crates/datafusion/Cargo.toml --features cluster; then this load is \
-         {PROGRAM} {} --to=URL",
-        words
+         {PROGRAM} {words} --to=URL"
     );
     Err(Error::usage(what, "--query", advice))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::harness::{Ran, sawmill};
+use crate::harness::{Ran, sawmill, start, until, wait};
 use crate::load::Bench;
 
 /// Loads the folder by an address alone, without a mode.
@@ -222,5 +222,45 @@ fn a_merge_that_failed_begins_again_with_corrected_files() {
         assert!(ran.out.contains("2 rows"), "{}", ran.out);
         assert!(merge(corrected).ok().out.contains("nothing to do"));
         assert_eq!(bench.count(&format!("select count(*) from {table} where id in (10, 11)")), 2);
+    }
+}
+
+#[test]
+fn appends_with_other_options_that_begin_at_once_add_a_file_once() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    for (table, more) in [
+        ("rows", &["--where", "id >= 0"][..]),
+        ("columns", &["--columns", "id,note"]),
+        ("lists", &["--changed", "append"]),
+    ] {
+        day(&folder, "1.csv", 0..10);
+        let _ = std::fs::remove_file(folder.join("2.csv"));
+        night(&bench, &folder, table, &[]).ok();
+        day(&folder, "2.csv", 10..20);
+        // Both have read the records, and wait to write their own.
+        let mut client = bench.client();
+        let mut held = client.transaction().unwrap();
+        held.batch_execute("lock table _sawmill.loads in share mode").unwrap();
+        let second = folder.join("2.csv");
+        let loads = [
+            start(bench.args("load", &folder, table, &[])),
+            start(bench.args("load", &second, table, &[&["--mode", "append"], more].concat())),
+        ];
+        until("both loads wait", || {
+            let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' \
+                           and datname = current_database()";
+            bench.count(waiting) == 2
+        });
+        held.commit().unwrap();
+        let mut ran = loads.map(wait);
+        ran.sort_by_key(|ran| ran.code);
+        let [loaded, refused] = ran;
+        loaded.ok();
+        let error = refused.fails(1);
+        assert!(error.contains("has begun meanwhile") || error.contains("already"), "{table}: {error}");
+        let ids = format!("select count(*) from {table} where id >= 10");
+        assert_eq!(bench.count(&ids), 10, "{table}");
     }
 }

@@ -6,6 +6,7 @@ use sawmill_source::{Error, Kind, Result, Source, SourceFile};
 
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
+use crate::history::append::Loads;
 use crate::history::portion::Portion;
 use crate::history::record::LoadRecord;
 use crate::history::remembered::Remembered;
@@ -253,18 +254,62 @@ pub(super) fn sort_out_changed(
         return Ok(());
     }
     if !options.append_changed {
-        return refuse(
-            source,
-            &changed,
-            "to replace the rows of a file by its new ones, give --changed replace (with --file-column); to add the new \
-             rows beside the old ones, append with --changed append; to load everything from the \
-             beginning, use --mode replace; rows with a key can be updated with --mode upsert",
-        );
+        return refuse(source, &changed, CHANGED);
     }
     let files = changed.iter().filter_map(|place| source.files().get(*place as usize));
     remembered.notes.extend(files.map(|file| Note::from(format!("{} {LOADED_BEFORE}", file.name))));
     Ok(())
 }
+
+/// Decides once more on the files of an append that begins, by the records of this moment, without loads that hold
+/// nothing and do not run. `replacing` are loads that now replace rows of files; `replaces` says that this one does.
+///
+/// # Errors
+/// A file that another load has begun with since this one read the records.
+pub fn refuse_begun(
+    source: &dyn Source,
+    loads: &Loads<'_>,
+    replacing: &[&LoadRecord],
+    replaces: bool,
+    mapping: &str,
+    options: &LoadOptions,
+) -> Result<()> {
+    let all: Vec<u32> = (0..source.files().len() as u32).collect();
+    refuse_taken_otherwise(source, &all, &loads.otherwise, mapping)?;
+    let changed = changed_files(source, &loads.here, &all);
+    let is_changed = |at: u32| changed.contains(&at);
+    let files = |loads: &[&LoadRecord]| -> BTreeSet<(String, String)> {
+        let files = loads.iter().map(|load| &load.files);
+        files.flat_map(|files| files.names.iter().cloned().zip(files.fingerprints.iter().cloned())).collect()
+    };
+    let names = |loads: &[&LoadRecord]| -> BTreeSet<String> {
+        loads.iter().flat_map(|load| load.files.names.iter().cloned()).collect()
+    };
+    let both = loads.here.iter().chain(&loads.otherwise).copied();
+    let running: Vec<&LoadRecord> = both.filter(|load| replaces && !load.complete).collect();
+    let (taken, replacing, running) = (files(&loads.here), names(replacing), names(&running));
+    let begun = |(at, file): &(u32, &SourceFile)| {
+        let identity = (file.name.clone(), file.fingerprint.clone());
+        taken.contains(&identity)
+            || replacing.contains(&file.name)
+            || running.contains(&file.name)
+            || options.replace_changed && !replaces && is_changed(*at)
+    };
+    if let Some((_, file)) = (0..).zip(source.files()).find(begun) {
+        let what = format!("another load of {} has begun meanwhile", file.name);
+        let advice = "run the same command again: it loads what is missing";
+        return Err(Error::new(Kind::Busy, what).advise(advice));
+    }
+    match replaces || options.append_changed {
+        true => Ok(()),
+        false => refuse(source, &changed, CHANGED),
+    }
+}
+
+/// What to do about a changed file.
+const CHANGED: &str = "to replace the rows of a file by its new ones, give --changed replace (with --file-column); to add \
+                       the new rows beside the old ones, append with --changed append; to load everything from the \
+                       beginning, use --mode replace; rows with a key can be updated with --mode upsert";
 
 /// What is the matter with a changed file.
 const LOADED_BEFORE: &str = "was loaded before with other content; those rows stay in the table";

@@ -354,7 +354,7 @@ impl History for TableHistory<'_> {
 impl Records<'_> {
     /// The loads into this table or into one that had its name and is gone, in the order in which they began: those
     /// whose files are remembered one by one, or also those of a part of the files' rows.
-    fn of_table(
+    pub(crate) fn of_table(
         &self,
         table: &TableName,
         oid: u32,
@@ -368,6 +368,16 @@ impl Records<'_> {
              ORDER BY begun, load_id";
         let database = self.database(server)?;
         self.loads(condition, &[&table.to_string(), &i64::from(oid), &database, &has_whole_files])
+    }
+
+    /// The unfinished loads that gather rows to replace those of files in the table.
+    pub(crate) fn replacing(&self, oid: u32) -> Result<Vec<LoadRecord>> {
+        let loads =
+            self.loads("table_oid = $1 AND completed IS NULL AND mode = 'upsert'", &[&i64::from(oid)])?;
+        Ok(loads
+            .into_iter()
+            .filter(|load| load.facts.merge.as_deref() == Some(Mode::Append.name()))
+            .collect())
     }
 
     /// The sum of the rows that later loads added to the table. `None` if some of them added other columns,

@@ -1,6 +1,7 @@
 //! Whether to start a new load, resume an earlier one, do nothing, or refuse.
 
 mod found;
+mod meanwhile;
 mod unfinished;
 
 use sawmill_loader::{
@@ -12,7 +13,7 @@ use sawmill_pgwire::{KnownServer, POLICIES};
 use sawmill_source::{Error, Kind, Result, Source};
 
 use self::found::Found;
-use crate::records::checkpoint::{Records, advisory_key};
+use crate::records::checkpoint::Records;
 use crate::records::presence::{MAX_COUNTED, Scope};
 use crate::table::blockers;
 use crate::table::catalogue::{FoundTable, Link, find};
@@ -82,7 +83,10 @@ impl Preparing<'_, '_> {
         let begins_again = may_fill_others && found.holds_nothing()?;
         let Found { record, gathered, .. } = found;
         match record {
-            Some(record) if state != LoadState::New && !begins_again => Ok((record, state)),
+            Some(record) if state != LoadState::New && !begins_again => {
+                self.refuse_before_the_first_unit(&record, oid)?;
+                Ok((record, state))
+            }
             _ if mode.makes_the_table() => self.start(gathered.as_ref(), &staging),
             _ if mode.gathers() => self.start_merge(gathered.as_ref(), &staging, oid),
             earlier => self.start_here(oid, earlier.filter(|load| !load.complete && load.table_oid == oid)),
@@ -216,6 +220,9 @@ impl Preparing<'_, '_> {
         );
         self.link.begin()?;
         self.claim(staging)?;
+        if self.postgres.replaces_files() {
+            self.refuse_begun_meanwhile(oid)?;
+        }
         self.link.batch(&create)?;
         if self.rejects_before_merge() {
             let refusals = Refusals { table: oid, gathered: staging, columns: self.columns };
@@ -339,33 +346,6 @@ impl Preparing<'_, '_> {
             return Ok(());
         }
         self.presence(Scope::Table(oid), self.table)?.refuse_unknown("these files were", self.place())
-    }
-
-    /// Checks, in the transaction that begins the load, that no other load has begun with a file of this one
-    /// since the records were read.
-    fn refuse_begun_meanwhile(&self, oid: u32) -> Result<()> {
-        let mapping = self.mapping();
-        if mapping.is_empty() || self.options.again {
-            return Ok(());
-        }
-        let link = self.link;
-        let key = advisory_key(&format!("files of {oid}"));
-        link.batch(&format!("SELECT pg_advisory_xact_lock({key})"))?;
-        let (files, loads) = (RecordedFiles::new(self.source.files()), self.records.table("loads"));
-        let sql = format!(
-            "SELECT min(now.name) FROM {loads} l, unnest($4::text[], $5::text[]) now (name, fingerprint), \
-               unnest(l.files, l.fingerprints) known (name, fingerprint) \
-             WHERE l.table_oid = $1 AND l.mapping = $2 AND l.load_id <> $3 AND l.mode <> 'upsert' \
-             AND known.name = now.name AND known.fingerprint = now.fingerprint"
-        );
-        let asked: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
-            &[&i64::from(oid), &mapping, &self.id, &files.names, &files.fingerprints];
-        match link.value::<Option<String>>(&sql, asked)? {
-            None => Ok(()),
-            Some(name) => Err(Error::new(Kind::Busy, format!("another load of {name} has begun meanwhile"))
-                .at(self.place())
-                .advise("run the same command again: it loads what is missing")),
-        }
     }
 
     /// Keeps the record of the earlier load of these files if its rows are still there.
