@@ -89,37 +89,46 @@ pub enum PgType {
     TimeTz,
 }
 
+/// Types without a modifier that matters, or that have one of digits of a second: OID, which built-in types have fixed
+/// (src/include/catalog/pg_type.dat), and name.
+const BUILT_IN: [(PgType, u32, &str); 21] = [
+    (PgType::Bool, 16, "boolean"),
+    (PgType::Bytea, 17, "bytea"),
+    (PgType::Name, 19, "name"),
+    (PgType::Int8, 20, "bigint"),
+    (PgType::Int2, 21, "smallint"),
+    (PgType::Int4, 23, "integer"),
+    (PgType::Text, 25, "text"),
+    (PgType::Oid, 26, "oid"),
+    (PgType::Json, 114, "json"),
+    (PgType::Cidr, 650, "cidr"),
+    (PgType::Float4, 700, "real"),
+    (PgType::Float8, 701, "double precision"),
+    (PgType::Inet, 869, "inet"),
+    (PgType::Date, 1082, "date"),
+    (PgType::Time, 1083, "time without time zone"),
+    (PgType::Timestamp, 1114, "timestamp without time zone"),
+    (PgType::TimestampTz, 1184, "timestamp with time zone"),
+    (PgType::Interval, 1186, "interval"),
+    (PgType::TimeTz, 1266, "time with time zone"),
+    (PgType::Uuid, 2950, "uuid"),
+    (PgType::Jsonb, 3802, "jsonb"),
+];
+
 impl fmt::Display for PgType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Numeric(Some((precision, scale))) => return write!(f, "numeric({precision},{scale})"),
-            Self::Varchar(Some(length)) => return write!(f, "character varying({length})"),
-            Self::Char(length) => return write!(f, "character({length})"),
-            Self::Bool => "boolean",
-            Self::Int2 => "smallint",
-            Self::Int4 => "integer",
-            Self::Int8 => "bigint",
-            Self::Float4 => "real",
-            Self::Float8 => "double precision",
-            Self::Numeric(None) => "numeric",
-            Self::Text => "text",
-            Self::Varchar(None) => "character varying",
-            Self::Name => "name",
-            Self::Enum => "an enumeration",
-            Self::Bytea => "bytea",
-            Self::Uuid => "uuid",
-            Self::Date => "date",
-            Self::Time => "time without time zone",
-            Self::Timestamp => "timestamp without time zone",
-            Self::TimestampTz => "timestamp with time zone",
-            Self::Interval => "interval",
-            Self::Json => "json",
-            Self::Jsonb => "jsonb",
-            Self::Inet => "inet",
-            Self::Cidr => "cidr",
-            Self::Oid => "oid",
-            Self::TimeTz => "time with time zone",
-        })
+        match self {
+            Self::Numeric(Some((precision, scale))) => write!(f, "numeric({precision},{scale})"),
+            Self::Numeric(None) => f.write_str("numeric"),
+            Self::Varchar(Some(length)) => write!(f, "character varying({length})"),
+            Self::Varchar(None) => f.write_str("character varying"),
+            Self::Char(length) => write!(f, "character({length})"),
+            Self::Enum => f.write_str("an enumeration"),
+            other => {
+                let built_in = BUILT_IN.iter().find(|(known, ..)| known == other);
+                f.write_str(built_in.map_or("", |(.., name)| name))
+            }
+        }
     }
 }
 
@@ -173,16 +182,8 @@ impl PgType {
     /// Returns the type of a catalogue entry (`pg_attribute.atttypid` and `atttypmod`), or `None` if its
     /// values cannot be encoded.
     pub fn of_catalogue(oid: u32, modifier: i32) -> Option<Self> {
-        // OIDs of built-in types are fixed (src/include/catalog/pg_type.dat). The modifier of time types is
-        // their number of digits; fewer than six would round.
-        let unrounded = modifier < 0 || modifier == 6;
+        let length = u32::try_from(modifier.saturating_sub(4));
         Some(match oid {
-            16 => Self::Bool,
-            21 => Self::Int2,
-            23 => Self::Int4,
-            20 => Self::Int8,
-            700 => Self::Float4,
-            701 => Self::Float8,
             1700 if modifier < 4 => Self::Numeric(None),
             1700 => {
                 // numeric_in: ((precision << 16) | (scale & 0x7ff)) + VARHDRSZ, scale signed.
@@ -190,26 +191,20 @@ impl PgType {
                 let scale = ((packed & 0x7ff) ^ 1024) - 1024;
                 Self::Numeric(Some(((packed >> 16) as u16, i16::try_from(scale).ok()?)))
             }
-            25 => Self::Text,
             // varchar and bpchar: the length and VARHDRSZ.
-            1043 => Self::Varchar(u32::try_from(modifier - 4).ok()),
-            1042 if modifier < 4 => Self::Text,
-            1042 => Self::Char(u32::try_from(modifier - 4).ok()?),
-            19 => Self::Name,
-            17 => Self::Bytea,
-            2950 => Self::Uuid,
-            1082 => Self::Date,
-            1083 if unrounded => Self::Time,
-            1114 if unrounded => Self::Timestamp,
-            1184 if unrounded => Self::TimestampTz,
-            1186 if modifier < 0 => Self::Interval,
-            114 => Self::Json,
-            3802 => Self::Jsonb,
-            869 => Self::Inet,
-            650 => Self::Cidr,
-            26 => Self::Oid,
-            1266 if unrounded => Self::TimeTz,
-            _ => return None,
+            1043 => Self::Varchar(length.ok()),
+            1042 => length.map_or(Self::Text, Self::Char),
+            _ => {
+                let (built_in, ..) = *BUILT_IN.iter().find(|(_, known, _)| *known == oid)?;
+                // The modifier of time types is their number of digits; fewer than six would round.
+                return match built_in {
+                    Self::Interval => (modifier < 0).then_some(built_in),
+                    Self::Time | Self::TimeTz | Self::Timestamp | Self::TimestampTz => {
+                        (modifier < 0 || modifier == 6).then_some(built_in)
+                    }
+                    _ => Some(built_in),
+                };
+            }
         })
     }
 
