@@ -14,27 +14,14 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 use crate::CrateDb;
 use crate::connect::client::{Client, Cluster};
 use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash, refused};
-use crate::options::{Times, Timestamps};
 use crate::records::checkpoint::{Checkpoints, LoadRow, Records, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
 use crate::session::prepare::{loaded_with_other_options, rows_missing};
 use crate::table::catalogue;
 use crate::table::columns::{Column, Key, Plan, Purpose};
-use crate::table::existing::StoredType;
 use crate::table::names::CrateTable;
 use crate::verify::read_back::{OfFiles, ReadBack};
-
-/// How a table stores text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredText {
-    /// The columns that rows fill, in their order, and whether each is text; none without a table.
-    pub columns: Vec<(String, bool)>,
-    /// Text columns hold times of day as loads write them, since a load has made the table.
-    pub times: bool,
-    /// The same of days with a time of day.
-    pub timestamps: bool,
-}
 
 impl CrateDb {
     /// The ID under which a load of this source is recorded.
@@ -76,33 +63,6 @@ impl CrateDb {
         let (loads, mapping) = (records.of_table(&table.to_string())?, self.mapping_of_files(source));
         let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.mapping == mapping).collect();
         Ok(adds_files(source, &here, options))
-    }
-
-    /// How the table stores text.
-    ///
-    /// # Errors
-    /// No connection, or no permission.
-    pub fn columns_of_text(&self, options: &LoadOptions, control: &Control<'_>) -> Result<StoredText> {
-        let table = self.table()?;
-        let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
-        let sql = &mut client.on(control);
-        let columns = catalogue::columns(sql, &table)?;
-        let row_key = self.options.row_key.as_ref();
-        let filled = columns.into_iter().filter(|column| !column.generated && Some(&column.name) != row_key);
-        let is_text = |of: &StoredType| match of {
-            StoredType::Scalar(name) => name == "text",
-            StoredType::Varchar(_) => true,
-            _ => false,
-        };
-        let columns: Vec<(String, bool)> =
-            filled.map(|column| (column.name, is_text(&column.data_type))).collect();
-        let checkpoints = Checkpoints::new(&self.checkpoint_schema);
-        let mut records = checkpoints.on(sql);
-        let is_made = columns.iter().any(|(_, is_text)| *is_text)
-            && records.exist()?
-            && records.of_table(&table.to_string())?.iter().any(|row| row.load.made_the_table());
-        let times = is_made && self.options.times == Times::Text;
-        Ok(StoredText { columns, times, timestamps: is_made && self.options.timestamps == Timestamps::Text })
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.

@@ -7,3 +7,4 @@ pub(crate) mod lease;
 pub(crate) mod prune;
 pub(crate) mod shape;
 pub(crate) mod status;
+pub(crate) mod stored_text;
