@@ -16,6 +16,7 @@ use crate::bench::plan::PlanArgs;
 use crate::error::Error;
 use crate::footer;
 use crate::r#gen::GenArgs;
+use crate::r#gen::destination::output_of_run;
 use crate::screen::console::Console;
 
 /// Measure the generation of a dataset.
@@ -47,7 +48,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     }
     let (out, console) = (args.job.out.as_path(), measurement.console);
     let plan = args.job.plan(console)?;
-    let asked = args.job.output_of_run(&name_of_run())?;
+    let asked = output_of_run(&args.job, &name_of_run())?;
     if asked == Output::Stdout {
         return Err(Error::usage("results go to standard output", "--out -", "give /dev/null instead"));
     }
@@ -63,8 +64,8 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
         let is_temporary = given.is_none() && !matches!(asked, Output::Store(_) | Output::Device(_));
         let directory = is_temporary.then(|| temporary(&parent_of(&asked, out))).transpose()?;
         let output = match (&given, is_store) {
-            (Some(given), true) => args.job.output_of_run(given)?,
-            (None, true) => args.job.output_of_run(&name_of_run())?,
+            (Some(given), true) => output_of_run(&args.job, given)?,
+            (None, true) => output_of_run(&args.job, &name_of_run())?,
             (Some(given), false) => inside(Path::new(given), &asked),
             (None, false) => {
                 directory.as_ref().map_or(asked.clone(), |directory| inside(directory.path(), &asked))
@@ -159,7 +160,7 @@ impl Surroundings for OutputDirectory<'_> {
         if let To::Store(args, run) = &mut self.to
             && let Some(run) = run.take()
         {
-            remove_objects(&args.job.output_of_run(&run)?)?;
+            remove_objects(&output_of_run(&args.job, &run)?)?;
         }
         self.directory.take().map_or(Ok(()), close)
     }

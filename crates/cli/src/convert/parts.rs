@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, SchemaRef};
 use sawmill_profile::Phase;
 use sawmill_source::Source;
 use sawmill_store::WholeFile;
@@ -27,7 +27,7 @@ const FILE_BYTES: u64 = 256 << 20;
 const BUFFER: usize = 1 << 16;
 
 /// A file that is being written.
-enum Part<'p> {
+pub(super) enum Part<'p> {
     Parquet(Box<ParquetOut<'p, Counted<'p>>>),
     Text(Box<BatchWriter<TextOut<'p>>>),
 }
@@ -76,22 +76,30 @@ impl Parts<'_> {
 
     fn begin(&self, directory: &Path, number: u64) -> Result<Part<'_>, NoText> {
         let path = directory.join(format!("part-{number:05}.{}", Format::from(self.format).extension()));
-        let file = WholeFile::create(&path).map_err(io)?;
-        let counted = Counted { target: OpenFile::Whole(file), bytes: 0, phase: self.phase };
-        let schema = self.source.schema();
-        if self.format == OutputFormat::Parquet {
-            let (args, phase) = (self.args, self.phase);
+        let target = OpenFile::Whole(WholeFile::create(&path).map_err(io)?);
+        Part::begin((self.args, self.format), self.source.schema(), (target, BUFFER), self.phase)
+    }
+}
+
+impl<'p> Part<'p> {
+    /// Begins a file of these columns; text is gathered in a buffer of `buffer` bytes.
+    pub(super) fn begin(
+        (args, format): (&'p ConvertArgs, OutputFormat),
+        schema: &SchemaRef,
+        (target, buffer): (OpenFile, usize),
+        phase: &'p Phase,
+    ) -> Result<Self, NoText> {
+        let counted = Counted { target, bytes: 0, phase };
+        if format == OutputFormat::Parquet {
             let properties = properties(args, schema)?.build();
             let file = ParquetOut::new(counted, args, schema, properties, args.threads(), phase);
             return Ok(Part::Parquet(Box::new(file)));
         }
-        let out = BufWriter::with_capacity(BUFFER, counted);
-        text_writer(self.args, self.format.into(), schema, out).map(|writer| Part::Text(Box::new(writer)))
+        let out = BufWriter::with_capacity(buffer, counted);
+        text_writer(args, format.into(), schema, out).map(|writer| Part::Text(Box::new(writer)))
     }
-}
 
-impl Part<'_> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
         match self {
             Self::Parquet(file) => file.write(batch),
             Self::Text(writer) => writer.write(&cast(batch, plain_type)?),
@@ -107,7 +115,7 @@ impl Part<'_> {
     }
 
     /// Completes the file, and returns its size.
-    fn finish(self) -> Result<u64, NoText> {
+    pub(super) fn finish(self) -> Result<u64, NoText> {
         match self {
             Self::Parquet(parquet) => {
                 let Counted { target, bytes, .. } = parquet.finish()?;

@@ -1,6 +1,6 @@
 //! Reads the inputs, and writes the output whole or not at all.
 
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -15,18 +15,14 @@ use serde::Serialize;
 
 use super::folders::{self, Folders};
 use super::out;
-use super::parquet::{ParquetOut, properties};
 use super::parse_only;
-use super::parts::Parts;
+use super::parts::{Part, Parts};
 use super::staging::{self, Layout};
 use super::units_in_order::UnitsInOrder;
-use super::writer::{cast, plain_type, text_writer};
 use super::{ConvertArgs, OutputFormat};
 use crate::arguments::inputs::{self, Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
 use crate::error::Error;
-use crate::r#gen::format::Format;
-use crate::r#gen::formats::batch_writer::Counted;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;
 use crate::r#gen::formats::text_form::NoText;
@@ -37,6 +33,8 @@ use crate::screen::phases;
 /// Rows of a unit and of a batch.
 const UNIT_ROWS: u64 = 32 * 1024;
 const BATCH_ROWS: usize = 4096;
+/// The buffer of a file of text.
+const FILE_BUFFER: usize = 1 << 20;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -190,8 +188,7 @@ fn convert(
             Folders { args, rows, by, sort_by: order.sort_by.as_deref(), phase: &phase }.write()
         }
         _ if args.is_directory() => Parts { args, format, source, phase: &phase }.write(),
-        (OutputFormat::Parquet, _) => to_parquet(args, source, &phase),
-        (text, _) => to_text(args, text.into(), source, &phase),
+        _ => to_file(args, format, source, &phase),
     };
     let Written { bytes: bytes_out, files: files_out } =
         console.with_bar(title, source.rows(), &phase, write)?;
@@ -228,36 +225,21 @@ fn summary(converted: &Converted<'_>) -> String {
     text
 }
 
-fn to_parquet(args: &ConvertArgs, source: &dyn Source, phase: &Phase) -> Result<Written, Error> {
-    let file = Counted { target: out::begin(args, source)?, bytes: 0, phase };
-    let schema = source.schema();
-    let properties = properties(args, schema).map_err(|error| refused(args, error, 0))?.build();
-    let mut parquet = ParquetOut::new(file, args, schema, properties, args.threads(), phase);
-    let rows = pass(args, source, phase, |batch| parquet.write(batch))?;
-    let written = parquet.finish().map_err(|error| refused(args, error, rows))?;
-    source.check_unchanged()?;
-    written.target.finish().map_err(|error| failed("writing", args.out(), &error))?;
-    Ok(Written { bytes: written.bytes, files: 1 })
-}
-
-fn to_text(args: &ConvertArgs, format: Format, source: &dyn Source, phase: &Phase) -> Result<Written, Error> {
-    let wrong = |error: &io::Error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Error::output(error),
-        _ => failed("writing", args.out(), error),
-    };
+fn to_file(
+    args: &ConvertArgs,
+    format: OutputFormat,
+    source: &dyn Source,
+    phase: &Phase,
+) -> Result<Written, Error> {
     let target = match args.out() == Path::new("-") {
         true => OpenFile::stdout(),
         false => out::begin(args, source)?,
     };
-    let mut out = BufWriter::with_capacity(1 << 20, Counted { target, bytes: 0, phase });
-    let refuse = |error: NoText| refused(args, error, 0);
-    let mut writer = text_writer(args, format, source.schema(), &mut out).map_err(refuse)?;
-    pass(args, source, phase, |batch| writer.write(&cast(batch, plain_type)?))?;
-    writer.finish().map_err(|error| refuse(NoText::Arrow(error)))?;
+    let begun = Part::begin((args, format), source.schema(), (target, FILE_BUFFER), phase);
+    let mut file = begun.map_err(|error| refused(args, error, 0))?;
+    let rows = pass(args, source, phase, |batch| file.write(batch))?;
     source.check_unchanged()?;
-    out.flush().map_err(|error| wrong(&error))?;
-    let Counted { target, bytes, .. } = out.into_inner().map_err(|error| wrong(error.error()))?;
-    target.finish().map_err(|error| wrong(&error))?;
+    let bytes = file.finish().map_err(|error| refused(args, error, rows))?;
     Ok(Written { bytes, files: 1 })
 }
 

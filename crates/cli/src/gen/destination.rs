@@ -76,7 +76,7 @@ fn refuse_other_extension(out: &Path) -> Result<(), Error> {
 }
 
 /// The same output for one run of a benchmark: a path as it is, but a folder or object called `run` in a store.
-pub(super) fn output_of_run(args: &GenArgs, run: &str) -> Result<Output, Error> {
+pub(crate) fn output_of_run(args: &GenArgs, run: &str) -> Result<Output, Error> {
     match location(&args.out)? {
         Location::Path(_) => output(args),
         Location::Object(url) => {

@@ -251,11 +251,6 @@ impl GenArgs {
         Ok((dataset, layout, options))
     }
 
-    /// An output of this kind for one run: in a folder of a store, one below it with this name.
-    pub(crate) fn output_of_run(&self, run: &str) -> Result<Output, Error> {
-        destination::output_of_run(self, run)
-    }
-
     /// The files that the dataset was read from.
     fn sources(&self, dataset: &Dataset) -> Vec<PathBuf> {
         [self.dataset.sources(), dataset.files().to_vec()].concat()

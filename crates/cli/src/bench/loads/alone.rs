@@ -72,10 +72,7 @@ pub(super) fn measure(
         let destination = destination(args, url, &numbered(&name, number.get()))?;
         let options = LoadOptions { verify: args.verify, ..args.effort.options_for(&destination)? };
         let tables = args.nested.tables(&destination, source)?;
-        let loaded = match &tables {
-            Some(tables) => into_tables(tables, &options, profile, quiet),
-            None => into_table(source, &destination, &options, profile, quiet),
-        };
+        let loaded = load(source, (&destination, tables.as_ref()), &options, profile, quiet);
         let made = match &loaded {
             Ok(_) => Some(true),
             // Nothing was created if the server was never reached.
@@ -115,39 +112,27 @@ fn destination(args: &LoadBench, url: &str, table: &str) -> Result<Destination, 
     args.nested.apply(Destination::Postgres(Box::new(target::postgres(url, table)?)))
 }
 
-fn into_table(
+/// Loads once, into the table or into its tables; several have their content sums one after the other.
+fn load(
     source: &dyn Source,
-    destination: &Destination,
+    (destination, tables): (&Destination, Option<&PostgresTables<'_>>),
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
 ) -> Result<Done, Error> {
-    let (report, phase) = load_files(source, destination.as_target(), options, profile, console)?;
-    Ok(Done {
-        bytes: phase.bytes,
-        stored: None,
-        phase,
-        rows: Some(report.rows),
-        checksum: Some(report.content.content_sum.to_string()),
-    })
-}
-
-/// Loads several tables. The result adds up their rows and lists the sum of each.
-fn into_tables(
-    tables: &PostgresTables<'_>,
-    options: &LoadOptions,
-    profile: &Profile,
-    console: Console,
-) -> Result<Done, Error> {
-    let (reports, phase) = load_tables::load(tables, options, profile, console)?;
-    let sums = reports.iter().map(|report| report.result.content.content_sum.to_string());
-    Ok(Done {
-        bytes: phase.bytes,
-        stored: None,
-        rows: Some(reports.iter().map(|report| report.result.rows).sum()),
-        checksum: Some(sums.collect::<Vec<_>>().join(" ")),
-        phase,
-    })
+    let (rows, checksum, phase) = match tables {
+        None => {
+            let (report, phase) = load_files(source, destination.as_target(), options, profile, console)?;
+            (report.rows, report.content.content_sum.to_string(), phase)
+        }
+        Some(tables) => {
+            let (reports, phase) = load_tables::load(tables, options, profile, console)?;
+            let sums = reports.iter().map(|report| report.result.content.content_sum.to_string());
+            let rows = reports.iter().map(|report| report.result.rows).sum();
+            (rows, sums.collect::<Vec<_>>().join(" "), phase)
+        }
+    };
+    Ok(Done { bytes: phase.bytes, phase, rows: Some(rows), stored: None, checksum: Some(checksum) })
 }
 
 /// Removes what a run left, with its tables if it created them.
