@@ -104,7 +104,7 @@ fn inserted(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let lost = Arc::new(AtomicBool::new(false));
     let mut rows: Arc<dyn ExecutionPlan> = Arc::new(Operator::new(Fetched { lost: Arc::clone(&lost) }, rows));
-    if table.sink().has_connections() && partitions > 1 {
+    if table.sink().database().has_connections && partitions > 1 {
         rows = Arc::new(RepartitionExec::try_new(rows, Partitioning::RoundRobinBatch(partitions))?);
     }
     Ok(Arc::new(InsertExec::new(table.insertion().of_rows_that_may_be_lost(lost), rows)))

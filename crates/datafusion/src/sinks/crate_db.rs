@@ -81,16 +81,8 @@ impl Sink for CrateTable {
         self.crate_db.columns_of_table(control)
     }
 
-    fn has_connections(&self) -> bool {
-        true
-    }
-
     fn leaves_nothing(&self) -> bool {
         self.is_new
-    }
-
-    fn instead_of_overwriting(&self) -> &'static str {
-        "write INSERT INTO, or load with sawmill load --mode replace"
     }
 
     async fn insert(&self, rows: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<u64> {

@@ -80,16 +80,8 @@ impl Sink for PostgresTable {
         self.0.columns_of_table(control)
     }
 
-    fn has_connections(&self) -> bool {
-        false
-    }
-
     fn leaves_nothing(&self) -> bool {
         true
-    }
-
-    fn instead_of_overwriting(&self) -> &'static str {
-        "write INSERT INTO, or load with sawmill load --mode replace, truncate or upsert"
     }
 
     async fn insert(&self, rows: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<u64> {

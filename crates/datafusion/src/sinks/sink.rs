@@ -22,16 +22,34 @@ pub(crate) struct Database {
     pub catalogue: &'static str,
     /// An address that `--to` takes.
     pub address: &'static str,
+    /// Whether partitions go to the server side by side. If not, one connection takes them all.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        allow(dead_code, reason = "the rows of a cluster come in one partition")
+    )]
+    pub has_connections: bool,
+    /// The advice for statements that would replace rows.
+    pub instead_of_overwriting: &'static str,
 }
 
 /// The databases that can be registered.
 pub(crate) const DATABASES: [&Database; 2] = [&POSTGRES, &CRATE_DB];
 
-pub(crate) const POSTGRES: Database =
-    Database { name: "PostgreSQL", catalogue: "pg", address: "postgres://user@host/database" };
+pub(crate) const POSTGRES: Database = Database {
+    name: "PostgreSQL",
+    catalogue: "pg",
+    address: "postgres://user@host/database",
+    has_connections: false,
+    instead_of_overwriting: "write INSERT INTO, or load with sawmill load --mode replace, truncate or upsert",
+};
 
-pub(crate) const CRATE_DB: Database =
-    Database { name: "CrateDB", catalogue: "crate", address: "crate://host:4200" };
+pub(crate) const CRATE_DB: Database = Database {
+    name: "CrateDB",
+    catalogue: "crate",
+    address: "crate://host:4200",
+    has_connections: true,
+    instead_of_overwriting: "write INSERT INTO, or load with sawmill load --mode replace",
+};
 
 /// A server whose tables are filled.
 pub(crate) trait Server: Debug + Send + Sync + 'static {
@@ -59,18 +77,8 @@ pub(crate) trait Sink: Debug + Send + Sync {
     /// The table does not exist, or the server cannot be reached.
     fn columns(&self, control: &Control<'_>) -> Result<Vec<(String, String)>, Error>;
 
-    /// Whether partitions go to the server side by side. If not, one connection takes them all.
-    #[cfg_attr(
-        not(feature = "cluster"),
-        allow(dead_code, reason = "the rows of a cluster come in one partition")
-    )]
-    fn has_connections(&self) -> bool;
-
     /// Whether an insertion that fails leaves no row behind.
     fn leaves_nothing(&self) -> bool;
-
-    /// The advice for statements that would replace rows.
-    fn instead_of_overwriting(&self) -> &'static str;
 
     /// Inserts all rows of a plan, and returns how many the server has counted.
     ///

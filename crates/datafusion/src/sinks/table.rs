@@ -116,7 +116,7 @@ impl TableProvider for SinkTable {
             InsertOp::Overwrite | InsertOp::Replace => Err(refused(
                 "rows can be added, but not put in the place of others",
                 &self.place(),
-                self.sink.instead_of_overwriting(),
+                self.sink.database().instead_of_overwriting,
             )),
         }
     }
