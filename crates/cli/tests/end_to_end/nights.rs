@@ -264,3 +264,113 @@ fn appends_with_other_options_that_begin_at_once_add_a_file_once() {
         assert_eq!(bench.count(&ids), 10, "{table}");
     }
 }
+
+/// Writes rows of as many days, each at midnight, from the last to the first.
+fn dated(folder: &Path, name: &str, ids: std::ops::Range<u32>) {
+    let at = |id: u32| format!("2024-{:02}-{:02}T00:00:00", id / 28 % 12 + 1, id % 28 + 1);
+    let rows: String = ids.rev().map(|id| format!("{id},{}\n", at(id))).collect();
+    std::fs::write(folder.join(name), format!("id,at\n{rows}")).unwrap();
+}
+
+/// Checks that the table has exactly the rows of these numbers.
+#[track_caller]
+fn holds(bench: &Bench, table: &str, ids: std::ops::Range<u32>) {
+    let client = &mut bench.client();
+    let sql = format!("select count(*), count(distinct id), coalesce(sum(id), 0)::bigint from {table}");
+    let row = client.query_one(&sql, &[]).unwrap();
+    let expected = (ids.len() as i64, ids.len() as i64, ids.map(i64::from).sum());
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), expected, "{table}");
+}
+
+/// Ways of loading text whose rows do not come in the order of the files.
+const IN_ORDER: [(&str, &[&str]); 4] = [
+    ("months", &["--partition-by", "month(at)"]),
+    ("direct", &["--partition-by", "day(at)", "--strategy", "direct"]),
+    ("both", &["--partition-by", "month(at)", "--sort-by", "at"]),
+    ("sorted", &["--sort-by", "at"]),
+];
+
+#[test]
+fn files_of_rows_in_order_are_remembered_one_by_one() {
+    let bench = Bench::new();
+    for (table, options) in IN_ORDER {
+        let folder = bench.dir.path().join(table);
+        std::fs::create_dir(&folder).unwrap();
+        let verified = [options, &["--verify"]].concat();
+        dated(&folder, "1.csv", 0..20);
+        dated(&folder, "2.csv", 20..40);
+        night(&bench, &folder, table, &verified).ok();
+        assert!(night(&bench, &folder, table, options).ok().out.contains("nothing to do"), "{table}");
+        dated(&folder, "3.csv", 40..70);
+        dated(&folder, "4.csv", 70..90);
+        let said = night(&bench, &folder, table, &verified).ok().out;
+        assert!(said.contains("2 new files") && said.contains("verified"), "{table}: {said}");
+        holds(&bench, table, 0..90);
+        // An append knows the files, in any list.
+        night(&bench, &folder.join("1.csv"), table, &["--mode", "append"]).ok();
+        let said = night(&bench, &folder, table, &["--mode", "append", "--verify"]).ok().out;
+        assert!(said.contains("verified"), "{table}: {said}");
+        holds(&bench, table, 0..90);
+        let files = format!(
+            "select count(*) from _sawmill.loads, unnest(files) name where target = 'public.{table}' and name like '%.csv'"
+        );
+        assert_eq!(bench.count(&files), 4, "{table}");
+        // A file that has changed without a trace in its length is seen.
+        dated(&folder, "2.csv", 30..50);
+        let error = night(&bench, &folder, table, options).fails(1);
+        assert!(error.contains("2.csv") && error.contains("other content"), "{table}: {error}");
+    }
+}
+
+#[test]
+fn other_partitions_than_those_of_the_table_are_refused() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    dated(&folder, "1.csv", 0..20);
+    night(&bench, &folder, "months", &["--partition-by", "month(at)"]).ok();
+    night(&bench, &folder, "parts", &["--partition-by", "hash(id, 2)"]).ok();
+    night(&bench, &folder, "plain", &[]).ok();
+    dated(&folder, "2.csv", 20..40);
+    for (table, by, how) in [
+        ("months", "day(at)", "has 1 partitions by RANGE (at)"),
+        ("months", "list(at)", "by RANGE (at)"),
+        ("parts", "hash(id, 3)", "has 2 partitions by HASH (id)"),
+        ("plain", "month(at)", "has no partitions"),
+    ] {
+        let error = night(&bench, &folder, table, &["--partition-by", by]).fails(1);
+        assert!(error.contains(how), "{error}");
+    }
+    night(&bench, &folder, "parts", &["--partition-by", "hash(id, 2)"]).ok();
+    night(&bench, &folder, "months", &[]).ok();
+    ["parts", "months"].map(|table| holds(&bench, table, 0..40));
+    holds(&bench, "plain", 0..20);
+}
+
+#[test]
+fn rows_of_a_corrected_file_are_replaced_among_those_in_order() {
+    let bench = Bench::new();
+    for (table, options) in IN_ORDER {
+        let folder = bench.dir.path().join(table);
+        std::fs::create_dir(&folder).unwrap();
+        let replace = ["--file-column", "source", "--changed", "replace", "--verify"];
+        let options = [options, &replace].concat();
+        dated(&folder, "1.csv", 0..20);
+        dated(&folder, "2.csv", 20..40);
+        night(&bench, &folder, table, &options).ok();
+        dated(&folder, "2.csv", 20..50);
+        dated(&folder, "3.csv", 50..60);
+        let said = night(&bench, &folder, table, &options).ok().out;
+        assert!(said.contains("replaced 20 rows"), "{table}: {said}");
+        holds(&bench, table, 0..60);
+        // The records have what is left of the first night: the table is verified as a whole.
+        let said = night(&bench, &folder, table, &["--file-column", "source", "--mode", "append"]).ok().out;
+        assert!(!said.contains("according to the records"), "{table}: {said}");
+        dated(&folder, "1.csv", 0..10);
+        dated(&folder, "4.csv", 10..20);
+        night(&bench, &folder, table, &options).ok();
+        holds(&bench, table, 0..60);
+        let said = night(&bench, &folder, table, &options).ok().out;
+        assert!(said.contains("verified") && !said.contains("not verified"), "{table}: {said}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use sawmill_source::{Control, Error, Result, Source, UnitKey};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
@@ -10,7 +10,7 @@ use crate::engine::note::Note;
 use crate::engine::target::LoadState;
 use crate::history::lookup::{self, Found};
 use crate::history::portion::Portion;
-use crate::history::record::{LoadRecord, RecordedUnit};
+use crate::history::record::{LoadRecord, Loads, RecordedUnit};
 use crate::history::remembered::{AlreadyLoaded, Remembered};
 use crate::identity::RecordedFiles;
 use crate::identity::reading::Encoders;
@@ -90,17 +90,6 @@ pub struct Encoding<'e> {
     pub encoders: Box<Encoders<'e>>,
 }
 
-/// The loads on record, in the order in which they began.
-#[derive(Default)]
-pub struct Loads<'l> {
-    /// Loads of the same rows and columns into the table.
-    pub here: Vec<&'l LoadRecord>,
-    /// Loads of other rows or columns into the table.
-    pub otherwise: Vec<&'l LoadRecord>,
-    /// Loads of the same rows and columns into another table that had its name.
-    pub elsewhere: Vec<&'l LoadRecord>,
-}
-
 /// Looks up the source's files in the records. `mapping` identifies the rows and columns that are taken of them. `None`
 /// if the records do not matter: the source is loaded as a whole.
 ///
@@ -115,11 +104,18 @@ pub fn remember(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<Option<Remembered>> {
-    let own = history.id_of(source);
+    let whole = Portion::new(source, (0..source.files().len() as u32).collect());
+    let own = match options.order.is_empty() {
+        true => history.id_of(source),
+        false => history.id_of(&whole.in_order(&options.order)),
+    };
     let here = lookup::without_void(source, here, &own, |load| history.holds_nothing(load))?;
     let first: Vec<&LoadRecord> =
         here.iter().copied().filter(|load| !load.complete && history.comes_first(load)).collect();
-    let same = |portion: &Portion<'_>, load: &LoadRecord| history.id_of(portion) == load.id;
+    let same = |portion: Portion<'_>, load: &LoadRecord| match options.order.is_empty() {
+        true => history.id_of(&portion) == load.id,
+        false => history.id_of(&portion.in_order(&options.order)) == load.id,
+    };
     let placed = |error: Error| error.at(history.place());
     let unfinished = lookup::broken_off(source, &first, same).map_err(placed)?;
     if options.again {
@@ -159,6 +155,12 @@ pub fn remember(
 struct Rechecking<'r> {
     history: &'r dyn History,
     source: &'r dyn Source,
+    if !source.facts().order.is_empty() {
+        let what = "some of the files that are in order together are on record alone";
+        return Err(Error::new(Kind::Exists, what)
+            .at(history.place())
+            .advise("load them in the order of the files"));
+    }
     options: &'r LoadOptions,
     control: &'r Control<'r>,
 }
@@ -181,12 +183,16 @@ impl NotCompared {
                 0 => String::new(),
                 more => format!(" and {more} more files"),
             };
+    /// Their rows are among those of files that are not here.
+    mixed: Vec<String>,
             Some(Note::Unverified(format!("not compared with what was loaded: {first}{more}, since {why}")))
         };
         let rejected = note(&self.rejected, "some rows were rejected");
         let retyped =
             note(&self.retyped, "the table does not have the columns any more that they were loaded into");
-        rejected.into_iter().chain(retyped)
+        let mixed =
+            note(&self.mixed, "their rows were put in order with those of files that are not here now");
+        rejected.into_iter().chain(retyped).chain(mixed)
     }
 }
 
@@ -200,7 +206,8 @@ impl Rechecking<'_> {
             remembered.already.extend(self.already(&of_load, &mut not_compared)?);
         }
         remembered.already.sort_unstable_by_key(|already| already.file);
-        let compared_all = not_compared.rejected.is_empty() && not_compared.retyped.is_empty();
+        let NotCompared { rejected, retyped, mixed } = &not_compared;
+        let compared_all = rejected.is_empty() && retyped.is_empty() && mixed.is_empty();
         remembered.notes.extend(not_compared.notes());
         match self.options.verify && compared_all {
             true => self.history.verify(remembered),
@@ -222,6 +229,9 @@ impl Rechecking<'_> {
             .map(|found| AlreadyLoaded { file: found.file, tally: Tally::default(), rejected: 0, units: 0 })
             .collect();
         let (mut unknown, untrusted) = (BTreeSet::new(), load.files.untrusted(portion.files()));
+        if load.mixes_files() {
+            return self.already_in_order(load, found, not_compared);
+        }
         for (key, unit) in &units {
             if unit.rejected > 0 && unit.refused.is_none() {
                 unknown.insert(key.file);
@@ -263,6 +273,59 @@ impl Rechecking<'_> {
         if files.is_empty() {
             return Ok(());
         }
+    /// The same for a load whose units have rows of any of its files: only all of them can be compared.
+    fn already_in_order(
+        &self,
+        load: &LoadRecord,
+        found: &[&Found<'_>],
+        not_compared: &mut NotCompared,
+    ) -> Result<Vec<AlreadyLoaded>> {
+        let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
+        let units = self.history.units(load)?;
+        let is_whole = load.files.names.len() == found.len();
+        let files = portion.files().iter().zip(found);
+        let mut already: Vec<AlreadyLoaded> = files
+            .map(|(file, found)| {
+                let tally = Tally { rows: if is_whole { 0 } else { file.rows }, ..Tally::default() };
+                AlreadyLoaded { file: found.file, tally, rejected: 0, units: 0 }
+            })
+            .collect();
+        // Which rows are whose is unknown: those of all files count with the first.
+        if let Some(first) = already.first_mut().filter(|_| is_whole) {
+            units.values().for_each(|unit| first.tally.add(&unit.tally));
+            first.rejected = units.values().map(|unit| unit.rejected).sum();
+            first.units = units.len() as u64;
+        }
+        let untrusted = load.files.untrusted(portion.files());
+        if !self.options.verify && untrusted.is_empty() {
+            return Ok(already);
+        }
+        let names = portion.files().iter().map(|file| file.name.clone());
+        let is_unknown = units.values().any(|unit| unit.rejected > 0);
+        let none_rejected: BTreeMap<UnitKey, RecordedUnit> = BTreeMap::new();
+        match self.history.encoding(load, &portion, &none_rejected)? {
+            _ if !is_whole => not_compared.mixed.extend(names),
+            _ if is_unknown => not_compared.rejected.extend(names),
+            None => not_compared.retyped.extend(names),
+            Some(encoding) => {
+                let mut was = Tally::empty(encoding.columns);
+                units.values().for_each(|unit| was.add(&unit.tally));
+                let runs = portion.plan(load.unit_rows);
+                let now = unit_sums(&portion, runs, &*encoding.encoders, self.options, self.control)?;
+                let mut is = Tally::empty(encoding.columns);
+                now.values().for_each(|tally| is.add(tally));
+                if was != is {
+                    let all = portion.in_order(&load.facts.order);
+                    return Err(changed(&all, (0, 0), &was, &is, LoadState::Complete));
+                }
+                if !untrusted.is_empty() {
+                    self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))?;
+                }
+            }
+        }
+        Ok(already)
+    }
+
         let columns = encoding.columns;
         let mut runs = portion.plan(load.unit_rows);
         runs.retain(|run| run.first().is_some_and(|unit| files.contains(&unit.key.file)));

@@ -6,9 +6,8 @@ use sawmill_source::{Error, Kind, Result, Source, SourceFile};
 
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
-use crate::history::append::Loads;
 use crate::history::portion::Portion;
-use crate::history::record::LoadRecord;
+use crate::history::record::{LoadRecord, Loads};
 use crate::history::remembered::Remembered;
 use crate::table::mode::Mode;
 
@@ -183,7 +182,7 @@ pub(super) fn found<'l>(source: &dyn Source, loads: &[&'l LoadRecord]) -> Vec<Fo
 pub(super) fn broken_off(
     source: &dyn Source,
     loads: &[&LoadRecord],
-    is_same: impl Fn(&Portion<'_>, &LoadRecord) -> bool,
+    is_same: impl Fn(Portion<'_>, &LoadRecord) -> bool,
 ) -> Result<Vec<Vec<u32>>> {
     let mut unfinished = Vec::new();
     for load in loads.iter().filter(|load| !load.complete) {
@@ -211,7 +210,7 @@ pub(super) fn broken_off(
             ));
         }
         let places: Vec<u32> = places.into_iter().flatten().collect();
-        if !is_same(&Portion::new(source, places.clone()), load) {
+        if !is_same(Portion::new(source, places.clone()), load) {
             return refused(format!(
                 "a load of {named} was interrupted, in mode {} and with options other than these",
                 load.mode

@@ -18,6 +18,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use sawmill_source::{Error, Kind, Result, SourceFile};
 
+/// Ends the fingerprint of a file whose rows another load has replaced.
+pub const REPLACED: &str = " replaced";
+
 /// The recorded files of a load, in the load's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedFiles {

@@ -174,7 +174,7 @@ impl Postgres {
         let partitioned =
             partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
         let mapping =
-            source.facts().mapping + by_position + &self.key.join("\0") + native + &kind + &partitioned;
+            source.facts().arrangement() + by_position + &self.key.join("\0") + native + &kind + &partitioned;
         let mapping = match self.on_conflict {
             OnConflict::Update => mapping,
             OnConflict::History(None) => format!("{mapping}History"),

@@ -185,7 +185,8 @@ impl PostgresSession<'_> {
             true => self.record.facts.columns.clone(),
             false => self.changes.clone(),
         };
-        let facts = LoadFacts { merge: self.postgres.merge(), ..LoadFacts::new(command, columns) };
+        let (merge, order) = (self.postgres.merge(), self.record.facts.order.clone());
+        let facts = LoadFacts { merge, order, ..LoadFacts::new(command, columns) };
         facts
             .leaving_out(self.options, self.source.files())
             .after(turns::now().saturating_duration_since(self.started))

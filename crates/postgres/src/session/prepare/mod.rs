@@ -88,7 +88,7 @@ impl Preparing<'_, '_> {
         let Found { record, gathered, .. } = found;
         match record {
             Some(record) if state != LoadState::New && !begins_again => {
-                self.refuse_before_the_first_unit(&record, oid)?;
+                self.refuse_to_go_on(&record, oid)?;
                 Ok((record, state))
             }
             _ if mode.makes_the_table() => self.start(gathered.as_ref(), &staging),
@@ -380,6 +380,7 @@ impl Preparing<'_, '_> {
             mapping: self.mapping(),
             facts: LoadFacts {
                 merge: self.postgres.merge(),
+                order: self.source.facts().order,
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
                     .leaving_out(self.options, files)
             },
