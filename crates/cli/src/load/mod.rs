@@ -396,17 +396,14 @@ impl TableLoad {
         self.table.apply(self.nested.apply(target)?)
     }
 
-    /// Whether mode auto appends. Parts, and plans that need no server, take mode create.
+    /// Whether mode auto appends. Plans that need no server take mode create.
     fn adds_files(
         &self,
         target: &Destination,
         source: &dyn Source,
         options: &LoadOptions,
     ) -> Result<bool, Error> {
-        let creates = self.mode != ModeArg::Auto
-            || self.is_planned_alone()
-            || self.nested.makes_tables()
-            || options.share != Share::Whole;
+        let creates = self.mode != ModeArg::Auto || self.is_planned_alone() || self.nested.makes_tables();
         if creates {
             return Ok(false);
         }

@@ -374,3 +374,22 @@ fn rows_of_a_corrected_file_are_replaced_among_those_in_order() {
         assert!(said.contains("verified") && !said.contains("not verified"), "{table}: {said}");
     }
 }
+
+#[test]
+fn parts_add_the_new_files_of_a_folder() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, ids) in [("1.csv", 0..1000), ("2.csv", 1000..1500), ("3.csv", 1500..1600)] {
+        day(&folder, name, ids.clone());
+        for part in ["1/2", "2/2"] {
+            night(&bench, &folder, "days", &["--part", part, "--verify"]).ok();
+        }
+        let finish = bench.args("finish", &folder, "days", &["--verify"]);
+        sawmill(["load"].into_iter().chain(finish.iter().map(String::as_str))).ok();
+        holds(&bench, "days", 0..ids.end);
+    }
+    let said = night(&bench, &folder, "days", &["--part", "1/2"]).ok().out;
+    assert!(said.contains("nothing to do"), "{said}");
+    holds(&bench, "days", 0..1600);
+}
