@@ -524,6 +524,9 @@ fn load_table(
 pub(crate) fn load_files(
     source: &dyn Source,
     target: &dyn Target,
+    options: &LoadOptions,
+    profile: &Profile,
+    console: Console,
 ) -> Result<(LoadReport, PhaseReport), Error> {
     load_arranged(source, target, options, &|source, load| load(source), profile, console)
 }
@@ -534,9 +537,6 @@ fn load_arranged(
     target: &dyn Target,
     options: &LoadOptions,
     arrange: &Arrange<'_>,
-    profile: &Profile,
-    console: Console,
-    options: &LoadOptions,
     profile: &Profile,
     console: Console,
 ) -> Result<(LoadReport, PhaseReport), Error> {

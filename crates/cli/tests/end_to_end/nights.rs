@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::harness::{Ran, sawmill, start, until, wait};
+use crate::harness::{Ran, sawmill, signal, start, until, wait};
 use crate::load::Bench;
 
 /// Loads the folder by an address alone, without a mode.
@@ -392,4 +392,41 @@ fn parts_add_the_new_files_of_a_folder() {
     let said = night(&bench, &folder, "days", &["--part", "1/2"]).ok().out;
     assert!(said.contains("nothing to do"), "{said}");
     holds(&bench, "days", 0..1600);
+}
+
+#[test]
+fn an_interrupted_night_whose_file_was_corrected_is_replaced() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    day(&folder, "1.csv", 0..10);
+    let file = ["--file-column", "source", "--unit-rows", "2000", "--connections", "1"];
+    let options = [&file[..], &["--changed", "replace", "--verify"]].concat();
+    night(&bench, &folder, "days", &options).ok();
+    let slow = "create function slow() returns trigger language plpgsql as $$ begin \
+                  if new.id % 200 = 0 then perform pg_sleep(0.005); end if; return new; end $$; \
+                create trigger slow before insert on days for each row execute function slow()";
+    bench.client().batch_execute(slow).unwrap();
+    day(&folder, "2.csv", 10..100_000);
+    day(&folder, "3.csv", 100_000..200_000);
+    let args = bench.args("load", &folder, "days", &options);
+    let child = start(&args);
+    let done = "select count(*) from _sawmill.units join _sawmill.loads using (load_id) \
+                where completed is null and mode = 'append'";
+    until("the first units", || bench.count(done) >= 2);
+    signal(&child, "KILL");
+    wait(child);
+    assert!(bench.count("select count(*) from days") < 200_000);
+    bench.client().batch_execute("drop trigger slow on days").unwrap();
+    day(&folder, "2.csv", 10..100_001);
+    day(&folder, "3.csv", 100_001..150_000);
+    let error = night(&bench, &folder, "days", &file).fails(1);
+    assert!(error.contains("has changed") && error.contains("stay there after"), "{error}");
+    let said = night(&bench, &folder, "days", &options).ok().out;
+    assert!(said.contains("replaced"), "{said}");
+    holds(&bench, "days", 0..150_000);
+    let said = night(&bench, &folder, "days", &options).ok().out;
+    assert!(said.contains("verified") && !said.contains("not verified"), "{said}");
+    let status = sawmill(["load", "status", "--to", &bench.server.url()]).ok().out;
+    assert!(!status.contains("interrupted"), "{status}");
 }

@@ -29,6 +29,11 @@ pub trait History {
         true
     }
 
+    /// Whether the rows of an interrupted load can be replaced, file by file, by those that its files have now.
+    fn replaces_unfinished(&self) -> bool {
+        false
+    }
+
     /// Whether a load has committed nothing, and other processes can no longer commit for it.
     ///
     /// # Errors
@@ -117,13 +122,18 @@ pub fn remember(
         false => history.id_of(&portion.in_order(&options.order)) == load.id,
     };
     let placed = |error: Error| error.at(history.place());
+    let (first, to_replace) = match options.replace_changed && history.replaces_unfinished() {
+        true => lookup::with_other_content(source, first, |load| history.holds_nothing(load))?,
+        false => (first, Vec::new()),
+    };
     let unfinished = lookup::broken_off(source, &first, same).map_err(placed)?;
     if options.again {
         lookup::found_again(source, &here).iter().for_each(|line| control.notice(line));
         return Ok(lookup::loaded_again(source, &here, &own, unfinished));
     }
     let found = lookup::found(source, &here);
-    let in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
+    let mut in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
+    in_found.extend(&to_replace);
     let mut remembered = Remembered::with_the_rest(source, unfinished, &in_found);
     let names: BTreeSet<&String> = elsewhere.iter().flat_map(|load| &load.files.names).collect();
     let new = remembered.new.iter().filter_map(|place| source.files().get(*place as usize));
@@ -136,13 +146,20 @@ pub fn remember(
     });
     let otherwise: Vec<_> = otherwise.filter_map(Result::transpose).collect::<Result<_>>()?;
     lookup::refuse_taken_otherwise(source, &remembered.new, &otherwise, mapping).map_err(placed)?;
-    if lookup::is_known_list(source, &here, &own) {
+    if to_replace.is_empty() && lookup::is_known_list(source, &here, &own) {
         return Ok(None);
     }
     lookup::sort_out_changed(source, &here, &mut remembered, options).map_err(placed)?;
+    remembered.replaced.extend(to_replace);
     let nothing_known = found.is_empty() && remembered.unfinished.is_empty();
     if nothing_known && remembered.replaced.is_empty() && remembered.notes.is_empty() {
         return Ok(None);
+    }
+    if !source.facts().order.is_empty() {
+        let what = "some of the files that are in order together are on record alone";
+        return Err(Error::new(Kind::Exists, what)
+            .at(history.place())
+            .advise("load them in the order of the files"));
     }
     if !found.is_empty() {
         history.check(&found, &mut remembered)?;
@@ -155,12 +172,6 @@ pub fn remember(
 struct Rechecking<'r> {
     history: &'r dyn History,
     source: &'r dyn Source,
-    if !source.facts().order.is_empty() {
-        let what = "some of the files that are in order together are on record alone";
-        return Err(Error::new(Kind::Exists, what)
-            .at(history.place())
-            .advise("load them in the order of the files"));
-    }
     options: &'r LoadOptions,
     control: &'r Control<'r>,
 }
@@ -172,6 +183,8 @@ struct NotCompared {
     rejected: Vec<String>,
     /// They were loaded as columns or types that the table does not have any more.
     retyped: Vec<String>,
+    /// Their rows are among those of files that are not here.
+    mixed: Vec<String>,
 }
 
 impl NotCompared {
@@ -183,8 +196,6 @@ impl NotCompared {
                 0 => String::new(),
                 more => format!(" and {more} more files"),
             };
-    /// Their rows are among those of files that are not here.
-    mixed: Vec<String>,
             Some(Note::Unverified(format!("not compared with what was loaded: {first}{more}, since {why}")))
         };
         let rejected = note(&self.rejected, "some rows were rejected");
@@ -218,6 +229,9 @@ impl Rechecking<'_> {
     /// The rows that a load added from these files, which are unchanged.
     fn already(&self, found: &[&Found<'_>], not_compared: &mut NotCompared) -> Result<Vec<AlreadyLoaded>> {
         let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
+        if load.mixes_files() {
+            return self.already_in_order(load, found, not_compared);
+        }
         let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
         let places: HashMap<u32, u32> = (0..).zip(found).map(|(at, found)| (found.place, at)).collect();
         let in_portion = |key: UnitKey| places.get(&key.file).map(|at| UnitKey { file: *at, ..key });
@@ -229,9 +243,6 @@ impl Rechecking<'_> {
             .map(|found| AlreadyLoaded { file: found.file, tally: Tally::default(), rejected: 0, units: 0 })
             .collect();
         let (mut unknown, untrusted) = (BTreeSet::new(), load.files.untrusted(portion.files()));
-        if load.mixes_files() {
-            return self.already_in_order(load, found, not_compared);
-        }
         for (key, unit) in &units {
             if unit.rejected > 0 && unit.refused.is_none() {
                 unknown.insert(key.file);
@@ -262,17 +273,6 @@ impl Rechecking<'_> {
         Ok(already)
     }
 
-    /// Compares files of a portion with their recorded units.
-    fn compare(
-        &self,
-        load: &LoadRecord,
-        portion: &Portion<'_>,
-        (files, units): (&BTreeSet<u32>, &BTreeMap<UnitKey, RecordedUnit>),
-        encoding: &Encoding<'_>,
-    ) -> Result<()> {
-        if files.is_empty() {
-            return Ok(());
-        }
     /// The same for a load whose units have rows of any of its files: only all of them can be compared.
     fn already_in_order(
         &self,
@@ -326,6 +326,17 @@ impl Rechecking<'_> {
         Ok(already)
     }
 
+    /// Compares files of a portion with their recorded units.
+    fn compare(
+        &self,
+        load: &LoadRecord,
+        portion: &Portion<'_>,
+        (files, units): (&BTreeSet<u32>, &BTreeMap<UnitKey, RecordedUnit>),
+        encoding: &Encoding<'_>,
+    ) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
         let columns = encoding.columns;
         let mut runs = portion.plan(load.unit_rows);
         runs.retain(|run| run.first().is_some_and(|unit| files.contains(&unit.key.file)));

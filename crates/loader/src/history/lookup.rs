@@ -174,6 +174,29 @@ pub(super) fn found<'l>(source: &dyn Source, loads: &[&'l LoadRecord]) -> Vec<Fo
     found.collect()
 }
 
+/// Parts interrupted loads from those of which a file has other content now: instead of finishing these, all rows of
+/// their files are replaced. Returns the others, and the places of these files.
+///
+/// # Errors
+/// Errors of `holds_nothing`.
+pub(super) fn with_other_content<'l>(
+    source: &dyn Source,
+    loads: Vec<&'l LoadRecord>,
+    holds_nothing: impl Fn(&LoadRecord) -> Result<bool>,
+) -> Result<(Vec<&'l LoadRecord>, Vec<u32>)> {
+    let (mut others, mut places) = (Vec::new(), BTreeSet::new());
+    for load in loads {
+        let files = source.files();
+        let place = |name: &String| files.iter().position(|file| file.name == *name).map(|at| at as u32);
+        let of_load: Option<Vec<u32>> = load.files.to_replace(files).into_iter().map(place).collect();
+        match of_load.filter(|of_load| !of_load.is_empty()) {
+            Some(of_load) if !holds_nothing(load)? => places.extend(of_load),
+            _ => others.push(load),
+        }
+    }
+    Ok((others, places.into_iter().collect()))
+}
+
 /// The files of each interrupted load that includes files of the source. `is_same` says whether a load of
 /// these files would now continue it.
 ///

@@ -68,6 +68,13 @@ impl RecordedFiles {
         ))
     }
 
+    /// The names of the files whose rows no other load has replaced, if some files are missing from `files` or have
+    /// a different fingerprint there.
+    pub(crate) fn to_replace(&self, files: &[SourceFile]) -> Vec<&String> {
+        let kept = self.names.iter().zip(&self.fingerprints).filter(|(_, print)| !print.ends_with(REPLACED));
+        if self.changed(files).is_empty() { Vec::new() } else { kept.map(|(name, _)| name).collect() }
+    }
+
     /// The same files with their stamps from `files`.
     pub fn with_stamps_of(&self, files: &[SourceFile]) -> Self {
         let now: HashMap<&str, &SourceFile> = files.iter().map(|file| (file.name.as_str(), file)).collect();

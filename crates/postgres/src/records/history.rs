@@ -270,6 +270,10 @@ impl History for TableHistory<'_> {
         format!("table {}, {}", self.table, self.records.connection.place())
     }
 
+    fn replaces_unfinished(&self) -> bool {
+        self.options.share == Share::Whole && self.postgres.lineage.file.is_some()
+    }
+
     fn holds_nothing(&self, load: &LoadRecord) -> Result<bool> {
         Ok(self.options.share == Share::Whole && self.records.holds_nothing(&load.id)?)
     }

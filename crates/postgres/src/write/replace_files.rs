@@ -1,6 +1,6 @@
 //! The rows of corrected files replace the files' earlier rows, in one transaction.
 
-use sawmill_loader::{LoadRecord, Mode, TableName, Tally, quote};
+use sawmill_loader::{ContentSum, LoadRecord, Mode, REPLACED, TableName, Tally, literal, quote};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
@@ -176,6 +176,15 @@ impl ReplacedFiles<'_> {
              WHERE l.table_oid = $1 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.files && $3"
         );
         connection.execute(control, &forget, &[&oid, &id, &self.names])?;
+        // An interrupted load all of whose rows are replaced has nothing left to do.
+        let end = format!(
+            "UPDATE {loads} l SET completed = now(), rows = 0, content_sum = '{}', non_null = '{{}}' \
+             WHERE l.table_oid = $1 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.completed IS NULL AND l.files && $3 \
+             AND NOT EXISTS (SELECT FROM unnest(l.fingerprints) print WHERE right(print, {}) <> '{REPLACED}')",
+            ContentSum::default(),
+            REPLACED.len()
+        );
+        connection.execute(control, &end, &[&oid, &id, &self.names])?;
         let own = format!("UPDATE {loads} SET mode = $2, mapping = $3 WHERE load_id = $1");
         connection.execute(control, &own, &[&id, &Mode::Append.name(), &self.mapping])?;
         let names = self.columns.iter().map(|column| column.name.as_str());

@@ -393,7 +393,15 @@ impl Preparing<'_, '_> {
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
-        record.files.refuse_changed(self.source.files()).map_err(|error| error.at(self.place()))
+        let has_rows = self.postgres.mode == Mode::Append;
+        record.files.refuse_changed(self.source.files()).map_err(|error| match has_rows {
+            false => error.at(self.place()),
+            true => error.at(self.place()).advise(
+                "restore the file to finish the load, or load everything from the beginning with --mode replace; its rows are \
+                 in the table, and stay there after sawmill load forget; with --file-column, --changed replace would replace \
+                 them",
+            ),
+        })
     }
 
     fn exists(&self, found: &FoundTable) -> Result<Error> {
