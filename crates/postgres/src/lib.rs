@@ -9,7 +9,7 @@
 //! use std::sync::atomic::AtomicBool;
 //! use sawmill_loader::{LoadOptions, load};
 //! use sawmill_postgres::Postgres;
-//! use sawmill_source::{Control, ParquetFiles};
+//! use sawmill_source::ParquetFiles;
 //!
 //! let cancel = AtomicBool::new(false);
 //! let profile = sawmill_profile::Profile::new();
@@ -60,5 +60,5 @@ pub use table::new_table::TableKind;
 pub use target::{Postgres, Strategy};
 pub use types::natural::Nested;
 pub use verify::compare::verify;
-pub use verify::content::content;
+pub use verify::source_sums::content;
 pub use write::upsert::OnConflict;

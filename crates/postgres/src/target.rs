@@ -21,6 +21,16 @@ use crate::table::new_table::TableKind;
 use crate::types::natural::Nested;
 use crate::write::upsert::{Matching, OnConflict};
 
+/// Methods that set a field of the same name.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $of:ty,)+) => {
+        $($(#[$doc])*
+        pub fn $field(self, $field: $of) -> Self {
+            Self { $field, ..self }
+        })+
+    };
+}
+
 /// How rows get into a new table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -93,10 +103,27 @@ impl Postgres {
         }
     }
 
-    /// Sets what mode append does if the files have other columns than the table.
-    pub fn schema_change(mut self, schema_change: SchemaChange) -> Self {
-        self.schema_change = schema_change;
-        self
+    setters! {
+        /// Sets what mode append does if the files have other columns than the table.
+        schema_change: SchemaChange,
+        /// How rows get into a new table.
+        strategy: Strategy,
+        /// Sets keys, indexes and storage of a new table, in modes create and replace.
+        kind: TableKind,
+        /// Sets how values that PostgreSQL cannot store are converted.
+        values: ValueOptions,
+        /// Sets the columns by which mode upsert matches rows; the table needs a unique index on exactly these.
+        key: Vec<String>,
+        /// Sets what mode upsert does with a row whose key the table has.
+        on_conflict: OnConflict,
+        /// With options, rows that cannot be loaded are rejected instead of ending the load.
+        rejects: Option<RejectOptions>,
+        /// Sets whether the table is created, replaced, appended to, emptied first or merged into.
+        mode: Mode,
+        /// Matches columns of an existing table by their position instead of their name.
+        by_position: bool,
+        /// Sets what lists, structs and maps become in a new table. In an existing table its columns decide.
+        nested: Nested,
     }
 
     /// Sets the columns of the source that say where a row comes from, and the column of the table that the server fills
@@ -117,39 +144,9 @@ impl Postgres {
         self
     }
 
-    /// How rows get into a new table.
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
-        self
-    }
-
-    /// Sets keys, indexes and storage of a new table, in modes create and replace.
-    pub fn kind(mut self, kind: TableKind) -> Self {
-        self.kind = kind;
-        self
-    }
-
     /// Sets a parameter of the server, such as `maintenance_work_mem`, on each connection.
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.server = self.server.setting(name, value);
-        self
-    }
-
-    /// Sets how values that PostgreSQL cannot store are converted.
-    pub fn values(mut self, values: ValueOptions) -> Self {
-        self.values = values;
-        self
-    }
-
-    /// Sets the columns by which mode upsert matches rows; the table needs a unique index on exactly these.
-    pub fn key(mut self, columns: Vec<String>) -> Self {
-        self.key = columns;
-        self
-    }
-
-    /// Sets what mode upsert does with a row whose key the table has.
-    pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
-        self.on_conflict = on_conflict;
         self
     }
 
@@ -183,33 +180,9 @@ impl Postgres {
         Matching { key, on_conflict, deletes: self.has_deletes(), lineage, loaded_at }
     }
 
-    /// With options, rows that cannot be loaded are rejected instead of ending the load.
-    pub fn rejects(mut self, rejects: Option<RejectOptions>) -> Self {
-        self.rejects = rejects;
-        self
-    }
-
-    /// Sets whether the table is created, replaced, appended to, emptied first or merged into.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
-    }
-
     /// The table.
     pub fn table(&self) -> &TableName {
         &self.table
-    }
-
-    /// Matches columns of an existing table by their position instead of their name.
-    pub fn by_position(mut self, by_position: bool) -> Self {
-        self.by_position = by_position;
-        self
-    }
-
-    /// Sets what lists, structs and maps become in a new table. In an existing table its columns decide.
-    pub fn nested(mut self, nested: Nested) -> Self {
-        self.nested = nested;
-        self
     }
 
     /// Repeats `work` after a lost connection, once the server has answered.

@@ -66,6 +66,11 @@ impl MergeArgs {
         self.delete_where.as_ref().is_some_and(|condition| condition.refuses_text(column))
     }
 
+    /// The types of columns of the files without a value that the condition of deletions compares with one.
+    pub(crate) fn types_of_empty(&self) -> Vec<(String, &'static str)> {
+        self.delete_where.as_ref().map(Condition::types_beside_text).unwrap_or_default()
+    }
+
     /// The source with these columns of its lineage, and a mark on rows that delete, if there are any.
     pub(crate) fn traced<'a>(
         &self,

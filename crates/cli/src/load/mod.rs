@@ -429,16 +429,14 @@ impl TableLoad {
         options: &LoadOptions,
     ) -> Result<TableText, Error> {
         let makes_table = matches!(self.mode, ModeArg::Create | ModeArg::Replace);
-        match makes_table || self.is_planned_alone() || !text.table_types.is_empty() {
-            true => Ok(TableText::default()),
-            false => {
-                let by_position = self.map == MapArg::Position;
-                let mut found = TableText::find(target, options, &self.columns, by_position)?;
-                // A number of the condition needs the type that the sample shows.
-                found.names.retain(|name| !self.merge.refuses_text(name));
-                Ok(found)
-            }
-        }
+        let mut found = match makes_table || self.is_planned_alone() || !text.table_types.is_empty() {
+            true => TableText::default(),
+            false => TableText::find(target, options, &self.columns, self.map == MapArg::Position)?,
+        };
+        // A number of the condition needs the type that the sample shows, or its own if the sample shows none.
+        found.names.retain(|name| !self.merge.refuses_text(name));
+        found.of_empty = self.merge.types_of_empty();
+        Ok(found)
     }
 
     /// What the report depends on.

@@ -107,15 +107,18 @@ pub(super) fn check(table: &str, report: &LoadReport, manner: Manner, console: C
     if !moved.is_empty() {
         return Err(Error::failure(moved, place, ""));
     }
-    let unverified =
-        noted(|note| matches!(note, Note::Unverified(_) | Note::OtherRows(_) | Note::PartlyVerified(_)));
+    let unverified = noted(|note| {
+        let of_others =
+            matches!(note, Note::OtherRows(_) | Note::PartlyVerified(_) | Note::BesideRejected(_));
+        of_others || matches!(note, Note::Unverified(_))
+    });
     let has = |of_kind: fn(&Note) -> bool| report.notes.iter().any(of_kind);
     let partly = has(|note| matches!(note, Note::PartlyVerified(_)));
-    // A run with new files ends well in such a table, and so does one without.
-    let beside_others =
-        has(|note| matches!(note, Note::OtherRows(_))) && !has(|note| matches!(note, Note::Unverified(_)));
+    // A run with new files ends well beside other rows and rejected ones, and so does one without.
+    let beside_others = has(|note| matches!(note, Note::OtherRows(_) | Note::BesideRejected(_)))
+        && !has(|note| matches!(note, Note::Unverified(_)));
     let was_merged = manner.merges && report.state == LoadState::Complete;
-    let is_accepted = partly || beside_others || manner.follows || manner.rejects || was_merged;
+    let is_accepted = partly || beside_others || manner.follows || was_merged;
     if report.verified.is_none() && !is_accepted {
         let what = if unverified.is_empty() { "not verified".to_owned() } else { unverified };
         return Err(Error::failure(what, place, "compare the whole table with sawmill verify"));

@@ -89,6 +89,10 @@ fn a_text_column_of_the_table_can_be_compared_with_a_number() {
     feed.bench.load(&feed.file, "k", &deletes).ok();
     assert_eq!(feed.rows(), "0there5 1changed6 3there5 4there5");
     assert_eq!(feed.bench.count("select count(*) from k where deleted = '0'"), 1);
+    // A night without any deletion has no value that shows the type.
+    std::fs::write(&feed.file, "deleted,id,version,note\n,3,7,later\n").unwrap();
+    feed.bench.load(&feed.file, "k", &deletes).ok();
+    assert_eq!(feed.rows(), "0there5 1changed6 3later7 4there5");
 }
 
 #[test]
@@ -111,12 +115,14 @@ fn with_the_newest_row_of_a_key_a_deletion_counts_by_its_time() {
 #[test]
 fn a_deletion_whose_row_is_not_certain_ends_the_load_and_changes_nothing() {
     for (changes, reason, advice) in [
-        ("D,,6,\nU,1,6,changed\n", "the key of 1 row to delete has a null; the first is (", "--where"),
+        ("U,1,6,changed\nD,,6,\n", "the key of 1 row to delete has a null; the first is (", "--where"),
         ("D,1,,\nU,1,6,changed\n", "have the same key (\"id\"): (1) occurs 2 times", "--newest"),
     ] {
         let feed = Feed::new(changes);
         let error = feed.load(&[]).fails(1);
         assert!(error.contains(reason) && error.contains(advice), "{error}");
+        let has_place = error.contains("changes.csv, line 3");
+        assert_eq!(has_place, reason.contains("null"), "{error}");
         assert_eq!(feed.rows(), BEFORE);
         feed.write("U,1,6,changed\n");
         feed.load(&["--verify"]).ok();

@@ -69,3 +69,32 @@ fn the_error_of_a_load_names_the_columns_that_it_has_added_and_how_corrected_fil
     load().ok();
     assert_eq!(bench.count("select count(*) from days where w >= date '2024-01-01'"), 3);
 }
+
+#[test]
+fn a_late_value_that_does_not_fit_leaves_the_added_columns_which_each_run_names() {
+    let bench = Bench::new();
+    bench.client().batch_execute("create table days (n integer)").unwrap();
+    let file = bench.dir.path().join("rows.csv");
+    let load = |more: &[&str]| {
+        let options = ["--mode", "append", "--schema-change", "add", "--connections", "1"];
+        bench.load(&file, "days", &[&options[..], more].concat())
+    };
+    let good: String = (0..300_000).map(|n| format!("{n},{n}\n")).collect();
+    std::fs::write(&file, format!("n,w\n{good}x,1\n")).unwrap();
+    for _ in 0..2 {
+        let error = load(&[]).fails(1);
+        for part in ["\"x\"", "line 300002", "the table keeps what the load has added: \"w\" bigint"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+    let rejects = bench.dir.path().join("rejects.parquet");
+    load(&["--rejects", rejects.to_str().unwrap()]).ok();
+    assert_eq!(bench.count("select count(w) from days"), 300_000);
+    // Columns that fit neither before nor after a change leave the table as it is.
+    std::fs::write(&file, "n,w,v\n2024-01-01,1,2\n").unwrap();
+    let table = "create table other (n boolean)";
+    bench.client().batch_execute(table).unwrap();
+    bench.load(&file, "other", &["--mode", "append", "--schema-change", "add"]).fails(1);
+    let columns = "select count(*) from information_schema.columns where table_name = 'other'";
+    assert_eq!(bench.count(columns), 1);
+}

@@ -291,6 +291,8 @@ fn a_key_that_a_row_of_another_file_has_is_named_with_both() {
             for part in [other, "same key (id)", &place, "nothing was replaced", "same command again"] {
                 assert!(error.contains(part), "{part}: {error}");
             }
+            let why = "none whose key another row has, which shows only when the earlier rows are gone";
+            assert!(error.contains(why), "{error}");
             assert_eq!(nights.rows(), before);
         }
     }

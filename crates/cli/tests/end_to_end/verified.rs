@@ -42,6 +42,41 @@ fn rows_that_an_earlier_run_rejected_are_missing() {
 }
 
 #[test]
+fn a_night_that_may_reject_rows_ends_well_only_if_these_alone_were_not_compared() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    five(&folder, "1.csv", 1);
+    let table = "create table t (id bigint, code bigint check (code <> 4))";
+    bench.client().batch_execute(table).unwrap();
+    let rejects = bench.dir.path().join("r.parquet");
+    let night = || {
+        let options = ["--mode", "append", "--verify", "--rejects", rejects.to_str().unwrap()];
+        bench.load(&folder, "t", &options)
+    };
+    night().ok();
+    five(&folder, "2.csv", 6);
+    night().ok();
+    let idle = night().ok().out;
+    assert!(idle.contains("since some rows were rejected") && idle.contains("nothing to do"), "{idle}");
+    // Without rejected rows --rejects excuses nothing.
+    let file = five(bench.dir.path(), "a.csv", 1);
+    let alone = || {
+        let options = ["--mode", "append", "--verify", "--rejects", rejects.to_str().unwrap()];
+        bench.load(&file, "e", &options)
+    };
+    bench.client().batch_execute("create table e (id bigint, code bigint)").unwrap();
+    std::fs::remove_file(&rejects).unwrap();
+    for _ in 0..2 {
+        let out = alone().ok().out;
+        assert!(out.contains(WHOLE), "{out}");
+    }
+    bench.client().batch_execute("alter table e alter code type numeric").unwrap();
+    let error = alone().fails(1);
+    assert!(error.contains("not verified: the table's columns have changed"), "{error}");
+}
+
+#[test]
 fn rows_that_a_forgotten_load_left_are_named_before_and_after_an_append() {
     let bench = Bench::new();
     let file = five(bench.dir.path(), "a.csv", 1);

@@ -163,16 +163,19 @@ fn load_the_rest(
     let mut report = LoadReport::of_already_loaded(&already, notes);
     let unverified = verified.is_none() && !already.is_empty();
     report.verified = verified;
+    let mut loaded = LoadReport::of_already_loaded(&[], Vec::new());
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
-        report.add(load(files, target)?);
+        loaded.add(load(files, target)?);
     }
     if let Some(replacing) = target.replacing() {
         for file in replaced {
-            report.add(load(vec![file], replacing.as_ref())?);
+            loaded.add(load(vec![file], replacing.as_ref())?);
         }
     }
+    let partly = loaded.verified.take_if(|_| unverified);
+    report.add(loaded);
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
-    if let Some(verified) = report.verified.take_if(|_| unverified) {
+    if let Some(verified) = partly {
         let what = format!(
             "verified what this run loaded: the table holds it, {}; rows of earlier runs were not compared",
             format_counted(verified.source.rows, "row")
@@ -224,7 +227,7 @@ fn load_files(
     };
     let Loaded { progress, bytes_read, server_waits, verified } = loaded.map_err(|error| {
         let placed = error.placed_by(|key, row| source.place_of_row(key, row)?.name);
-        session.column_changes().named_in(placed)
+        session.changes_so_far().named_in(placed)
     })?;
     let part = match options.share {
         Share::Part(part) if session.state() != LoadState::Complete => {
@@ -473,7 +476,8 @@ fn opened<'a>(
         Ok(false) => {
             let note = "did not compare the source with the rows loaded before: some of them were rejected, or a column of the \
                         table has another type since";
-            Ok(Opened::Same(session, vec![Note::Unverified(note.to_owned())]))
+            let of = if session.rejected() > 0 { Note::BesideRejected } else { Note::Unverified };
+            Ok(Opened::Same(session, vec![of(note.to_owned())]))
         }
         Err(error)
             if error.kind() == Kind::Changed

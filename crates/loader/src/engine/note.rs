@@ -12,6 +12,8 @@ pub enum Note {
     Rejected(String),
     /// What a verification did not compare, and why.
     Unverified(String),
+    /// Files of which rows were rejected, and which were not compared for that reason.
+    BesideRejected(String),
     /// The table has other rows than those on record, and was not compared; the files are those on record.
     OtherRows(String),
     /// A column of the table is another one than earlier loads filled, and was not compared.
@@ -32,6 +34,7 @@ impl Deref for Note {
     fn deref(&self) -> &str {
         let (Self::Rejected(text)
         | Self::Unverified(text)
+        | Self::BesideRejected(text)
         | Self::OtherRows(text)
         | Self::MovedColumn(text)
         | Self::PartlyVerified(text)

@@ -101,8 +101,14 @@ impl LoadReport {
         }
     }
 
-    /// Adds the report on other files of the same source.
+    /// Whether it is about no file.
+    fn is_empty(&self) -> bool {
+        self.files_loaded + self.files_already == 0 && self.part.is_none()
+    }
+
+    /// Adds the report on other files of the same source. The sum is verified if all of it is.
     pub(crate) fn add(&mut self, other: Self) {
+        let (is_first, is_last) = (self.is_empty(), other.is_empty());
         self.state = match (self.state, other.state) {
             (LoadState::Complete, other) => other,
             (own, LoadState::Complete) => own,
@@ -128,7 +134,9 @@ impl LoadReport {
                 verified.add(other);
                 Some(verified)
             }
-            (verified, other) => verified.or(other),
+            (None, other) if is_first => other,
+            (verified, None) if is_last => verified,
+            _ => None,
         };
         self.server_waits =
             ServerWaits::together([&self.server_waits, &other.server_waits].into_iter().flatten());
@@ -165,4 +173,33 @@ pub(crate) fn sent_again(units: u64, rows: u64) -> Note {
         "{units} units with {rows} rows whose commit the server had confirmed were gone after a lost connection, and were sent \
          again"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_file(verified: bool) -> LoadReport {
+        let file = AlreadyLoaded { file: 0, tally: Tally::empty(0), rejected: 0, units: 1 };
+        let verification = Verification::new(Vec::new(), Tally::empty(0), Tally::empty(0));
+        LoadReport {
+            verified: verified.then_some(verification),
+            ..LoadReport::of_already_loaded(&[file], Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_sum_of_reports_is_verified_only_if_each_of_them_is() {
+        let none = || LoadReport::of_already_loaded(&[], Vec::new());
+        let sum = |reports: Vec<LoadReport>| {
+            let mut sum = none();
+            reports.into_iter().for_each(|report| sum.add(report));
+            sum.verified.is_some()
+        };
+        assert!(sum(vec![of_file(true), of_file(true), none()]));
+        assert!(!sum(vec![of_file(true), of_file(false)]));
+        assert!(!sum(vec![of_file(false), of_file(true)]));
+        assert!(!sum(vec![of_file(true), of_file(false), of_file(true)]));
+        assert!(!sum(Vec::new()));
+    }
 }

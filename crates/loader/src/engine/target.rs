@@ -196,6 +196,11 @@ pub trait Session: Sync {
         ColumnChanges::default()
     }
 
+    /// The same, or those of the load's earlier runs if this run has added no column: for errors.
+    fn changes_so_far(&self) -> ColumnChanges {
+        self.column_changes()
+    }
+
     /// Further remarks about the load for the user.
     fn notes(&self) -> Vec<Note> {
         Vec::new()

@@ -190,20 +190,19 @@ struct NotCompared {
 impl NotCompared {
     /// A note on each kind.
     fn notes(&self) -> impl Iterator<Item = Note> {
-        let note = |files: &[String], why: &str| {
+        let note = |of: fn(String) -> Note, files: &[String], why: &str| {
             let first = files.first()?;
             let more = match files.len() - 1 {
                 0 => String::new(),
                 more => format!(" and {more} more files"),
             };
-            Some(Note::Unverified(format!("not compared with what was loaded: {first}{more}, since {why}")))
+            Some(of(format!("not compared with what was loaded: {first}{more}, since {why}")))
         };
-        let rejected = note(&self.rejected, "some rows were rejected");
-        let retyped =
-            note(&self.retyped, "the table does not have the columns any more that they were loaded into");
-        let mixed =
-            note(&self.mixed, "their rows were put in order with those of files that are not here now");
-        rejected.into_iter().chain(retyped).chain(mixed)
+        let other_columns = "the table does not have the columns any more that they were loaded into";
+        let beside = "their rows were put in order with those of files that are not here now";
+        let rejected = note(Note::BesideRejected, &self.rejected, "some rows were rejected");
+        let retyped = note(Note::Unverified, &self.retyped, other_columns);
+        rejected.into_iter().chain(retyped).chain(note(Note::Unverified, &self.mixed, beside))
     }
 }
 

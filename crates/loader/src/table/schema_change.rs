@@ -141,7 +141,7 @@ impl ColumnChanges {
 
     /// Adds to the error of a load that the table keeps the columns that it got, and what to do if corrected files have
     /// other types there.
-    pub(crate) fn named_in(&self, error: Error) -> Error {
+    pub fn named_in(&self, error: Error) -> Error {
         let may_be_corrected =
             matches!(error.kind(), Kind::Value | Kind::Source | Kind::Server | Kind::Schema);
         if self.added.is_empty() || !may_be_corrected {

@@ -9,7 +9,7 @@ use arrow_array::types::Int64Type;
 use bytes::Bytes;
 use sawmill_loader::{BatchEncoder, Block, Mark, Marks, Refusal, Tally};
 use sawmill_pgcopy::{Refused, Stop};
-use sawmill_source::{Error, Kind, Result, Unit};
+use sawmill_source::{Result, Unit};
 
 use crate::encode::summing::{SummingEncoder, unanswered};
 use crate::nested::flat_tables::RecordNumbers;
@@ -173,16 +173,7 @@ impl BatchEncoder for RejectingEncoder {
 
     fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
         let Self { inner, passed, .. } = self;
-        let flushed = {
-            let mut emit = |bytes, rows| emit(passed.block(bytes, rows));
-            inner.flush(&mut emit)
-        };
-        match flushed {
-            Ok(()) => {}
-            Err(Stop::Emit(error)) => return Err(error),
-            Err(Stop::Unanswered(what)) => return Err(unanswered(what)),
-            Err(Stop::Refused(refused)) => return Err(Error::new(Kind::Value, refused.what)),
-        }
+        inner.flush(&mut |bytes, rows| emit(passed.block(bytes, rows)))?;
         if !passed.refused.is_empty() {
             emit(passed.block(Bytes::new(), 0))?;
         }

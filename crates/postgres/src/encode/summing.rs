@@ -1,5 +1,6 @@
 //! The encoder that the loader's workers use: rows of binary COPY and their sums.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -13,6 +14,8 @@ use crate::encode::canonical_row::CanonicalRow;
 pub(crate) struct SummingEncoder {
     encoder: CopyEncoder,
     sum: RowSum,
+    /// For columns that do not take every value, what to say of one that is refused.
+    hints: Arc<BTreeMap<String, String>>,
 }
 
 /// The error for text that the server was asked to read, and did not.
@@ -44,7 +47,12 @@ impl SummingEncoder {
     pub(crate) fn new(columns: Arc<Vec<Column>>, buffers: Arc<Buffers>) -> Self {
         let sum =
             RowSum { canonical: CanonicalRow::new(&columns, false), tally: Tally::empty(columns.len()) };
-        Self { sum, encoder: CopyEncoder::new(columns, buffers) }
+        Self { sum, encoder: CopyEncoder::new(columns, buffers), hints: Arc::default() }
+    }
+
+    /// The same encoder, with such hints.
+    pub(crate) fn hinting(self, hints: &Arc<BTreeMap<String, String>>) -> Self {
+        Self { hints: Arc::clone(hints), ..self }
     }
 
     /// Encodes a batch, and emits full buffers with their number of rows.
@@ -53,8 +61,12 @@ impl SummingEncoder {
     }
 
     /// Emits the rest of the buffer.
-    pub(crate) fn flush<E>(&mut self, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
-        self.encoder.flush(emit)
+    pub(crate) fn flush(&mut self, emit: Emit<'_, Error>) -> Result<()> {
+        self.encoder.flush(emit).map_err(|stop| match stop {
+            Stop::Emit(error) => error,
+            Stop::Unanswered(what) => unanswered(what),
+            Stop::Refused(refused) => Error::new(Kind::Value, refused.what),
+        })
     }
 
     /// Rows that were encoded since the last [`take_tally`](Self::take_tally).
@@ -77,19 +89,17 @@ impl BatchEncoder for SummingEncoder {
     ) -> Result<(), Refusal> {
         let mut emit = |bytes, rows| emit(Block::new(bytes, rows));
         self.batch(batch, &mut emit).map_err(|stop| match stop {
-            Stop::Refused(Refused { row, column, what }) => Refusal::Value { row, column, what },
+            Stop::Refused(Refused { row, column, what }) => {
+                let hint = self.hints.get(&column).map_or_else(String::new, |hint| format!(": {hint}"));
+                Refusal::Value { row, column, what: what + &hint }
+            }
             Stop::Unanswered(what) => Refusal::Stopped(unanswered(what)),
             Stop::Emit(error) => Refusal::Stopped(error),
         })
     }
 
     fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
-        let mut emit = |bytes, rows| emit(Block::new(bytes, rows));
-        match self.flush(&mut emit) {
-            Ok(()) => Ok(self.take_tally()),
-            Err(Stop::Emit(error)) => Err(error),
-            Err(Stop::Unanswered(what)) => Err(unanswered(what)),
-            Err(Stop::Refused(refused)) => Err(Error::new(Kind::Value, refused.what)),
-        }
+        self.flush(&mut |bytes, rows| emit(Block::new(bytes, rows)))?;
+        Ok(self.take_tally())
     }
 }

@@ -21,8 +21,8 @@ use crate::Nested;
 use crate::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
 use crate::records::checkpoint::{Checkpoints, Records};
 use crate::session::rehearsal::Rehearsal;
-use crate::table::catalogue::{current_schema, find};
-use crate::table::dependents;
+use crate::table::catalogue::{Link, current_schema, find};
+use crate::table::replaced;
 use crate::target::Postgres;
 use crate::target::Strategy;
 use crate::verify::compare::{Compared, compare};
@@ -65,38 +65,34 @@ impl<'a> PostgresTables<'a> {
     /// A mode other than create and replace; a file of rejected rows; fields that would become tables or columns
     /// of the same name.
     pub fn new(source: &'a dyn Source, postgres: Postgres, foreign_keys: bool) -> Result<Self> {
+        let refused = |what: &str, advice: &str| {
+            Err(Error::new(Kind::Config, what).at(format!("table {}", postgres.table)).advise(advice))
+        };
         if !postgres.mode.makes_the_table() {
-            let what =
-                format!("mode {} cannot load nested values as tables of their own", postgres.mode.name());
-            return Err(Error::new(Kind::Config, what)
-                .at(format!("table {}", postgres.table))
-                .advise("load into new tables (--mode create or replace), and insert from those with SQL"));
+            return refused(
+                &format!("mode {} cannot load nested values as tables of their own", postgres.mode.name()),
+                "load into new tables (--mode create or replace), and insert from those with SQL",
+            );
         }
         if postgres.kind != postgres.kind.of_parts() || postgres.strategy == Strategy::Staged {
-            let what = "keys, indexes and the staged strategy cannot be chosen for several tables at once";
-            return Err(Error::new(Kind::Config, what)
-                .at(format!("table {}", postgres.table))
-                .advise("leave these options out; --foreign-keys creates keys"));
+            return refused(
+                "keys, indexes and the staged strategy cannot be chosen for several tables at once",
+                "leave these options out; --foreign-keys creates keys",
+            );
         }
         if postgres.partitions.is_some() {
-            return Err(Error::new(Kind::Config, "several tables cannot be partitioned at once")
-                .at(format!("table {}", postgres.table))
-                .advise("leave --partition-by out, or load nested values as jsonb"));
+            let advice = "leave --partition-by out, or load nested values as jsonb";
+            return refused("several tables cannot be partitioned at once", advice);
         }
         if postgres.rejects.is_some() {
-            return Err(Error::new(
-                Kind::Config,
+            return refused(
                 "tables of nested values cannot leave out rows with --rejects",
-            )
-            .at(format!("table {}", postgres.table))
-            .advise(
                 "load nested values as jsonb, or correct the rows in the source and leave the option out",
-            ));
+            );
         }
         if postgres.values.enums == Enums::Enum {
-            return Err(Error::new(Kind::Config, "tables of nested values cannot have enumerations")
-                .at(format!("table {}", postgres.table))
-                .advise("load them as text (--enums text), or load nested values as jsonb"));
+            let advice = "load them as text (--enums text), or load nested values as jsonb";
+            return refused("tables of nested values cannot have enumerations", advice);
         }
         let tables = flat_tables(source.schema())?;
         let records = Arc::new(RecordNumbers::new(source));
@@ -173,8 +169,9 @@ impl<'a> PostgresTables<'a> {
         // load.
         let (connection, (server, targets)) = self.postgres.retried(options.retries, control, || {
             let connection = Connection::open(&self.postgres.server, control)?;
+            let link = Link::new(&connection, control);
             refuse_pooler(&connection, &self.postgres.server, control)?;
-            let begun = self.begin(&connection, control)?;
+            let begun = self.begin(link)?;
             Ok((connection, begun))
         })?;
         let mut reports = self.load_targets(&targets, options, control, next)?;
@@ -239,7 +236,7 @@ impl<'a> PostgresTables<'a> {
             let mut connection = Connection::open(&self.postgres.server, control)?;
             refuse_pooler(&connection, &self.postgres.server, control)?;
             connection.rehearse(control)?;
-            self.begin(&connection, control)?.1
+            self.begin(Link::new(&connection, control))?.1
         };
         let pairs = self.tables.iter().zip(&targets);
         pairs
@@ -251,14 +248,10 @@ impl<'a> PostgresTables<'a> {
 
     /// The tables as targets of separate loads, after all checks. Afterwards the connection holds the lock of
     /// the whole load.
-    fn begin(
-        &self,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<(Arc<KnownServer>, Vec<Postgres>)> {
+    fn begin(&self, link: Link<'_>) -> Result<(Arc<KnownServer>, Vec<Postgres>)> {
         // Rejects columns that cannot be represented before the first table is loaded.
-        self.ddl(control)?;
-        let server = Arc::new(KnownServer::new(&self.postgres.server, connection, control)?);
+        self.ddl(link.control)?;
+        let server = Arc::new(KnownServer::new(&self.postgres.server, link.connection, link.control)?);
         server.refuse_more_than_one(
             3,
             "allow the role more connections, or load lists in columns of one table (--nested jsonb or native)",
@@ -266,9 +259,9 @@ impl<'a> PostgresTables<'a> {
         let checkpoints = self.checkpoints()?;
         let rows = match self.postgres.table.schema() {
             Some(_) => self.postgres.table.clone(),
-            None => match find(connection, &self.postgres.table, control)? {
+            None => match find(link, &self.postgres.table)? {
                 Some(found) => self.postgres.table.within(&found.schema),
-                None => self.postgres.table.within(&current_schema(connection, control)?),
+                None => self.postgres.table.within(&current_schema(link)?),
             },
         };
         let names = self.names_of(&rows);
@@ -277,7 +270,7 @@ impl<'a> PostgresTables<'a> {
             mapping += &format!("{:?}", self.postgres.kind);
         }
         let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
-        let records = checkpoints.on(connection, control);
+        let records = checkpoints.on(link);
         records.lock(&id)?;
         self.refuse_existing(&records, &id, &names)?;
         let pairs = self.tables.iter().zip(&names);
@@ -314,20 +307,20 @@ impl<'a> PostgresTables<'a> {
     /// In mode create, refuses an existing table that this load has not finished. In mode replace, refuses a
     /// table that another object depends on.
     fn refuse_existing(&self, records: &Records<'_>, id: &str, names: &[TableName]) -> Result<()> {
-        let Records { connection, control, .. } = *records;
+        let link = records.link;
         if self.postgres.mode == Mode::Replace {
             // Tables of lists that the source no longer has are replaced with the others.
-            let stale = self.stale(connection, &names.iter().collect::<Vec<_>>(), control)?;
+            let stale = self.stale(link, &names.iter().collect::<Vec<_>>())?;
             let mut replaced: Vec<u32> = stale.into_iter().map(|(oid, _)| oid).collect();
             for name in names {
-                replaced.extend(find(connection, name, control)?.map(|found| found.oid));
+                replaced.extend(find(link, name)?.map(|found| found.oid));
             }
-            return dependents::refuse(connection, &self.postgres.table, &replaced, control);
+            return replaced::refuse_dependents(link, &self.postgres.table, &replaced);
         }
         records.create()?;
         let mut taken = Vec::new();
         for (table, name) in self.tables.iter().zip(names) {
-            let Some(found) = find(connection, name, control)? else { continue };
+            let Some(found) = find(link, name)? else { continue };
             let record = records.find(&table_load_id(id, table))?;
             if record.is_none_or(|record| !record.complete || record.table_oid != found.oid) {
                 taken.push(name.to_string());
@@ -336,7 +329,7 @@ impl<'a> PostgresTables<'a> {
         match taken.is_empty() {
             true => Ok(()),
             false => Err(Error::new(Kind::Exists, format!("tables already exist: {}", taken.join(", ")))
-                .at(connection.place())
+                .at(link.place())
                 .advise("load in mode replace, choose another name, or drop them")),
         }
     }

@@ -5,7 +5,7 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::partition::by::{PartitionBy, Scheme};
-use crate::table::catalogue::find;
+use crate::table::catalogue::{Link, find};
 use crate::target::Postgres;
 
 /// The key of a partitioned table: its strategy and definition, the column if it is one, whether each partition has the
@@ -33,7 +33,8 @@ impl Postgres {
     ) -> Result<()> {
         self.retried(options.retries, control, || {
             let connection = Connection::open(&self.server, control)?;
-            let Some(found) = find(&connection, &self.table, control)? else { return Ok(()) };
+            let link = Link::new(&connection, control);
+            let Some(found) = find(link, &self.table)? else { return Ok(()) };
             let (strategy, period) = match by.scheme {
                 Scheme::Year => ("r", "1 year"),
                 Scheme::Month => ("r", "1 month"),
@@ -42,21 +43,21 @@ impl Postgres {
                 Scheme::Hash(_) => ("h", "0"),
                 Scheme::List => ("l", "0"),
             };
-            connection.batch(control, "BEGIN; SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'")?;
-            let rows = connection.query(control, KEY, &[&found.oid, &period])?;
-            connection.batch(control, "COMMIT")?;
+            link.batch("BEGIN; SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'")?;
+            let rows = link.query(KEY, &[&found.oid, &period])?;
+            link.batch("COMMIT")?;
             let refused = |how: &str| {
                 Err(Error::new(Kind::Schema, format!("the table {how}, not those of {by}"))
-                    .at(format!("table {}, {}", self.table, connection.place()))
+                    .at(format!("table {}, {}", self.table, link.place()))
                     .advise(
                         "give the partitions that it has, or leave --partition-by out to add the files to it; --mode replace \
                          loads everything into a new table",
                     ))
             };
             let Some(row) = rows.first() else { return refused("has no partitions") };
-            let (of_table, key): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
-            let (column, periods): (Option<String>, bool) = (connection.get(row, 2)?, connection.get(row, 3)?);
-            let count: i64 = connection.get(row, 4)?;
+            let (of_table, key): (String, String) = (link.get(row, 0)?, link.get(row, 1)?);
+            let (column, periods): (Option<String>, bool) = (link.get(row, 2)?, link.get(row, 3)?);
+            let count: i64 = link.get(row, 4)?;
             let is_counted = !matches!(by.scheme, Scheme::Hash(modulus) if i64::from(modulus) != count);
             match of_table == strategy && column.as_ref() == Some(&by.column) && periods && is_counted {
                 true => Ok(()),

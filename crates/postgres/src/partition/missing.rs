@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{LoadOptions, Portion, TableName, quote};
+use sawmill_loader::{LoadOptions, TableName, quote};
 use sawmill_pgcopy::PgType;
 use sawmill_pgcopy::calendar::days_from_civil;
 use sawmill_pgwire::Connection;
@@ -15,9 +15,8 @@ use crate::partition::slot::{Rule, Slot};
 use crate::partition::survey::{Partitions, WINDOW_ROWS};
 use crate::records::checkpoint::{Checkpoints, Records, advisory_key};
 use crate::table::blockers;
-use crate::table::catalogue::find;
+use crate::table::catalogue::{Link, find};
 use crate::target::Postgres;
-use crate::write::durable;
 
 /// How a table is partitioned, by the catalogue.
 struct Layout {
@@ -61,39 +60,37 @@ impl Lacking<'_> {
     /// # Errors
     /// The table, which no load has made, lacks partitions, and rows are not rejected; errors of source and server.
     pub(crate) fn create(&self) -> Result<Vec<String>> {
-        let (connection, control) = (self.records.connection, self.records.control);
+        let link = self.records.link;
         let mut missing = self.find()?;
         if missing.is_empty() {
             return Ok(Vec::new());
         }
-        connection.begin(control)?;
+        link.begin()?;
         // Another load may have created the same ones.
         let key = advisory_key(&format!("partitions of {}", self.oid));
-        connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+        link.batch(&format!("SELECT pg_advisory_xact_lock({key})"))?;
         let (bounds, _) = self.bounds()?;
         missing.retain(|partition| bounds.iter().all(|bound| plain(bound) != plain(&partition.bound)));
         for NewPartition { statement, .. } in &missing {
-            let create = || connection.batch(control, statement);
-            blockers::named(&self.postgres.server, connection, control, create).map_err(
-                |error| match error.kind() {
-                    Kind::Server if error.advice().is_empty() => error
-                        .at(self.place())
-                        .advise(format!("create the partition, and run the same command again: {statement}")),
-                    _ => error,
-                },
-            )?;
+            let create = || link.batch(statement);
+            blockers::named(link, create).map_err(|error| match error.kind() {
+                Kind::Server if error.advice().is_empty() => error
+                    .at(self.place())
+                    .advise(format!("create the partition, and run the same command again: {statement}")),
+                _ => error,
+            })?;
         }
-        durable::commit(connection, control)?;
+        link.commit_durably()?;
         Ok(missing.iter().map(|partition| format!("creates {}", partition.line())).collect())
     }
 
     fn place(&self) -> String {
-        format!("table {}, {}", self.table, self.records.connection.place())
+        format!("table {}, {}", self.table, self.records.link.place())
     }
 
     /// The partitions that the table lacks for rows of the source.
     fn find(&self) -> Result<Vec<NewPartition>> {
-        let (postgres, source, control) = (self.postgres, self.source, self.records.control);
+        let (postgres, source, control) = (self.postgres, self.source, self.records.link.control);
         if postgres.by_position || !source.facts().knows_rows || postgres.several.is_some() {
             return Ok(Vec::new());
         }
@@ -106,14 +103,13 @@ impl Lacking<'_> {
             return Ok(Vec::new());
         }
         let phase = control.phase().phase("partitions");
-        let surveyed =
-            Partitions::survey(&layout.by, source, &postgres.values, false, &control.in_phase(&phase));
+        let rule = (layout.column, layout.rule.clone());
+        let surveyed = Partitions::counted(&layout.by, source, rule, Vec::new(), &control.in_phase(&phase));
         phase.finish();
+        // The load rejects the row, or the server reads its value.
+        let may_be_refused = postgres.rejects.is_some() || layout.rule.is_of_nulls();
         let partitions = match surveyed {
-            // The load rejects the row.
-            Err(error)
-                if postgres.rejects.is_some() && matches!(error.kind(), Kind::Value | Kind::Source) =>
-            {
+            Err(error) if may_be_refused && matches!(error.kind(), Kind::Value | Kind::Source) => {
                 return Ok(Vec::new());
             }
             // There are more values than new partitions may be: the table may have theirs, and the server decides.
@@ -134,68 +130,66 @@ impl Lacking<'_> {
     /// Whether a load has made the table, by the records.
     fn is_owned(&self) -> Result<bool> {
         let loads = self.records.table("loads");
-        if !self.records.value::<bool>("SELECT to_regclass($1) IS NOT NULL", &[&loads])? {
+        if !self.records.link.value::<bool>("SELECT to_regclass($1) IS NOT NULL", &[&loads])? {
             return Ok(false);
         }
         let sql = format!(
             "SELECT EXISTS (SELECT FROM {loads} WHERE table_oid = $1 AND mode IN ('create', 'replace'))"
         );
-        self.records.value(&sql, &[&i64::from(self.oid)])
+        self.records.link.value(&sql, &[&i64::from(self.oid)])
     }
 
     /// `None` unless the table is partitioned by a column of the source in a way that a load could have chosen.
     fn layout(&self) -> Result<Option<Layout>> {
-        let (connection, records) = (self.records.connection, &self.records);
+        let link = self.records.link;
         let sql = "SELECT p.partstrat::text, a.attname::text, a.attnotnull, a.atttypid, a.atttypmod, t.typtype = 'e' \
                    FROM pg_catalog.pg_partitioned_table p \
                    JOIN pg_catalog.pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] \
                    JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
                    WHERE p.partrelid = $1 AND p.partnatts = 1";
-        let rows = records.query(sql, &[&self.oid])?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let (strategy, column): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
-        let not_null = connection.get(row, 2)?;
+        let found: Option<(String, String, bool, u32, i32, bool)> = link.first(sql, &[&self.oid])?;
+        let Some((strategy, column, not_null, oid, modifier, is_enum)) = found else { return Ok(None) };
         // Without domains and types of extensions, whose notation is their own.
-        let of = match connection.get(row, 5)? {
-            true => Some(PgType::Enum),
-            false => PgType::of_catalogue(connection.get(row, 3)?, connection.get(row, 4)?),
-        };
+        let of = if is_enum { Some(PgType::Enum) } else { PgType::of_catalogue(oid, modifier) };
         let Ok(at) = self.source.schema().index_of(&column) else { return Ok(None) };
-        connection.begin(records.control)?;
+        link.begin()?;
         let (bounds, unlogged) = self.bounds()?;
-        connection.commit(records.control)?;
+        link.commit()?;
         let schemes: &[Scheme] = match strategy.as_str() {
             "r" => &[Scheme::Year, Scheme::Month, Scheme::Day, Scheme::Hour],
             "l" => &[Scheme::List],
             _ => &[],
         };
         let field = self.source.schema().field(at);
-        for scheme in schemes {
-            let by = PartitionBy { scheme: *scheme, column: column.clone() };
-            let Ok(rule) = Rule::new(&by, field, &self.postgres.values) else { continue };
-            if is_regular(*scheme, &rule, &bounds) && rule.is_written_alike(of.as_ref()) {
-                let bounds = bounds.iter().map(|bound| plain(bound)).collect();
-                return Ok(Some(Layout { by, rule, column: at, bounds, not_null, unlogged }));
-            }
-        }
-        Ok(None)
+        let values = &self.postgres.values;
+        let of_source = |by: &PartitionBy| Rule::new(by, field, values).ok();
+        let of_table = |by: &PartitionBy| Rule::of_nulls(by, of?, values);
+        let fitting = |rule_of: &dyn Fn(&PartitionBy) -> Option<Rule>| {
+            schemes.iter().find_map(|scheme| {
+                let by = PartitionBy { scheme: *scheme, column: column.clone() };
+                let fits =
+                    |rule: &Rule| is_regular(*scheme, rule, &bounds) && rule.is_written_alike(of.as_ref());
+                rule_of(&by).filter(fits).map(|rule| (by, rule))
+            })
+        };
+        let found = fitting(&of_source).or_else(|| fitting(&of_table));
+        Ok(found.map(|(by, rule)| {
+            let bounds = bounds.iter().map(|bound| plain(bound)).collect();
+            Layout { by, rule, column: at, bounds, not_null, unlogged }
+        }))
     }
 
     /// The bounds of the partitions, with times in UTC, and whether all are unlogged. In the caller's transaction, whose
     /// notation of times it sets.
     fn bounds(&self) -> Result<(Vec<String>, bool)> {
-        let (connection, control) = (self.records.connection, self.records.control);
-        connection.batch(control, "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'")?;
+        let link = self.records.link;
+        link.batch("SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'")?;
         let sql = "SELECT pg_catalog.pg_get_expr(c.relpartbound, c.oid), c.relpersistence = 'u' \
                    FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid \
                    WHERE i.inhparent = $1 AND c.relpartbound IS NOT NULL";
-        let (mut bounds, mut unlogged) = (Vec::new(), true);
-        for row in self.records.query(sql, &[&self.oid])? {
-            bounds.push(connection.get(&row, 0)?);
-            unlogged &= connection.get::<bool>(&row, 1)?;
-        }
-        unlogged &= !bounds.is_empty();
-        Ok((bounds, unlogged))
+        let (bounds, unlogged): (Vec<String>, Vec<bool>) =
+            link.rows::<(String, bool)>(sql, &[&self.oid])?.into_iter().unzip();
+        Ok((bounds, !unlogged.is_empty() && unlogged.iter().all(|unlogged| *unlogged)))
     }
 
     /// The partitions that the source needs and the table lacks, with names that are free.
@@ -209,7 +203,7 @@ impl Lacking<'_> {
             let of_value = layout.rule.suffix(slot).map(|suffix| self.table.partition(&suffix));
             for name in of_value.into_iter().chain((1..).map(|number| self.table.numbered(number))) {
                 let is_taken = missing.iter().any(|other| other.name == name)
-                    || find(self.records.connection, &name, self.records.control)?.is_some();
+                    || find(self.records.link, &name)?.is_some();
                 if !is_taken {
                     missing.push(layout.new_partition(name, slot, self.table));
                     break;
@@ -226,7 +220,7 @@ impl Lacking<'_> {
         }
         let check = layout.rule.check(slot, &quote(&layout.by.column), self.oid);
         let sql = format!("SELECT EXISTS (SELECT FROM {} WHERE {check})", self.table.quoted());
-        self.records.value(&sql, &[])
+        self.records.link.value(&sql, &[])
     }
 }
 
@@ -308,15 +302,13 @@ impl Postgres {
         if self.mode.makes_the_table() {
             return Ok(Vec::new());
         }
-        let options = LoadOptions { verify: false, ..options.clone() };
-        let remembered = self.remember(source, &options, true, control)?;
-        let new = remembered.map_or_else(|| (0..source.files().len() as u32).collect(), |found| found.new);
-        let new = Portion::new(source, new);
+        let new = self.new_files(source, options, control)?;
         let connection = Connection::open(&self.server, control)?;
-        let Some(found) = find(&connection, &self.table, control)? else { return Ok(Vec::new()) };
+        let link = Link::new(&connection, control);
+        let Some(found) = find(link, &self.table)? else { return Ok(Vec::new()) };
         let (checkpoints, table) =
             (Checkpoints::new(&self.checkpoint_schema)?, self.table.within(&found.schema));
-        let records = checkpoints.on(&connection, control);
+        let records = checkpoints.on(link);
         let lacking = Lacking { postgres: self, source: &new, records, table: &table, oid: found.oid };
         let missing = lacking.find()?;
         Ok(missing.iter().map(|partition| format!("creates {}", partition.line())).collect())
@@ -325,7 +317,26 @@ impl Postgres {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::{Array, NullArray, StringArray};
+    use sawmill_pgcopy::ValueOptions;
+
     use super::*;
+    use crate::partition::slot::Book;
+
+    #[test]
+    fn a_column_without_a_value_has_the_slot_of_null_whatever_its_type() {
+        let by: PartitionBy = "month(at)".parse().unwrap();
+        let rule = Rule::of_nulls(&by, PgType::TimestampTz, &ValueOptions::default()).unwrap();
+        assert_eq!(rule.bound(&Slot::Null), "DEFAULT");
+        let numbered = |column: &dyn Array| {
+            let (mut book, mut numbers) = (Book::of_at_most(9), Vec::new());
+            let found = rule.numbers(column, &mut book, &mut numbers);
+            found.ok().map(|()| (book.slots().to_vec(), numbers))
+        };
+        assert_eq!(numbered(&StringArray::new_null(2)), Some((vec![Slot::Null], vec![0, 0])));
+        assert_eq!(numbered(&NullArray::new(1)), Some((vec![Slot::Null], vec![0])));
+        assert_eq!(numbered(&StringArray::from(vec![None, Some("2024-01-01")])), None);
+    }
 
     #[test]
     fn bounds_begin_at_the_hour_that_the_server_writes() {

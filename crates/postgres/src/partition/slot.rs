@@ -38,6 +38,8 @@ pub(crate) enum Slot {
 pub(crate) struct Rule {
     scheme: Scheme,
     values: ValueKind,
+    /// The values of the source are of another type than the table's: only NULL has a slot.
+    only_nulls: bool,
 }
 
 /// How a column's values are read.
@@ -105,7 +107,28 @@ impl Rule {
                 return Err(format!("only the server can compute the hash of {other}"));
             }
         };
-        Ok(Self { scheme: by.scheme, values })
+        Ok(Self { scheme: by.scheme, values, only_nulls: false })
+    }
+
+    /// The rule of a table's column whose values the source has in another type: files without a single value do not
+    /// show the type. `None` for types without a rule.
+    pub(crate) fn of_nulls(by: &PartitionBy, column: PgType, options: &ValueOptions) -> Option<Self> {
+        let data_type = match column {
+            PgType::Int2 | PgType::Int4 | PgType::Int8 | PgType::Numeric(Some((_, 0))) => DataType::Int64,
+            PgType::Bool => DataType::Boolean,
+            PgType::Date => DataType::Date32,
+            PgType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+            PgType::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            PgType::Text | PgType::Varchar(_) | PgType::Enum => DataType::Utf8,
+            _ => return None,
+        };
+        let rule = Self::new(by, &Field::new(&by.column, data_type, true), options).ok()?;
+        Some(Self { only_nulls: true, ..rule })
+    }
+
+    /// Whether only NULL has a slot.
+    pub(crate) fn is_of_nulls(&self) -> bool {
+        self.only_nulls
     }
 
     /// The slot of null.
@@ -171,6 +194,7 @@ impl Rule {
     pub(crate) fn slot_of(&self, known: &Known) -> Option<Slot> {
         match (known.nulls, &known.bounds) {
             (Nulls::All, _) => Some(self.null()),
+            _ if self.only_nulls => None,
             // Between two values with the same hash there are values with others.
             (Nulls::None, Some(Bounds::Whole(low, high)))
                 if low != high && matches!(self.scheme, Scheme::Hash(_)) =>
@@ -208,7 +232,7 @@ impl Rule {
             self.span(value).ok().map(|(slot, ..)| slot)
         };
         match (self.values, known.nulls, &known.bounds) {
-            (ValueKind::Moments { .. }, Nulls::None, Some(Bounds::Whole(low, high))) => {
+            (ValueKind::Moments { .. }, Nulls::None, Some(Bounds::Whole(low, high))) if !self.only_nulls => {
                 let (Some(low), Some(high)) = (number(low), number(high)) else { return false };
                 high - low < MAX_SLOTS && (low..=high).all(|number| is_there(&Slot::Number(number)))
             }
@@ -224,6 +248,14 @@ impl Rule {
         numbers: &mut Vec<u32>,
     ) -> Result<(), Unplaced> {
         numbers.clear();
+        if self.only_nulls {
+            if column.logical_null_count() < column.len() {
+                return Err(other_type(column));
+            }
+            let number = book.number(&self.null())?;
+            numbers.resize(column.len(), number);
+            return Ok(());
+        }
         numbers.reserve(column.len());
         if let Some(dictionary) = column.as_any_dictionary_opt() {
             let values = arrow_select::take::take(dictionary.values().as_ref(), dictionary.keys(), None);

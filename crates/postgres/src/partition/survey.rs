@@ -116,17 +116,20 @@ impl Partitions {
                 .at(format!("--partition-by {by}"))
                 .advise("choose another column, or another way to partition")
         })?;
-        let counting = Counting {
-            by,
-            source,
-            column,
-            rule: &rule,
-            // A hash also has partitions without rows.
-            counts: Mutex::new(Counts {
-                book: Book::beginning_with(remainders, MAX),
-                groups: HashMap::new(),
-            }),
-        };
+        // A hash also has partitions without rows.
+        Self::counted(by, source, (column, rule), remainders, control)
+    }
+
+    /// As [`survey`](Self::survey), with this column's position and its rule.
+    pub(super) fn counted(
+        by: &PartitionBy,
+        source: &dyn Source,
+        (column, rule): (usize, Rule),
+        slots: Vec<Slot>,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let counts = Counts { book: Book::beginning_with(slots, MAX), groups: HashMap::new() };
+        let counting = Counting { by, source, column, rule: &rule, counts: Mutex::new(counts) };
         let mut survey = Survey { rows: source.rows(), ..Survey::default() };
         let unknown = counting.by_statistics(&mut survey, control)?;
         counting.by_rows(&unknown, control)?;

@@ -11,12 +11,12 @@ use std::collections::HashMap;
 
 use arrow_schema::Schema;
 use sawmill_loader::{TableName, quote};
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
 use crate::partition::slot::Slot;
 use crate::partition::survey::Partitions;
-use crate::records::checkpoint::{Records, read_key};
+use crate::records::checkpoint::{Records, unit_key};
+use crate::table::catalogue::Link;
 use crate::table::columns::NewTable;
 use crate::table::new_table::TableKind;
 
@@ -114,16 +114,9 @@ impl Partitions {
 
     /// Makes sure, before a row is sent, that the partitions' final names are free, or will be after
     /// `replaced` and its partitions and types are dropped.
-    pub(crate) fn check_names(
-        &self,
-        connection: &Connection,
-        table: &TableName,
-        replaced: Option<u32>,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn check_names(&self, link: Link<'_>, table: &TableName, replaced: Option<u32>) -> Result<()> {
         let names: Vec<String> = self.names(table).iter().map(|name| name.name().to_owned()).collect();
-        let rows = connection.query(
-            control,
+        let taken: Option<(String,)> = link.first(
             "WITH RECURSIVE going(oid) AS (SELECT $3::oid \
                UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN going ON inhparent = going.oid) \
              SELECT c.relname::text FROM pg_catalog.pg_class c \
@@ -132,10 +125,9 @@ impl Partitions {
              ORDER BY 1 LIMIT 1",
             &[&table.schema().unwrap_or_default(), &names, &replaced.unwrap_or(0)],
         )?;
-        let Some(row) = rows.first() else { return Ok(()) };
-        let taken: String = connection.get(row, 0)?;
+        let Some((taken,)) = taken else { return Ok(()) };
         Err(Error::new(Kind::Exists, "a partition of the table needs this name, but it is taken")
-            .at(format!("table {taken}, {}", connection.place()))
+            .at(format!("table {taken}, {}", link.place()))
             .advise("rename or drop that table, or load into a table of another name"))
     }
 }
@@ -153,28 +145,26 @@ pub(crate) fn filled(
          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE u.load_id = $1 ORDER BY c.oid",
         records.all_units()
     );
-    let (mut tables, connection) = (Vec::new(), records.connection);
-    for row in records.query(&sql, &[&id])? {
-        let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
-        let key = read_key(connection, &row, 2)?;
+    let mut tables = Vec::new();
+    let found: Vec<(String, String, i32, i32, i64, bool)> = records.link.rows(&sql, &[&id])?;
+    for (schema, name, file, row_group, first_row, attached) in found {
         let name = TableName::new(Some(&schema), &name)?;
-        let Some(share) = partitions.share_of(key) else {
+        let Some(share) = partitions.share_of(unit_key(file, row_group, first_row)) else {
             return Err(Error::new(Kind::Changed, "it holds units that belong to no partition")
-                .at(format!("table {name}, {}", connection.place()))
+                .at(format!("table {name}, {}", records.link.place()))
                 .advise("forget the load and start it from the beginning"));
         };
-        tables.push((name, share.partition, connection.get(&row, 5)?));
+        tables.push((name, share.partition, attached));
     }
     Ok(tables)
 }
 
 /// Attaches filled tables to `parent`, in the caller's transaction.
 pub(crate) fn attach(
-    connection: &Connection,
+    link: Link<'_>,
     tables: &[(TableName, u32, bool)],
     partitions: &Partitions,
     parent: &TableName,
-    control: &Control<'_>,
 ) -> Result<()> {
     // With a default partition, the server scans it for each other one that is attached.
     let (default, others): (Vec<_>, Vec<_>) = tables
@@ -182,28 +172,27 @@ pub(crate) fn attach(
         .filter(|(.., attached)| !attached)
         .partition(|(_, number, _)| partitions.is_default(*number));
     for (part, partition, _) in others.into_iter().chain(default) {
-        connection.batch(control, &partitions.attach(part, *partition, parent))?;
+        link.batch(&partitions.attach(part, *partition, parent))?;
     }
     Ok(())
 }
 
 /// Names partitions after the final table, in the caller's transaction; returns the names.
 pub(crate) fn rename(
-    connection: &Connection,
+    link: Link<'_>,
     now: &HashMap<u32, TableName>,
     partitions: &Partitions,
     table: &TableName,
-    control: &Control<'_>,
 ) -> Result<Vec<TableName>> {
     let names = partitions.names(table);
     for (partition, name) in (0..).zip(&names) {
         let Some(old) = now.get(&partition) else {
             return Err(Error::new(Kind::Changed, "a partition of the load no longer exists")
-                .at(format!("table {name}, {}", connection.place()))
+                .at(format!("table {name}, {}", link.place()))
                 .advise("forget the load and start it from the beginning"));
         };
         let rename = format!("ALTER TABLE {} RENAME TO {}", old.quoted(), quote(name.name()));
-        connection.batch(control, &rename)?;
+        link.batch(&rename)?;
     }
     Ok(names)
 }

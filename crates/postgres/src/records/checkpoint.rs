@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, RecordedUnit, Tally, check_name, quote};
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result, UnitKey};
+use sawmill_source::{Error, Kind, Result, UnitKey};
 use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, ToSql};
+use tokio_postgres::types::ToSql;
 
-use crate::table::catalogue;
+use crate::table::catalogue::{FromRow, Link, Parameters};
 
 /// How long a new run waits until the server notices that a killed predecessor is gone.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -40,8 +40,7 @@ pub(crate) struct Checkpoints {
 #[derive(Clone, Copy)]
 pub(crate) struct Records<'c> {
     checkpoints: &'c Checkpoints,
-    pub connection: &'c Connection,
-    pub control: &'c Control<'c>,
+    pub link: Link<'c>,
 }
 
 impl Deref for Records<'_> {
@@ -49,45 +48,6 @@ impl Deref for Records<'_> {
 
     fn deref(&self) -> &Checkpoints {
         self.checkpoints
-    }
-}
-
-/// The parameters of a statement.
-type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
-
-impl Records<'_> {
-    pub(crate) fn query(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
-        self.connection.query(self.control, sql, parameters)
-    }
-
-    pub(crate) fn execute(&self, sql: &str, parameters: Parameters<'_>) -> Result<u64> {
-        self.connection.execute(self.control, sql, parameters)
-    }
-
-    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
-        self.connection.batch(self.control, sql)
-    }
-
-    /// As of [`catalogue::value`].
-    pub(crate) fn value<T>(&self, sql: &str, parameters: Parameters<'_>) -> Result<T>
-    where
-        T: Default + for<'r> FromSql<'r>,
-    {
-        catalogue::value(self.connection, self.control, sql, parameters)
-    }
-
-    /// The first column of all rows.
-    pub(crate) fn list<T: for<'r> FromSql<'r>>(
-        &self,
-        sql: &str,
-        parameters: Parameters<'_>,
-    ) -> Result<Vec<T>> {
-        self.query(sql, parameters)?.iter().map(|row| self.connection.get(row, 0)).collect()
-    }
-
-    /// Takes a load's lock in the open transaction, unless another run holds it.
-    pub(crate) fn try_lock(&self, id: &str) -> Result<bool> {
-        self.value("SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(id)])
     }
 }
 
@@ -143,19 +103,29 @@ impl Checkpoints {
     }
 
     /// The records over a connection.
-    pub(crate) fn on<'c>(&'c self, connection: &'c Connection, control: &'c Control<'_>) -> Records<'c> {
-        Records { checkpoints: self, connection, control }
+    pub(crate) fn on<'c>(&'c self, link: Link<'c>) -> Records<'c> {
+        Records { checkpoints: self, link }
     }
 }
 
 impl Records<'_> {
+    /// A sum of rows, from the columns of a record.
+    pub(super) fn tally(&self, sum: (i64, String, Vec<i64>)) -> Result<Tally> {
+        tally(self.link.place(), sum)
+    }
+
+    /// Takes a load's lock in the open transaction, unless another run holds it.
+    pub(crate) fn try_lock(&self, id: &str) -> Result<bool> {
+        self.link.value("SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(id)])
+    }
+
     /// Takes the lock of a load for as long as the connection lives. Only one run can hold it.
     pub(crate) fn lock(&self, id: &str) -> Result<()> {
         let (lock, end) = ("SELECT pg_try_advisory_lock($1)", Instant::now() + PATIENCE);
         match self.wait_for_lock(lock, id, end)? {
             true => Ok(()),
             false => Err(Error::new(Kind::Busy, "the same load is already running")
-                .at(self.connection.place())
+                .at(self.link.place())
                 .advise("wait until it ends, or stop it")),
         }
     }
@@ -166,10 +136,10 @@ impl Records<'_> {
         let loads = self.table("loads");
         let sql = format!("SELECT load_id FROM {loads} WHERE target = $1 OR {}", self.is_of_lists());
         let (lock, end) = ("SELECT pg_try_advisory_xact_lock($1)", Instant::now() + PATIENCE);
-        for id in self.list::<String>(&sql, &[&target])? {
+        for id in self.link.list::<String>(&sql, &[&target])? {
             if !self.wait_for_lock(lock, &id, end)? {
                 return Err(Error::new(Kind::Busy, "a load into the table is running")
-                    .at(format!("table {target}, {}", self.connection.place()))
+                    .at(format!("table {target}, {}", self.link.place()))
                     .advise("wait until it ends, or stop it; then run the same command again"));
             }
         }
@@ -186,13 +156,13 @@ impl Records<'_> {
     /// granted.
     pub(super) fn wait_for_lock(&self, lock: &str, id: &str, end: Instant) -> Result<bool> {
         loop {
-            if self.value(lock, &[&advisory_key(id)])? {
+            if self.link.value(lock, &[&advisory_key(id)])? {
                 return Ok(true);
             }
             if Instant::now() > end {
                 return Ok(false);
             }
-            self.control.sleep(Duration::from_millis(200))?;
+            self.link.control.sleep(Duration::from_millis(200))?;
         }
     }
 
@@ -203,7 +173,7 @@ impl Records<'_> {
              before_rows, before_sum, before_non_null, mapping, facts FROM {} l WHERE {condition}",
             self.table("loads")
         );
-        self.query(&sql, parameters)?.iter().map(|row| read_load(self.connection, row)).collect()
+        self.link.rows(&sql, parameters)
     }
 
     /// Reads a load's record.
@@ -220,7 +190,7 @@ impl Records<'_> {
             self.table("loads")
         );
         let before = record.before.as_ref();
-        self.execute(
+        self.link.execute(
             &sql,
             &[
                 &record.id,
@@ -254,7 +224,7 @@ impl Records<'_> {
 
     /// The columns of its table that a load fills; `None` before they are known.
     pub(crate) fn columns(&self, id: &str) -> Result<Option<Vec<String>>> {
-        self.value(&format!("SELECT columns FROM {} WHERE load_id = $1", self.table("loads")), &[&id])
+        self.link.value(&format!("SELECT columns FROM {} WHERE load_id = $1", self.table("loads")), &[&id])
     }
 
     /// Records that the rows of a load, all of them loaded, do not allow a key or an index of its table.
@@ -265,7 +235,7 @@ impl Records<'_> {
     /// Sets a column of a load's record.
     pub(super) fn set(&self, id: &str, column: &str, value: &(dyn ToSql + Sync)) -> Result<()> {
         let sql = format!("UPDATE {} SET {column} = $2 WHERE load_id = $1", self.table("loads"));
-        self.execute(&sql, &[&id, value]).map(drop)
+        self.link.execute(&sql, &[&id, value]).map(drop)
     }
 
     /// Checks, in the open transaction, that the recorded units of a load add up to `total`: that the server
@@ -288,7 +258,7 @@ impl Records<'_> {
                 there.rows, there.content_sum, total.rows, total.content_sum
             ),
         )
-        .at(self.connection.place())
+        .at(self.link.place())
         .advise("run the same command again: it loads what is missing"))
     }
 
@@ -299,7 +269,7 @@ impl Records<'_> {
              WHERE load_id = $1",
             self.table("loads")
         );
-        self.value(&sql, &[&id])
+        self.link.value(&sql, &[&id])
     }
 
     /// Marks a load as complete.
@@ -309,10 +279,10 @@ impl Records<'_> {
             self.table("loads")
         );
         let (rows, sum, counts) = (total.rows as i64, total.content_sum.to_string(), signed(&total.non_null));
-        match self.execute(&sql, &[&id, &rows, &sum, &counts, &facts.to_text()])? {
+        match self.link.execute(&sql, &[&id, &rows, &sum, &counts, &facts.to_text()])? {
             1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load no longer exists")
-                .at(self.connection.place())
+                .at(self.link.place())
                 .advise("sawmill load forget removed it while the load ran: load again")),
         }
     }
@@ -324,7 +294,7 @@ impl Records<'_> {
             "SELECT $1 || '#' || count(*) + 1 FROM {} WHERE starts_with(load_id, $1 || '#')",
             self.table("loads")
         );
-        self.move_to(id, &self.value::<String>(&earlier, &[&id])?)
+        self.move_to(id, &self.link.value::<String>(&earlier, &[&id])?)
     }
 
     /// Moves the records of a load to another ID, in the caller's transaction.
@@ -337,11 +307,12 @@ impl Records<'_> {
         let copy = format!(
             "INSERT INTO {loads} (load_id, {lasts}) SELECT $2, {lasts} FROM {loads} WHERE load_id = $1"
         );
-        self.execute(&copy, &[&id, &other])?;
+        self.link.execute(&copy, &[&id, &other])?;
         let mut tables = vec![self.table(UNITS), self.table(UNITS_UNLOGGED)];
         tables.extend(self.rejects_tables()?);
         for table in tables {
-            self.execute(&format!("UPDATE {table} SET load_id = $2 WHERE load_id = $1"), &[&id, &other])?;
+            self.link
+                .execute(&format!("UPDATE {table} SET load_id = $2 WHERE load_id = $1"), &[&id, &other])?;
         }
         self.delete(id).map(drop)
     }
@@ -352,18 +323,18 @@ impl Records<'_> {
             "DELETE FROM {} WHERE table_oid = $1 AND load_id <> $2 AND mode <> 'upsert'",
             self.table("loads")
         );
-        self.execute(&sql, &[&i64::from(oid), &but]).map(drop)
+        self.link.execute(&sql, &[&i64::from(oid), &but]).map(drop)
     }
 
     /// Removes a load's record with its units.
     pub(crate) fn delete(&self, id: &str) -> Result<u64> {
-        self.execute(&format!("DELETE FROM {} WHERE load_id = $1", self.table("loads")), &[&id])
+        self.link.execute(&format!("DELETE FROM {} WHERE load_id = $1", self.table("loads")), &[&id])
     }
 
     /// The OIDs of the tables that loads of several tables fill or have filled, for loads into a table.
     pub(crate) fn tables_of_lists(&self, target: &str) -> Result<Vec<u32>> {
         let sql = format!("SELECT table_oid::oid FROM {} WHERE {}", self.table("loads"), self.is_of_lists());
-        self.list(&sql, &[&target])
+        self.link.list(&sql, &[&target])
     }
 
     /// The condition that a load is one of several tables of a load into the table `$1`: its ID begins with
@@ -378,7 +349,7 @@ impl Records<'_> {
     /// Removes the records of all loads into a table, by its name, and into the tables that belong to it.
     pub(crate) fn delete_target(&self, target: &str) -> Result<u64> {
         let sql = format!("DELETE FROM {} WHERE target = $1 OR {}", self.table("loads"), self.is_of_lists());
-        self.execute(&sql, &[&target])
+        self.link.execute(&sql, &[&target])
     }
 
     /// The unfinished loads into a table, by its name; the latest comes last.
@@ -393,10 +364,11 @@ impl Records<'_> {
             // The table may have become unlogged, or logged, since the units were recorded.
             self.all_units()
         );
-        let rows = self.query(&sql, &[&id])?;
-        rows.iter()
-            .map(|row| Ok((read_key(self.connection, row, 3)?, read_tally(self.connection, row, 0)?)))
-            .collect()
+        let units = self.link.rows::<(i64, String, Vec<i64>, i32, i32, i64)>(&sql, &[&id])?.into_iter();
+        let unit = |(rows, sum, counts, file, group, first)| {
+            Ok((unit_key(file, group, first), self.tally((rows, sum, counts))?))
+        };
+        units.map(unit).collect()
     }
 
     /// The same units with their rejected rows.
@@ -417,47 +389,51 @@ impl Records<'_> {
     /// A unit, if it was committed.
     pub(crate) fn unit(&self, id: &str, key: UnitKey) -> Result<Option<Tally>> {
         let (file, row_group, first_row) = key_columns(key);
-        let rows = self.query(&self.select_unit(), &[&id, &file, &row_group, &first_row])?;
-        rows.first().map(|row| read_tally(self.connection, row, 0)).transpose()
+        let unit = self.link.first(&self.select_unit(), &[&id, &file, &row_group, &first_row])?;
+        unit.map(|sum| self.tally(sum)).transpose()
     }
 }
 
 /// A load's record, from the columns that [`Records::loads`] selects.
-fn read_load(connection: &Connection, row: &Row) -> Result<LoadRecord> {
-    let (oid, unit_rows): (i64, i64) = (connection.get(row, 2)?, connection.get(row, 3)?);
-    let before: Option<i64> = connection.get(row, 8)?;
-    Ok(LoadRecord {
-        id: connection.get(row, 0)?,
-        mode: connection.get(row, 1)?,
-        table_oid: oid as u32,
-        unit_rows: unit_rows.max(1) as u64,
-        complete: connection.get(row, 4)?,
-        files: read_files(connection, row, 5)?,
-        before: before.map(|_| read_tally(connection, row, 8)).transpose()?,
-        mapping: connection.get(row, 11)?,
-        facts: LoadFacts::from_text(connection.get::<Option<String>>(row, 12)?.as_deref()),
-    })
-}
-
-/// The files of a load's record, from three columns: names, fingerprints and stamps.
-fn read_files(connection: &Connection, row: &Row, from: usize) -> Result<RecordedFiles> {
-    let files = RecordedFiles {
-        names: connection.get(row, from)?,
-        fingerprints: connection.get(row, from + 1)?,
-        stamps: connection.get(row, from + 2)?,
-    };
-    // Units name their file by its index: if a name were missing, its rows would seem to have no file.
-    let (names, fingerprints) = (files.names.len(), files.fingerprints.len());
-    match names == fingerprints {
-        true => Ok(files),
-        false => Err(invalid(connection, &format!("{names} names and {fingerprints} fingerprints of files"))),
+impl FromRow for LoadRecord {
+    fn read(connection: &Connection, row: &Row) -> Result<Self> {
+        let (oid, unit_rows): (i64, i64) = (connection.get(row, 2)?, connection.get(row, 3)?);
+        let before = match connection.get(row, 8)? {
+            Some(rows) => {
+                let sum = (rows, connection.get(row, 9)?, connection.get(row, 10)?);
+                Some(tally(connection.place(), sum)?)
+            }
+            None => None,
+        };
+        let files = RecordedFiles {
+            names: connection.get(row, 5)?,
+            fingerprints: connection.get(row, 6)?,
+            stamps: connection.get(row, 7)?,
+        };
+        // Units name their file by its index: if a name were missing, its rows would seem to have no file.
+        let (names, fingerprints) = (files.names.len(), files.fingerprints.len());
+        if names != fingerprints {
+            let what = format!("{names} names and {fingerprints} fingerprints of files");
+            return Err(invalid(connection.place(), &what));
+        }
+        Ok(Self {
+            id: connection.get(row, 0)?,
+            mode: connection.get(row, 1)?,
+            table_oid: oid as u32,
+            unit_rows: unit_rows.max(1) as u64,
+            complete: connection.get(row, 4)?,
+            files,
+            before,
+            mapping: connection.get(row, 11)?,
+            facts: LoadFacts::from_text(connection.get::<Option<String>>(row, 12)?.as_deref()),
+        })
     }
 }
 
 /// The error for a record that no load has written.
-fn invalid(connection: &Connection, what: &str) -> Error {
+fn invalid(place: &str, what: &str) -> Error {
     Error::new(Kind::Server, format!("the record holds {what}"))
-        .at(connection.place())
+        .at(place)
         .advise("restore the record, or forget the load, remove its rows and load them again")
 }
 
@@ -466,31 +442,22 @@ pub(crate) fn key_columns(key: UnitKey) -> (i32, i32, i64) {
     (key.file as i32, key.row_group as i32, key.first_row as i64)
 }
 
-/// A unit's key, from three columns of a row.
-pub(crate) fn read_key(connection: &Connection, row: &Row, from: usize) -> Result<UnitKey> {
-    let (file, row_group): (i32, i32) = (connection.get(row, from)?, connection.get(row, from + 1)?);
-    let first_row: i64 = connection.get(row, from + 2)?;
-    Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
+/// The key of these columns.
+pub(crate) fn unit_key(file: i32, row_group: i32, first_row: i64) -> UnitKey {
+    UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 }
 }
 
 /// A number of rows.
-pub(crate) fn read_count(connection: &Connection, rows: i64) -> Result<u64> {
-    u64::try_from(rows).map_err(|_| invalid(connection, &format!("the invalid number of rows {rows}")))
+pub(crate) fn read_count(place: &str, rows: i64) -> Result<u64> {
+    u64::try_from(rows).map_err(|_| invalid(place, &format!("the invalid number of rows {rows}")))
 }
 
-/// A sum of rows, from three columns of a row.
-pub(crate) fn read_tally(connection: &Connection, row: &Row, from: usize) -> Result<Tally> {
-    let rows: i64 = connection.get(row, from)?;
-    let sum: String = connection.get(row, from + 1)?;
-    let counts: Vec<i64> = connection.get(row, from + 2)?;
-    let count = |rows| read_count(connection, rows);
-    Ok(Tally {
-        rows: count(rows)?,
-        content_sum: sum
-            .parse()
-            .map_err(|_| invalid(connection, &format!("the invalid content sum {sum:?}")))?,
-        non_null: counts.into_iter().map(count).collect::<Result<_>>()?,
-    })
+/// A sum of rows, from the columns of a record.
+fn tally(place: &str, (rows, sum, counts): (i64, String, Vec<i64>)) -> Result<Tally> {
+    let count = |rows| read_count(place, rows);
+    let content_sum = sum.parse().map_err(|_| invalid(place, &format!("the invalid content sum {sum:?}")))?;
+    let non_null = counts.into_iter().map(count).collect::<Result<_>>()?;
+    Ok(Tally { rows: count(rows)?, content_sum, non_null })
 }
 
 /// Counts as PostgreSQL's integers.

@@ -20,7 +20,7 @@ pub(super) struct FilledColumns {
 
 impl FilledColumns {
     pub(super) fn new(of: &TableHistory<'_>) -> Result<Self> {
-        let existing = columns::read(of.records.connection, of.oid, of.records.control)?;
+        let existing = columns::read(of.records.link, of.oid)?;
         let schema = match of.postgres.by_position {
             false => Arc::clone(of.source.schema()),
             true => columns::by_position(of.source.schema(), &existing, of.table)?,
@@ -38,8 +38,7 @@ impl FilledColumns {
         for line in &lines {
             let Some(column) = RecordedColumn::read(line) else { return Ok(None) };
             let Ok(at) = self.schema.index_of(column.name) else { return Ok(None) };
-            let (connection, control) = (of.records.connection, of.records.control);
-            let column_type = catalogue_type::read(connection, column.type_oid, column.modifier, control)?;
+            let column_type = catalogue_type::read(of.records.link, column.type_oid, column.modifier)?;
             let Some(column_type) = column_type else { return Ok(None) };
             match Column::new(self.schema.field(at), at, column_type, values) {
                 Ok(column) => filled.push(column),
@@ -64,8 +63,7 @@ impl FilledColumns {
         let values = &of.postgres.values;
         let columns = columns::matched_of(&names, &self.schema, &self.existing, of.table, values)?;
         let names = names.iter().map(String::as_str);
-        let planned =
-            PlannedColumns::read(of.records.connection, of.table, of.oid, names, of.records.control)?;
+        let planned = PlannedColumns::read(of.records.link, of.table, of.oid, names)?;
         let recorded = planned.recorded(&columns);
         Ok((columns, recorded))
     }

@@ -5,7 +5,7 @@ use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::Checkpoints;
-use crate::table::catalogue::{find, name_of};
+use crate::table::catalogue::{Link, find, name_of};
 use crate::table::part_tables;
 use crate::target::Postgres;
 use crate::types::made_types;
@@ -30,24 +30,25 @@ fn remove(
 ) -> Result<Forgotten> {
     let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
     let connection = Connection::open(&postgres.server, control)?;
+    let link = Link::new(&connection, control);
     refuse_pooler(&connection, &postgres.server, control)?;
-    let staging = find(&connection, &postgres.table.staging(), control)?;
-    let table = find(&connection, &postgres.table, control)?;
+    let staging = find(link, &postgres.table.staging())?;
+    let table = find(link, &postgres.table)?;
     let schema = match (&table, &staging, postgres.table.schema()) {
         (Some(found), ..) | (None, Some(found), _) => Some(found.schema.clone()),
         (None, None, Some(schema)) => Some(schema.to_owned()),
-        (None, None, None) => crate::table::catalogue::current_schema(&connection, control).ok(),
+        (None, None, None) => crate::table::catalogue::current_schema(link).ok(),
     };
     let (mut forgotten, mut drop_table) = (Forgotten::default(), drop_table);
     let Some(schema) = schema else { return Ok(forgotten) };
     let name = postgres.table.within(&schema);
-    let records = checkpoints.on(&connection, control);
+    let records = checkpoints.on(link);
     let recorded = records.exist()?;
     let server = KnownServer::new(&postgres.server, &connection, control)?;
     if recorded {
         records.create()?;
     }
-    connection.batch(control, "BEGIN")?;
+    link.batch("BEGIN")?;
     if recorded {
         if let Some(database) = records.database(&server)? {
             records.follow_names(&database)?;
@@ -57,29 +58,29 @@ fn remove(
             part_tables::drop_of_load(&records, &load.id)?;
             let made = table.as_ref().filter(|table| load.facts.made_table && table.oid == load.table_oid);
             if made.is_some() && !drop_table {
-                records.batch(&format!("LOCK TABLE {}", name.quoted()))?;
+                records.link.batch(&format!("LOCK TABLE {}", name.quoted()))?;
                 drop_table = records.is_empty(&name)?;
             }
         }
         part_tables::drop_emptied(&records, &name)?;
         let mut parts = Vec::new();
         for oid in records.tables_of_lists(&name.to_string())? {
-            let part = name_of(&connection, oid, control)?;
+            let part = name_of(link, oid)?;
             parts.extend(part.filter(|part| drop_table || part.is_staging()));
         }
         if !parts.is_empty() {
             // In one statement: some refer to others.
             let names: Vec<String> = parts.iter().map(TableName::quoted).collect();
-            connection.batch(control, &format!("DROP TABLE {}", names.join(", ")))?;
+            link.batch(&format!("DROP TABLE {}", names.join(", ")))?;
             forgotten.staging_dropped |= parts.iter().any(TableName::is_staging);
         }
     }
     if let Some(staging) = staging.filter(|_| (recorded || drop_table) && postgres.mode.gathers()) {
-        made_types::drop_table(&connection, &name.staging(), staging.oid, control)?;
+        made_types::drop_table(link, &name.staging(), staging.oid)?;
         forgotten.staging_dropped = true;
     }
     if let Some(table) = table.filter(|_| drop_table) {
-        made_types::drop_table(&connection, &name, table.oid, control)?;
+        made_types::drop_table(link, &name, table.oid)?;
         forgotten.table_dropped = true;
     }
     if recorded {
@@ -90,7 +91,7 @@ fn remove(
     forgotten.staging_dropped |= committing.staging_dropped;
     forgotten.table_dropped |= committing.table_dropped;
     *committing = forgotten;
-    connection.batch(control, "COMMIT")?;
+    link.batch("COMMIT")?;
     if recorded {
         records.drop_if_empty()?;
     }

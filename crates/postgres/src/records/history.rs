@@ -15,12 +15,12 @@ use sawmill_profile::format_counted;
 use sawmill_source::{Control, Read, Result, Source, UnitKey};
 
 use crate::encode::summing::SummingEncoder;
-use crate::records::checkpoint::{Checkpoints, Records, read_tally};
+use crate::records::checkpoint::{Checkpoints, Records};
 use crate::records::filled::FilledColumns;
 use crate::records::presence::Scope;
 use crate::rejected::file::RejectsFile;
 use crate::rejected::of_files::LoadOfFiles;
-use crate::table::catalogue::find;
+use crate::table::catalogue::{Link, Parameters, find};
 use crate::table::planned_columns::moved;
 use crate::target::Postgres;
 use crate::verify::read_back::ReadBack;
@@ -40,15 +40,17 @@ impl Postgres {
         }
         let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
         let mut connection = Connection::open(&self.server, control)?;
-        let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
-        if !checkpoints.on(&connection, control).exist()? {
+        let link = Link::new(&connection, control);
+        let Some(found) = find(link, &self.table)? else { return Ok(None) };
+        if !checkpoints.on(link).exist()? {
             return Ok(None);
         }
         if rehearse {
             connection.rehearse(control)?;
         }
+        let link = Link::new(&connection, control);
         let checkpoints = checkpoints.of_unlogged(found.unlogged);
-        let records = checkpoints.on(&connection, control);
+        let records = checkpoints.on(link);
         records.create()?;
         let server = KnownServer::new(&self.server, &connection, control)?;
         let (table, oid) = (&self.table.within(&found.schema), found.oid);
@@ -58,7 +60,7 @@ impl Postgres {
         let all = records.of_table(table, oid, &server, has_whole_files)?;
         if !has_whole_files {
             let here: Vec<&LoadRecord> = all.iter().filter(|load| load.table_oid == oid).collect();
-            let place = || format!("table {table}, {}", connection.place());
+            let place = || format!("table {table}, {}", link.place());
             return refuse_changed(source, &here, options).map(|()| None).map_err(|error| error.at(place()));
         }
         let mut loads = Loads::default();
@@ -98,8 +100,9 @@ impl Postgres {
         let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
         self.retried(options.retries, control, || {
             let connection = Connection::open(&self.server, control)?;
-            let Some(found) = find(&connection, &self.table, control)? else { return Ok(false) };
-            let records = checkpoints.on(&connection, control);
+            let link = Link::new(&connection, control);
+            let Some(found) = find(link, &self.table)? else { return Ok(false) };
+            let records = checkpoints.on(link);
             if !records.exist()? {
                 return Ok(false);
             }
@@ -267,7 +270,7 @@ impl History for TableHistory<'_> {
     }
 
     fn place(&self) -> String {
-        format!("table {}, {}", self.table, self.records.connection.place())
+        format!("table {}, {}", self.table, self.records.link.place())
     }
 
     fn replaces_unfinished(&self) -> bool {
@@ -342,11 +345,11 @@ impl History for TableHistory<'_> {
                 return Ok(());
             }
         };
-        let Records { connection, control, .. } = self.records;
-        let server = KnownServer::new(&self.postgres.server, connection, control)?;
+        let link = self.records.link;
+        let server = KnownServer::new(&self.postgres.server, link.connection, link.control)?;
         let read = ReadBack::new(&server, self.table, &columns, self.options.degree);
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        let all = Verification::new(names, recorded, read.led_by(connection, control)?.whole);
+        let all = Verification::new(names, recorded, read.led_by(link)?.whole);
         remembered.verify(all, &self.place())
     }
 }
@@ -393,11 +396,12 @@ impl Records<'_> {
             self.all_units()
         );
         let mut since = Tally::default();
-        for row in self.query(&sql, &[&record.id, &record.mapping])? {
-            if !self.connection.get::<bool>(&row, 3)? {
+        let units = self.link.rows::<(i64, String, Vec<i64>, bool)>(&sql, &[&record.id, &record.mapping])?;
+        for (rows, sum, counts, is_alike) in units {
+            if !is_alike {
                 return Ok(None);
             }
-            since.add(&read_tally(self.connection, &row, 0)?);
+            since.add(&self.tally((rows, sum, counts))?);
         }
         Ok(Some(since))
     }
@@ -407,7 +411,7 @@ impl Records<'_> {
         let loads = self.table("loads");
         let sql =
             format!("SELECT DISTINCT unnest(columns) FROM {loads} WHERE table_oid = $1 AND mode <> 'upsert'");
-        self.list(&sql, &[&i64::from(oid)])
+        self.link.list(&sql, &[&i64::from(oid)])
     }
 
     /// The sum of the rows that all loads have added to a table.
@@ -418,10 +422,11 @@ impl Records<'_> {
              FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
             self.all_units()
         );
-        let (mut all, connection) = (Tally::empty(columns.len()), self.connection);
-        for row in self.query(&sql, &[&i64::from(oid), &mapping, &columns])? {
-            match (connection.get::<bool>(&row, 3)?, connection.get::<bool>(&row, 4)?) {
-                (true, true) => all.add(&read_tally(connection, &row, 0)?),
+        let mut all = Tally::empty(columns.len());
+        let parameters: Parameters<'_> = &[&i64::from(oid), &mapping, &columns];
+        for (rows, sum, counts, same_rows, same_columns) in self.link.rows(&sql, parameters)? {
+            match (same_rows, same_columns) {
+                (true, true) => all.add(&self.tally((rows, sum, counts))?),
                 (true, false) => return Ok(AllOfTable::OtherColumns),
                 (false, _) => return Ok(AllOfTable::OtherRows),
             }

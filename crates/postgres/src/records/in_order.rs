@@ -3,7 +3,7 @@
 use sawmill_loader::{LoadRecord, REPLACED, Tally};
 use sawmill_source::Result;
 
-use crate::records::checkpoint::{Records, UNITS, UNITS_UNLOGGED, read_tally, signed};
+use crate::records::checkpoint::{Records, UNITS, UNITS_UNLOGGED, signed};
 
 /// The condition that the units of a load `l` have rows of several files.
 pub(crate) const IS_IN_ORDER: &str = "(strpos(coalesce(l.facts, ''), '\"order\":\"') > 0)";
@@ -40,8 +40,8 @@ impl Records<'_> {
             self.all_units(),
             self.table("loads")
         );
-        let rows = self.query(&sql, &[&i64::from(but.table_oid), &but.id, &names])?;
-        rows.iter().map(|row| read_tally(self.connection, row, 0)).collect()
+        let rows = self.link.rows(&sql, &[&i64::from(but.table_oid), &but.id, &names])?;
+        rows.into_iter().map(|unit| self.tally(unit)).collect()
     }
 
     /// Leaves a load one unit: the sum of those that it has, without these rows.
@@ -51,7 +51,7 @@ impl Records<'_> {
         let left = without(&there, rows);
         for table in [UNITS, UNITS_UNLOGGED] {
             let delete = format!("DELETE FROM {} WHERE load_id = $1", self.table(table));
-            self.execute(&delete, &[&id])?;
+            self.link.execute(&delete, &[&id])?;
         }
         let insert = format!(
             "INSERT INTO {} (load_id, file, row_group, first_row, rows, content_sum, non_null) \
@@ -59,6 +59,6 @@ impl Records<'_> {
             self.units_table()
         );
         let (count, sum) = (left.rows as i64, left.content_sum.to_string());
-        self.execute(&insert, &[&id, &count, &sum, &signed(&left.non_null)]).map(drop)
+        self.link.execute(&insert, &[&id, &count, &sum, &signed(&left.non_null)]).map(drop)
     }
 }

@@ -52,13 +52,13 @@ impl Records<'_> {
         if !complete {
             self.keep_parts(id, part)?;
         }
-        self.value::<bool>(UNLOCK, &[&advisory_key(&beginning_of(id))]).map(drop)
+        self.link.value::<bool>(UNLOCK, &[&advisory_key(&beginning_of(id))]).map(drop)
     }
 
     fn keep_parts(&self, id: &str, part: Part) -> Result<()> {
         let of = part.parts() as i32;
         let recorded = format!("SELECT parts FROM {} WHERE load_id = $1", self.table("loads"));
-        let recorded: Option<i32> = self.value(&recorded, &[&id])?;
+        let recorded: Option<i32> = self.link.value(&recorded, &[&id])?;
         if recorded == Some(of) {
             return Ok(());
         }
@@ -67,11 +67,11 @@ impl Records<'_> {
             let parts = recorded.map_or("another number of".to_owned(), |parts| parts.to_string());
             let what = format!("the load is being loaded in {parts} parts, and this run is part {part}");
             return Err(Error::new(Kind::Busy, what)
-                .at(self.connection.place())
+                .at(self.link.place())
                 .advise("use the same number of parts for all, or wait until the others have ended"));
         }
         self.set(id, "parts", &of)?;
-        self.value::<bool>(UNLOCK, &[&advisory_key(id)]).map(drop)
+        self.link.value::<bool>(UNLOCK, &[&advisory_key(id)]).map(drop)
     }
 
     /// Takes the load's lock together with other parts.
@@ -79,7 +79,7 @@ impl Records<'_> {
         match self.wait_for_lock(LOCK_SHARED, id, Instant::now() + PATIENCE)? {
             true => Ok(()),
             false => Err(Error::new(Kind::Busy, "another run loads or finishes the whole load")
-                .at(self.connection.place())
+                .at(self.link.place())
                 .advise("wait until it ends, or stop it; then run the same command again")),
         }
     }
@@ -89,7 +89,7 @@ impl Records<'_> {
         if self.wait_for_lock(LOCK, lock, Instant::now() + SILENT)? {
             return Ok(());
         }
-        self.control.notice(&format!("another process works on {of}; waiting until it ends"));
+        self.link.control.notice(&format!("another process works on {of}; waiting until it ends"));
         let far = Duration::from_secs(365 * 86_400);
         self.wait_for_lock(LOCK, lock, Instant::now() + far).map(drop)
     }

@@ -9,6 +9,9 @@ use crate::table::part_tables;
 /// Rows of a table that a message counts at most, as it should not wait for a large table.
 pub(crate) const MAX_COUNTED: u64 = 1_000_000;
 
+/// Rows that are there, recorded ones, and those from before; whether the table was rewritten, and keys were refused.
+type Counts = (Option<i64>, i64, Option<i64>, Option<bool>, bool);
+
 /// Whose rows are counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
@@ -47,19 +50,17 @@ impl Records<'_> {
             self.table("loads"),
             self.all_units()
         );
-        let (rows, connection) = (self.query(&sql, &[&id, &i64::from(oid)])?, self.connection);
-        let Some(row) = rows.first() else {
-            return Err(Error::new(Kind::Server, "the server returned no count").at(connection.place()));
+        let counted: Option<Counts> = self.link.first(&sql, &[&id, &i64::from(oid)])?;
+        let place = self.link.place();
+        let Some((rows, recorded, before, rewritten, keys_refused)) = counted else {
+            return Err(Error::new(Kind::Server, "the server returned no count").at(place));
         };
-        let (rows, recorded): (Option<i64>, i64) = (connection.get(row, 0)?, connection.get(row, 1)?);
-        let (before, rewritten): (Option<i64>, Option<bool>) =
-            (connection.get(row, 2)?, connection.get(row, 3)?);
         Ok(Presence {
             rows: rows.map(|rows| rows as u64),
-            recorded: read_count(connection, recorded)?,
+            recorded: read_count(place, recorded)?,
             before: before.map(|rows| rows as u64),
             rewritten: rewritten.unwrap_or(false),
-            keys_refused: connection.get(row, 4)?,
+            keys_refused,
         })
     }
 
@@ -68,7 +69,7 @@ impl Records<'_> {
         let names: Vec<String> = tables.iter().map(TableName::quoted).collect();
         let sql = "SELECT coalesce(bool_and(pg_catalog.has_table_privilege(name::regclass, 'SELECT') \
                      AND NOT pg_catalog.row_security_active(name::regclass)), false) FROM unnest($1::text[]) name";
-        self.value(sql, &[&names])
+        self.link.value(sql, &[&names])
     }
 
     /// The number of a table's rows, at most [`MAX_COUNTED`]; `None` if this user may not read them all.
@@ -77,13 +78,13 @@ impl Records<'_> {
             return Ok(None);
         }
         let some = format!("SELECT FROM {} LIMIT {MAX_COUNTED}", table.quoted());
-        let rows: i64 = self.value(&format!("SELECT count(*) FROM ({some}) first_rows"), &[])?;
-        read_count(self.connection, rows).map(Some)
+        let rows: i64 = self.link.value(&format!("SELECT count(*) FROM ({some}) first_rows"), &[])?;
+        read_count(self.link.place(), rows).map(Some)
     }
 
     /// Whether a table is empty; false if this user may not read it.
     pub(crate) fn is_empty(&self, table: &TableName) -> Result<bool> {
         Ok(self.may_look(std::slice::from_ref(table))?
-            && self.value(&format!("SELECT NOT EXISTS (SELECT FROM {})", table.quoted()), &[])?)
+            && self.link.value(&format!("SELECT NOT EXISTS (SELECT FROM {})", table.quoted()), &[])?)
     }
 }

@@ -8,6 +8,7 @@ use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::{Checkpoints, Records};
 use crate::records::status::{TABLE_EXISTS, read};
+use crate::table::catalogue::Link;
 
 /// Removes records that no later load needs, of loads that ended longer ago than `older_than`, into any table
 /// or one. With `dry_run` it only lists them.
@@ -26,18 +27,19 @@ pub fn prune(
     let mut committing: Option<Pruned> = None;
     let remove = || {
         let connection = Connection::open(server, control)?;
+        let link = Link::new(&connection, control);
         refuse_pooler(&connection, server, control)?;
         let before = "SELECT to_char((now() - make_interval(secs => $1)) AT TIME ZONE 'UTC', \
                       'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
-        let records = checkpoints.on(&connection, control);
-        let cutoff: String = records.value(before, &[&older_than.as_secs_f64()])?;
+        let records = checkpoints.on(link);
+        let cutoff: String = records.link.value(before, &[&older_than.as_secs_f64()])?;
         let loads = read(server, &records, None)?;
         let mut pruned = Pruned::decide(loads, &cutoff, dry_run)
             .of_table(|name| table.is_none_or(|table| super::status::is_meant(table, name)));
         if dry_run || pruned.removed.is_empty() {
             return Ok(committing.take().unwrap_or(pruned));
         }
-        connection.begin(control)?;
+        link.begin()?;
         let ids: Vec<String> = pruned.removed.iter().map(|load| load.load_id.clone()).collect();
         for id in ids {
             if !records.remove_unneeded(&id)? {
@@ -45,7 +47,7 @@ pub fn prune(
             }
         }
         committing = Some(pruned.clone());
-        connection.commit(control)?;
+        link.commit()?;
         records.drop_if_empty()?;
         Ok(pruned)
     };
@@ -63,6 +65,6 @@ impl Records<'_> {
             "DELETE FROM {} l WHERE load_id = $1 AND (mode = 'upsert' OR NOT {TABLE_EXISTS})",
             self.table("loads")
         );
-        Ok(self.execute(&sql, &[&id])? == 1)
+        Ok(self.link.execute(&sql, &[&id])? == 1)
     }
 }

@@ -30,7 +30,7 @@ impl Records<'_> {
         let Some(system) = server.system() else { return Ok(None) };
         let sql = "SELECT concat_ws(' ', $1::text, oid, to_regclass($2)::oid) FROM pg_catalog.pg_database \
                    WHERE datname = current_database()";
-        self.value(sql, &[&system, &self.table("loads")])
+        self.link.value(sql, &[&system, &self.table("loads")])
     }
 
     /// Removes the OIDs from records that were restored from a dump of another database: here these OIDs
@@ -43,7 +43,7 @@ impl Records<'_> {
                WHERE c.oid = table_oid::oid AND target = n.nspname || '.' || c.relname)",
             self.table("loads")
         );
-        self.execute(&sql, &[&database]).map(drop)
+        self.link.execute(&sql, &[&database]).map(drop)
     }
 
     /// The loads into the table with this OID when it had another name, and those whose ID is `id` into a table that
@@ -58,32 +58,25 @@ impl Records<'_> {
              AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate'))",
             self.table("loads")
         );
-        let (mut loads, connection) = (Vec::new(), self.connection);
-        for row in self.query(&sql, &[&database, &i64::from(oid), &id])? {
-            let (was, schema, name): (String, String, String) =
-                (connection.get(&row, 1)?, connection.get(&row, 2)?, connection.get(&row, 3)?);
+        let loads = self.link.rows(&sql, &[&database, &i64::from(oid), &id])?.into_iter();
+        let load = |(id, was, schema, name, mode, files): (_, String, String, String, _, _)| {
             // The record has the name in displayed form.
             let (was_schema, was_name) = was.split_once('.').unwrap_or(("", &was));
-            loads.push(RenamedLoad {
-                id: connection.get(&row, 0)?,
-                was: TableName::new(Some(was_schema), was_name)?,
-                now: TableName::new(Some(&schema), &name)?,
-                mode: connection.get(&row, 4)?,
-                files: connection.get(&row, 5)?,
-            });
-        }
-        Ok(loads)
+            let was = TableName::new(Some(was_schema), was_name)?;
+            Ok(RenamedLoad { id, was, now: TableName::new(Some(&schema), &name)?, mode, files })
+        };
+        loads.map(load).collect()
     }
 
     /// Gives a load of a renamed table the ID `now`, and the table's name. The records of another table that have this
     /// ID are kept under another one.
     pub(crate) fn follow(&self, load: &RenamedLoad, now: &str) -> Result<()> {
-        self.connection.begin(self.control)?;
+        self.link.begin()?;
         let lock = "SELECT pg_try_advisory_xact_lock($1)";
         for id in [load.id.as_str(), now] {
             if !self.wait_for_lock(lock, id, Instant::now() + PATIENCE)? {
                 return Err(Error::new(Kind::Busy, "a load into the table, which was renamed, is running")
-                    .at(format!("table {}, {}", load.now, self.connection.place()))
+                    .at(format!("table {}, {}", load.now, self.link.place()))
                     .advise("wait until it ends, or stop it; then run the same command again"));
             }
         }
@@ -94,7 +87,7 @@ impl Records<'_> {
             self.move_to(&load.id, now)?;
         }
         self.set(now, "target", &load.now.to_string())?;
-        self.connection.commit(self.control)
+        self.link.commit()
     }
 
     /// Gives all records of renamed tables the names that the tables have.
@@ -107,6 +100,6 @@ impl Records<'_> {
              AND l.target <> n.nspname || '.' || c.relname",
             self.table("loads")
         );
-        self.execute(&sql, &[&database]).map(drop)
+        self.link.execute(&sql, &[&database]).map(drop)
     }
 }

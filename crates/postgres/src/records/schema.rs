@@ -18,7 +18,7 @@ const COMMENT: &str = "records of sawmill load";
 impl Records<'_> {
     /// Whether the tables exist.
     pub(crate) fn exist(&self) -> Result<bool> {
-        self.value(
+        self.link.value(
             "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AND to_regclass($3) IS NOT NULL",
             &[&self.table("loads"), &self.table(UNITS), &self.table(UNITS_UNLOGGED)],
         )
@@ -42,12 +42,12 @@ impl Records<'_> {
             )
         };
         let (units, unlogged) = (units(UNITS, ""), units(UNITS_UNLOGGED, "UNLOGGED"));
-        self.connection.begin(self.control)?;
+        self.link.begin()?;
         let lock = format!("SELECT pg_advisory_xact_lock({})", advisory_key(&self.schema));
-        self.batch(&lock)?;
+        self.link.batch(&lock)?;
         self.create_schema()?;
         self.refuse_others()?;
-        self.batch(&format!(
+        self.link.batch(&format!(
             "CREATE TABLE IF NOT EXISTS {loads} (\
                    load_id text PRIMARY KEY, target text NOT NULL, mode text NOT NULL, \
                    table_oid bigint NOT NULL, unit_rows bigint NOT NULL, \
@@ -59,7 +59,7 @@ impl Records<'_> {
                    keys_refused boolean, columns text[], database text, facts text); \
                  {units}; {unlogged}"
         ))?;
-        self.connection.commit(self.control)
+        self.link.commit()
     }
 
     /// Refuses a foreign table with one of the names.
@@ -68,10 +68,10 @@ impl Records<'_> {
                       WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1) \
                       AND c.relname = ANY ($2) AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a \
                         WHERE a.attrelid = c.oid AND a.attname = 'load_id')";
-        let others: Vec<String> = self.list(others, &[&self.schema, &TABLES.as_slice()])?;
+        let others: Vec<String> = self.link.list(others, &[&self.schema, &TABLES.as_slice()])?;
         let Some(table) = others.first().map(|name| self.table(name)) else { return Ok(()) };
         Err(Error::new(Kind::Exists, format!("{table} already exists, and is not a table of load records"))
-            .at(self.connection.place())
+            .at(self.link.place())
             .advise("keep the records in another schema: --checkpoint-schema NAME"))
     }
 
@@ -79,19 +79,18 @@ impl Records<'_> {
     fn create_schema(&self) -> Result<()> {
         let found = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1), \
                      pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')";
-        let rows = self.query(found, &[&self.schema])?;
-        let read = |column| rows.first().map_or(Ok(false), |row| self.connection.get::<bool>(row, column));
+        let found: Option<(bool, bool)> = self.link.first(found, &[&self.schema])?;
         let schema = quote(&self.schema);
-        match (read(0)?, read(1)?) {
+        match found.unwrap_or_default() {
             (true, _) => Ok(()),
             (false, true) => {
-                self.batch(&format!("CREATE SCHEMA {schema}; COMMENT ON SCHEMA {schema} IS '{COMMENT}'"))
+                self.link.batch(&format!("CREATE SCHEMA {schema}; COMMENT ON SCHEMA {schema} IS '{COMMENT}'"))
             }
             (false, false) => Err(Error::new(
                 Kind::Server,
                 format!("schema {schema} for the records of loads does not exist, and this user may not create it"),
             )
-            .at(self.connection.place())
+            .at(self.link.place())
             .advise(format!(
                 "ask an administrator to run CREATE SCHEMA {schema} AUTHORIZATION with the user's name, or use \
                  --checkpoint-schema to name a schema in which the user may create tables"
@@ -105,27 +104,27 @@ impl Records<'_> {
         let owned = "SELECT coalesce(bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')), false) FROM pg_catalog.pg_class \
                      WHERE relkind = 'r' AND relname = ANY ($2) \
                      AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)";
-        if !self.value::<bool>(owned, &[&self.schema, &TABLES.as_slice()])? {
+        if !self.link.value::<bool>(owned, &[&self.schema, &TABLES.as_slice()])? {
             return Ok(());
         }
         let loads = self.table("loads");
         let units = format!("{}, {}", self.table(UNITS), self.table(UNITS_UNLOGGED));
         let key = advisory_key(&self.schema);
-        self.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
-        if self.value(&format!("SELECT EXISTS (SELECT FROM {loads})"), &[])? {
-            return self.batch("COMMIT");
+        self.link.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({key}); LOCK TABLE {loads}"))?;
+        if self.link.value(&format!("SELECT EXISTS (SELECT FROM {loads})"), &[])? {
+            return self.link.batch("COMMIT");
         }
         let rejects = format!("{}, {}", self.table(REJECTS), self.table(REJECTS_UNLOGGED));
-        self.batch(&format!("DROP TABLE IF EXISTS {rejects}; DROP TABLE {units}, {loads}"))?;
+        self.link.batch(&format!("DROP TABLE IF EXISTS {rejects}; DROP TABLE {units}, {loads}"))?;
         let removable = "SELECT pg_catalog.obj_description(oid, 'pg_namespace') = $2 \
                          AND pg_catalog.pg_has_role(nspowner, 'USAGE') AND NOT EXISTS (\
                            SELECT FROM pg_catalog.pg_depend WHERE refobjid = n.oid \
                            AND refclassid = 'pg_catalog.pg_namespace'::regclass) \
                          FROM pg_catalog.pg_namespace n WHERE nspname = $1";
-        let removable = self.value::<Option<bool>>(removable, &[&self.schema, &COMMENT])?;
+        let removable = self.link.value::<Option<bool>>(removable, &[&self.schema, &COMMENT])?;
         if removable == Some(true) {
-            self.batch(&format!("DROP SCHEMA {}", quote(&self.schema)))?;
+            self.link.batch(&format!("DROP SCHEMA {}", quote(&self.schema)))?;
         }
-        self.batch("COMMIT")
+        self.link.batch("COMMIT")
     }
 }

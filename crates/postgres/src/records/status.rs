@@ -8,6 +8,7 @@ use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::{Checkpoints, Records, UNITS, advisory_key};
 use crate::rejected::rejects::{REJECTS, REJECTS_UNLOGGED};
+use crate::table::catalogue::Link;
 
 /// Whether the table of a load `l` is there: the table itself, whatever its name, or another one of its name.
 pub(super) const TABLE_EXISTS: &str = "EXISTS (SELECT FROM pg_catalog.pg_class c \
@@ -28,8 +29,9 @@ pub fn status(
     let checkpoints = Checkpoints::new(checkpoint_schema)?;
     let read = || {
         let connection = Connection::open(server, control)?;
+        let link = Link::new(&connection, control);
         refuse_pooler(&connection, server, control)?;
-        read(server, &checkpoints.on(&connection, control), table)
+        read(server, &checkpoints.on(link), table)
     };
     retry_reached(LoadOptions::default().retries, control, &|| server.is_reached(), read)
 }
@@ -40,7 +42,7 @@ pub(super) fn read(
     records: &Records<'_>,
     table: Option<&TableName>,
 ) -> Result<Vec<LoadStatus>> {
-    let Records { connection, control, .. } = *records;
+    let link = records.link;
     if !records.exist()? {
         return Ok(Vec::new());
     }
@@ -49,11 +51,11 @@ pub(super) fn read(
     let locks = "SELECT (classid::bigint << 32) | objid::bigint FROM pg_catalog.pg_locks \
                  WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
                  AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
-    let held: HashSet<i64> = records.list(locks, &[])?.into_iter().collect();
+    let held: HashSet<i64> = records.link.list(locks, &[])?.into_iter().collect();
     let moment =
         |column: &str| format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
     // Unlogged tables cannot be read on a standby.
-    let (units, rejects) = match records.value("SELECT pg_catalog.pg_is_in_recovery()", &[])? {
+    let (units, rejects) = match records.link.value("SELECT pg_catalog.pg_is_in_recovery()", &[])? {
         true => (records.table(UNITS), vec![records.table(REJECTS)]),
         false => (records.all_units(), vec![records.table(REJECTS), records.table(REJECTS_UNLOGGED)]),
     };
@@ -81,31 +83,30 @@ pub(super) fn read(
         units
     );
     let mut loads = Vec::new();
-    let database = records.database(&KnownServer::new(server, connection, control)?)?;
-    for row in records.query(&sql, &[&database])? {
-        let (load_id, target): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
+    let database = records.database(&KnownServer::new(server, link.connection, link.control)?)?;
+    for row in link.query(&sql, &[&database])? {
+        let (load_id, target): (String, String) = (link.get(&row, 0)?, link.get(&row, 1)?);
         if table.is_some_and(|table| !is_meant(table, &target)) {
             continue;
         }
-        let (units, rows): (i64, i64) = (connection.get(&row, 6)?, connection.get(&row, 7)?);
-        let (names, of_files): (Vec<String>, Vec<i64>) = (connection.get(&row, 3)?, connection.get(&row, 8)?);
-        let (rejected, prints): (Vec<i64>, Vec<String>) =
-            (connection.get(&row, 9)?, connection.get(&row, 10)?);
+        let (units, rows): (i64, i64) = (link.get(&row, 6)?, link.get(&row, 7)?);
+        let (names, of_files): (Vec<String>, Vec<i64>) = (link.get(&row, 3)?, link.get(&row, 8)?);
+        let (rejected, prints): (Vec<i64>, Vec<String>) = (link.get(&row, 9)?, link.get(&row, 10)?);
         let files = names.into_iter().zip(prints).zip(of_files.into_iter().zip(&rejected));
         let files = files.map(|((name, print), (rows, rejected))| {
             FileStatus::new(name, &print, rows as u64, *rejected as u64)
         });
         let load = LoadStatus {
             table: target,
-            mode: connection.get(&row, 2)?,
+            mode: link.get(&row, 2)?,
             files: files.collect(),
-            begun: connection.get(&row, 4)?,
-            completed: connection.get(&row, 5)?,
+            begun: link.get(&row, 4)?,
+            completed: link.get(&row, 5)?,
             units: units as u64,
             rows: rows as u64,
             rejected: rejected.iter().sum::<i64>() as u64,
-            table_exists: connection.get(&row, 12)?,
-            facts: LoadFacts::from_text(connection.get::<Option<String>>(&row, 11)?.as_deref()),
+            table_exists: link.get(&row, 12)?,
+            facts: LoadFacts::from_text(link.get::<Option<String>>(&row, 11)?.as_deref()),
             audited_batches: None,
             running: held.contains(&advisory_key(&load_id)),
             load_id,

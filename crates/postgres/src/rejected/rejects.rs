@@ -8,12 +8,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use sawmill_loader::RejectOptions;
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result, Unit, UnitKey};
+use sawmill_source::{Error, Kind, Result, Unit, UnitKey};
 use tokio_postgres::Statement;
 
-use crate::records::checkpoint::{Checkpoints, Records, advisory_key, key_columns, read_key};
-use crate::write::durable;
+use crate::records::checkpoint::{Checkpoints, Records, advisory_key, key_columns, unit_key};
+use crate::table::catalogue::Link;
 
 /// The table of rejected rows, and the one of rows rejected by unlogged tables.
 pub(crate) const REJECTS: &str = "rejects";
@@ -48,17 +47,15 @@ impl RejectCounter {
         self.count.fetch_sub(rows, Relaxed);
     }
 
-    /// Counts rejected rows. With too many, fails with the place and reason of the last one.
-    pub(crate) fn add(&self, rows: u64, place: impl Fn() -> String, why: &str) -> Result<()> {
-        let count = self.count.fetch_add(rows, Relaxed) + rows;
-        match count > self.most {
-            false => Ok(()),
-            true => {
-                Err(Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {why}"))
-                    .at(place())
-                    .advise("correct them in the source, or raise --max-rejects"))
-            }
+    /// Counts a rejected row. With too many, fails with the place and reason of the last one.
+    pub(crate) fn add(&self, place: impl Fn() -> String, why: &str) -> Result<()> {
+        let count = self.count.fetch_add(1, Relaxed) + 1;
+        if count <= self.most {
+            return Ok(());
         }
+        Err(Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {why}"))
+            .at(place())
+            .advise("correct them in the source, or raise --max-rejects"))
     }
 }
 
@@ -96,43 +93,40 @@ impl Records<'_> {
         let (loads, rejects) = (self.table("loads"), self.rejects_table());
         let unlogged = if self.of_unlogged_table() { "UNLOGGED " } else { "" };
         let key = advisory_key(&loads);
-        self.connection.begin(self.control)?;
-        self.batch(&format!(
+        self.link.begin()?;
+        self.link.batch(&format!(
             "SELECT pg_advisory_xact_lock({key}); CREATE {unlogged}TABLE IF NOT EXISTS {rejects} (\
                    load_id text NOT NULL REFERENCES {loads} ON DELETE CASCADE, \
                    file integer NOT NULL, row_group integer NOT NULL, first_row bigint NOT NULL, \
                    \"row\" bigint NOT NULL, reason text NOT NULL, \
                    PRIMARY KEY (load_id, file, row_group, \"row\"))"
         ))?;
-        durable::commit(self.connection, self.control)
+        self.link.commit_durably()
     }
 
     /// The existing tables of rejected rows.
     pub(crate) fn rejects_tables(&self) -> Result<Vec<String>> {
         let names = [REJECTS, REJECTS_UNLOGGED].map(|name| self.table(name));
         let sql = "SELECT name FROM unnest($1::text[]) name WHERE to_regclass(name) IS NOT NULL";
-        self.list(sql, &[&names.as_slice()])
+        self.link.list(sql, &[&names.as_slice()])
     }
 
     fn has_rejects(&self) -> Result<bool> {
-        self.value("SELECT to_regclass($1) IS NOT NULL", &[&self.rejects_table()])
+        self.link.value("SELECT to_regclass($1) IS NOT NULL", &[&self.rejects_table()])
     }
 
     /// The number of rejected rows of each unit of a load, without units that have none.
     pub(crate) fn count_rejects(&self, id: &str) -> Result<HashMap<UnitKey, u64>> {
-        let mut counts = HashMap::new();
         if !self.has_rejects()? {
-            return Ok(counts);
+            return Ok(HashMap::new());
         }
         let sql = format!(
             "SELECT file, row_group, first_row, count(*) FROM {} WHERE load_id = $1 GROUP BY 1, 2, 3",
             self.rejects_table()
         );
-        for row in self.query(&sql, &[&id])? {
-            let count: i64 = self.connection.get(&row, 3)?;
-            counts.insert(read_key(self.connection, &row, 0)?, count as u64);
-        }
-        Ok(counts)
+        let counts = self.link.rows::<(i32, i32, i64, i64)>(&sql, &[&id])?.into_iter();
+        let of_unit = |(file, group, first, rows)| (unit_key(file, group, first), rows as u64);
+        Ok(counts.map(of_unit).collect())
     }
 
     /// The units of a load that have rejected rows, in their order.
@@ -150,12 +144,8 @@ impl Records<'_> {
             self.rejects_table()
         );
         let (file, row_group, first_row) = key_columns(key);
-        let rows = self.query(&sql, &[&id, &file, &row_group, &first_row])?;
-        let read = |row: &tokio_postgres::Row| {
-            let number: i64 = self.connection.get(row, 0)?;
-            Ok(Reject { row: number as u64, reason: self.connection.get(row, 1)? })
-        };
-        rows.iter().map(read).collect()
+        let rejects = self.link.rows(&sql, &[&id, &file, &row_group, &first_row])?.into_iter();
+        Ok(rejects.map(|(row, reason): (i64, String)| Reject { row: row as u64, reason }).collect())
     }
 }
 
@@ -165,13 +155,8 @@ pub(crate) struct RejectRecorder {
 }
 
 impl RejectRecorder {
-    pub(crate) fn new(
-        checkpoints: &Checkpoints,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<Self> {
-        let insert = checkpoints.insert_rejects();
-        Ok(Self { insert: connection.wait(control, connection.client.prepare(&insert))? })
+    pub(crate) fn new(checkpoints: &Checkpoints, link: Link<'_>) -> Result<Self> {
+        Ok(Self { insert: link.prepare(&checkpoints.insert_rejects())? })
     }
 
     pub(crate) async fn record(

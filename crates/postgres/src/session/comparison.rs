@@ -1,12 +1,11 @@
 //! Compares the table's rows with the sent ones.
 
 use sawmill_loader::{Located, Sums, Tally, Verification, quote, retry_lost};
-use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::PostgresSession;
 use crate::rejected::bad_records::BadRecords;
-use crate::table::catalogue::value;
+use crate::table::catalogue::Link;
 use crate::verify::locate::Locating;
 use crate::verify::read_back::ReadBack;
 use crate::verify::source_sums::SourceSums;
@@ -30,7 +29,7 @@ impl PostgresSession<'_> {
         if verification.matches() {
             return Ok(verification);
         }
-        let refused = self.with_connection(control, |connection| self.refused(connection, control))?;
+        let refused = self.with_connection(control, |link| self.refused(link))?;
         if self.options.locate {
             let rows = verification.target.rows;
             verification.located = Some(self.locate(refused.as_ref(), rows, others.rows, control)?);
@@ -49,7 +48,7 @@ impl PostgresSession<'_> {
         let read = ReadBack::new(&self.server, &self.written, &self.columns, self.options.degree);
         let read = ReadBack { each_column, ..read };
         match self.server.allows_one_connection() {
-            true => self.with_connection(control, |connection| read.led_by(connection, control)),
+            true => self.with_connection(control, |link| read.led_by(link)),
             false => retry_lost(self.options.retries, control, || read.run(control)),
         }
     }
@@ -57,9 +56,9 @@ impl PostgresSession<'_> {
     /// The sum of the table's rows that earlier and later loads added.
     fn rows_of_others(&self, control: &Control<'_>) -> Result<Tally> {
         let since = match self.written == self.table {
-            true => self.with_connection(control, |connection| {
-                self.plan.checkpoints.on(connection, control).since(&self.record)
-            })?,
+            true => {
+                self.with_connection(control, |link| self.plan.checkpoints.on(link).since(&self.record))?
+            }
             false => None,
         };
         let mut others = Tally::empty(self.columns.len());
@@ -86,7 +85,7 @@ impl PostgresSession<'_> {
             self.table.quoted(),
             quote(column)
         );
-        let count = |connection: &Connection| value::<i64>(connection, control, &sql, &[&names]);
+        let count = |link: Link<'_>| link.value::<i64>(&sql, &[&names]);
         Ok(self.with_connection(control, count)? as u64)
     }
 
@@ -101,7 +100,7 @@ impl PostgresSession<'_> {
         let locating = self.locating(refused);
         let rows = rows + others;
         let mut located = match self.server.allows_one_connection() {
-            true => self.with_connection(control, |connection| locating.on(connection, rows, control))?,
+            true => self.with_connection(control, |link| locating.on(link, rows))?,
             false => locating.run(rows, control)?,
         };
         located.rows_of_none = located.rows_of_none.saturating_sub(others);
@@ -122,23 +121,37 @@ impl PostgresSession<'_> {
         }
     }
 
+    /// The error of a merge that the server or a row to delete refuses. It says where a row without a key is.
+    pub(super) fn refused_in_merge(&self, error: Error, link: Link<'_>) -> Error {
+        let error = self.postgres.refused_in_merge(error);
+        if error.kind() != Kind::Value || !self.postgres.has_deletes() {
+            return error;
+        }
+        let clause = self.postgres.matching().first_without_key();
+        let row = link.batch("ROLLBACK");
+        let row = row.and_then(|()| self.locating(None).place_of(link, &clause));
+        match row.ok().flatten() {
+            Some(row) => error.at(self.plan.place(row.0, row.1)).of_rows(row, row),
+            None => error,
+        }
+    }
+
     /// The error of a replacement that the server refuses. If the reason is a key that another row has, it names both
     /// rows.
     pub(super) fn refused_in_replacement(
         &self,
         error: Error,
         files: &ReplacedFiles<'_>,
-        connection: &Connection,
-        control: &Control<'_>,
+        link: Link<'_>,
     ) -> Error {
         let error = self.postgres.refused_in_merge(error);
         // unique_violation, whatever the server's language
         if !error.what().ends_with("[23505]") {
             return error;
         }
-        let same = connection.batch(control, "ROLLBACK").and_then(|()| files.same_key(connection, control));
+        let same = link.batch("ROLLBACK").and_then(|()| files.same_key(link));
         let Ok(Some(SameKey { clause, what })) = same else { return error };
-        let place = self.locating(None).place_of(connection, &clause, control).ok().flatten();
+        let place = self.locating(None).place_of(link, &clause).ok().flatten();
         let named = Error::new(error.kind(), format!("{what}: {}", error.what())).advise(error.advice());
         match place {
             Some(row) => named.at(self.plan.place(row.0, row.1)).of_rows(row, row),

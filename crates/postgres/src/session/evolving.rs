@@ -20,7 +20,6 @@ use crate::table::columns;
 use crate::table::columns::TableColumn;
 use crate::table::evolution::{Evolution, loaded};
 use crate::table::planned_columns::RecordedColumn;
-use crate::write::durable;
 
 impl Opening<'_, '_> {
     /// Matches the columns of the source with the table's, after changing the table if needed.
@@ -32,16 +31,28 @@ impl Opening<'_, '_> {
         id: &str,
     ) -> Result<Matched> {
         let Some(found) = found else { return self.match_columns(None, None, table) };
-        let Self { postgres, source, connection, control, .. } = self;
-        let (schema, files) = (source.schema(), columns_of_files(*source));
-        let begun = self.begun_with(found.oid, records, id)?;
-        let changes = match &begun {
-            Some(names) => left_out_before(names, &files),
-            None => self.evolve(found.oid, &files, table, records, id)?,
-        };
-        let mut existing = columns::read(connection, found.oid, control)?;
+        let files = columns_of_files(self.source);
+        match self.begun_with(found.oid, records, id)? {
+            Some(names) => {
+                let changes = left_out_before(&names, &files);
+                self.match_loaded(found.oid, names, changes, table)
+            }
+            None => self.evolve(found.oid, &files, table, records, id),
+        }
+    }
+
+    /// Matches the columns of the source with these names with those that the table has now.
+    fn match_loaded(
+        &self,
+        oid: u32,
+        names: Vec<String>,
+        changes: ColumnChanges,
+        table: &TableName,
+    ) -> Result<Matched> {
+        let Self { postgres, source, link, .. } = *self;
+        let schema = source.schema();
+        let mut existing = columns::read(link, oid)?;
         postgres.check_loaded_at(&mut existing, table)?;
-        let names = begun.unwrap_or_else(|| loaded(schema, &files, &changes));
         let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
         postgres.refuse_own_loaded_at(&columns, table)?;
         let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
@@ -60,16 +71,16 @@ impl Opening<'_, '_> {
         existing: &[TableColumn],
         table: &TableName,
     ) -> Error {
-        let Self { postgres, source, .. } = self;
+        let Self { postgres, source, .. } = *self;
         if error.kind() != Kind::Schema || postgres.mode != Mode::Append || postgres.by_position {
             return error;
         }
-        with_ways_out(error, &Evolution::ways_out(postgres, *source, schema, existing, table))
+        with_ways_out(error, &Evolution::ways_out(postgres, source, schema, existing, table))
     }
 
     /// The columns of the load's record, if rows of it are in the table.
     fn begun_with(&self, oid: u32, records: &Records<'_>, id: &str) -> Result<Option<Vec<String>>> {
-        let Self { source, options, .. } = self;
+        let Self { source, options, .. } = *self;
         let record = records.find(id)?.filter(|record| record.table_oid == oid);
         let Some(record) = record else { return Ok(None) };
         let changed = !record.files.changed(source.files()).is_empty();
@@ -82,7 +93,7 @@ impl Opening<'_, '_> {
         Ok(recorded.map(|lines| lines.iter().filter_map(name).collect()))
     }
 
-    /// Changes the table as the files need it.
+    /// Changes the table as the files need it, unless columns do not fit then either. Matches them.
     fn evolve(
         &self,
         oid: u32,
@@ -90,39 +101,41 @@ impl Opening<'_, '_> {
         table: &TableName,
         records: &Records<'_>,
         id: &str,
-    ) -> Result<ColumnChanges> {
-        let Self { postgres, source, connection, control, .. } = self;
+    ) -> Result<Matched> {
+        let Self { postgres, source, link, .. } = *self;
         let place = |error: Error| {
-            let place = format!("table {table}, {}", connection.place());
+            let place = format!("table {table}, {}", link.place());
             error.at(place)
         };
         let plan = || -> Result<(Evolution, Option<String>)> {
-            let existing = columns::read(connection, oid, control)?;
-            let evolution = Evolution::new(postgres, *source, files, &existing, table)?;
+            let existing = columns::read(link, oid)?;
+            let evolution = Evolution::new(postgres, source, files, &existing, table)?;
             let statement = evolution.statement(table).map_err(place)?;
             Ok((evolution, statement))
         };
+        let matched = |Evolution { changes, .. }| {
+            self.match_loaded(oid, loaded(source.schema(), files, &changes), changes, table)
+        };
         let (evolution, None) = plan()? else {
-            connection.begin(control)?;
+            link.begin()?;
             let key = advisory_key(&format!("columns of {oid}"));
-            connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+            link.batch(&format!("SELECT pg_advisory_xact_lock({key})"))?;
             let (evolution, statement) = plan()?;
             if let Some(statement) = statement {
                 if let Some(widened) = evolution.changes.widened.first() {
                     refuse_beside_others(records, oid, &widened.name, id).map_err(place)?;
                 }
-                let alter = || connection.batch(control, &statement);
-                blockers::named(&postgres.server, connection, control, alter).map_err(|error| match error
-                    .kind()
-                {
+                let alter = || link.batch(&statement);
+                blockers::named(link, alter).map_err(|error| match error.kind() {
                     Kind::Server => place(error),
                     _ => error,
                 })?;
             }
-            durable::commit(connection, control)?;
-            return Ok(evolution.changes);
+            let matched = matched(evolution)?;
+            link.commit_durably()?;
+            return Ok(matched);
         };
-        Ok(evolution.changes)
+        matched(evolution)
     }
 }
 
@@ -132,7 +145,7 @@ fn refuse_beside_others(records: &Records<'_>, oid: u32, column: &str, id: &str)
         "SELECT load_id FROM {} WHERE table_oid = $1 AND completed IS NULL AND load_id <> $2",
         records.table("loads")
     );
-    for other in records.list::<String>(&sql, &[&i64::from(oid), &id])? {
+    for other in records.link.list::<String>(&sql, &[&i64::from(oid), &id])? {
         if !records.try_lock(&other)? {
             let what =
                 format!("another load into the table is running, which widening column {column:?} would end");

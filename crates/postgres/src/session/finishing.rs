@@ -5,25 +5,26 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sawmill_loader::{LoadFacts, Mode, TableName, Tally, quote};
+use sawmill_loader::{LoadFacts, Mode, Session, TableName, Tally, quote};
 use sawmill_pgwire::Connection;
 use sawmill_profile::{format_counted, turns};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::PostgresSession;
 use crate::partition::tables;
+use crate::records::presence::Scope;
 use crate::table::blockers;
-use crate::table::catalogue::{find, value};
+use crate::table::catalogue::{Link, find};
 use crate::table::columns;
 use crate::table::new_table;
 use crate::table::part_tables;
+use crate::table::planned_columns::another_table;
 use crate::table::replaced;
 use crate::table::replaced::Replaced;
 use crate::types::made_types;
-use crate::write::durable;
 use crate::write::replace_files::ReplacedFiles;
 use crate::write::upsert;
-use crate::write::upsert::{Merged, OnConflict};
+use crate::write::upsert::{Merge, Merged, OnConflict};
 
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction. If the rows do not allow a key, this is recorded: the next run then
@@ -33,9 +34,7 @@ impl PostgresSession<'_> {
         if completed.is_err() && self.keys_refused.load(Relaxed) {
             let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
             // The first error is the one to tell.
-            let _ = self.with_connection(control, |connection| {
-                checkpoints.on(connection, control).set_keys_refused(id)
-            });
+            let _ = self.with_connection(control, |link| checkpoints.on(link).set_keys_refused(id));
         }
         completed
     }
@@ -51,37 +50,37 @@ impl PostgresSession<'_> {
             attaching.finish();
         }
         let id = &self.plan.load_id;
-        self.with_connection(control, |connection| self.write_rejects(connection, control))?;
-        self.with_connection(control, |connection| {
-            let records = self.plan.checkpoints.on(connection, control);
+        self.with_connection(control, |link| self.write_rejects(link))?;
+        self.with_connection(control, |link| {
+            let records = self.plan.checkpoints.on(link);
             // After a lost connection the commit may have happened.
             if records.find(id)?.is_some_and(|record| record.complete) {
                 return Ok(());
             }
-            connection.begin(control)?;
+            link.begin()?;
             let facts = self.facts();
             records.refuse_lost(id, total)?;
             if !self.postgres.mode.gathers() {
-                self.refuse_another_table(connection, control)?;
+                self.refuse_another_table(link)?;
             }
             if self.postgres.several.is_some() {
                 records.complete(id, total, &facts)?;
-                return durable::commit(connection, control);
+                return link.commit_durably();
             }
             if let OnConflict::ReplaceFiles(column) = &self.postgres.on_conflict {
-                self.replace_files(column, total, connection, control)?;
+                self.replace_files(column, total, link)?;
                 records.complete(id, total, &facts)?;
-                return durable::commit(connection, control);
+                return link.commit_durably();
             }
             if self.postgres.mode == Mode::Upsert {
-                let (written, verify) = (&self.written, self.options.verify);
                 let matching = self.postgres.matching();
-                let Merged { rows: merged, closed, without_key, skipped, deleted } = blockers::named(&self.postgres.server, connection, control, || {
-                    upsert::merge(connection, written, &self.table, &self.columns, matching, verify, control)
-                        .map_err(|error| self.postgres.refused_in_merge(error))
-                })?;
+                let (gathered, table) = (&self.written, &self.table);
+                let verify = self.options.verify;
+                let merge = Merge { link, gathered, table, columns: &self.columns, matching, verify };
+                let Merged { rows: merged, closed, without_key, skipped, deleted } =
+                    blockers::named(link, || merge.run().map_err(|error| self.refused_in_merge(error, link)))?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
-                planned.refuse_converted(connection, &self.table, oid, control)?;
+                planned.refuse_converted(link, &self.table, oid)?;
                 let left = total.rows.saturating_sub(merged);
                 self.there_before.store(left, Relaxed);
                 let others = left.saturating_sub(skipped as u64).saturating_sub(deleted.marked);
@@ -119,42 +118,35 @@ impl PostgresSession<'_> {
                     deleted.note(matching.on_conflict).into_iter().chain(versions).chain(touched).chain(why.flatten()).chain(added).collect();
             }
             let old = match self.postgres.mode {
-                Mode::Replace => find(connection, &self.table, control)?,
+                Mode::Replace => find(link, &self.table)?,
                 _ => None,
             };
             let replaced = match old {
                 None => None,
                 Some(old) => {
                     records.delete_of_table(old.oid, id)?;
-                    let server = &self.postgres.server;
-                    let replaced = blockers::named(server, connection, control, || {
-                        Replaced::locked(connection, &self.table, old.oid, control)
+                    let replaced = blockers::named(link, || {
+                        Replaced::locked(link, &self.table, old.oid)
                     })?;
-                    made_types::drop_table(connection, &self.table, old.oid, control)?;
+                    made_types::drop_table(link, &self.table, old.oid)?;
                     Some(replaced)
                 }
             };
             if self.postgres.mode.makes_the_table() {
-                self.put_in_place(connection, control)?;
+                self.put_in_place(link)?;
             }
             if let Some(replaced) = replaced {
-                let lost = replaced.hand_on(connection, &self.table, control)?;
+                let lost = replaced.hand_on(link, &self.table)?;
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
                     replaced::note(&self.table, &lost).into_iter().collect();
             }
             records.complete(id, total, &facts)?;
-            durable::commit(connection, control)
+            link.commit_durably()
         })
     }
 
     /// Replaces the earlier rows of corrected files with the gathered ones.
-    fn replace_files(
-        &self,
-        column: &str,
-        total: &Tally,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    fn replace_files(&self, column: &str, total: &Tally, link: Link<'_>) -> Result<()> {
         let names: Vec<String> = self.source.files().iter().map(|file| file.name.clone()).collect();
         let files = ReplacedFiles {
             gathered: &self.written,
@@ -167,11 +159,11 @@ impl PostgresSession<'_> {
             record: &self.record,
             mapping: &self.postgres.mapping_of_files(self.source),
         };
-        let replace = || files.replace(total, self.options.verify, connection, control);
-        let deleted = blockers::named(&self.postgres.server, connection, control, replace)
-            .map_err(|error| self.refused_in_replacement(error, &files, connection, control))?;
+        let replace = || files.replace(total, self.options.verify, link);
+        let deleted = blockers::named(link, replace)
+            .map_err(|error| self.refused_in_replacement(error, &files, link))?;
         let planned = &self.plan.planned;
-        planned.refuse_converted(connection, &self.table, self.record.table_oid, control)?;
+        planned.refuse_converted(link, &self.table, self.record.table_oid)?;
         let (rows, earlier) = (format_counted(total.rows, "row"), format_counted(deleted, "row"));
         let note = format!("{rows} of {} replaced {earlier} that it had", names.join(", "));
         *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = vec![note];
@@ -181,12 +173,8 @@ impl PostgresSession<'_> {
     /// How the load was run, up to now.
     fn facts(&self) -> LoadFacts {
         let command = self.options.command.as_deref().or(self.record.facts.command.as_deref());
-        let columns = match self.changes.is_empty() {
-            true => self.record.facts.columns.clone(),
-            false => self.changes.clone(),
-        };
         let (merge, order) = (self.postgres.merge(), self.record.facts.order.clone());
-        let facts = LoadFacts { merge, order, ..LoadFacts::new(command, columns) };
+        let facts = LoadFacts { merge, order, ..LoadFacts::new(command, self.changes_so_far()) };
         facts
             .leaving_out(self.options, self.source.files())
             .after(turns::now().saturating_duration_since(self.started))
@@ -195,15 +183,15 @@ impl PostgresSession<'_> {
     /// Makes the committed part tables partitions of the staging table, unless they are already.
     pub(super) fn assemble(&self, control: &Control<'_>) -> Result<()> {
         let Some(parts) = &self.parts else { return Ok(()) };
-        self.with_connection(control, |connection| {
-            let records = self.plan.checkpoints.on(connection, control);
-            connection.begin(control)?;
+        self.with_connection(control, |link| {
+            let records = self.plan.checkpoints.on(link);
+            link.begin()?;
             if records.of_unlogged_table() {
                 part_tables::drop_emptied(&records, &self.table)?;
             }
             let filled = tables::filled(&records, &self.plan.load_id, &parts.partitions)?;
-            tables::attach(connection, &filled, &parts.partitions, &self.written, control)?;
-            connection.commit(control)
+            tables::attach(link, &filled, &parts.partitions, &self.written)?;
+            link.commit()
         })
     }
 
@@ -216,29 +204,24 @@ impl PostgresSession<'_> {
             return Ok(());
         }
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        let filled = self.with_connection(control, |connection| {
-            tables::filled(&checkpoints.on(connection, control), id, partitions)
-        })?;
+        let filled =
+            self.with_connection(control, |link| tables::filled(&checkpoints.on(link), id, partitions))?;
         let names = partitions.names(&self.table);
-        let index =
-            |connection: &Connection, (part, number, _): &(TableName, u32, _), control: &Control<'_>| {
-                let name = names.get(*number as usize).unwrap_or(part);
-                connection.begin(control)?;
-                let sql = "SELECT count(*) FROM pg_catalog.pg_index WHERE indrelid = to_regclass($1)";
-                // An interrupted run has committed all indexes of a part or none.
-                if value::<i64>(connection, control, sql, &[&part.quoted()])? == 0 {
-                    for statement in kind.complete_partition(part, name, connection, control)? {
-                        connection
-                            .batch(control, &statement)
-                            .map_err(|error| self.unkeyed(&error, &statement))?;
-                    }
+        let index = |link: Link<'_>, (part, number, _): &(TableName, u32, _)| {
+            let name = names.get(*number as usize).unwrap_or(part);
+            link.begin()?;
+            let sql = "SELECT count(*) FROM pg_catalog.pg_index WHERE indrelid = to_regclass($1)";
+            // An interrupted run has committed all indexes of a part or none.
+            if link.value::<i64>(sql, &[&part.quoted()])? == 0 {
+                for statement in kind.complete_partition(part, name, link)? {
+                    link.batch(&statement).map_err(|error| self.unkeyed(&error, &statement))?;
                 }
-                connection.commit(control)
-            };
+            }
+            link.commit()
+        };
         if self.server.allows_one_connection() {
-            return self.with_connection(control, |connection| {
-                filled.iter().try_for_each(|part| index(connection, part, control))
-            });
+            return self
+                .with_connection(control, |link| filled.iter().try_for_each(|part| index(link, part)));
         }
         let none = || None::<Connection>;
         control.on_all_cores("indexer", &filled, none, |connection, part, control| {
@@ -246,53 +229,53 @@ impl PostgresSession<'_> {
                 Some(connection) => connection,
                 none => none.insert(self.server.connect(control)?),
             };
-            index(connection, part, control)
+            index(Link::new(connection, control), part)
         })
     }
 
     /// Names the partitions of the table after it.
-    fn rename_partitions(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+    fn rename_partitions(&self, link: Link<'_>) -> Result<()> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         let Some(partitions) = &self.postgres.partitions else { return Ok(()) };
         let mut now: HashMap<u32, TableName> = (0..).zip(partitions.gathering_names(&self.table)).collect();
         if self.route.staged {
             now.retain(|partition, _| partitions.is_empty(*partition));
-            let filled = tables::filled(&checkpoints.on(connection, control), id, partitions)?;
+            let filled = tables::filled(&checkpoints.on(link), id, partitions)?;
             now.extend(filled.into_iter().map(|(name, partition, _)| (partition, name)));
         }
-        for name in tables::rename(connection, &now, partitions, &self.table, control)? {
-            new_table::rename_key(connection, &name, control)?;
+        for name in tables::rename(link, &now, partitions, &self.table)? {
+            new_table::rename_key(link, &name)?;
         }
         Ok(())
     }
 
     /// Renames the staging table to its final name, and creates the keys and indexes that waited for the
     /// rows.
-    fn put_in_place(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        if find(connection, &self.table, control)?.is_some() {
+    fn put_in_place(&self, link: Link<'_>) -> Result<()> {
+        if find(link, &self.table)?.is_some() {
             return Err(Error::new(Kind::Exists, "a table of this name was created while the load ran")
-                .at(format!("table {}, {}", self.table, connection.place()))
+                .at(format!("table {}, {}", self.table, link.place()))
                 .advise("all rows are loaded: drop or rename that table and run the same command again, or forget the load"));
         }
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
         let values = &self.postgres.values;
         let from = columns::natural(schema, &self.written, nested, values)?.types;
         let to = columns::natural(schema, &self.table, nested, values)?.types;
-        made_types::rename(connection, &from, &to, control)?;
+        made_types::rename(link, &from, &to)?;
         let rename = format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name()));
-        connection.batch(control, &rename)?;
+        link.batch(&rename)?;
         // The rename has locked the table, so that this is the one that takes the name.
-        if find(connection, &self.table, control)?.map(|found| found.oid) != Some(self.record.table_oid) {
+        if find(link, &self.table)?.map(|found| found.oid) != Some(self.record.table_oid) {
             let what =
                 format!("another table has taken the place of {}, where the rows were loaded", self.written);
             return Err(Error::new(Kind::Mismatch, what)
-                .at(format!("table {}, {}", self.table, connection.place()))
+                .at(format!("table {}, {}", self.table, link.place()))
                 .advise("drop or rename that table, and run the same command again"));
         }
-        new_table::rename_key(connection, &self.table, control)?;
-        self.rename_partitions(connection, control)?;
+        new_table::rename_key(link, &self.table)?;
+        self.rename_partitions(link)?;
         for statement in self.postgres.kind_for(self.route.staged).complete(&self.table) {
-            connection.batch(control, &statement).map_err(|error| self.unkeyed(&error, &statement))?;
+            link.batch(&statement).map_err(|error| self.unkeyed(&error, &statement))?;
         }
         Ok(())
     }
@@ -309,5 +292,34 @@ impl PostgresSession<'_> {
              and correct the files",
             self.written
         ))
+    }
+
+    /// The error, or the change of the table's columns that is its cause.
+    pub(super) fn explained(&self, error: Error, control: &Control<'_>) -> Error {
+        let change = self.with_connection(control, |link| self.plan.planned.change(link));
+        change.ok().flatten().unwrap_or(error)
+    }
+
+    /// Checks, in the transaction that completes the load, that the table with this name is the one that was
+    /// loaded, and that it was not emptied with its file. Rows that others have deleted one by one are not
+    /// noticed here: only `--verify` reads the table.
+    pub(super) fn refuse_another_table(&self, link: Link<'_>) -> Result<()> {
+        let place = || format!("table {}, {}", self.table, link.place());
+        let oid = self.record.table_oid;
+        if find(link, &self.table)?.is_none_or(|found| found.oid != oid) {
+            return Err(another_table(place()));
+        }
+        let records = self.plan.checkpoints.on(link);
+        if !records.is_rewritten(&self.plan.load_id)? {
+            return Ok(());
+        }
+        let presence = records.presence(Scope::Table(oid), &self.table)?;
+        match presence.lacks_rows() {
+            false => Ok(()),
+            true => Err(presence.error(
+                place(),
+                "forget the load (sawmill load forget), remove what is left of its rows, and load again",
+            )),
+        }
     }
 }

@@ -10,6 +10,7 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue;
+use crate::table::catalogue::Link;
 use crate::table::columns;
 use crate::table::planned_columns::PlannedColumns;
 use crate::target::Postgres;
@@ -45,36 +46,37 @@ impl Postgres {
             false => None,
         };
         let connection = Connection::open(&self.server, control)?;
-        connection.batch(control, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
+        let link = Link::new(&connection, control);
+        link.batch("BEGIN ISOLATION LEVEL READ COMMITTED")?;
         let mut planned = None;
         let columns = match new {
             Some(new) => {
-                self.check_name_is_free(&connection, control)?;
-                connection.batch(control, &self.kind.create(&self.table, &new, schema, None))?;
+                self.check_name_is_free(link)?;
+                link.batch(&self.kind.create(&self.table, &new, schema, None))?;
                 new.columns
             }
             None => {
-                let found = self.find(&connection, control)?;
+                let found = self.find(link)?;
                 let (table, names) = (self.table.within(&found.schema), schema.fields().iter());
                 let names = names.map(|field| field.name().as_str());
-                planned = PlannedColumns::read(&connection, &table, found.oid, names, control).map(Some)?;
-                let existing = columns::read(&connection, found.oid, control)?;
+                planned = PlannedColumns::read(link, &table, found.oid, names).map(Some)?;
+                let existing = columns::read(link, found.oid)?;
                 columns::refuse_numbered(schema, &existing, &self.table).map_err(in_statement)?;
                 columns::matched(schema, &existing, &self.table, &self.values).map_err(in_statement)?
             }
         };
         let (table, list) = (self.table.quoted(), columns::list(&columns));
         let copy = format!("COPY {table} ({list}) FROM STDIN (FORMAT binary)");
-        let copy = connection.wait(control, connection.client.prepare(&copy))?;
+        let copy = link.prepare(&copy)?;
         let copy = connection.wait_for(control, BinaryCopy::begin(&connection, &copy))?;
         Ok(Insertion { copy, connection, columns, table: self.table.clone(), planned, sent: 0 })
     }
 
-    fn check_name_is_free(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        match catalogue::find(connection, &self.table, control)? {
+    fn check_name_is_free(&self, link: Link<'_>) -> Result<()> {
+        match catalogue::find(link, &self.table)? {
             None => Ok(()),
             Some(_) => Err(Error::new(Kind::Schema, "there is a table, view or index of this name")
-                .at(format!("table {}, {}", self.table, connection.place()))
+                .at(format!("table {}, {}", self.table, link.place()))
                 .advise("choose another name, or insert into it")),
         }
     }
@@ -108,7 +110,7 @@ impl Insertion {
         finished.map_err(nothing_inserted)?;
         // COPY holds a lock on the table by now.
         if let Some(planned) = &self.planned
-            && let Some(changed) = planned.change(&self.connection, control)?
+            && let Some(changed) = planned.change(Link::new(&self.connection, control))?
         {
             return Err(changed.advise("run the statement again: no row of it is in the table"));
         }

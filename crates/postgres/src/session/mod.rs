@@ -11,7 +11,6 @@ pub(crate) mod prepare;
 pub(crate) mod rehearsal;
 mod rejects;
 mod source_now;
-mod table_now;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -31,7 +30,7 @@ use crate::encode::rejecting::RejectingEncoder;
 use crate::encode::summing::SummingEncoder;
 use crate::partition::rows::PartitionedRows;
 use crate::rejected::rejects::RejectCounter;
-use crate::table::narrower::Hinting;
+use crate::table::catalogue::Link;
 use crate::write::destination::PartPlan;
 use crate::write::plan::WriterPlan;
 use crate::write::route::Route;
@@ -108,15 +107,11 @@ impl<'a> PostgresSession<'a> {
 
     /// Runs `work` on the connection that holds the load's lock. If that connection is lost, opens another
     /// one and takes the lock again.
-    fn with_connection<T>(
-        &self,
-        control: &Control<'_>,
-        work: impl Fn(&Connection) -> Result<T>,
-    ) -> Result<T> {
+    fn with_connection<T>(&self, control: &Control<'_>, work: impl Fn(Link<'_>) -> Result<T>) -> Result<T> {
         let mut connection = self.control_connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut attempt = 0;
         loop {
-            match work(&connection) {
+            match work(Link::new(&connection, control)) {
                 Err(error) if error.kind() == Kind::Connection && attempt < self.options.retries => {
                     control.sleep(sawmill_loader::backoff(attempt))?;
                     attempt += 1;
@@ -143,7 +138,8 @@ impl PostgresSession<'_> {
     fn reconnect(&self, connection: &mut Connection, control: &Control<'_>) -> Result<()> {
         connection.close();
         let opened = self.server.connect(control)?;
-        self.plan.checkpoints.on(&opened, control).lock_again(&self.plan.load_id, self.options.share)?;
+        let records = self.plan.checkpoints.on(Link::new(&opened, control));
+        records.lock_again(&self.plan.load_id, self.options.share)?;
         *connection = opened;
         Ok(())
     }
@@ -183,12 +179,13 @@ impl Session for PostgresSession<'_> {
     fn recorded(&self, control: &Control<'_>) -> Result<Option<HashMap<UnitKey, Tally>>> {
         // The connection that holds the lock may be lost, and restoring it does not matter here.
         let connection = self.connection(control)?;
-        let (records, id) = (self.plan.checkpoints.on(&connection, control), &self.plan.load_id);
+        let link = Link::new(&connection, control);
+        let (records, id) = (self.plan.checkpoints.on(link), &self.plan.load_id);
         let units = records.units(id)?;
         if units.is_empty() && records.find(id)?.is_none() {
             let what = "the server has lost the record of this load, and the loaded rows with it";
             return Err(Error::new(Kind::Changed, what)
-                .at(connection.place())
+                .at(link.place())
                 .advise("run the same command again: it starts from the beginning"));
         }
         Ok(Some(units))
@@ -213,7 +210,7 @@ impl Session for PostgresSession<'_> {
 
     fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        self.with_connection(control, |connection| checkpoints.on(connection, control).set_stamps(id, files))
+        self.with_connection(control, |link| checkpoints.on(link).set_stamps(id, files))
     }
 
     fn summing_encoders<'e>(
@@ -235,7 +232,7 @@ impl Session for PostgresSession<'_> {
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
         let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
         Ok(match self.rejects {
-            None => Hinting::over(Box::new(encoder), &self.hints),
+            None => Box::new(encoder.hinting(&self.hints)),
             Some(_) => Box::new(RejectingEncoder::new(encoder)),
         })
     }
@@ -287,6 +284,14 @@ impl Session for PostgresSession<'_> {
         match self.state {
             LoadState::Complete => ColumnChanges::default(),
             LoadState::New | LoadState::Resumed => self.changes.clone(),
+        }
+    }
+
+    fn changes_so_far(&self) -> ColumnChanges {
+        match self.state {
+            LoadState::Complete => ColumnChanges::default(),
+            _ if self.changes.added.is_empty() => self.record.facts.columns.clone(),
+            _ => self.changes.clone(),
         }
     }
 

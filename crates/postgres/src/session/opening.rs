@@ -21,7 +21,7 @@ use crate::records::checkpoint::{Checkpoints, Records};
 use crate::rejected::file;
 use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
-use crate::table::catalogue::{FoundTable, current_schema, find};
+use crate::table::catalogue::{FoundTable, Link, current_schema, find};
 use crate::table::columns;
 use crate::table::columns::{NewTable, TableColumn};
 use crate::table::narrower;
@@ -50,7 +50,8 @@ impl<'a> PostgresSession<'a> {
         let needed = if options.degree > 1 { options.degree + 1 } else { 1 };
         server
             .refuse_more_than_one(needed, "load with --connections 1, or allow the role more connections")?;
-        let opening = Opening { postgres, source, options, connection: &connection, control };
+        let link = Link::new(&connection, control);
+        let opening = Opening { postgres, source, options, link };
         let (table, found, made_table) = opening.find_or_create_table()?;
         let matched = match postgres.evolves() {
             true => None,
@@ -58,7 +59,7 @@ impl<'a> PostgresSession<'a> {
         };
         let checkpoints = checkpoints.of_unlogged(opening.is_unlogged(found.as_ref()));
         let id_of = |staged: bool| postgres.id_of(source, &table, staged);
-        let records = checkpoints.on(&connection, control);
+        let records = checkpoints.on(link);
         records.create()?;
         route.keep_to_earlier(postgres, &records, &id_of)?;
         let (staged, id) = (route.staged, id_of(route.staged));
@@ -67,14 +68,15 @@ impl<'a> PostgresSession<'a> {
             Some(matched) => matched,
             None => opening.match_evolving(found.as_ref(), &table, &records, &id)?,
         };
-        let created = opening.create_partitions(found.as_ref(), &table, records, &id)?;
+        // The change of the table is committed.
+        let named = |error: Error| changes.named_in(error);
+        let created = opening.create_partitions(found.as_ref(), &table, records, &id).map_err(named)?;
         let mut preparing = Preparing {
             postgres,
             source,
             options,
-            control,
             server: &server,
-            connection: &connection,
+            link,
             records,
             table: &table,
             columns: &columns,
@@ -85,7 +87,7 @@ impl<'a> PostgresSession<'a> {
             notes: created,
             made_table,
         };
-        let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
+        let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid)).map_err(named)?;
         let found_notes = preparing.notes;
         let written = opening.written_table(&table, state)?;
         let (planned, columns) = opening.planned_columns(columns, &record, state, &written)?;
@@ -183,8 +185,7 @@ pub(super) struct Opening<'p, 'a> {
     pub(super) postgres: &'a Postgres,
     pub(super) source: &'a dyn Source,
     pub(super) options: &'a LoadOptions,
-    pub(super) connection: &'p Connection,
-    pub(super) control: &'p Control<'p>,
+    pub(super) link: Link<'p>,
 }
 
 /// How the source's columns fit the table.
@@ -214,26 +215,26 @@ impl<'a> Opening<'_, 'a> {
         if found.is_some() || !self.postgres.on_conflict.is_history() {
             return Ok((table, found, false));
         }
-        history::create_table(self.postgres, self.source, &table, self.connection, self.control)?;
+        history::create_table(self.postgres, self.source, &table, self.link)?;
         let (table, found) = self.find_table()?;
         Ok((table, found, true))
     }
 
     /// The table with its schema, and its state on the server.
     fn find_table(&self) -> Result<(TableName, Option<FoundTable>)> {
-        let Self { postgres, connection, control, .. } = self;
-        let found = find(connection, &postgres.table, control)?;
+        let Self { postgres, link, .. } = *self;
+        let found = find(link, &postgres.table)?;
         let schema = match (&found, postgres.table.schema()) {
             (Some(found), _) => found.schema.clone(),
             (None, Some(schema)) => schema.to_owned(),
-            (None, None) => current_schema(connection, control)?,
+            (None, None) => current_schema(link)?,
         };
         let table = postgres.table.within(&schema);
         if let Some(rejects) = &postgres.rejects {
             file::check(&rejects.path, postgres.rejects_of(self.source, &table))?;
         }
         if let Some(found) = &found {
-            found.check_table(&table, connection.place())?;
+            found.check_table(&table, link.place())?;
         }
         Ok((table, found))
     }
@@ -255,7 +256,7 @@ impl<'a> Opening<'_, 'a> {
         records: Records<'_>,
         id: &str,
     ) -> Result<Vec<String>> {
-        let Self { postgres, source, options, .. } = self;
+        let Self { postgres, source, options, .. } = *self;
         let Some(found) = found.filter(|found| found.kind == "p") else { return Ok(Vec::new()) };
         if postgres.mode.makes_the_table() || options.share == Share::Finish {
             return Ok(Vec::new());
@@ -263,7 +264,7 @@ impl<'a> Opening<'_, 'a> {
         if !options.again && records.find(id)?.is_some_and(|record| record.complete) {
             return Ok(Vec::new());
         }
-        Lacking { postgres, source: *source, records, table, oid: found.oid }.create()
+        Lacking { postgres, source, records, table, oid: found.oid }.create()
     }
 
     /// The source in the order of the table's partitions, if workers fill these.
@@ -279,7 +280,7 @@ impl<'a> Opening<'_, 'a> {
         found: Option<&FoundTable>,
         table: &TableName,
     ) -> Result<Matched> {
-        let Self { postgres, connection, control, source, .. } = self;
+        let Self { postgres, link, source, .. } = *self;
         let matched = match (new_table, found) {
             (Some(new), _) => Matched {
                 columns: new.columns,
@@ -287,11 +288,11 @@ impl<'a> Opening<'_, 'a> {
                 hints: BTreeMap::new(),
                 changes: ColumnChanges::absent(
                     source.schema().fields().iter().map(|field| field.name()),
-                    *source,
+                    source,
                 ),
             },
             (None, Some(found)) => {
-                let mut existing = columns::read(connection, found.oid, control)?;
+                let mut existing = columns::read(link, found.oid)?;
                 postgres.check_loaded_at(&mut existing, table)?;
                 let schema = match postgres.by_position {
                     false => Arc::clone(source.schema()),
@@ -313,7 +314,7 @@ impl<'a> Opening<'_, 'a> {
                     _ => "the table does not exist, so no rows can be appended",
                 };
                 return Err(Error::new(Kind::Schema, what)
-                    .at(format!("table {table}, {}", connection.place()))
+                    .at(format!("table {table}, {}", link.place()))
                     .advise("create it, or load in mode create, which creates it"));
             }
         };
@@ -321,18 +322,11 @@ impl<'a> Opening<'_, 'a> {
         match (&postgres.on_conflict, found) {
             (_, Some(_)) if postgres.mode != Mode::Upsert || postgres.replaces_files() => {}
             (OnConflict::History(_), Some(found)) => {
-                let existing = columns::read(connection, found.oid, control)?;
+                let existing = columns::read(link, found.oid)?;
                 history::check(postgres.matching(), &matched.columns, &existing, table)?;
             }
             (_, Some(found)) => {
-                upsert::check_key(
-                    connection,
-                    postgres.matching(),
-                    &matched.columns,
-                    found.oid,
-                    table,
-                    control,
-                )?;
+                upsert::check_key(link, postgres.matching(), &matched.columns, found.oid, table)?;
             }
             (_, None) => {}
         }
@@ -347,14 +341,14 @@ impl<'a> Opening<'_, 'a> {
         existing: &[TableColumn],
         table: &TableName,
     ) -> Result<BTreeMap<String, String>> {
-        let Self { postgres, source, .. } = self;
+        let Self { postgres, source, .. } = *self;
         if postgres.mode != Mode::Append || postgres.by_position {
             return Ok(BTreeMap::new());
         }
         if postgres.rejects.is_none() {
-            narrower::refuse_larger(*source, schema, existing, table)?;
+            narrower::refuse_larger(source, schema, existing, table)?;
         }
-        Ok(narrower::hints(*source, schema, existing))
+        Ok(narrower::hints(source, schema, existing))
     }
 
     /// Reads from the records what earlier runs have done.
@@ -365,7 +359,7 @@ impl<'a> Opening<'_, 'a> {
         state: LoadState,
         table: &TableName,
     ) -> Result<Earlier> {
-        let Self { postgres, connection, source, .. } = self;
+        let Self { postgres, link, source, .. } = *self;
         if state == LoadState::New {
             return Ok(Earlier { done: HashMap::new(), rejected: 0, overlaid: false });
         }
@@ -376,7 +370,7 @@ impl<'a> Opening<'_, 'a> {
             let what =
                 "the load was complete, but the server has crashed since and emptied the unlogged table";
             return Err(Error::new(Kind::Changed, what)
-                .at(format!("table {table}, {}", connection.place()))
+                .at(format!("table {table}, {}", link.place()))
                 .advise("forget the load, drop the table if the load made it, and load again"));
         }
         // A killed run may still commit a unit after `done` was read. Its rejected rows are counted when this
@@ -394,11 +388,11 @@ impl<'a> Opening<'_, 'a> {
 
     /// The table that rows are written to: the staging table until it takes its final place.
     fn written_table(&self, table: &TableName, state: LoadState) -> Result<TableName> {
-        let Self { postgres, connection, control, .. } = self;
+        let Self { postgres, link, .. } = *self;
         let staged = match (postgres.mode.gathers(), state) {
             (true, LoadState::New | LoadState::Resumed) => true,
             // One of several tables that wait for each other may be complete but not in its place yet.
-            _ if postgres.several.is_some() => find(connection, &table.staging(), control)?.is_some(),
+            _ if postgres.several.is_some() => find(link, &table.staging())?.is_some(),
             _ => false,
         };
         Ok(if staged { table.staging() } else { table.clone() })
@@ -412,9 +406,9 @@ impl<'a> Opening<'_, 'a> {
         state: LoadState,
         written: &TableName,
     ) -> Result<(PlannedColumns, Arc<Vec<Column>>)> {
-        let Self { postgres, connection, control, source, .. } = self;
+        let Self { postgres, link, source, .. } = *self;
         // The record of an upsert has the table that its rows are merged into.
-        let oid = match find(connection, written, control)?.filter(|_| postgres.mode == Mode::Upsert) {
+        let oid = match find(link, written)?.filter(|_| postgres.mode == Mode::Upsert) {
             Some(gathered) => gathered.oid,
             None => record.table_oid,
         };
@@ -422,9 +416,8 @@ impl<'a> Opening<'_, 'a> {
             return Ok((PlannedColumns::none(written, oid), columns));
         }
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-        let planned =
-            PlannedColumns::read(connection, written, oid, names.iter().map(String::as_str), control)?;
-        let existing = columns::read(connection, oid, control)?;
+        let planned = PlannedColumns::read(link, written, oid, names.iter().map(String::as_str))?;
+        let existing = columns::read(link, oid)?;
         let schema = match postgres.by_position {
             false => Arc::clone(source.schema()),
             true => columns::by_position(source.schema(), &existing, written)?,
@@ -491,7 +484,7 @@ impl<'a> Opening<'_, 'a> {
         }
         let what = format!("{} when the load began", difference.what);
         Err(Error::new(Kind::Changed, what)
-            .at(format!("table {}, {}", planned.table(), self.connection.place()))
+            .at(format!("table {}, {}", planned.table(), self.link.place()))
             .advise(match moved {
                 true => FORGET,
                 false => {
@@ -538,8 +531,8 @@ impl<'a> Opening<'_, 'a> {
         columns: &Arc<Vec<Column>>,
         share: Share,
     ) -> Result<PartPlan> {
-        let Self { postgres, connection, control, source, .. } = self;
-        let records = plan.checkpoints.on(connection, control);
+        let Self { postgres, link, source, .. } = *self;
+        let records = plan.checkpoints.on(link);
         if records.of_unlogged_table() {
             part_tables::drop_emptied(&records, table)?;
         }

@@ -10,7 +10,7 @@ use sawmill_source::{Control, Result, Source, columns_of_files};
 use serde::Serialize;
 
 use crate::session::PostgresSession;
-use crate::table::catalogue::find;
+use crate::table::catalogue::{Link, find};
 use crate::table::columns;
 use crate::table::evolution::Evolution;
 use crate::target::Postgres;
@@ -111,8 +111,9 @@ impl Postgres {
             return Ok(None);
         }
         let connection = Connection::open(&self.server, control)?;
-        let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
-        let mut existing = columns::read(&connection, found.oid, control)?;
+        let link = Link::new(&connection, control);
+        let Some(found) = find(link, &self.table)? else { return Ok(None) };
+        let mut existing = columns::read(link, found.oid)?;
         self.fill_merged_time(&mut existing);
         let table = self.table.within(&found.schema);
         let schema = match self.by_position {
@@ -146,10 +147,7 @@ impl Postgres {
         if !self.evolves() {
             return Ok(None);
         }
-        let options = LoadOptions { verify: false, ..options.clone() };
-        let remembered = self.remember(source, &options, true, control)?;
-        let new = remembered.map_or_else(|| (0..source.files().len() as u32).collect(), |found| found.new);
-        let new = Portion::new(source, new);
+        let new = self.new_files(source, options, control)?;
         let (table, existing) = self.table_and_columns(control)?;
         let files = columns_of_files(&new);
         let evolution = match new.files().is_empty() {
@@ -158,6 +156,20 @@ impl Postgres {
         };
         let statement = evolution.statement(&table)?;
         Ok(Some((evolution.changes, statement)))
+    }
+
+    /// The files that a load would load: those that no earlier load holds.
+    pub(crate) fn new_files<'s>(
+        &self,
+        source: &'s dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Portion<'s>> {
+        // Rows in the table are not summed for a load that does not run.
+        let options = LoadOptions { verify: false, ..options.clone() };
+        let remembered = self.remember(source, &options, true, control)?;
+        let new = remembered.map_or_else(|| (0..source.files().len() as u32).collect(), |found| found.new);
+        Ok(Portion::new(source, new))
     }
 
     fn rehearse_files(

@@ -3,24 +3,20 @@
 use std::collections::HashMap;
 
 use sawmill_loader::{LoadState, Session};
-use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Read, Result, Unit, UnitKey};
 
 use super::PostgresSession;
 use crate::rejected::bad_records::{BadRecords, Places};
 use crate::rejected::file::RejectsFile;
+use crate::table::catalogue::Link;
 
 impl PostgresSession<'_> {
     /// The rejected rows, as the source counts them.
-    pub(super) fn refused(
-        &self,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<Option<BadRecords>> {
+    pub(super) fn refused(&self, link: Link<'_>) -> Result<Option<BadRecords>> {
         if self.rejected() == 0 {
             return Ok(None);
         }
-        let (records, id) = (self.plan.checkpoints.on(connection, control), &self.plan.load_id);
+        let (records, id) = (self.plan.checkpoints.on(link), &self.plan.load_id);
         let loaded = self.source().unwrap_or(self.source);
         let mut places = Places::new(self.source, &std::env::temp_dir())?;
         for key in records.rejecting_units(id)? {
@@ -39,7 +35,7 @@ impl PostgresSession<'_> {
         let file = self.postgres.rejects.as_ref().filter(|rejects| !rejects.path.exists());
         match file {
             Some(_) if self.state == LoadState::Complete && self.rejected() > 0 => {
-                self.with_connection(control, |connection| self.write_rejects(connection, control))
+                self.with_connection(control, |link| self.write_rejects(link))
             }
             _ => Ok(()),
         }
@@ -47,9 +43,9 @@ impl PostgresSession<'_> {
 
     /// Writes the file of rejected rows before the load counts as complete. If a run is killed in between,
     /// the next one writes the file again.
-    pub(super) fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+    pub(super) fn write_rejects(&self, link: Link<'_>) -> Result<()> {
         let Some(options) = &self.postgres.rejects else { return Ok(()) };
-        let (records, id) = (self.plan.checkpoints.on(connection, control), &self.plan.load_id);
+        let (records, id) = (self.plan.checkpoints.on(link), &self.plan.load_id);
         let source = self.source().unwrap_or(self.source);
         let plan = source.plan(self.record.unit_rows);
         let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();

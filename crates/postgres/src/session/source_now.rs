@@ -26,9 +26,9 @@ impl PostgresSession<'_> {
             return Ok(Box::new(|| self.encoder()));
         }
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        let refused = self.with_connection(control, |connection| {
+        let refused = self.with_connection(control, |link| {
             let mut refused = BadRecords::new(&std::env::temp_dir())?;
-            refused.add_recorded(source, &checkpoints.on(connection, control), id)?;
+            refused.add_recorded(source, &checkpoints.on(link), id)?;
             Ok(Arc::new(refused))
         })?;
         Ok(Box::new(move || {

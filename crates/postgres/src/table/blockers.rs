@@ -10,7 +10,7 @@ use sawmill_pgwire::{Connection, Server};
 use sawmill_profile::beside;
 use sawmill_source::{Control, Error, Kind, Result};
 
-use crate::table::catalogue::value;
+use crate::table::catalogue::Link;
 
 /// Time before the first query for the blockers of a statement, and between later queries.
 const FIRST: Duration = Duration::from_millis(150);
@@ -19,13 +19,9 @@ const STEP: Duration = Duration::from_millis(10);
 
 /// Runs `work` on a connection, and reports the sessions that it waits for. If a time limit of the server
 /// ends the wait, the error also names them.
-pub(crate) fn named<T>(
-    server: &Server,
-    waiting: &Connection,
-    control: &Control<'_>,
-    work: impl FnOnce() -> Result<T>,
-) -> Result<T> {
-    let process: i32 = value(waiting, control, "SELECT pg_catalog.pg_backend_pid()", &[])?;
+pub(crate) fn named<T>(link: Link<'_>, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let (server, control) = (link.connection.server(), link.control);
+    let process: i32 = link.value("SELECT pg_catalog.pg_backend_pid()", &[])?;
     let last = Mutex::new(String::new());
     let (worked, _) =
         beside("blockers", |done: &AtomicBool| watch(server, process, done, &last, control), work);
@@ -59,9 +55,10 @@ fn watch(
         return None;
     }
     let connection = Connection::open(server, control).ok()?;
+    let link = Link::new(&connection, control);
     let mut reported = BTreeMap::new();
     loop {
-        let found = blockers(&connection, process, control).ok()?;
+        let found = blockers(link, process).ok()?;
         for (process, line) in &found {
             if reported.insert(*process, line.clone()).is_none() {
                 control.notice(&format!("waiting for a lock: {line}"));
@@ -78,17 +75,15 @@ fn watch(
 }
 
 /// The processes that this one waits for, each described for people.
-fn blockers(connection: &Connection, process: i32, control: &Control<'_>) -> Result<BTreeMap<i32, String>> {
+fn blockers(link: Link<'_>, process: i32) -> Result<BTreeMap<i32, String>> {
     let sql = "SELECT a.pid, coalesce(a.usename::text, '?'), coalesce(a.application_name, ''), coalesce(a.state, ''), \
                  left(regexp_replace(coalesce(a.query, ''), '\\s+', ' ', 'g'), 120), \
                  coalesce(extract(epoch FROM now() - a.xact_start), 0)::bigint \
                FROM unnest(pg_catalog.pg_blocking_pids($1)) AS blocking(pid) \
                JOIN pg_catalog.pg_stat_activity a USING (pid)";
     let mut found = BTreeMap::new();
-    for row in connection.query(control, sql, &[&process])? {
-        let (pid, user): (i32, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
-        let (program, state): (String, String) = (connection.get(&row, 2)?, connection.get(&row, 3)?);
-        let (query, seconds): (String, i64) = (connection.get(&row, 4)?, connection.get(&row, 5)?);
+    let rows: Vec<(i32, String, String, String, String, i64)> = link.rows(sql, &[&process])?;
+    for (pid, user, program, state, query, seconds) in rows {
         let program = if program.is_empty() { program } else { format!(", {program}") };
         let line = format!(
             "process {pid} (user {user}{program}, {state}, for {seconds} s in its transaction) holds it: {query}"

@@ -4,16 +4,132 @@ use sawmill_loader::TableName;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 use tokio_postgres::types::{FromSql, ToSql};
+use tokio_postgres::{Row, Statement};
 
-/// The value that a query returns in one row and column; the type's default if it returns no row.
-pub(crate) fn value<T: Default + for<'r> FromSql<'r>>(
-    connection: &Connection,
-    control: &Control<'_>,
-    sql: &str,
-    parameters: &[&(dyn ToSql + Sync)],
-) -> Result<T> {
-    let rows = connection.query(control, sql, parameters)?;
-    rows.first().map_or_else(|| Ok(T::default()), |row| connection.get(row, 0))
+/// A connection, and what ends the work on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Link<'c> {
+    pub connection: &'c Connection,
+    pub control: &'c Control<'c>,
+}
+
+/// The parameters of a statement.
+pub(crate) type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
+
+impl<'c> Link<'c> {
+    pub(crate) fn new(connection: &'c Connection, control: &'c Control<'_>) -> Self {
+        Self { connection, control }
+    }
+
+    pub(crate) fn place(&self) -> &'c str {
+        self.connection.place()
+    }
+
+    pub(crate) fn begin(&self) -> Result<()> {
+        self.connection.begin(self.control)
+    }
+
+    pub(crate) fn commit(&self) -> Result<()> {
+        self.connection.commit(self.control)
+    }
+
+    /// Commits the open transaction, and makes everything committed before it last.
+    ///
+    /// With `synchronous_commit = off` a server crash can undo commits that the server has confirmed; with less
+    /// than `on` they may be missing on a replica that takes over. The server writes its log in the order of the
+    /// records, so one commit that waits for the log also makes all earlier ones last.
+    pub(crate) fn commit_durably(&self) -> Result<()> {
+        // Unless it waits for more anyway.
+        let set = "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) \
+                   WHERE pg_catalog.current_setting('synchronous_commit') <> 'remote_apply'";
+        self.batch(set)?;
+        self.commit()
+    }
+
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
+        self.connection.batch(self.control, sql)
+    }
+
+    pub(crate) fn execute(&self, sql: &str, parameters: Parameters<'_>) -> Result<u64> {
+        self.connection.execute(self.control, sql, parameters)
+    }
+
+    pub(crate) fn prepare(&self, sql: &str) -> Result<Statement> {
+        self.connection.wait(self.control, self.connection.client.prepare(sql))
+    }
+
+    /// All rows, to be read one by one with [`get`](Self::get).
+    pub(crate) fn query(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+        self.connection.query(self.control, sql, parameters)
+    }
+
+    pub(crate) fn get<'r, T: FromSql<'r>>(&self, row: &'r Row, column: usize) -> Result<T> {
+        self.connection.get(row, column)
+    }
+
+    /// All rows.
+    pub(crate) fn rows<T: FromRow>(&self, sql: &str, parameters: Parameters<'_>) -> Result<Vec<T>> {
+        let rows = self.connection.query(self.control, sql, parameters)?;
+        rows.iter().map(|row| T::read(self.connection, row)).collect()
+    }
+
+    /// The first row.
+    pub(crate) fn first<T: FromRow>(&self, sql: &str, parameters: Parameters<'_>) -> Result<Option<T>> {
+        let rows = self.connection.query(self.control, sql, parameters)?;
+        rows.first().map(|row| T::read(self.connection, row)).transpose()
+    }
+
+    /// The first column of all rows.
+    pub(crate) fn list<T: for<'r> FromSql<'r>>(
+        &self,
+        sql: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<T>> {
+        Ok(self.rows(sql, parameters)?.into_iter().map(|(value,)| value).collect())
+    }
+
+    /// The value that a query returns in one row and column; the type's default if it returns no row.
+    pub(crate) fn value<T: Default + for<'r> FromSql<'r>>(
+        &self,
+        sql: &str,
+        parameters: Parameters<'_>,
+    ) -> Result<T> {
+        Ok(self.first(sql, parameters)?.map_or_else(T::default, |(value,)| value))
+    }
+}
+
+/// What is read from a row: the values of its first columns, or what a type makes of them.
+pub(crate) trait FromRow: Sized {
+    fn read(connection: &Connection, row: &Row) -> Result<Self>;
+}
+
+macro_rules! tuples {
+    ($($($value:ident $at:tt)+;)+) => {
+        $(impl<$($value: for<'r> FromSql<'r>),+> FromRow for ($($value,)+) {
+            fn read(connection: &Connection, row: &Row) -> Result<Self> {
+                Ok(($(connection.get(row, $at)?,)+))
+            }
+        })+
+    };
+}
+
+tuples! {
+    A 0;
+    A 0 B 1;
+    A 0 B 1 C 2;
+    A 0 B 1 C 2 D 3;
+    A 0 B 1 C 2 D 3 E 4;
+    A 0 B 1 C 2 D 3 E 4 F 5;
+    A 0 B 1 C 2 D 3 E 4 F 5 G 6;
+    A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
+}
+
+/// A schema and a name.
+impl FromRow for TableName {
+    fn read(connection: &Connection, row: &Row) -> Result<Self> {
+        let (schema, name) = <(String, String)>::read(connection, row)?;
+        Self::new(Some(&schema), &name)
+    }
 }
 
 /// A table in the catalogue.
@@ -45,42 +161,26 @@ impl FoundTable {
 }
 
 /// Looks a table up by its name.
-pub(crate) fn find(
-    connection: &Connection,
-    table: &TableName,
-    control: &Control<'_>,
-) -> Result<Option<FoundTable>> {
-    let rows = connection.query(
-        control,
-        "SELECT c.oid, n.nspname::text, c.relkind::text, c.relpersistence = 'u' FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)",
-        &[&table.quoted()],
-    )?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some(FoundTable {
-        oid: connection.get(row, 0)?,
-        schema: connection.get(row, 1)?,
-        kind: connection.get(row, 2)?,
-        unlogged: connection.get(row, 3)?,
-    }))
+pub(crate) fn find(link: Link<'_>, table: &TableName) -> Result<Option<FoundTable>> {
+    let sql = "SELECT c.oid, n.nspname::text, c.relkind::text, c.relpersistence = 'u' FROM pg_catalog.pg_class c \
+               JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)";
+    let found = link.first(sql, &[&table.quoted()])?;
+    Ok(found.map(|(oid, schema, kind, unlogged)| FoundTable { oid, schema, kind, unlogged }))
 }
 
 /// The current name of a table.
-pub(crate) fn name_of(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Option<TableName>> {
+pub(crate) fn name_of(link: Link<'_>, oid: u32) -> Result<Option<TableName>> {
     let sql = "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c \
                JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1";
-    let rows = connection.query(control, sql, &[&oid])?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    let (schema, name): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
-    TableName::new(Some(&schema), &name).map(Some)
+    link.first::<TableName>(sql, &[&oid])
 }
 
 /// The schema of new tables whose name has none.
-pub(crate) fn current_schema(connection: &Connection, control: &Control<'_>) -> Result<String> {
-    let schema: Option<String> = value(connection, control, "SELECT current_schema()::text", &[])?;
+pub(crate) fn current_schema(link: Link<'_>) -> Result<String> {
+    let schema: Option<String> = link.value("SELECT current_schema()::text", &[])?;
     schema.ok_or_else(|| {
         Error::new(Kind::Config, "the search path names no schema that exists")
-            .at(connection.place())
+            .at(link.place())
             .advise("name the table's schema")
     })
 }

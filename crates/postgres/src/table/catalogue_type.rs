@@ -4,29 +4,22 @@ use std::sync::Arc;
 
 use sawmill_loader::TableName;
 use sawmill_pgcopy::{Attribute, ColumnType, Composite, Part, PgType};
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Result};
+use sawmill_source::Result;
+
+use crate::table::catalogue::Link;
 
 /// How deep nested types are followed; a composite type cannot contain itself.
 const MAX_DEPTH: usize = 32;
 
 /// The type of `pg_attribute.atttypid` and `atttypmod`; `None` if the loader cannot write it.
-pub(crate) fn read(
-    connection: &Connection,
-    oid: u32,
-    modifier: i32,
-    control: &Control<'_>,
-) -> Result<Option<ColumnType>> {
-    read_below(connection, oid, modifier, control, MAX_DEPTH)
+pub(crate) fn read(link: Link<'_>, oid: u32, modifier: i32) -> Result<Option<ColumnType>> {
+    read_below(link, oid, modifier, MAX_DEPTH)
 }
 
-fn read_below(
-    connection: &Connection,
-    oid: u32,
-    modifier: i32,
-    control: &Control<'_>,
-    depth: usize,
-) -> Result<Option<ColumnType>> {
+/// A type: its element, its relation, its schema, name and kind, its base type with a modifier, and how it is received.
+type FoundType = (u32, u32, String, String, String, u32, i32, String);
+
+fn read_below(link: Link<'_>, oid: u32, modifier: i32, depth: usize) -> Result<Option<ColumnType>> {
     if let Some(pg_type) = PgType::of_catalogue(oid, modifier) {
         return Ok(Some(ColumnType::Plain(pg_type)));
     }
@@ -43,43 +36,36 @@ fn read_below(
                FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
                LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND t.typtype = 'c' AND c.relkind = 'c' \
                WHERE t.oid = $1";
-    let rows = connection.query(control, sql, &[&oid])?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    let (kind, receive): (String, String) = (connection.get(row, 4)?, connection.get(row, 7)?);
+    let found: Option<FoundType> = link.first(sql, &[&oid])?;
+    let Some((element, relation, schema, name, kind, base, base_modifier, receive)) = found else {
+        return Ok(None);
+    };
+    let name = || TableName::new(Some(&schema), &name);
     match (kind.as_str(), receive.as_str()) {
         // A domain is written as its base type, and the server checks it.
-        ("d", _) => {
-            let (base, modifier): (u32, i32) = (connection.get(row, 5)?, connection.get(row, 6)?);
-            return read_below(connection, base, modifier, control, depth - 1);
-        }
-        ("e", _) => {
-            let (schema, name): (String, String) = (connection.get(row, 2)?, connection.get(row, 3)?);
-            return Ok(Some(ColumnType::Enumeration(TableName::new(Some(&schema), &name)?.quoted())));
-        }
+        ("d", _) => return read_below(link, base, base_modifier, depth - 1),
+        ("e", _) => return Ok(Some(ColumnType::Enumeration(name()?.quoted()))),
         // citext and the like.
         ("b", "textrecv") => return Ok(Some(ColumnType::Plain(PgType::Text))),
         _ => {}
     }
-    let (element, relation): (u32, u32) = (connection.get(row, 0)?, connection.get(row, 1)?);
     if element != 0 {
         // An array's modifier is its elements' modifier.
-        let part = read_below(connection, element, modifier, control, depth - 1)?;
+        let part = read_below(link, element, modifier, depth - 1)?;
         return Ok(part.map(|column_type| ColumnType::Array(Arc::new(Part { column_type, oid: element }))));
     }
     if relation == 0 {
         return Ok(None);
     }
-    let (schema, name): (String, String) = (connection.get(row, 2)?, connection.get(row, 3)?);
     let sql = "SELECT attname::text, atttypid, atttypmod FROM pg_catalog.pg_attribute \
                WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
     let mut attributes = Vec::new();
-    for row in connection.query(control, sql, &[&relation])? {
-        let (oid, modifier): (u32, i32) = (connection.get(&row, 1)?, connection.get(&row, 2)?);
-        let Some(column_type) = read_below(connection, oid, modifier, control, depth - 1)? else {
+    for (name, oid, modifier) in link.rows(sql, &[&relation])? {
+        let Some(column_type) = read_below(link, oid, modifier, depth - 1)? else {
             return Ok(None);
         };
-        attributes.push(Attribute { name: connection.get(&row, 0)?, part: Part { column_type, oid } });
+        attributes.push(Attribute { name, part: Part { column_type, oid } });
     }
-    let name = TableName::new(Some(&schema), &name)?.quoted();
+    let name = name()?.quoted();
     Ok(Some(ColumnType::Composite(Arc::new(Composite { name, attributes }))))
 }

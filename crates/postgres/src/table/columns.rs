@@ -8,7 +8,7 @@ use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, i
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
-use crate::table::catalogue::FoundTable;
+use crate::table::catalogue::{FoundTable, Link};
 use crate::table::{catalogue, catalogue_type};
 use crate::target::Postgres;
 use crate::types::made_types::MadeType;
@@ -49,7 +49,7 @@ pub(crate) struct TableColumn {
 }
 
 /// The columns of a table, in their order.
-pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<TableColumn>> {
+pub(crate) fn read(link: Link<'_>, oid: u32) -> Result<Vec<TableColumn>> {
     // attgenerated exists since version 12; to_jsonb reads it if it exists.
     let sql = format!(
         "SELECT attname::text, format_type(atttypid, atttypmod), atttypid, atttypmod, attnotnull, \
@@ -60,31 +60,30 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
          FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
          WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     );
-    let rows = connection.query(control, &sql, &[&oid])?;
-    let asker = Asker::new(connection.server());
+    let rows = link.query(&sql, &[&oid])?;
+    let asker = Asker::new(link.connection.server());
     let mut columns = Vec::with_capacity(rows.len());
     for row in &rows {
-        let (filled, generated): (bool, bool) = (connection.get(row, 5)?, connection.get(row, 6)?);
-        let (oid, modifier): (u32, i32) = (connection.get(row, 2)?, connection.get(row, 3)?);
+        let (filled, generated): (bool, bool) = (link.get(row, 5)?, link.get(row, 6)?);
+        let (oid, modifier): (u32, i32) = (link.get(row, 2)?, link.get(row, 3)?);
         let column_type = match generated {
             true => None,
-            false => catalogue_type::read(connection, oid, modifier, control)?,
+            false => catalogue_type::read(link, oid, modifier)?,
         };
-        let (type_name, unbound): (String, Option<String>) =
-            (connection.get(row, 1)?, connection.get(row, 8)?);
+        let (type_name, unbound): (String, Option<String>) = (link.get(row, 1)?, link.get(row, 8)?);
         let unbound = unbound.filter(|_| !generated);
         columns.push(TableColumn {
-            name: connection.get(row, 0)?,
+            name: link.get(row, 0)?,
             read_by_server: unbound.map(|unbound| of_server(&asker, &type_name, &unbound)),
             type_name,
             type_oid: oid,
             modifier,
             column_type,
-            not_null: connection.get(row, 4)?,
+            not_null: link.get(row, 4)?,
             filled: filled || generated,
-            stamped: connection.get::<bool>(row, 9)? && !generated,
+            stamped: link.get::<bool>(row, 9)? && !generated,
             generated,
-            numbered: connection.get(row, 7)?,
+            numbered: link.get(row, 7)?,
         });
     }
     Ok(columns)
@@ -119,10 +118,11 @@ impl Postgres {
     ) -> Result<Vec<(String, bool)>> {
         self.retried(options.retries, control, || {
             let connection = Connection::open(&self.server, control)?;
-            let Some(found) = catalogue::find(&connection, &self.table, control)? else {
+            let link = Link::new(&connection, control);
+            let Some(found) = catalogue::find(link, &self.table)? else {
                 return Ok(Vec::new());
             };
-            let columns = read(&connection, found.oid, control)?.into_iter();
+            let columns = read(link, found.oid)?.into_iter();
             let named = columns.filter(|column| !column.generated).map(|column| {
                 let of = column.column_type.as_ref().and_then(ColumnType::plain);
                 let is_text = matches!(of, Some(PgType::Text | PgType::Varchar(_) | PgType::Char(_)));
@@ -135,18 +135,19 @@ impl Postgres {
     /// The table, which must exist, and its columns. Opens a connection for it.
     pub(crate) fn table_and_columns(&self, control: &Control<'_>) -> Result<(TableName, Vec<TableColumn>)> {
         let connection = Connection::open(&self.server, control)?;
-        let found = self.find(&connection, control)?;
-        Ok((self.table.within(&found.schema), read(&connection, found.oid, control)?))
+        let link = Link::new(&connection, control);
+        let found = self.find(link)?;
+        Ok((self.table.within(&found.schema), read(link, found.oid)?))
     }
 
     /// The table, which must exist.
-    pub(crate) fn find(&self, connection: &Connection, control: &Control<'_>) -> Result<FoundTable> {
-        let found = catalogue::find(connection, &self.table, control)?.ok_or_else(|| {
+    pub(crate) fn find(&self, link: Link<'_>) -> Result<FoundTable> {
+        let found = catalogue::find(link, &self.table)?.ok_or_else(|| {
             Error::new(Kind::Schema, "the table does not exist")
-                .at(format!("table {}, {}", self.table, connection.place()))
+                .at(format!("table {}, {}", self.table, link.place()))
                 .advise("check its name, or create it")
         })?;
-        found.check_table(&self.table, connection.place())?;
+        found.check_table(&self.table, link.place())?;
         Ok(found)
     }
 }
@@ -171,13 +172,6 @@ pub(crate) struct NewTable {
     pub types: Vec<MadeType>,
     /// The table that it will be.
     pub named: TableName,
-}
-
-impl NewTable {
-    /// The same table, which gathers rows for `table`.
-    pub(crate) fn gathering_for(self, table: &TableName) -> Self {
-        Self { named: table.clone(), ..self }
-    }
 }
 
 /// A new table for this schema. One error names everything that cannot be represented.

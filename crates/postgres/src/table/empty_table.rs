@@ -5,7 +5,7 @@ use sawmill_loader::LoadOptions;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Result, Source};
 
-use crate::table::catalogue::{find, value};
+use crate::table::catalogue::{Link, find};
 use crate::table::columns;
 use crate::table::new_table::TableKind;
 use crate::target::Postgres;
@@ -22,9 +22,10 @@ impl Postgres {
         kind.check(&planned.columns, &self.table)?;
         enumerations::find_labels(&mut planned, source, &self.values, &LoadOptions::default(), control)?;
         let connection = Connection::open(&self.server, control)?;
-        connection.batch(control, "BEGIN")?;
-        connection.batch(control, &kind.create(&self.table, &planned, source.schema(), None))?;
-        connection.batch(control, "COMMIT")
+        let link = Link::new(&connection, control);
+        link.batch("BEGIN")?;
+        link.batch(&kind.create(&self.table, &planned, source.schema(), None))?;
+        link.batch("COMMIT")
     }
 
     /// The number of rows in the table; `None` if it does not exist.
@@ -33,11 +34,11 @@ impl Postgres {
     /// No connection, or no permission.
     pub fn count_rows(&self, control: &Control<'_>) -> Result<Option<u64>> {
         let connection = Connection::open(&self.server, control)?;
-        if find(&connection, &self.table, control)?.is_none() {
+        let link = Link::new(&connection, control);
+        if find(link, &self.table)?.is_none() {
             return Ok(None);
         }
-        let count: i64 =
-            value(&connection, control, &format!("SELECT count(*) FROM {}", self.table.quoted()), &[])?;
+        let count: i64 = link.value(&format!("SELECT count(*) FROM {}", self.table.quoted()), &[])?;
         Ok(Some(count as u64))
     }
 
@@ -47,11 +48,12 @@ impl Postgres {
     /// No connection, or no permission.
     pub fn stored_bytes(&self, control: &Control<'_>) -> Result<Option<u64>> {
         let connection = Connection::open(&self.server, control)?;
-        let Some(found) = find(&connection, &self.table, control)? else { return Ok(None) };
+        let link = Link::new(&connection, control);
+        let Some(found) = find(link, &self.table)? else { return Ok(None) };
         let sizes = "WITH RECURSIVE part(oid) AS (SELECT $1::oid UNION \
                      SELECT inhrelid FROM pg_inherits JOIN part ON inhparent = part.oid) \
                      SELECT sum(pg_total_relation_size(oid))::bigint FROM part";
-        let size: i64 = value(&connection, control, sizes, &[&found.oid])?;
+        let size: i64 = link.value(sizes, &[&found.oid])?;
         Ok(Some(size.unsigned_abs()))
     }
 
@@ -61,6 +63,7 @@ impl Postgres {
     /// No connection.
     pub fn server_version(&self, control: &Control<'_>) -> Result<String> {
         let connection = Connection::open(&self.server, control)?;
-        value(&connection, control, "SELECT current_setting('server_version')", &[])
+        let link = Link::new(&connection, control);
+        link.value("SELECT current_setting('server_version')", &[])
     }
 }

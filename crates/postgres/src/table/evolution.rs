@@ -13,6 +13,7 @@ use crate::table::columns::TableColumn;
 use crate::target::Postgres;
 
 /// The changes that a table needs before files with these columns are loaded into it.
+#[derive(Default)]
 pub(crate) struct Evolution {
     pub changes: ColumnChanges,
     /// The parts of an `ALTER TABLE`.
@@ -44,8 +45,7 @@ impl Evolution {
         existing: &[TableColumn],
         table: &TableName,
     ) -> Result<Self> {
-        let mut evolution =
-            Self { changes: ColumnChanges::default(), actions: Vec::new(), refused: Vec::new() };
+        let mut evolution = Self::default();
         for field in files.fields() {
             match existing.iter().find(|column| column.name == *field.name()) {
                 None => evolution.meet_new(postgres, source, field, table)?,
@@ -64,8 +64,7 @@ impl Evolution {
         existing: &[TableColumn],
         table: &TableName,
     ) -> Vec<String> {
-        let mut evolution =
-            Self { changes: ColumnChanges::default(), actions: Vec::new(), refused: Vec::new() };
+        let mut evolution = Self::default();
         let is_new =
             |field: &&std::sync::Arc<Field>| existing.iter().all(|column| column.name != *field.name());
         for field in files.fields().iter().filter(is_new) {

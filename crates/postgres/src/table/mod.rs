@@ -5,7 +5,6 @@ pub(crate) mod blockers;
 pub(crate) mod catalogue;
 pub(crate) mod catalogue_type;
 pub(crate) mod columns;
-pub(crate) mod dependents;
 pub(crate) mod empty_table;
 pub(crate) mod evolution;
 pub(crate) mod loaded_at;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::Array;
 use arrow_schema::{DataType, Schema};
-use sawmill_loader::{BatchEncoder, Block, Refusal, TableName, Tally, first_file_with};
-use sawmill_pgcopy::PgType;
-use sawmill_source::{Bounds, Error, Kind, Result, Source, Unit};
+use sawmill_loader::{TableName, first_file_with};
+use sawmill_pgcopy::{Integers, PgType};
+use sawmill_source::{Bounds, Error, Kind, Result, Source};
 
 use crate::table::columns::TableColumn;
 use crate::table::evolution::wider;
@@ -22,6 +22,8 @@ struct Narrower {
     what: String,
     /// The range of integers that it takes, if it is known.
     range: Option<(i128, i128)>,
+    /// It has text of a limited length.
+    is_text: bool,
 }
 
 fn narrower(source: &dyn Source, schema: &Schema, existing: &[TableColumn]) -> Vec<Narrower> {
@@ -35,7 +37,8 @@ fn narrower(source: &dyn Source, schema: &Schema, existing: &[TableColumn]) -> V
             column.type_name,
             field.data_type(),
         );
-        let range = match PgType::of_catalogue(column.type_oid, column.modifier) {
+        let of = PgType::of_catalogue(column.type_oid, column.modifier);
+        let range = match of {
             Some(PgType::Int2) => Some((i16::MIN.into(), i16::MAX.into())),
             Some(PgType::Int4) => Some((i32::MIN.into(), i32::MAX.into())),
             // The sign takes the place of a digit.
@@ -46,48 +49,71 @@ fn narrower(source: &dyn Source, schema: &Schema, existing: &[TableColumn]) -> V
             _ => None,
         };
         let range = range.filter(|_| DataType::is_integer(field.data_type()));
-        Some(Narrower { position, name, what, range })
+        Some(Narrower { position, name, what, range, is_text: matches!(of, Some(PgType::Varchar(_))) })
     };
     schema.fields().iter().enumerate().filter_map(of_field).collect()
 }
 
-/// Refuses files whose statistics say that some of their integers do not fit.
+/// Refuses files whose statistics say that some of their integers do not fit. Of one that is too long as text the error
+/// names the row.
 pub(crate) fn refuse_larger(
     source: &dyn Source,
     schema: &Schema,
     existing: &[TableColumn],
     table: &TableName,
 ) -> Result<()> {
-    let mut refused = Vec::new();
-    for Narrower { position, what, range, .. } in narrower(source, schema, existing) {
+    let (mut refused, mut row) = (Vec::new(), None);
+    for Narrower { position, name, what, range, is_text } in narrower(source, schema, existing) {
         let Some((least, greatest)) = range else { continue };
-        for file in 0..source.files().len() as u32 {
-            let bounds = source.known(file, position)?.into_iter().filter_map(|known| known.bounds);
-            let outside = bounds.filter_map(|bounds| match bounds {
-                Bounds::Whole(low, _) if low < least => Some(low),
-                Bounds::Whole(_, high) if high > greatest => Some(high),
+        for (file, named) in (0..).zip(source.files()) {
+            let known = (0..).zip(source.known(file, position)?);
+            let outside = known.filter_map(|(row_group, known)| match known.bounds? {
+                Bounds::Whole(low, _) if low < least => Some((low, row_group)),
+                Bounds::Whole(_, high) if high > greatest => Some((high, row_group)),
                 _ => None,
             });
-            if let (Some(value), Some(named)) =
-                (outside.max_by_key(|value| value.unsigned_abs()), source.files().get(file as usize))
-            {
+            if let Some((value, row_group)) = outside.max_by_key(|(value, _)| value.unsigned_abs()) {
                 refused.push(format!("{what} ({} has the value {value})", named.name));
+                if is_text && row.is_none() {
+                    let row_of = row_of(source, (file, row_group), position, value)?;
+                    let of_file =
+                        |row| format!("{}, row group {row_group}, row {row}, column {name:?}", named.name);
+                    row = row_of.map(of_file);
+                }
                 break;
             }
         }
     }
+    let (kind, place) = match row {
+        Some(row) => (Kind::Value, row),
+        None => (Kind::Schema, format!("table {table}")),
+    };
     match refused.is_empty() {
         true => Ok(()),
-        false => Err(Error::new(Kind::Schema, refused.join("; "))
-            .at(format!("table {table}"))
+        false => Err(Error::new(kind, refused.join("; "))
+            .at(place)
             .advise("let the table follow the files, change the table, or collect such rows with --rejects")),
     }
 }
 
-/// An encoder that says of a value that does not fit how its column may become wider.
-pub(crate) struct Hinting {
-    inner: Box<dyn BatchEncoder>,
-    hints: Arc<BTreeMap<String, String>>,
+/// The first row of a row group that has this value in a column, counted from 0 there.
+fn row_of(source: &dyn Source, group: (u32, u32), column: usize, value: i128) -> Result<Option<u64>> {
+    const BATCH_ROWS: usize = 8192;
+    let mut reader = source.reader_of(&[column], BATCH_ROWS);
+    let units = source.plan(u64::MAX).into_iter().flatten();
+    for unit in units.filter(|unit| (unit.key.file, unit.key.row_group) == group) {
+        let mut first = unit.key.first_row;
+        reader.start(&unit)?;
+        while let Some(batch) = reader.next_batch()? {
+            let Some(integers) = Integers::bind(batch.column(0)) else { return Ok(None) };
+            let has = |row: &usize| batch.column(0).is_valid(*row) && integers.wide(*row) == Ok(value);
+            if let Some(row) = (0..batch.num_rows()).find(has) {
+                return Ok(source.place_of_row(unit.key, first + row as u64).map(|place| place.row));
+            }
+            first += batch.num_rows() as u64;
+        }
+    }
+    Ok(None)
 }
 
 /// For each column that is narrower in the table, the option that would let all values in.
@@ -97,44 +123,4 @@ pub(crate) fn hints(
     existing: &[TableColumn],
 ) -> BTreeMap<String, String> {
     narrower(source, schema, existing).into_iter().map(|column| (column.name, column.what)).collect()
-}
-
-impl Hinting {
-    /// The same encoder, with hints if there are any.
-    pub(crate) fn over(
-        inner: Box<dyn BatchEncoder>,
-        hints: &Arc<BTreeMap<String, String>>,
-    ) -> Box<dyn BatchEncoder> {
-        match hints.is_empty() {
-            true => inner,
-            false => Box::new(Self { inner, hints: Arc::clone(hints) }),
-        }
-    }
-}
-
-impl BatchEncoder for Hinting {
-    fn begin_unit(&mut self, unit: &Unit) {
-        self.inner.begin_unit(unit);
-    }
-
-    fn encode(
-        &mut self,
-        batch: &RecordBatch,
-        emit: &mut dyn FnMut(Block) -> Result<()>,
-    ) -> Result<(), Refusal> {
-        self.inner.encode(batch, emit).map_err(|refusal| match refusal {
-            Refusal::Value { row, column, what } => {
-                let what = match self.hints.get(&column) {
-                    Some(hint) => format!("{what}: {hint}"),
-                    None => what,
-                };
-                Refusal::Value { row, column, what }
-            }
-            stopped => stopped,
-        })
-    }
-
-    fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
-        self.inner.end_unit(emit)
-    }
 }

@@ -3,10 +3,10 @@
 use arrow_schema::Schema;
 use sawmill_loader::{TableName, check_name, quote};
 use sawmill_pgcopy::Column;
-use sawmill_pgwire::Connection;
 use sawmill_profile::known_columns;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
+use crate::table::catalogue::Link;
 use crate::table::columns;
 use crate::table::columns::NewTable;
 
@@ -96,8 +96,7 @@ impl TableKind {
         &self,
         part: &TableName,
         name: &TableName,
-        connection: &Connection,
-        control: &Control<'_>,
+        link: Link<'_>,
     ) -> Result<Vec<String>> {
         let key = (self.key_after && !self.primary_key.is_empty()).then(|| self.add_key(part));
         let mut statements: Vec<String> = key.into_iter().collect();
@@ -108,7 +107,7 @@ impl TableKind {
                 let sql = "SELECT FROM pg_catalog.pg_class c \
                            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
                            WHERE n.nspname = $1 AND c.relname = $2";
-                connection.query(control, sql, &[&part.schema().unwrap_or_default(), &index])?.is_empty()
+                link.query(sql, &[&part.schema().unwrap_or_default(), &index])?.is_empty()
             };
             let named = if is_free { quote(&index) } else { String::new() };
             let space = self.within_tablespace(" TABLESPACE ");
@@ -134,23 +133,18 @@ impl TableKind {
 }
 
 /// Renames a key that was created with the table as the server would have named it.
-pub(crate) fn rename_key(connection: &Connection, table: &TableName, control: &Control<'_>) -> Result<()> {
+pub(crate) fn rename_key(link: Link<'_>, table: &TableName) -> Result<()> {
     let name = format!("{}_pkey", table.name());
     if check_name(&name).is_err() {
         return Ok(());
     }
-    let rows = connection.query(
-        control,
-        "SELECT conname::text FROM pg_catalog.pg_constraint c \
-         WHERE conrelid = to_regclass($1) AND contype = 'p' AND conname <> $2 \
-         AND NOT EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname = $2 AND relnamespace = c.connamespace)",
-        &[&table.quoted(), &name],
-    )?;
-    let Some(row) = rows.first() else { return Ok(()) };
-    let old: String = connection.get(row, 0)?;
+    let sql = "SELECT conname::text FROM pg_catalog.pg_constraint c \
+               WHERE conrelid = to_regclass($1) AND contype = 'p' AND conname <> $2 AND NOT EXISTS ( \
+                 SELECT FROM pg_catalog.pg_class WHERE relname = $2 AND relnamespace = c.connamespace)";
+    let Some((old,)) = link.first::<(String,)>(sql, &[&table.quoted(), &name])? else { return Ok(()) };
     let rename =
         format!("ALTER TABLE {} RENAME CONSTRAINT {} TO {}", table.quoted(), quote(&old), quote(&name));
-    connection.batch(control, &rename)
+    link.batch(&rename)
 }
 
 fn list(names: &[String]) -> String {

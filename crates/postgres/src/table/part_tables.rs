@@ -24,15 +24,10 @@ pub(crate) fn of_load(records: &Records<'_>, id: &str) -> Result<Vec<PartTable>>
          WHERE c.oid IN (SELECT part_oid FROM {} u WHERE load_id = $1) ORDER BY c.oid",
         records.all_units()
     );
-    let (mut parts, connection) = (Vec::new(), records.connection);
-    for row in records.query(&sql, &[&id])? {
-        let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
-        parts.push(PartTable {
-            name: TableName::new(Some(&schema), &name)?,
-            attached: connection.get(&row, 2)?,
-        });
-    }
-    Ok(parts)
+    let part = |(schema, name, attached): (String, String, bool)| {
+        Ok(PartTable { name: TableName::new(Some(&schema), &name)?, attached })
+    };
+    records.link.rows(&sql, &[&id])?.into_iter().map(part).collect()
 }
 
 /// A number higher than any of the load's part tables has.
@@ -78,10 +73,10 @@ pub(crate) fn drop_emptied(records: &Records<'_>, table: &TableName) -> Result<(
          AND NOT EXISTS (SELECT FROM {} u WHERE u.part_oid = c.oid)",
         records.all_units()
     );
-    for name in records.list::<String>(&sql, &[&schema, &PART])? {
+    for name in records.link.list::<String>(&sql, &[&schema, &PART])? {
         if table.has_part(&name) {
             let part = TableName::new(Some(schema), &name)?;
-            records.batch(&format!("DROP TABLE {}", part.quoted()))?;
+            records.link.batch(&format!("DROP TABLE {}", part.quoted()))?;
         }
     }
     Ok(())
@@ -90,7 +85,7 @@ pub(crate) fn drop_emptied(records: &Records<'_>, table: &TableName) -> Result<(
 /// Drops the part tables of a load, which needs them no more, in the caller's transaction.
 pub(crate) fn drop_of_load(records: &Records<'_>, id: &str) -> Result<()> {
     for part in of_load(records, id)? {
-        records.batch(&format!("DROP TABLE IF EXISTS {}", part.name.quoted()))?;
+        records.link.batch(&format!("DROP TABLE IF EXISTS {}", part.name.quoted()))?;
     }
     Ok(())
 }

@@ -8,8 +8,10 @@
 use sawmill_loader::{TableName, literal};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 use tokio_postgres::Row;
+
+use crate::table::catalogue::{FromRow, Link};
 
 /// The columns of a table that a load fills, and the attributes of composite types within them.
 #[derive(Clone, Debug)]
@@ -80,18 +82,15 @@ impl PlannedColumns {
     /// The columns of these names in the table with this OID. Read them before the types that rows are
     /// encoded for, so that a change in between is noticed.
     pub(crate) fn read<'n>(
-        connection: &Connection,
+        link: Link<'_>,
         table: &TableName,
         oid: u32,
         names: impl Iterator<Item = &'n str>,
-        control: &Control<'_>,
     ) -> Result<Self> {
         let names: Vec<&str> = names.collect();
         let there = "a.attrelid = $1 AND a.attname = ANY ($2) AND a.attnum > 0 AND NOT a.attisdropped";
         let sql = format!("{} WHERE {there} ORDER BY a.attnum", select(HASH));
-        let columns = connection.query(control, &sql, &[&oid, &names])?;
-        let columns: Vec<Attribute> =
-            columns.iter().map(|row| Attribute::read(connection, row)).collect::<Result<_>>()?;
+        let columns: Vec<Attribute> = link.rows(&sql, &[&oid, &names])?;
         let lacking = names.iter().find(|name| columns.iter().all(|column| column.name != **name));
         let lacking = lacking.map(|name| (*name).to_owned());
         let types: Vec<u32> = columns.iter().map(|column| column.type_oid).collect();
@@ -108,10 +107,9 @@ impl PlannedColumns {
         // Built-in types contain no attributes, and the query takes longer than the others.
         const FIRST_OF_USERS: u32 = 16384;
         let of_types = match types.iter().any(|oid| *oid >= FIRST_OF_USERS) {
-            true => connection.query(control, &reached, &[&types])?,
+            true => link.rows(&reached, &[&types])?,
             false => Vec::new(),
         };
-        let of_types = of_types.iter().map(|row| Attribute::read(connection, row)).collect::<Result<_>>()?;
         Ok(Self { table: table.clone(), oid, columns, of_types, lacking })
     }
 
@@ -157,12 +155,10 @@ impl PlannedColumns {
     }
 
     /// The change since the load was planned; `None` if there is none, or not any more.
-    pub(crate) fn change(&self, connection: &Connection, control: &Control<'_>) -> Result<Option<Error>> {
-        let place = format!("table {}, {}", self.table, connection.place());
+    pub(crate) fn change(&self, link: Link<'_>) -> Result<Option<Error>> {
+        let place = format!("table {}, {}", self.table, link.place());
         let named = "SELECT pg_catalog.to_regclass($1) = $2::oid";
-        let rows = connection.query(control, named, &[&self.table.quoted(), &self.oid])?;
-        let same = rows.first().map_or(Ok(None), |row| connection.get::<Option<bool>>(row, 0))?;
-        if same != Some(true) {
+        if link.value::<Option<bool>>(named, &[&self.table.quoted(), &self.oid])? != Some(true) {
             return Ok(Some(another_table(place)));
         }
         let attributes = || self.columns.iter().chain(&self.of_types);
@@ -170,9 +166,7 @@ impl PlannedColumns {
         relations.dedup();
         let sql =
             format!("{} WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped", select(HASH));
-        let now = connection.query(control, &sql, &[&relations])?;
-        let now: Vec<Attribute> =
-            now.iter().map(|row| Attribute::read(connection, row)).collect::<Result<_>>()?;
+        let now: Vec<Attribute> = link.rows(&sql, &[&relations])?;
         let added = now
             .iter()
             .filter(|now| now.relation != self.oid)
@@ -197,17 +191,10 @@ impl PlannedColumns {
 
     /// Refuses, in the transaction that has merged rows into another table, columns that have other types there: the
     /// server has converted the values.
-    pub(crate) fn refuse_converted(
-        &self,
-        connection: &Connection,
-        table: &TableName,
-        oid: u32,
-        control: &Control<'_>,
-    ) -> Result<()> {
+    pub(crate) fn refuse_converted(&self, link: Link<'_>, table: &TableName, oid: u32) -> Result<()> {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
         let sql = format!("{} WHERE a.attrelid = $1 AND a.attname = ANY ($2)", select(HASH));
-        for row in connection.query(control, &sql, &[&oid, &names])? {
-            let now = Attribute::read(connection, &row)?;
+        for now in link.rows::<Attribute>(&sql, &[&oid, &names])? {
             let was = self.columns.iter().find(|column| column.name == now.name);
             let Some(was) = was.filter(|was| !was.has_type_of(&now)) else { continue };
             let what = format!(
@@ -215,7 +202,7 @@ impl PlannedColumns {
                 now.name, was.type_name, now.type_name
             );
             return Err(Error::new(Kind::Changed, what)
-                .at(format!("table {table}, {}", connection.place()))
+                .at(format!("table {table}, {}", link.place()))
                 .advise("nothing was merged: forget the load (sawmill load forget) and load again"));
         }
         Ok(())
@@ -285,20 +272,15 @@ fn select(hash: &str) -> String {
     )
 }
 
-impl Attribute {
+impl FromRow for Attribute {
     fn read(connection: &Connection, row: &Row) -> Result<Self> {
-        Ok(Self {
-            relation: connection.get(row, 0)?,
-            relation_name: connection.get(row, 1)?,
-            number: connection.get(row, 2)?,
-            name: connection.get(row, 3)?,
-            type_oid: connection.get(row, 4)?,
-            modifier: connection.get(row, 5)?,
-            type_name: connection.get(row, 6)?,
-            hash: connection.get(row, 7)?,
-        })
+        let (relation, relation_name, number, name, type_oid, modifier, type_name, hash) =
+            FromRow::read(connection, row)?;
+        Ok(Self { relation, relation_name, number, name, type_oid, modifier, type_name, hash })
     }
+}
 
+impl Attribute {
     fn has_type_of(&self, other: &Self) -> bool {
         (self.type_oid, self.modifier) == (other.type_oid, other.modifier)
     }

@@ -1,13 +1,13 @@
 //! The properties of a replaced table: grants and comments move to the new table, and a note names all others
-//! that the new one lacks.
+//! that the new one lacks. The server does not drop a table that views or foreign keys refer to: those are looked up
+//! before the first row is sent.
 
 use std::collections::HashSet;
 
 use sawmill_loader::{TableName, quote};
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Result};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::table::catalogue::value;
+use crate::table::catalogue::Link;
 
 /// A table before it is dropped.
 pub(crate) struct Replaced {
@@ -74,42 +74,22 @@ const TRAITS: &str = "\
 
 impl Replaced {
     /// Takes the lock that dropping takes, and reads the table's grants, comments and other traits.
-    pub(crate) fn locked(
-        connection: &Connection,
-        table: &TableName,
-        oid: u32,
-        control: &Control<'_>,
-    ) -> Result<Self> {
-        connection.batch(control, &format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table.quoted()))?;
-        let mut grants = Vec::new();
-        for row in connection.query(control, GRANTS, &[&oid])? {
-            grants.push(Grant {
-                column: connection.get(&row, 0)?,
-                role: connection.get(&row, 1)?,
-                privilege: connection.get(&row, 2)?,
-                grantable: connection.get(&row, 3)?,
-            });
-        }
-        let mut comments = Vec::new();
-        for row in connection.query(control, COMMENTS, &[&oid])? {
-            comments.push(Comment { column: connection.get(&row, 0)?, literal: connection.get(&row, 1)? });
-        }
-        let owner = owner(connection, oid, control)?;
-        Ok(Self { owner, grants, comments, traits: traits(connection, oid, control)? })
+    pub(crate) fn locked(link: Link<'_>, table: &TableName, oid: u32) -> Result<Self> {
+        link.batch(&format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", table.quoted()))?;
+        let grant = |(column, role, privilege, grantable)| Grant { column, role, privilege, grantable };
+        let grants = link.rows(GRANTS, &[&oid])?.into_iter().map(grant).collect();
+        let comment = |(column, literal)| Comment { column, literal };
+        let comments = link.rows(COMMENTS, &[&oid])?.into_iter().map(comment).collect();
+        let owner = owner(link, oid)?;
+        Ok(Self { owner, grants, comments, traits: traits(link, oid)? })
     }
 
     /// Applies the grants and comments to the new table. Returns a line for each property that it lacks.
-    pub(crate) fn hand_on(
-        &self,
-        connection: &Connection,
-        table: &TableName,
-        control: &Control<'_>,
-    ) -> Result<Vec<String>> {
+    pub(crate) fn hand_on(&self, link: Link<'_>, table: &TableName) -> Result<Vec<String>> {
         let sql = "SELECT to_regclass($1)::oid, array_agg(attname::text) FROM pg_catalog.pg_attribute \
                    WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
-        let rows = connection.query(control, sql, &[&table.quoted()])?;
-        let Some(row) = rows.first() else { return Ok(Vec::new()) };
-        let (oid, columns): (u32, Vec<String>) = (connection.get(row, 0)?, connection.get(row, 1)?);
+        let found: Option<(u32, Vec<String>)> = link.first(sql, &[&table.quoted()])?;
+        let Some((oid, columns)) = found else { return Ok(Vec::new()) };
         let there = |column: &Option<String>| column.as_ref().is_none_or(|column| columns.contains(column));
         let (mut statements, mut lost) = (Vec::new(), Vec::new());
         for Grant { column, role, privilege, grantable } in &self.grants {
@@ -140,13 +120,13 @@ impl Replaced {
             }
         }
         if !statements.is_empty() {
-            connection.batch(control, &statements.join("; "))?;
+            link.batch(&statements.join("; "))?;
         }
-        let now = owner(connection, oid, control)?;
+        let now = owner(link, oid)?;
         if now != self.owner {
             lost.push(format!("owner {}: it is {now} now, and the old one has grants", self.owner));
         }
-        let new: HashSet<String> = traits(connection, oid, control)?.into_iter().collect();
+        let new: HashSet<String> = traits(link, oid)?.into_iter().collect();
         lost.extend(self.traits.iter().filter(|one| !new.contains(*one)).cloned());
         Ok(lost)
     }
@@ -157,11 +137,37 @@ pub(crate) fn note(table: &TableName, lost: &[String]) -> Option<String> {
     (!lost.is_empty()).then(|| format!("{table} was replaced and no longer has: {}", lost.join("; ")))
 }
 
-fn owner(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<String> {
+fn owner(link: Link<'_>, oid: u32) -> Result<String> {
     let sql = "SELECT pg_get_userbyid(relowner)::text FROM pg_catalog.pg_class WHERE oid = $1";
-    value(connection, control, sql, &[&oid])
+    link.value(sql, &[&oid])
 }
 
-fn traits(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<String>> {
-    connection.query(control, TRAITS, &[&oid])?.iter().map(|row| connection.get(row, 0)).collect()
+fn traits(link: Link<'_>, oid: u32) -> Result<Vec<String>> {
+    link.list(TRAITS, &[&oid])
+}
+
+/// Refuses to replace a table on which other objects depend, unless those are replaced `together` with it.
+pub(crate) fn refuse_dependents(link: Link<'_>, table: &TableName, together: &[u32]) -> Result<()> {
+    let sql = "SELECT DISTINCT CASE WHEN r.oid IS NULL THEN pg_catalog.pg_describe_object(d.classid, d.objid, 0) \
+                 ELSE pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, r.ev_class, 0) END \
+               FROM pg_catalog.pg_depend d \
+               LEFT JOIN pg_catalog.pg_rewrite r \
+                 ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid \
+               LEFT JOIN pg_catalog.pg_constraint c \
+                 ON d.classid = 'pg_catalog.pg_constraint'::regclass AND c.oid = d.objid \
+               WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = ANY ($1) AND d.deptype = 'n' \
+               AND (r.ev_class <> ALL ($1) OR c.contype = 'f' AND c.conrelid <> ALL ($1) AND c.conparentid = 0) ORDER BY 1";
+    let others: Vec<String> = link.list(sql, &[&together])?;
+    match others.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new(
+            Kind::Exists,
+            format!(
+                "the table cannot be replaced, because other objects depend on it: {}",
+                others.join(", ")
+            ),
+        )
+        .at(format!("table {table}, {}", link.place()))
+        .advise("load in mode truncate, which keeps the table, or drop these first")),
+    }
 }

@@ -4,10 +4,9 @@
 //! A comment on each type says that the loader created it, so types of other owners are never touched.
 
 use sawmill_loader::{TableName, literal, quote};
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::table::catalogue::find;
+use crate::table::catalogue::{Link, find};
 use crate::types::natural::MadeComposite;
 
 /// The comment on each type.
@@ -61,27 +60,22 @@ pub(crate) fn mark(types: &[MadeType]) -> String {
 }
 
 /// Drops types that a dropped table of this name has left behind, in the caller's transaction.
-pub(crate) fn drop_left(connection: &Connection, types: &[MadeType], control: &Control<'_>) -> Result<()> {
+pub(crate) fn drop_left(link: Link<'_>, types: &[MadeType]) -> Result<()> {
     let names: Vec<TableName> = types.iter().map(|made| made.name().clone()).collect();
-    drop_unused(connection, &names, control)
+    drop_unused(link, &names)
 }
 
 /// Checks, before a row is sent, that the final names of types are free or will be: types that the loader
 /// created go with `replaced`, the table that will be dropped, and those that a dropped table left behind are
 /// removed.
-pub(crate) fn check_names(
-    connection: &Connection,
-    types: &[MadeType],
-    replaced: Option<u32>,
-    control: &Control<'_>,
-) -> Result<()> {
+pub(crate) fn check_names(link: Link<'_>, types: &[MadeType], replaced: Option<u32>) -> Result<()> {
     let going = match replaced {
-        Some(oid) => of_table(connection, oid, control)?,
+        Some(oid) => of_table(link, oid)?,
         None => Vec::new(),
     };
     for made in types {
-        let free = match of_others(connection, made.name(), control)? {
-            None => find(connection, made.name(), control)?.is_none(),
+        let free = match of_others(link, made.name())? {
+            None => find(link, made.name())?.is_none(),
             Some(taken) => !taken || going.contains(made.name()),
         };
         if !free {
@@ -90,7 +84,7 @@ pub(crate) fn check_names(
                 MadeType::Enumeration { .. } => "enumerations as text (--enums text)",
             };
             return Err(Error::new(Kind::Exists, format!("a type or table {} already exists", made.name()))
-                .at(connection.place())
+                .at(link.place())
                 .advise(format!("drop it, or load into a table of another name; or load {instead}")));
         }
     }
@@ -99,19 +93,18 @@ pub(crate) fn check_names(
 
 /// Whether the type of this name is not the loader's, or a table has columns of it; `None` if the type does
 /// not exist.
-fn of_others(connection: &Connection, name: &TableName, control: &Control<'_>) -> Result<Option<bool>> {
+fn of_others(link: Link<'_>, name: &TableName) -> Result<Option<bool>> {
     let sql = "SELECT coalesce(pg_catalog.obj_description(t.oid, 'pg_type'), '') <> $2 OR EXISTS (\
                  SELECT FROM pg_catalog.pg_depend d \
                  JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind <> 'c' \
                  WHERE d.classid = 'pg_catalog.pg_class'::regclass \
                  AND d.refclassid = 'pg_catalog.pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)) \
                FROM pg_catalog.pg_type t WHERE t.oid = to_regtype($1)";
-    let rows = connection.query(control, sql, &[&name.quoted(), &COMMENT])?;
-    rows.first().map(|row| connection.get(row, 0)).transpose()
+    Ok(link.first(sql, &[&name.quoted(), &COMMENT])?.map(|(taken,)| taken))
 }
 
 /// The types that the loader created for the columns of a table, with those nested in them.
-fn of_table(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<TableName>> {
+fn of_table(link: Link<'_>, oid: u32) -> Result<Vec<TableName>> {
     let sql = "WITH RECURSIVE part (typid) AS (\
                  SELECT atttypid FROM pg_catalog.pg_attribute \
                  WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped \
@@ -123,32 +116,22 @@ fn of_table(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<
                SELECT n.nspname::text, t.typname::text FROM part JOIN pg_catalog.pg_type t ON t.oid = part.typid \
                JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
                WHERE pg_catalog.obj_description(t.oid, 'pg_type') = $2";
-    let mut names = Vec::new();
-    for row in connection.query(control, sql, &[&oid, &COMMENT])? {
-        let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
-        names.push(TableName::new(Some(&schema), &name)?);
-    }
-    Ok(names)
+    link.rows(sql, &[&oid, &COMMENT])
 }
 
 /// Drops a table and the types that the loader created for it, in the caller's transaction. Types that
 /// another table uses stay.
-pub(crate) fn drop_table(
-    connection: &Connection,
-    table: &TableName,
-    oid: u32,
-    control: &Control<'_>,
-) -> Result<()> {
-    let types = of_table(connection, oid, control)?;
-    connection.batch(control, &format!("DROP TABLE IF EXISTS {}", table.quoted()))?;
-    drop_unused(connection, &types, control)
+pub(crate) fn drop_table(link: Link<'_>, table: &TableName, oid: u32) -> Result<()> {
+    let types = of_table(link, oid)?;
+    link.batch(&format!("DROP TABLE IF EXISTS {}", table.quoted()))?;
+    drop_unused(link, &types)
 }
 
 /// Drops types unless one of them is used elsewhere.
-fn drop_unused(connection: &Connection, types: &[TableName], control: &Control<'_>) -> Result<()> {
+fn drop_unused(link: Link<'_>, types: &[TableName]) -> Result<()> {
     let mut names = Vec::with_capacity(types.len());
     for name in types {
-        match of_others(connection, name, control)? {
+        match of_others(link, name)? {
             None => {}
             Some(true) => return Ok(()),
             Some(false) => names.push(name.quoted()),
@@ -157,21 +140,16 @@ fn drop_unused(connection: &Connection, types: &[TableName], control: &Control<'
     match names.is_empty() {
         true => Ok(()),
         // In one statement: some contain others.
-        false => connection.batch(control, &format!("DROP TYPE {}", names.join(", "))),
+        false => link.batch(&format!("DROP TYPE {}", names.join(", "))),
     }
 }
 
 /// Gives the types of a staging table their final names, in the caller's transaction.
-pub(crate) fn rename(
-    connection: &Connection,
-    from: &[MadeType],
-    to: &[MadeType],
-    control: &Control<'_>,
-) -> Result<()> {
-    drop_left(connection, to, control)?;
+pub(crate) fn rename(link: Link<'_>, from: &[MadeType], to: &[MadeType]) -> Result<()> {
+    drop_left(link, to)?;
     for (from, to) in from.iter().zip(to) {
         let (from, to) = (from.name().quoted(), quote(to.name().name()));
-        connection.batch(control, &format!("ALTER TYPE {from} RENAME TO {to}"))?;
+        link.batch(&format!("ALTER TYPE {from} RENAME TO {to}"))?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::encode::canonical_row::CanonicalRow;
 use crate::nested::flat_tables::RecordNumbers;
 use crate::rejected::bad_records::BadRecords;
 use crate::rejected::file;
-use crate::table::catalogue::find;
+use crate::table::catalogue::{Link, find};
 use crate::table::columns;
 use crate::target::Postgres;
 use crate::verify::locate::{LeftOut, Locating};
@@ -78,15 +78,16 @@ pub(crate) fn compare(
     let Compared { source, rejected, records } = *compared;
     let look = || {
         let connection = Connection::open(&postgres.server, control)?;
+        let link = Link::new(&connection, control);
         refuse_pooler(&connection, &postgres.server, control)?;
         let server = KnownServer::new(&postgres.server, &connection, control)?;
-        let Some(found) = find(&connection, &postgres.table, control)? else {
+        let Some(found) = find(link, &postgres.table)? else {
             return Err(Error::new(Kind::Schema, "the table does not exist")
-                .at(format!("table {}, {}", postgres.table, connection.place()))
+                .at(format!("table {}, {}", postgres.table, link.place()))
                 .advise("load it first"));
         };
         let table = postgres.table.within(&found.schema);
-        let mut existing = columns::read(&connection, found.oid, control)?;
+        let mut existing = columns::read(link, found.oid)?;
         // A comparison fills no column: one that the files lack is only named.
         existing.iter_mut().for_each(|column| column.not_null = false);
         Ok((server, table, existing))

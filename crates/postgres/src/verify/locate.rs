@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use sawmill_loader::{BatchEncoder, Block, LoadOptions, Located, LocatedUnit, Refusal, TableName};
 use sawmill_pgcopy::{Buffers, Column};
-use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_pgwire::KnownServer;
 use sawmill_source::{Control, Error, Kind, Read, Result, Source, Unit, UnitKey};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,6 +20,7 @@ use crate::encode::rejecting::{RejectingEncoder, marked_rows};
 use crate::encode::summing::SummingEncoder;
 use crate::nested::flat_tables::RecordNumbers;
 use crate::rejected::bad_records::BadRecords;
+use crate::table::catalogue::Link;
 use crate::table::columns;
 use crate::verify::read_back::read_rows;
 use crate::verify::tuples::Tuples;
@@ -117,19 +118,20 @@ impl Locating<'_> {
     /// Compares the two sides. `rows` is the number of the table's rows when it was compared as a whole, and
     /// decides the number of passes.
     pub(crate) fn run(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
-        self.on(&self.server.connect(control)?, rows, control)
+        self.on(Link::new(&self.server.connect(control)?, control), rows)
     }
 
     /// The same on a connection on which no transaction is open.
-    pub(crate) fn on(&self, connection: &Connection, rows: u64, control: &Control<'_>) -> Result<Located> {
-        connection.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+    pub(crate) fn on(&self, link: Link<'_>, rows: u64) -> Result<Located> {
+        let control = link.control;
+        link.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let rows = rows + self.rejected.map_or(0, |rejected| rejected.source.rows());
         let passes = rows.div_ceil(self.options.locate_rows.max(1)).max(1);
         let mut missing: BTreeMap<UnitKey, Missing> = BTreeMap::new();
         let mut rows_of_none = 0;
         for pass in 0..passes {
             let range = HashRange { pass, passes };
-            let mut hashes = self.table_hashes(connection, "", range, control)?;
+            let mut hashes = self.table_hashes(link, "", range)?;
             if let Some(LeftOut { source, columns, replaced }) = self.rejected {
                 self.source_hashes((source, replaced), columns, control, |_, _, hash| {
                     hashes.extend(hash.filter(|hash| range.has(*hash)));
@@ -149,7 +151,7 @@ impl Locating<'_> {
             })?;
             rows_of_none += hashes.left.iter().map(|left| u64::from(*left)).sum::<u64>();
         }
-        connection.batch(control, "COMMIT")?;
+        link.batch("COMMIT")?;
         Ok(Located { units: self.units(missing), rows_of_none })
     }
 
@@ -174,15 +176,13 @@ impl Locating<'_> {
 
     /// The first row of the source that equals one that this clause selects from the table: its unit, and its number in the
     /// row group.
-    pub(crate) fn place_of(
-        &self,
-        connection: &Connection,
-        clause: &str,
-        control: &Control<'_>,
-    ) -> Result<Option<(UnitKey, u64)>> {
-        let wanted = self.table_hashes(connection, clause, HashRange { pass: 0, passes: 1 }, control)?;
+    pub(crate) fn place_of(&self, link: Link<'_>, clause: &str) -> Result<Option<(UnitKey, u64)>> {
+        let wanted = self.table_hashes(link, clause, HashRange { pass: 0, passes: 1 })?;
         let mut place = None;
-        self.source_hashes((self.source, self.refused), self.columns, control, |unit, row, hash| {
+        if wanted.is_empty() {
+            return Ok(place);
+        }
+        self.source_hashes((self.source, self.refused), self.columns, link.control, |unit, row, hash| {
             if hash.is_some_and(|hash| wanted.contains(&hash)) {
                 place.get_or_insert((unit, row));
             }
@@ -191,13 +191,7 @@ impl Locating<'_> {
     }
 
     /// The hashes in this range of the table's rows that a clause selects.
-    fn table_hashes(
-        &self,
-        connection: &Connection,
-        clause: &str,
-        range: HashRange,
-        control: &Control<'_>,
-    ) -> Result<Vec<u64>> {
+    fn table_hashes(&self, link: Link<'_>, clause: &str, range: HashRange) -> Result<Vec<u64>> {
         let sql = format!(
             "COPY (SELECT {} FROM {} {clause}) TO STDOUT (FORMAT binary)",
             columns::list(self.columns),
@@ -205,8 +199,8 @@ impl Locating<'_> {
         );
         let canonical = CanonicalRow::new(self.columns, true);
         let mut tuples = Tuples::new(self.columns.len(), canonical, false).hashing(range);
-        let reading = read_rows(connection, &sql, &mut tuples);
-        connection.wait_for(control, reading)?;
+        let reading = read_rows(link.connection, &sql, &mut tuples);
+        link.connection.wait_for(link.control, reading)?;
         Ok(tuples.into_hashes())
     }
 

@@ -1,7 +1,6 @@
 //! Reads the table back, sums it, and compares it with the source.
 
 pub(crate) mod compare;
-pub(crate) mod content;
 pub(crate) mod locate;
 pub(crate) mod read_back;
 pub(crate) mod source_sums;

@@ -18,7 +18,7 @@ use sawmill_profile::{WaitKind, on_threads, wait};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::encode::canonical_row::CanonicalRow;
-use crate::table::catalogue::value;
+use crate::table::catalogue::Link;
 use crate::table::columns;
 use crate::verify::tuples::Tuples;
 
@@ -50,17 +50,17 @@ impl<'a> ReadBack<'a> {
 
     /// Reads the table and sums it.
     pub(crate) fn run(&self, control: &Control<'_>) -> Result<Sums> {
-        self.led_by(&self.server.connect(control)?, control)
+        self.led_by(Link::new(&self.server.connect(control)?, control))
     }
 
     /// The same, led by a connection on which no transaction is open. With a degree of 1 it reads all rows.
-    pub(crate) fn led_by(&self, leader: &Connection, control: &Control<'_>) -> Result<Sums> {
-        leader.batch(control, BEGIN)?;
+    pub(crate) fn led_by(&self, leader: Link<'_>) -> Result<Sums> {
+        leader.batch(BEGIN)?;
         let sql = "SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = to_regclass($1)";
-        let kind: Option<String> = value(leader, control, sql, &[&self.table.quoted()])?;
+        let kind: Option<String> = leader.value(sql, &[&self.table.quoted()])?;
         let degree = self.degree.max(1);
         let ranges = match kind.as_deref() {
-            Some("r" | "p") => self.ranges(leader, degree, control)?,
+            Some("r" | "p") => self.ranges(leader, degree)?,
             Some(_) => VecDeque::from([self.table.quoted()]),
             None => {
                 return Err(Error::new(Kind::Schema, "the table does not exist")
@@ -70,18 +70,18 @@ impl<'a> ReadBack<'a> {
         };
         let ranges = Mutex::new(ranges);
         let sums = match degree {
-            1 => vec![self.read_ranges(&ranges, control, || Ok(leader))?],
+            1 => vec![self.read_ranges(&ranges, leader.control, || Ok(leader.connection))?],
             _ => {
-                let snapshot: String = value(leader, control, "SELECT pg_export_snapshot()", &[])?;
+                let snapshot: String = leader.value("SELECT pg_export_snapshot()", &[])?;
                 let stop = AtomicBool::new(false);
-                let control = control.with_stop(&stop);
+                let control = leader.control.with_stop(&stop);
                 on_threads("reader", 1..degree + 1, &stop, |_| {
                     let _attached = control.phase().attach("reader");
                     self.read_ranges(&ranges, &control, || self.beside(&snapshot, &control))
                 })?
             }
         };
-        leader.batch(control, "COMMIT")?;
+        leader.batch("COMMIT")?;
         Ok(Sums::new(sums, self.columns.len()))
     }
 
@@ -100,9 +100,8 @@ impl<'a> ReadBack<'a> {
     }
 
     /// The table and its descendants, each in ranges of its pages.
-    fn ranges(&self, leader: &Connection, degree: usize, control: &Control<'_>) -> Result<VecDeque<String>> {
-        let rows = leader.query(
-            control,
+    fn ranges(&self, leader: Link<'_>, degree: usize) -> Result<VecDeque<String>> {
+        let tables: Vec<(String, String, bool, i64)> = leader.rows(
             "WITH RECURSIVE tables(oid) AS (SELECT to_regclass($1)::oid \
                UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN tables ON inhparent = tables.oid) \
              SELECT n.nspname::text, c.relname::text, c.relkind = 'r', \
@@ -113,10 +112,8 @@ impl<'a> ReadBack<'a> {
             &[&self.table.quoted()],
         )?;
         let mut ranges = VecDeque::new();
-        for row in &rows {
-            let (schema, name): (String, String) = (leader.get(row, 0)?, leader.get(row, 1)?);
+        for (schema, name, plain, pages) in tables {
             let table = TableName::new(Some(&schema), &name)?.quoted();
-            let (plain, pages): (bool, i64) = (leader.get(row, 2)?, leader.get(row, 3)?);
             match plain {
                 true => ranges
                     .extend(page_ranges(pages, degree).iter().map(|range| format!("ONLY {table}{range}"))),

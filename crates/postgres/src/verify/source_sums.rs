@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sawmill_loader::{BatchEncoder, LoadOptions, Reading, Reread, Sums, Tally};
-use sawmill_pgcopy::{Buffers, Column};
+use sawmill_loader::{BatchEncoder, LoadOptions, Reading, Reread, Sums, TableName, Tally};
+use sawmill_pgcopy::{Buffers, Column, ValueOptions};
 use sawmill_source::{Control, Read, Result, Source, UnitKey};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::encode::rejecting::RejectingEncoder;
 use crate::encode::summing::SummingEncoder;
 use crate::rejected::bad_records::BadRecords;
+use crate::table::columns::natural;
+use crate::types::natural::Nested;
 use crate::verify::tuples::Tuples;
 
 /// A source, and how it is encoded.
@@ -99,4 +101,40 @@ struct Summing {
     /// The unit, and its rows that are left out and not counted.
     unit: UnitKey,
     refused: BTreeSet<u64>,
+}
+
+/// The number of rows of `source`, their content sum and the non-null values of each column, as a load into a
+/// new table of PostgreSQL with default options reports them. Rows are encoded by as many threads as
+/// `options` has connections.
+///
+/// ```
+/// use sawmill_loader::LoadOptions;
+/// use sawmill_postgres::content;
+/// use sawmill_source::{Control, GeneratedRows};
+/// let devices = sawmill_generator::Dataset::built_in("devices").unwrap()?;
+/// let profile = sawmill_profile::Profile::new();
+/// let (phase, cancel) = (profile.phase("sum"), false.into());
+/// let source = GeneratedRows::new(devices, 1000, 42);
+/// let tally = content(&source, &LoadOptions::default(), &Control::new(&cancel, &phase))?;
+/// assert_eq!(tally.rows, 1000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// A column or a value that PostgreSQL cannot represent; errors of the source.
+pub fn content(source: &dyn Source, options: &LoadOptions, control: &Control<'_>) -> Result<Tally> {
+    // The sum does not depend on the name.
+    let table: TableName = "content".parse()?;
+    let planned = natural(source.schema(), &table, Nested::default(), &ValueOptions::default())?;
+    let sums = SourceSums {
+        source,
+        columns: &planned.columns,
+        options,
+        unit_rows: options.unit_rows,
+        each_column: false,
+        by_value: false,
+        leave_out: false,
+        refused: None,
+    };
+    Ok(sums.run(control)?.0.whole)
 }

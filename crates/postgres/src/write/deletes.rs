@@ -6,18 +6,19 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::{Column, ColumnType, PgType};
-use sawmill_pgwire::Connection;
 use sawmill_profile::format_counted;
-use sawmill_source::{Control, DELETES, Error, Kind, Result};
+use sawmill_source::{DELETES, Error, Kind, Result};
 
-use crate::table::catalogue::value;
 use crate::table::columns::{self, TableColumn, list};
 use crate::target::Postgres;
 use crate::write::refusals::LEAVE_OUT;
-use crate::write::upsert::{Matching, OnConflict, doubled};
+use crate::write::upsert::{Matching, Merge, OnConflict};
 
 /// The SQL type `boolean`.
 const BOOLEAN: u32 = 16;
+
+/// The end of a clause that selects the first row.
+const FIRST: &str = " ORDER BY ctid LIMIT 1";
 
 impl Postgres {
     /// The columns that the source fills, matched by name. With deletes the mark is one of them, and columns of their
@@ -80,6 +81,12 @@ impl Matching<'_> {
     pub(crate) fn merged(self, columns: &[Column]) -> Vec<Column> {
         if self.deletes { without_mark(columns) } else { columns.to_vec() }
     }
+
+    /// The clause that selects the first gathered row that is to delete another and has a null in its key.
+    pub(crate) fn first_without_key(self) -> String {
+        let null = self.each(|name| name + " IS NULL", " OR ");
+        format!("WHERE {} AND ({null}){FIRST}", quote(DELETES))
+    }
 }
 
 fn without_mark(columns: &[Column]) -> Vec<Column> {
@@ -97,59 +104,48 @@ pub(crate) struct Deleted {
     pub kept: u64,
 }
 
-/// A staging table whose marked rows are applied.
-pub(crate) struct Deleting<'r> {
-    pub gathered: &'r TableName,
-    pub table: &'r TableName,
-    pub matching: Matching<'r>,
-    pub verify: bool,
-}
-
-impl Deleting<'_> {
-    /// Deletes the rows of the table that the marked rows name, in the caller's transaction, and then takes these out of
-    /// the staging table. With [`OnConflict::KeepNewest`] it deletes no row that is newer.
+impl Merge<'_> {
+    /// Deletes the rows of the table that the marked rows name, and then takes these out of the staging table. With
+    /// [`OnConflict::KeepNewest`] it deletes no row that is newer.
     ///
     /// # Errors
     /// A marked row has a null in its key, or shares it with another row; errors of the server. With `verify`, a row that
     /// is still there.
-    pub(crate) fn apply(&self, connection: &Connection, control: &Control<'_>) -> Result<Deleted> {
-        let (into, from, mark) = (self.table.quoted(), self.gathered.quoted(), quote(DELETES));
-        self.refuse_nulls(connection, control)?;
+    pub(super) fn delete_marked(&self) -> Result<Deleted> {
+        let (link, mark) = (self.link, quote(DELETES));
+        let (into, from) = (self.table.quoted(), self.gathered.quoted());
+        self.refuse_nulls()?;
         // The newest row of a key is the only one that is left.
-        self.refuse_shared(connection, control)?;
-        let found = format!("w.{mark} AND {}", self.found());
+        self.refuse_shared()?;
+        let found = self.is_deleted();
         let delete = match self.matching.on_conflict {
-            OnConflict::History(_) => format!(
-                "UPDATE {into} t SET valid_to = now(), \"current\" = false FROM {from} w WHERE {found}"
-            ),
-            _ => format!("DELETE FROM {into} t USING {from} w WHERE {found}"),
+            OnConflict::History(_) => {
+                self.lock()?;
+                format!("UPDATE {into} t SET valid_to = now(), \"current\" = false FROM {from} w")
+            }
+            _ => format!("DELETE FROM {into} t USING {from} w"),
         };
-        if self.matching.on_conflict.is_history() {
-            connection.batch(control, &format!("LOCK TABLE {into} IN SHARE ROW EXCLUSIVE MODE"))?;
-        }
-        let rows = connection.execute(control, &delete, &[])?;
+        let rows = link.execute(&format!("{delete} WHERE w.{mark} AND {found}"), &[])?;
         // Deferred triggers would put rows back after the comparison.
-        connection.batch(control, "SET CONSTRAINTS ALL IMMEDIATE")?;
+        link.batch("SET CONSTRAINTS ALL IMMEDIATE")?;
         let still = format!(
-            "SELECT count(*) FROM {from} w WHERE w.{mark} AND EXISTS (SELECT FROM {into} t WHERE {})",
-            self.found()
+            "SELECT count(*) FROM {from} w WHERE w.{mark} AND EXISTS (SELECT FROM {into} t WHERE {found})"
         );
-        let kept = value::<i64>(connection, control, &still, &[])? as u64;
+        let kept = link.value::<i64>(&still, &[])? as u64;
         if self.verify && kept > 0 {
             let what =
                 format!("a trigger or a rule of the table keeps {} to delete", format_counted(kept, "row"));
             return Err(Error::new(Kind::Mismatch, what)
-                .at(format!("table {}, {}", self.table, connection.place()))
+                .at(self.place())
                 .advise("nothing was merged; a load without --verify deletes the others"));
         }
-        let marked = connection.execute(control, &format!("DELETE FROM {from} w WHERE w.{mark}"), &[])?;
+        let marked = link.execute(&format!("DELETE FROM {from} w WHERE w.{mark}"), &[])?;
         Ok(Deleted { marked, rows, kept })
     }
 
     /// The condition that the row `t` of the table is the one that the marked row `w` deletes.
-    fn found(&self) -> String {
-        let same_key =
-            self.key().map(|name| format!("t.{name} = w.{name}")).collect::<Vec<_>>().join(" AND ");
+    fn is_deleted(&self) -> String {
+        let same_key = self.matching.same_key();
         match self.matching.on_conflict {
             OnConflict::History(_) => format!("t.\"current\" AND {same_key}"),
             OnConflict::KeepNewest(newest) => {
@@ -160,46 +156,29 @@ impl Deleting<'_> {
         }
     }
 
-    fn key(&self) -> impl Iterator<Item = String> {
-        self.matching.key.iter().map(|name| quote(name))
-    }
-
-    fn refuse_nulls(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let null = self.key().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
+    fn refuse_nulls(&self) -> Result<()> {
+        let (from, clause) = (self.gathered.quoted(), self.matching.first_without_key());
+        let count = clause.replace(FIRST, "");
         let sql = format!(
-            "SELECT count(*), left(min(w::text), 200) FROM {} w WHERE {} AND ({null})",
-            self.gathered.quoted(),
-            quote(DELETES)
+            "SELECT (SELECT count(*) FROM {from} {count}), left(w::text, 200) FROM {from} w {clause}"
         );
-        let rows = connection.query(control, &sql, &[])?;
-        let Some(row) = rows.first() else { return Ok(()) };
-        let (nulls, first): (i64, Option<String>) = (connection.get(row, 0)?, connection.get(row, 1)?);
-        if nulls == 0 {
-            return Ok(());
-        }
-        let (rows, first) = (format_counted(nulls as u64, "row"), first.unwrap_or_default());
+        let found: Option<(i64, String)> = self.link.first(&sql, &[])?;
+        let Some((nulls, first)) = found else { return Ok(()) };
+        let rows = format_counted(nulls as u64, "row");
         let what = format!("the key of {rows} to delete has a null; the first is {first}");
-        Err(self.refused(&what, LEAVE_OUT, connection))
+        Err(self.refused_deletion(&what, LEAVE_OUT))
     }
 
-    fn refuse_shared(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let key = self.key().collect::<Vec<_>>().join(", ");
-        let with = format!("bool_or({})", quote(DELETES));
-        match doubled(connection, self.gathered, &key, &with, control)? {
-            None => Ok(()),
-            Some(twice) => {
-                let what = format!(
-                    "a row to delete and other rows of the source have the same key ({key}): {twice}"
-                );
-                let advice = "name the column that says which row of a key is the newest (--newest)";
-                Err(self.refused(&what, advice, connection))
-            }
-        }
+    fn refuse_shared(&self) -> Result<()> {
+        let Some(twice) = self.doubled(&format!("bool_or({})", quote(DELETES)))? else { return Ok(()) };
+        let key = self.matching.listed();
+        let what = format!("a row to delete and other rows of the source have the same key ({key}): {twice}");
+        let advice = "name the column that says which row of a key is the newest (--newest)";
+        Err(self.refused_deletion(&what, advice))
     }
 
-    fn refused(&self, what: &str, otherwise: &str, connection: &Connection) -> Error {
-        let place = format!("table {}, {}", self.table, connection.place());
-        Error::new(Kind::Value, what).at(place).advise(format!(
+    fn refused_deletion(&self, what: &str, otherwise: &str) -> Error {
+        Error::new(Kind::Value, what).at(self.place()).advise(format!(
             "correct the rows, and run the same command again; or forget the load (sawmill load forget), and {otherwise}"
         ))
     }

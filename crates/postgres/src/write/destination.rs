@@ -9,12 +9,11 @@
 use std::sync::Arc;
 
 use sawmill_loader::TableName;
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result, Unit};
+use sawmill_source::{Error, Kind, Result, Unit};
 use tokio_postgres::Statement;
 
 use crate::partition::survey::Partitions;
-use crate::table::catalogue::find;
+use crate::table::catalogue::{Link, find};
 use crate::table::part_tables::Numbers;
 use crate::write::plan::WriterPlan;
 use crate::write::unit_group::UnitGroup;
@@ -72,8 +71,7 @@ impl Destination {
         &self,
         partition: Option<u32>,
         savepoints: bool,
-        connection: &Connection,
-        control: &Control<'_>,
+        link: Link<'_>,
     ) -> Result<OpenTable> {
         // A deferred constraint would fail the commit, which does not say which row it was.
         // The snapshot of another isolation level is older than the lock that COPY waits for, so that the comparison
@@ -84,17 +82,17 @@ impl Destination {
         };
         match self {
             Self::Shared(copy) => {
-                connection.batch(control, begin)?;
+                link.batch(begin)?;
                 Ok(OpenTable { copy: copy.clone(), part: None })
             }
             Self::Parts(plan) => {
                 let format = if savepoints { "FORMAT binary" } else { "FORMAT binary, FREEZE" };
                 let partition = partition.ok_or_else(|| {
                     Error::new(Kind::Changed, "a unit belongs to no partition of the table")
-                        .at(format!("table {}, {}", plan.parent, connection.place()))
+                        .at(format!("table {}, {}", plan.parent, link.place()))
                         .advise("forget the load (sawmill load forget) and start it from the beginning")
                 })?;
-                plan.begin(partition, begin, format, connection, control)
+                plan.begin(partition, begin, format, link)
             }
         }
     }
@@ -102,25 +100,18 @@ impl Destination {
 
 impl PartPlan {
     /// Begins a transaction that creates and fills a part table.
-    fn begin(
-        &self,
-        partition: u32,
-        begin: &str,
-        format: &str,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<OpenTable> {
+    fn begin(&self, partition: u32, begin: &str, format: &str, link: Link<'_>) -> Result<OpenTable> {
         let name = self.parent.part(self.numbers.next());
         let (create, check) =
             ((self.create)(&name), self.partitions.add_check(&name, partition, self.parent_oid));
         let complete = self.partitions.rows_of(partition).unwrap_or(0);
-        connection.batch(control, &format!("{begin}; {create}; {check}"))?;
-        let Some(found) = find(connection, &name, control)? else {
+        link.batch(&format!("{begin}; {create}; {check}"))?;
+        let Some(found) = find(link, &name)? else {
             return Err(Error::new(Kind::Server, "the table that was just created is missing")
-                .at(format!("table {name}, {}", connection.place())));
+                .at(format!("table {name}, {}", link.place())));
         };
         let copy = format!("COPY {} ({}) FROM STDIN ({format})", name.quoted(), self.columns);
-        let copy = connection.wait(control, connection.client.prepare(&copy))?;
+        let copy = link.prepare(&copy)?;
         Ok(OpenTable { copy, part: Some(OpenPart { oid: found.oid, partition, complete }) })
     }
 }

@@ -3,14 +3,13 @@
 
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::Column;
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, DELETES, Error, Kind, LineageColumns, Result, Source};
+use sawmill_source::{DELETES, Error, Kind, Result, Source};
 
-use crate::table::catalogue::value;
+use crate::table::catalogue::Link;
 use crate::table::columns::TableColumn;
 use crate::target::Postgres;
 use crate::write::refusals::LEAVE_OUT;
-use crate::write::upsert::{Matching, OVERRIDING, doubled, inserted};
+use crate::write::upsert::{Matching, Merge, OVERRIDING, inserted};
 
 /// The columns of a version: since when it is current, until when (null as long as it is), whether it is.
 const COLUMNS: [(&str, &str); 3] = [
@@ -27,13 +26,12 @@ pub(crate) fn create_table(
     postgres: &Postgres,
     source: &dyn Source,
     table: &TableName,
-    connection: &Connection,
-    control: &Control<'_>,
+    link: Link<'_>,
 ) -> Result<()> {
-    let statements = postgres.clone().of_table(table.clone()).statements(source, control)?;
-    connection.begin(control)?;
-    connection.batch(control, &statements.join(";\n"))?;
-    connection.commit(control)
+    let statements = postgres.clone().of_table(table.clone()).statements(source, link.control)?;
+    link.begin()?;
+    link.batch(&statements.join(";\n"))?;
+    link.commit()
 }
 
 impl Postgres {
@@ -49,7 +47,7 @@ impl Postgres {
         check_source(source.schema().fields().iter().map(|field| field.name().as_str()), &self.table)?;
         let quoted = self.table.quoted();
         let added = COLUMNS.map(|(name, kind)| format!("ADD COLUMN {} {kind}", quote(name))).join(", ");
-        let key = self.key.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
+        let key = self.matching().listed();
         let index = format!("CREATE UNIQUE INDEX ON {quoted} ({key}) WHERE {}", quote("current"));
         Ok(vec![format!("ALTER TABLE {quoted} {added}"), index])
     }
@@ -106,108 +104,88 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Takes gathered rows out that are not newer than the current versions of their keys, in the caller's transaction; of
-/// marked ones those that are older.
-pub(crate) fn leave_out_older(
-    connection: &Connection,
-    gathered: &TableName,
-    table: &TableName,
-    newest: &str,
-    matching: Matching<'_>,
-    control: &Control<'_>,
-) -> Result<()> {
-    let (into, from, newest) = (table.quoted(), gathered.quoted(), quote(newest));
-    // Two loads at once would both add a version.
-    connection.batch(control, &format!("LOCK TABLE {into} IN SHARE ROW EXCLUSIVE MODE"))?;
-    let same_key = matching.key.iter().map(|name| quote(name)).map(|name| format!("t.{name} = w.{name}"));
-    let not_newer = format!("(w.{newest} IS NULL OR t.{newest} >= w.{newest})");
-    let left_out = match matching.deletes {
-        true => format!(
-            "CASE WHEN w.{} THEN t.{newest} IS NOT NULL AND (w.{newest} IS NULL OR t.{newest} > w.{newest}) \
-             ELSE {not_newer} END",
-            quote(DELETES)
-        ),
-        false => not_newer,
-    };
-    let delete = format!(
-        "DELETE FROM {from} w USING {into} t WHERE t.\"current\" AND {} AND {left_out}",
-        same_key.collect::<Vec<_>>().join(" AND ")
-    );
-    connection.execute(control, &delete, &[]).map(drop)
-}
-
-/// What a merge did: versions that it added, and earlier ones that it closed.
-pub(crate) struct Versions {
-    pub added: u64,
-    pub closed: u64,
-}
-
-/// Closes the current versions whose rows of `gathered` have other values, and adds those rows and rows with new keys as
-/// current versions, in the caller's transaction. Rows that equal the current version leave it alone.
-///
-/// # Errors
-/// Two rows of the source have the same key, or one has a null in it; errors of the server.
-pub(crate) fn merge(
-    connection: &Connection,
-    gathered: &TableName,
-    table: &TableName,
-    columns: &[Column],
-    Matching { key, lineage, loaded_at, .. }: Matching<'_>,
-    control: &Control<'_>,
-) -> Result<Versions> {
-    let (into, from) = (table.quoted(), gathered.quoted());
-    let quoted: Vec<String> = key.iter().map(|name| quote(name)).collect();
-    let each = |of: &dyn Fn(&String) -> String, between: &str| {
-        quoted.iter().map(of).collect::<Vec<_>>().join(between)
-    };
-    let place = format!("table {table}, {}", connection.place());
-    let null = each(&|name| format!("{name} IS NULL"), " OR ");
-    let nulls: i64 = value(connection, control, &format!("SELECT count(*) FROM {from} WHERE {null}"), &[])?;
-    let listed = quoted.join(", ");
-    let twice = doubled(connection, gathered, &listed, "true", control)?;
-    let wrong = match (nulls, twice) {
-        (0, None) => None,
-        (0, Some(twice)) => Some((
-            format!("rows of the source have the same key ({listed}): {twice}"),
-            "name the column that says which is the newest (--newest)",
-        )),
-        (nulls, _) => {
-            Some((format!("{nulls} rows of the source have a null in the key ({listed})"), LEAVE_OUT))
-        }
-    };
-    if let Some((what, otherwise)) = wrong {
-        let advice = format!(
-            "correct the files, so that a key identifies one row, and run the same command again; or forget the load (sawmill \
-             load forget), and {otherwise}"
-        );
-        return Err(Error::new(Kind::Value, what).at(place).advise(advice));
+impl Merge<'_> {
+    /// Locks the table against other loads: two at once would both add a version.
+    pub(super) fn lock(&self) -> Result<()> {
+        self.link.batch(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", self.table.quoted()))
     }
-    // Two loads at once would both add a version.
-    connection.batch(control, &format!("LOCK TABLE {into} IN SHARE ROW EXCLUSIVE MODE"))?;
-    let same_key = each(&|name| format!("t.{name} = w.{name}"), " AND ");
-    let close = format!(
-        "UPDATE {into} t SET valid_to = now(), \"current\" = false FROM {from} w \
-         WHERE t.\"current\" AND {same_key} AND NOT {}",
-        equal(columns, lineage)
-    );
-    let closed = connection.execute(control, &close, &[])?;
-    // The time since when a version is current may be the column with the time of the load.
-    let loaded_at = loaded_at.filter(|name| COLUMNS.iter().all(|(column, _)| column != name));
-    let (names, values) = inserted(columns, loaded_at);
-    let add = format!(
-        "INSERT INTO {into} ({names}, valid_from, valid_to, \"current\") {OVERRIDING} \
-         SELECT {values}, now(), NULL, true FROM {from} w \
-         WHERE NOT EXISTS (SELECT FROM {into} t WHERE t.\"current\" AND {same_key})"
-    );
-    let added = connection.execute(control, &add, &[])?;
-    Ok(Versions { added, closed })
+
+    /// Takes gathered rows out that are not newer than the current versions of their keys; of marked ones those that are
+    /// older.
+    pub(super) fn leave_out_older(&self, newest: &str) -> Result<()> {
+        let (into, from, newest) = (self.table.quoted(), self.gathered.quoted(), quote(newest));
+        self.lock()?;
+        let not_newer = format!("(w.{newest} IS NULL OR t.{newest} >= w.{newest})");
+        let left_out = match self.matching.deletes {
+            true => format!(
+                "CASE WHEN w.{} THEN t.{newest} IS NOT NULL AND (w.{newest} IS NULL OR t.{newest} > w.{newest}) \
+                 ELSE {not_newer} END",
+                quote(DELETES)
+            ),
+            false => not_newer,
+        };
+        let same_key = self.matching.same_key();
+        let delete =
+            format!("DELETE FROM {from} w USING {into} t WHERE t.\"current\" AND {same_key} AND {left_out}");
+        self.link.execute(&delete, &[]).map(drop)
+    }
+
+    /// Closes the current versions whose gathered rows have other values, and adds those rows and rows with new keys as
+    /// current versions. Rows that equal the current version leave it alone. Returns the numbers of added and of closed
+    /// versions.
+    ///
+    /// # Errors
+    /// Two rows of the source have the same key, or one has a null in it; errors of the server.
+    pub(super) fn add_versions(&self) -> Result<(u64, u64)> {
+        let Self { link, gathered, table, columns, matching, .. } = *self;
+        let (into, from, listed) = (table.quoted(), gathered.quoted(), matching.listed());
+        let null = matching.each(|name| format!("{name} IS NULL"), " OR ");
+        let nulls: i64 = link.value(&format!("SELECT count(*) FROM {from} WHERE {null}"), &[])?;
+        let wrong = match (nulls, self.doubled("true")?) {
+            (0, None) => None,
+            (0, Some(twice)) => Some((
+                format!("rows of the source have the same key ({listed}): {twice}"),
+                "name the column that says which is the newest (--newest)",
+            )),
+            (nulls, _) => {
+                Some((format!("{nulls} rows of the source have a null in the key ({listed})"), LEAVE_OUT))
+            }
+        };
+        if let Some((what, otherwise)) = wrong {
+            let advice = format!(
+                "correct the files, so that a key identifies one row, and run the same command again; or forget the load \
+                 (sawmill load forget), and {otherwise}"
+            );
+            return Err(Error::new(Kind::Value, what).at(self.place()).advise(advice));
+        }
+        self.lock()?;
+        let same_key = matching.same_key();
+        let close = format!(
+            "UPDATE {into} t SET valid_to = now(), \"current\" = false FROM {from} w \
+             WHERE t.\"current\" AND {same_key} AND NOT {}",
+            self.is_same_version()
+        );
+        let closed = link.execute(&close, &[])?;
+        // The time since when a version is current may be the column with the time of the load.
+        let is_of_version = |name: &&str| COLUMNS.iter().any(|(column, _)| column == name);
+        let (names, values) = inserted(columns, matching.loaded_at.filter(|name| !is_of_version(name)));
+        let add = format!(
+            "INSERT INTO {into} ({names}, valid_from, valid_to, \"current\") {OVERRIDING} \
+             SELECT {values}, now(), NULL, true FROM {from} w \
+             WHERE NOT EXISTS (SELECT FROM {into} t WHERE t.\"current\" AND {same_key})"
+        );
+        Ok((link.execute(&add, &[])?, closed))
+    }
+
+    /// Whether the row `t` of the table has the values of the gathered row `w`, whichever file brought them.
+    pub(super) fn is_same_version(&self) -> String {
+        equal(self.columns.iter().filter(|column| !self.matching.lineage.contains(&column.name)))
+    }
 }
 
-/// Whether the row `t` of the table has the values of the gathered row `w`, byte by byte, whichever file brought them.
-pub(crate) fn equal(columns: &[Column], lineage: &LineageColumns) -> String {
-    let compared = || columns.iter().filter(|column| !lineage.contains(&column.name));
-    let row = |of: &str| {
-        compared().map(|column| format!("{of}.{}", quote(&column.name))).collect::<Vec<_>>().join(", ")
-    };
+/// Whether the row `t` of the table has the values of the gathered row `w` in these columns, byte by byte.
+pub(super) fn equal<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
+    let names: Vec<String> = columns.map(|column| quote(&column.name)).collect();
+    let row = |of: &str| names.iter().map(|name| format!("{of}.{name}")).collect::<Vec<_>>().join(", ");
     format!("pg_catalog.record_image_eq(ROW({}), ROW({}))", row("t"), row("w"))
 }

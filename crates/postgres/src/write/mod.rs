@@ -4,7 +4,6 @@
 pub(crate) mod binary_copy;
 pub(crate) mod deletes;
 pub(crate) mod destination;
-pub(crate) mod durable;
 pub(crate) mod history;
 pub(crate) mod plan;
 pub(crate) mod refusals;

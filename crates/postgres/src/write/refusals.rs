@@ -3,10 +3,9 @@
 
 use sawmill_loader::{Mode, TableName};
 use sawmill_pgcopy::Column;
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
-use crate::table::catalogue::value;
+use crate::table::catalogue::Link;
 use crate::target::Postgres;
 
 /// The conditions of a table for the columns of a load, which gathers its rows in another table.
@@ -19,33 +18,28 @@ pub(crate) struct Refusals<'a> {
 
 impl Refusals<'_> {
     /// Adds them.
-    pub(crate) fn take_over(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let parts = self.parts(connection, control)?;
+    pub(crate) fn take_over(&self, link: Link<'_>) -> Result<()> {
+        let parts = self.parts(link)?;
         match parts.is_empty() {
             true => Ok(()),
             false => {
                 let alter = format!("ALTER TABLE {} {}", self.gathered.quoted(), parts.join(", "));
-                connection.batch(control, &alter)
+                link.batch(&alter)
             }
         }
     }
 
     /// Whether the table that gathers rows, of this OID, has none of them although there are some: a run without rejects has
     /// made it.
-    pub(crate) fn are_missing(
-        &self,
-        oid: u32,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<bool> {
+    pub(crate) fn are_missing(&self, oid: u32, link: Link<'_>) -> Result<bool> {
         let sql = "SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid = $1) AND NOT EXISTS \
                    (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = $1 AND attnum > 0 AND attnotnull)";
-        Ok(!self.parts(connection, control)?.is_empty() && value(connection, control, sql, &[&oid])?)
+        Ok(!self.parts(link)?.is_empty() && link.value(sql, &[&oid])?)
     }
 
     /// NOT NULL and those checks that need no other columns, as parts of a statement. Triggers and rules may change a row
     /// before the table looks at it: then there are none.
-    fn parts(&self, connection: &Connection, control: &Control<'_>) -> Result<Vec<String>> {
+    fn parts(&self, link: Link<'_>) -> Result<Vec<String>> {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
         // pg_trigger.tgtype: 1 for each row, 2 before, 4 INSERT.
         let sql = "WITH filled AS (SELECT attnum, attname, attnotnull FROM pg_catalog.pg_attribute \
@@ -58,8 +52,7 @@ impl Refusals<'_> {
              UNION ALL SELECT pg_catalog.format('ADD CONSTRAINT %I %s', conname, pg_catalog.pg_get_constraintdef(oid)) \
                FROM pg_catalog.pg_constraint WHERE conrelid = $1 AND contype = 'c' \
                AND conkey OPERATOR(pg_catalog.<@) ARRAY(SELECT attnum FROM filled) AND NOT EXISTS (SELECT FROM changing)";
-        let rows = connection.query(control, sql, &[&self.table, &names])?;
-        rows.iter().map(|row| connection.get(row, 0)).collect()
+        link.list(sql, &[&self.table, &names])
     }
 }
 
@@ -77,7 +70,8 @@ impl Postgres {
         }
         if self.replaces_files() {
             let advice = "nothing was replaced: correct the row or the table, and run the same command again; --rejects takes rows \
-                          that a check or NOT NULL refuses, and none whose key another row has";
+                          that a check or NOT NULL refuses, and none whose key another row has, which shows only when the \
+                          earlier rows are gone";
             return Error::new(error.kind(), error.what()).at(error.place()).advise(advice);
         }
         let rejects = match self.rejects.is_some() {

@@ -12,13 +12,14 @@ use bytes::Bytes;
 use sawmill_loader::{Block, Mark, Parcels, Tally};
 use sawmill_pgwire::{Connection, WireError, copy_line, from_server, is_about_rows};
 use sawmill_profile::{WaitKind, wait};
-use sawmill_source::{Control, Error, Kind, Result, Unit};
+use sawmill_source::{Error, Kind, Result, Unit};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::encode::rejecting::marked_rows;
 use crate::partition::tables::is_of_partition;
 use crate::records::checkpoint::key_columns;
 use crate::rejected::rejects::{Reject, RejectCounter, RejectRecorder};
+use crate::table::catalogue::Link;
 use crate::table::planned_columns::columns_changed;
 use crate::verify::tuples::Tuples;
 use crate::write::binary_copy::{BinaryCopy, Next, next};
@@ -34,13 +35,8 @@ pub(crate) struct Rejecter {
 }
 
 impl Rejecter {
-    pub(crate) fn new(
-        counter: Arc<RejectCounter>,
-        plan: &WriterPlan,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<Self> {
-        let recorder = RejectRecorder::new(&plan.checkpoints, connection, control)?;
+    pub(crate) fn new(counter: Arc<RejectCounter>, plan: &WriterPlan, link: Link<'_>) -> Result<Self> {
+        let recorder = RejectRecorder::new(&plan.checkpoints, link)?;
         Ok(Self { counter, recorder })
     }
 }
@@ -335,7 +331,7 @@ impl<'a> RejectingUnit<'a> {
             return Ok(None);
         }
         let counter = &self.rejecter.counter;
-        counter.add(1, || self.plan.place(self.unit.key, row), &reason)?;
+        counter.add(|| self.plan.place(self.unit.key, row), &reason)?;
         Ok(Some(Reject { row, reason }))
     }
 

@@ -2,13 +2,12 @@
 
 use sawmill_loader::{ContentSum, LoadRecord, Mode, REPLACED, TableName, Tally, literal, quote};
 use sawmill_pgcopy::Column;
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED};
 use crate::records::in_order::{IS_IN_ORDER, without};
-use crate::table::catalogue::value;
+use crate::table::catalogue::Link;
 use crate::table::columns::list;
 use crate::table::planned_columns::PlannedColumns;
 use crate::verify::read_back::read_rows;
@@ -45,14 +44,13 @@ impl ReplacedFiles<'_> {
     ///
     /// # Errors
     /// No connection.
-    pub(crate) fn same_key(&self, connection: &Connection, control: &Control<'_>) -> Result<Option<SameKey>> {
+    pub(crate) fn same_key(&self, link: Link<'_>) -> Result<Option<SameKey>> {
         let (table, gathered, column) = (self.table.quoted(), self.gathered.quoted(), quote(self.column));
         let indexes = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a WHERE a.attrelid = i.indrelid \
                          AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) ORDER BY a.attnum) \
                        FROM pg_catalog.pg_index i WHERE i.indrelid = $1 AND i.indisunique AND i.indpred IS NULL \
                        AND i.indexprs IS NULL ORDER BY i.indexrelid";
-        for index in connection.query(control, indexes, &[&self.record.table_oid])? {
-            let key: Vec<String> = connection.get(&index, 0)?;
+        for key in link.list::<Vec<String>>(indexes, &[&self.record.table_oid])? {
             if !key.iter().all(|name| self.columns.iter().any(|column| column.name == *name)) {
                 continue;
             }
@@ -67,9 +65,8 @@ impl ReplacedFiles<'_> {
                  UNION ALL (SELECT g.ctid::text, {text}, g.{column}::text FROM {gathered} g \
                    WHERE EXISTS (SELECT FROM {gathered} t WHERE {equal} AND t.ctid < g.ctid) ORDER BY g.ctid LIMIT 1)"
             );
-            if let Some(row) = connection.query(control, &sql, &[&self.names])?.first() {
-                let (place, value): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
-                let other: Option<String> = connection.get(row, 2)?;
+            let found: Option<(String, String, Option<String>)> = link.first(&sql, &[&self.names])?;
+            if let Some((place, value, other)) = found {
                 let other = other.unwrap_or_else(|| "another origin".to_owned());
                 let (clause, key) = (format!("WHERE ctid = '{place}'"), key.join(", "));
                 let what = format!("a row of {other} has the same key ({key}), {value}");
@@ -84,38 +81,32 @@ impl ReplacedFiles<'_> {
     ///
     /// # Errors
     /// Errors of the server; a trigger or a rule that skips rows, or with `verify` changes them.
-    pub(crate) fn replace(
-        &self,
-        total: &Tally,
-        verify: bool,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<u64> {
+    pub(crate) fn replace(&self, total: &Tally, verify: bool, link: Link<'_>) -> Result<u64> {
         let (table, gathered, column) = (self.table.quoted(), self.gathered.quoted(), quote(self.column));
-        self.take_from_loads_in_order(connection, control)?;
+        self.take_from_loads_in_order(link)?;
         let delete = format!("DELETE FROM {table} WHERE {column} = ANY ($1)");
-        let deleted = connection.execute(control, &delete, &[&self.names])?;
+        let deleted = link.execute(&delete, &[&self.names])?;
         let (names, values) = inserted(self.columns, self.loaded_at);
         let insert = format!("INSERT INTO {table} ({names}) {OVERRIDING} SELECT {values} FROM {gathered}");
-        let inserted = connection.execute(control, &insert, &[])?;
+        let inserted = link.execute(&insert, &[])?;
         if inserted != total.rows {
             let what = format!(
                 "{inserted} of {} rows were added: a trigger or a rule skipped the others",
                 total.rows
             );
-            return Err(self.refused(&what, connection));
+            return Err(self.refused(&what, link));
         }
         if verify {
-            self.compare(&list(self.columns), connection, control)?;
+            self.compare(&list(self.columns), link)?;
         }
-        self.take_over(connection, control)?;
-        connection.batch(control, &format!("DROP TABLE {gathered}"))?;
+        self.take_over(link)?;
+        link.batch(&format!("DROP TABLE {gathered}"))?;
         Ok(deleted)
     }
 
     /// Compares the files' rows in the table with those that were gathered, and these were compared with the files.
-    fn compare(&self, names: &str, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        connection.batch(control, "SET CONSTRAINTS ALL IMMEDIATE")?;
+    fn compare(&self, names: &str, link: Link<'_>) -> Result<()> {
+        link.batch("SET CONSTRAINTS ALL IMMEDIATE")?;
         let sum = |from: &str| {
             format!(
                 "(SELECT ROW(count(*), sum(pg_catalog.hashtextextended(ROW({names})::text, 0)::numeric)) FROM {from})"
@@ -123,15 +114,15 @@ impl ReplacedFiles<'_> {
         };
         let there = format!("{} WHERE {} = ANY ($1)", self.table.quoted(), quote(self.column));
         let sql = format!("SELECT {} IS NOT DISTINCT FROM {}", sum(&there), sum(&self.gathered.quoted()));
-        match value(connection, control, &sql, &[&self.names])? {
+        match link.value(&sql, &[&self.names])? {
             true => Ok(()),
-            false => Err(self.refused("a trigger or a rule of the table changes rows", connection)),
+            false => Err(self.refused("a trigger or a rule of the table changes rows", link)),
         }
     }
 
     /// Takes the rows that will be deleted from the units of loads whose units have rows of several files.
-    fn take_from_loads_in_order(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let records = self.checkpoints.on(connection, control);
+    fn take_from_loads_in_order(&self, link: Link<'_>) -> Result<()> {
+        let records = self.checkpoints.on(link);
         let loads = records.in_order_with(self.record, self.names)?;
         let Some(load) = loads.first() else { return Ok(()) };
         let names: Vec<String> = self.names.iter().map(|name| literal(name)).collect();
@@ -144,7 +135,7 @@ impl ReplacedFiles<'_> {
         );
         let width = self.columns.len();
         let mut tuples = Tuples::new(width, CanonicalRow::new(self.columns, false), false);
-        connection.wait_for(control, read_rows(connection, &sql, &mut tuples))?;
+        link.connection.wait_for(link.control, read_rows(link.connection, &sql, &mut tuples))?;
         let mut deleted = tuples.into_sums().whole;
         // Rows of the files that other loads have added beside them.
         for of_others in records.units_of_files(self.record, self.names)? {
@@ -154,18 +145,18 @@ impl ReplacedFiles<'_> {
     }
 
     /// Takes the files from the records of earlier loads, and turns this load's record into an append.
-    fn take_over(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+    fn take_over(&self, link: Link<'_>) -> Result<()> {
         let (loads, oid, id) =
             (self.checkpoints.table("loads"), i64::from(self.record.table_oid), self.record.id.as_str());
         let mut tables = vec![self.checkpoints.table(UNITS), self.checkpoints.table(UNITS_UNLOGGED)];
-        tables.extend(self.checkpoints.on(connection, control).rejects_tables()?);
+        tables.extend(self.checkpoints.on(link).rejects_tables()?);
         for table in tables {
             let delete = format!(
                 "DELETE FROM {table} u USING {loads} l WHERE u.load_id = l.load_id AND l.table_oid = $1 \
                  AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.files[u.file + 1] = ANY ($3) \
                  AND NOT {IS_IN_ORDER}"
             );
-            connection.execute(control, &delete, &[&oid, &id, &self.names])?;
+            link.execute(&delete, &[&oid, &id, &self.names])?;
         }
         let forget = format!(
             "UPDATE {loads} l SET \
@@ -175,7 +166,7 @@ impl ReplacedFiles<'_> {
                  FROM unnest(l.files, l.stamps) WITH ORDINALITY f(name, stamp, n) ORDER BY n) \
              WHERE l.table_oid = $1 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.files && $3"
         );
-        connection.execute(control, &forget, &[&oid, &id, &self.names])?;
+        link.execute(&forget, &[&oid, &id, &self.names])?;
         // An interrupted load all of whose rows are replaced has nothing left to do.
         let end = format!(
             "UPDATE {loads} l SET completed = now(), rows = 0, content_sum = '{}', non_null = '{{}}' \
@@ -184,17 +175,17 @@ impl ReplacedFiles<'_> {
             ContentSum::default(),
             REPLACED.len()
         );
-        connection.execute(control, &end, &[&oid, &id, &self.names])?;
+        link.execute(&end, &[&oid, &id, &self.names])?;
         let own = format!("UPDATE {loads} SET mode = $2, mapping = $3 WHERE load_id = $1");
-        connection.execute(control, &own, &[&id, &Mode::Append.name(), &self.mapping])?;
+        link.execute(&own, &[&id, &Mode::Append.name(), &self.mapping])?;
         let names = self.columns.iter().map(|column| column.name.as_str());
-        let planned = PlannedColumns::read(connection, self.table, self.record.table_oid, names, control)?;
-        self.checkpoints.on(connection, control).set_columns(id, &planned.recorded(self.columns))
+        let planned = PlannedColumns::read(link, self.table, self.record.table_oid, names)?;
+        self.checkpoints.on(link).set_columns(id, &planned.recorded(self.columns))
     }
 
-    fn refused(&self, what: &str, connection: &Connection) -> Error {
+    fn refused(&self, what: &str, link: Link<'_>) -> Error {
         Error::new(Kind::Mismatch, what)
-            .at(format!("table {}, {}", self.table, connection.place()))
+            .at(format!("table {}, {}", self.table, link.place()))
             .advise("nothing was replaced: change the trigger or the rule, and run the same command again")
     }
 }

@@ -12,6 +12,7 @@ use sawmill_profile::{WaitKind, wait};
 use sawmill_source::{Control, Error, Kind, Result, Unit, UnitKey};
 
 use crate::rejected::rejects::RejectCounter;
+use crate::table::catalogue::Link;
 use crate::table::planned_columns::columns_changed;
 use crate::write::binary_copy::{BinaryCopy, Next, drain, next};
 use crate::write::destination::{Destination, OpenTable, PartPlan};
@@ -90,13 +91,13 @@ impl<'s> TableWriter<'s> {
         connection: Held<'s>,
         control: &Control<'_>,
     ) -> Result<Self> {
+        let link = Link::new(&connection, control);
         let destination = match parts {
             Some(parts) => Destination::Parts(parts),
-            None => Destination::Shared(connection.wait(control, connection.client.prepare(&plan.copy))?),
+            None => Destination::Shared(link.prepare(&plan.copy)?),
         };
-        let records = UnitRecorder::new(&plan, &connection, control)?;
-        let rejecter =
-            rejects.map(|rejects| Rejecter::new(rejects, &plan, &connection, control)).transpose()?;
+        let records = UnitRecorder::new(&plan, link)?;
+        let rejecter = rejects.map(|rejects| Rejecter::new(rejects, &plan, link)).transpose()?;
         Ok(Self { plan, connection, records, destination, rejecter: rejecter.map(Arc::new), open: None })
     }
 
@@ -104,7 +105,7 @@ impl<'s> TableWriter<'s> {
     fn begin(&self, partition: Option<u32>, control: &Control<'_>) -> Result<OpenTransaction> {
         let _starting = wait(WaitKind::Network);
         let Self { connection, destination, rejecter, .. } = self;
-        let table = destination.begin(partition, rejecter.is_some(), connection, control)?;
+        let table = destination.begin(partition, rejecter.is_some(), Link::new(connection, control))?;
         let rows = match rejecter {
             Some(rejecter) => Rows::Rejecting(Arc::clone(rejecter)),
             None => Rows::OneCopy(connection.wait_for(control, BinaryCopy::begin(connection, &table.copy))?),
@@ -193,13 +194,14 @@ impl<'s> TableWriter<'s> {
         // Dropped first, an open COPY ends before the rollback.
         drop(rows);
         let Self { plan, connection, .. } = self;
-        if connection.batch(control, "ROLLBACK").is_err() {
+        let link = Link::new(connection, control);
+        if link.batch("ROLLBACK").is_err() {
             return Err(error);
         }
         let units: Vec<Unit> =
             group.units().iter().map(|arrived| &arrived.unit).chain(under_way).copied().collect();
         let is_recorded = |unit: &&Unit| {
-            let tally = plan.checkpoints.on(connection, control).unit(&plan.load_id, unit.key);
+            let tally = plan.checkpoints.on(link).unit(&plan.load_id, unit.key);
             matches!(tally, Ok(Some(_)))
         };
         match units.iter().filter(is_recorded).count() {
@@ -218,10 +220,11 @@ impl<'s> TableWriter<'s> {
     /// The error of a transaction, or the change of the table's columns that is its cause.
     fn explained(&self, error: Error, control: &Control<'_>) -> Error {
         let Self { plan, connection, .. } = self;
-        let rolled_back = connection.batch(control, "ROLLBACK");
-        let changed = rolled_back.and_then(|()| plan.planned.change(connection, control)).or_else(|_| {
+        let link = Link::new(connection, control);
+        let rolled_back = link.batch("ROLLBACK");
+        let changed = rolled_back.and_then(|()| plan.planned.change(link)).or_else(|_| {
             // After a COPY that did not begin, the client no longer understands the server.
-            plan.planned.change(&Connection::open(&plan.server, control)?, control)
+            plan.planned.change(Link::new(&Connection::open(&plan.server, control)?, control))
         });
         changed.ok().flatten().unwrap_or(error)
     }
@@ -269,9 +272,10 @@ fn committed_elsewhere(connection: &Connection) -> Error {
 impl UnitWriter for TableWriter<'_> {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         let Self { plan, connection, rejecter, .. } = self;
-        let tally = plan.checkpoints.on(connection, control).unit(&plan.load_id, key)?;
+        let records = plan.checkpoints.on(Link::new(connection, control));
+        let tally = records.unit(&plan.load_id, key)?;
         if let (Some(_), Some(rejecter)) = (&tally, rejecter) {
-            let rejects = plan.checkpoints.on(connection, control).rejects(&plan.load_id, key)?;
+            let rejects = records.rejects(&plan.load_id, key)?;
             rejecter.counter.count_again(rejects.len() as u64);
         }
         Ok(tally)

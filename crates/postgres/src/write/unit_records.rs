@@ -1,10 +1,10 @@
 //! Writes the records of units: one statement for a whole transaction.
 
 use sawmill_loader::Arrived;
-use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Result};
+use sawmill_source::Result;
 use tokio_postgres::{Client, Statement};
 
+use crate::table::catalogue::Link;
 use crate::write::plan::WriterPlan;
 
 /// The statement that records units, prepared on a connection.
@@ -14,7 +14,7 @@ pub(crate) struct UnitRecorder {
 }
 
 impl UnitRecorder {
-    pub(crate) fn new(plan: &WriterPlan, connection: &Connection, control: &Control<'_>) -> Result<Self> {
+    pub(crate) fn new(plan: &WriterPlan, link: Link<'_>) -> Result<Self> {
         // PostgreSQL's nested arrays are rectangular and unnest to scalars, so each unit's counts are sent as
         // text.
         let insert = format!(
@@ -27,7 +27,7 @@ impl UnitRecorder {
             plan.checkpoints.units_table(),
             plan.planned.are_there("$8::bigint")
         );
-        let insert = connection.wait(control, connection.client.prepare(&insert))?;
+        let insert = link.prepare(&insert)?;
         Ok(Self { insert, load_id: plan.load_id.clone() })
     }
 

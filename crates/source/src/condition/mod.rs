@@ -15,10 +15,11 @@ pub(crate) mod pruning;
 pub(crate) mod rows;
 mod value_set;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use sawmill_profile::{Error, Result};
 
 pub(crate) use literal::Literal;
@@ -92,6 +93,15 @@ impl Node {
             comparison => comparison.column() == Some(name) && is(comparison),
         }
     }
+
+    /// Adds the columns of its comparisons.
+    fn add_columns<'n>(&'n self, columns: &mut BTreeSet<&'n str>) {
+        match self {
+            Self::Not(inner) => inner.add_columns(columns),
+            Self::And(nodes) | Self::Or(nodes) => nodes.iter().for_each(|node| node.add_columns(columns)),
+            comparison => columns.extend(comparison.column()),
+        }
+    }
 }
 
 impl Condition {
@@ -102,7 +112,29 @@ impl Condition {
 
     /// Whether it compares this column with a value that is not text, such as a number.
     pub fn refuses_text(&self, column: &str) -> bool {
-        self.0.compares(column, &|node| rows::value_test(node, &DataType::Utf8View, false).is_err())
+        self.refuses(column, &DataType::Utf8View)
+    }
+
+    fn refuses(&self, column: &str, data_type: &DataType) -> bool {
+        self.0.compares(column, &|node| rows::value_test(node, data_type, false).is_err())
+    }
+
+    /// The columns that it compares with values other than text, each with the name of a type that has such values: for
+    /// files of text without a value there.
+    pub fn types_beside_text(&self) -> Vec<(String, &'static str)> {
+        let types = [
+            ("int64", DataType::Int64),
+            ("bool", DataType::Boolean),
+            ("date", DataType::Date32),
+            ("timestamp", DataType::Timestamp(TimeUnit::Microsecond, None)),
+        ];
+        let mut columns = BTreeSet::new();
+        self.0.add_columns(&mut columns);
+        let typed = columns.into_iter().filter(|column| self.refuses_text(column)).filter_map(|column| {
+            let (name, _) = types.iter().find(|(_, of)| !self.refuses(column, of))?;
+            Some((column.to_owned(), *name))
+        });
+        typed.collect()
     }
 }
 

@@ -172,7 +172,8 @@ impl DelimitedFiles {
             }
             RecordForm::Json => find_shapes(&opened, dialect, given, sample)?,
         };
-        for at in options.text_columns.apply(&mut columns, &names, given) {
+        let is_empty = |at: usize| reasons.get(at).is_some_and(|reason| reason.values == 0);
+        for at in options.text_columns.apply(&mut columns, &names, given, is_empty) {
             if let Some(reason) = reasons.get_mut(at) {
                 reason.given = Some("text in the table");
             }

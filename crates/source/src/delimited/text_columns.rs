@@ -18,20 +18,28 @@ pub struct TextColumns {
     pub but_times: bool,
     /// Whether days with a time of day keep their type.
     pub but_timestamps: bool,
+    /// The types of columns, by their names in the files, of which the sample has no value: otherwise they are text.
+    pub of_empty: Vec<(String, ColumnType)>,
 }
 
 impl TextColumns {
-    /// Makes these columns text, except for those with a `given` type. Returns the places of the columns that change.
+    /// Makes these columns text, except for those with a `given` type, and gives `empty` ones their types. Returns the
+    /// places of the columns that become text.
     pub(super) fn apply(
         &self,
         columns: &mut Columns,
         names: &[String],
         given: &[(String, ColumnType)],
+        is_empty: impl Fn(usize) -> bool,
     ) -> Vec<usize> {
         let mut changed = Vec::new();
         let mut change = |at: usize, name: &String, of: &mut ColumnType| {
             let is_named = self.names.contains(name) || self.places.contains(&at);
             let is_given = given.iter().any(|(given, _)| given == name);
+            let typed = self.of_empty.iter().find(|(typed, _)| typed == name);
+            if let Some((_, typed)) = typed.filter(|_| !is_given && is_empty(at)) {
+                *of = *typed;
+            }
             if is_named && !is_given && !self.keep(*of) {
                 *of = ColumnType::Text;
                 changed.push(at);

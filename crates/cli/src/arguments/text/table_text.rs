@@ -19,6 +19,8 @@ pub(crate) struct TableText {
     pub but_times: bool,
     /// Whether days with a time of day keep their type.
     pub but_timestamps: bool,
+    /// The types of columns, by their names in the files, that would be text because the sample has no value of them.
+    pub of_empty: Vec<(String, &'static str)>,
 }
 
 impl TableText {
@@ -51,6 +53,6 @@ impl TableText {
             (true, true) => (Vec::new(), texts.map(|(at, _)| at).collect()),
             (true, false) => (texts.filter_map(|(at, _)| columns.get(at).cloned()).collect(), Vec::new()),
         };
-        Ok(Self { names, places, but_times, but_timestamps })
+        Ok(Self { names, places, but_times, but_timestamps, of_empty: Vec::new() })
     }
 }

@@ -44,8 +44,10 @@ pub(crate) fn open(
     let most_rejected = args.rejects.as_ref().map(|(_, most)| most.unwrap_or(MAX_REJECTED));
     let sample = args.sample;
     let as_written = args.as_written;
-    let TableText { names, places: at, but_times, but_timestamps } = args.table_text.clone();
-    let text_columns = TextColumns { names, places: at, but_times, but_timestamps };
+    let TableText { names, places: at, but_times, but_timestamps, of_empty } = args.table_text.clone();
+    let of_empty =
+        of_empty.into_iter().map(|(name, of)| Ok((name, of.parse()?))).collect::<Result<_, Error>>()?;
+    let text_columns = TextColumns { names, places: at, but_times, but_timestamps, of_empty };
     let options = DelimitedOptions {
         dialect,
         types,

@@ -3,18 +3,17 @@
 use std::collections::HashMap;
 
 use sawmill_loader::{LoadOptions, LoadReport, Mode, TableName, fitted, quote, retry_lost};
-use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_pgwire::KnownServer;
 use sawmill_source::{Control, Result};
 
 use super::PostgresTables;
 use crate::nested::flat_tables::FlatTable;
 use crate::table::blockers;
-use crate::table::catalogue::{FoundTable, find, name_of, value};
+use crate::table::catalogue::{FoundTable, Link, find, name_of};
 use crate::table::replaced;
 use crate::table::replaced::Replaced;
 use crate::target::Postgres;
 use crate::types::made_types;
-use crate::write::durable;
 
 impl PostgresTables<'_> {
     /// The tables of lists, each with the table that its key refers to.
@@ -35,54 +34,51 @@ impl PostgresTables<'_> {
         let checkpoints = self.checkpoints()?;
         retry_lost(options.retries, control, || {
             let connection = server.connect(control)?;
-            let records = checkpoints.on(&connection, control);
-            records.batch("BEGIN")?;
+            let link = Link::new(&connection, control);
+            let records = checkpoints.on(link);
+            records.link.batch("BEGIN")?;
             for (target, report) in targets.iter().zip(reports) {
                 records.refuse_lost(target.load_id(), &report.content)?;
             }
             let mut staged: HashMap<usize, TableName> = HashMap::new();
             for (i, name) in names.iter().enumerate() {
-                if find(&connection, &name.staging(), control)?.is_some() {
+                if find(link, &name.staging())?.is_some() {
                     staged.insert(i, name.staging());
                 }
             }
             let now = |i: usize| staged.get(&i).unwrap_or(names[i]);
             let created_keys = match self.foreign_keys {
-                true => self.add_keys(&connection, &names, &now, control)?,
+                true => self.add_keys(link, &names, &now)?,
                 false => Vec::new(),
             };
             let mut notes: Vec<Vec<String>> = vec![Vec::new(); names.len()];
-            let stale = self.stale(&connection, &names, control)?;
-            let dropped = self.drop_stale(&connection, &stale, control)?;
+            let stale = self.stale(link, &names)?;
+            let dropped = self.drop_stale(link, &stale)?;
             notes.iter_mut().take(1).for_each(|notes| notes.extend(dropped.clone()));
             let mut replaced = Vec::new();
             // Tables of lists come before those that they refer to.
             for (i, name) in names.iter().enumerate().rev().filter(|(i, _)| staged.contains_key(i)) {
-                if let (Mode::Replace, Some(FoundTable { oid, .. })) =
-                    (self.postgres.mode, find(&connection, name, control)?)
+                if let (Mode::Replace, Some(FoundTable { oid, .. })) = (self.postgres.mode, find(link, name)?)
                 {
-                    let server = &self.postgres.server;
-                    let old = blockers::named(server, &connection, control, || {
-                        Replaced::locked(&connection, name, oid, control)
-                    })?;
+                    let old = blockers::named(link, || Replaced::locked(link, name, oid))?;
                     replaced.push((i, old));
                     records.delete_of_table(oid, targets[i].load_id())?;
-                    made_types::drop_table(&connection, name, oid, control)?;
+                    made_types::drop_table(link, name, oid)?;
                 }
                 let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));
-                connection.batch(control, &rename)?;
+                link.batch(&rename)?;
             }
             for (i, key) in created_keys.into_iter().filter(|(i, _)| staged.contains_key(i)) {
                 let (table, name) = (names[i].quoted(), key_name(names[i]));
                 let rename =
                     format!("ALTER TABLE {table} RENAME CONSTRAINT {} TO {}", quote(&key), quote(&name));
-                connection.batch(control, &rename)?;
+                link.batch(&rename)?;
             }
             for (i, old) in replaced {
-                let lost = old.hand_on(&connection, names[i], control)?;
+                let lost = old.hand_on(link, names[i])?;
                 notes[i].extend(replaced::note(names[i], &lost));
             }
-            durable::commit(&connection, control)?;
+            link.commit_durably()?;
             Ok(notes)
         })
     }
@@ -91,49 +87,43 @@ impl PostgresTables<'_> {
     /// by table.
     fn add_keys<'n>(
         &self,
-        connection: &Connection,
+        link: Link<'_>,
         names: &[&TableName],
         now: &dyn Fn(usize) -> &'n TableName,
-        control: &Control<'_>,
     ) -> Result<Vec<(usize, String)>> {
         let mut created = Vec::new();
         for (i, table) in self.tables.iter().enumerate() {
             // The index of the replaced table may have the final name: the key is renamed afterwards.
             let key = key_name(now(i));
-            if !has_constraint(connection, now(i), "contype = 'p'", control)? {
-                connection.batch(control, &self.primary_key(table, now(i), &key))?;
+            if !has_constraint(link, now(i), "contype = 'p'")? {
+                link.batch(&self.primary_key(table, now(i), &key))?;
                 created.push((i, key));
             }
         }
         for (child, parent) in self.references() {
             let name = reference_name(names[child]);
             let there = format!("contype = 'f' AND conname = '{}'", name.replace('\'', "''"));
-            if !has_constraint(connection, now(child), &there, control)? {
+            if !has_constraint(link, now(child), &there)? {
                 let key = foreign_key(&self.tables[parent], now(child), now(parent), &name);
-                connection.batch(control, &key)?;
+                link.batch(&key)?;
             }
         }
         Ok(created)
     }
 
     /// The tables of lists that an earlier load has created and that the source no longer has.
-    pub(super) fn stale(
-        &self,
-        connection: &Connection,
-        names: &[&TableName],
-        control: &Control<'_>,
-    ) -> Result<Vec<(u32, TableName)>> {
+    pub(super) fn stale(&self, link: Link<'_>, names: &[&TableName]) -> Result<Vec<(u32, TableName)>> {
         let (checkpoints, mut stale) = (self.checkpoints()?, Vec::<(u32, TableName)>::new());
         let Some(rows) = names.first().filter(|_| self.postgres.mode == Mode::Replace) else {
             return Ok(stale);
         };
-        let records = checkpoints.on(connection, control);
+        let records = checkpoints.on(link);
         if !records.exist()? {
             return Ok(stale);
         }
         let prefix = format!("{}_", rows.name());
         for oid in records.tables_of_lists(&rows.to_string())? {
-            let Some(name) = name_of(connection, oid, control)? else { continue };
+            let Some(name) = name_of(link, oid)? else { continue };
             let below = name.schema() == rows.schema() && name.name().starts_with(&prefix);
             let known = stale.iter().any(|(known, _)| *known == oid);
             if below && !known && !name.is_staging() && !names.contains(&&name) {
@@ -144,23 +134,17 @@ impl PostgresTables<'_> {
     }
 
     /// Drops such tables, with their records. Returns a note.
-    fn drop_stale(
-        &self,
-        connection: &Connection,
-        stale: &[(u32, TableName)],
-        control: &Control<'_>,
-    ) -> Result<Option<String>> {
+    fn drop_stale(&self, link: Link<'_>, stale: &[(u32, TableName)]) -> Result<Option<String>> {
         if stale.is_empty() {
             return Ok(None);
         }
         // In one statement: some refer to others.
         let quoted: Vec<String> = stale.iter().map(|(_, name)| name.quoted()).collect();
         let drop = format!("DROP TABLE {}", quoted.join(", "));
-        let server = &self.postgres.server;
-        blockers::named(server, connection, control, || connection.batch(control, &drop))?;
+        blockers::named(link, || link.batch(&drop))?;
         let forget = format!("DELETE FROM {} WHERE table_oid = $1", self.checkpoints()?.table("loads"));
         for (oid, _) in stale {
-            connection.execute(control, &forget, &[&i64::from(*oid)])?;
+            link.execute(&forget, &[&i64::from(*oid)])?;
         }
         let names: Vec<String> = stale.iter().map(|(_, name)| name.to_string()).collect();
         Ok(Some(format!("dropped, because the files no longer have these lists: {}", names.join(", "))))
@@ -173,16 +157,11 @@ impl PostgresTables<'_> {
     }
 }
 
-fn has_constraint(
-    connection: &Connection,
-    table: &TableName,
-    which: &str,
-    control: &Control<'_>,
-) -> Result<bool> {
+fn has_constraint(link: Link<'_>, table: &TableName, which: &str) -> Result<bool> {
     let sql = format!(
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass($1) AND {which})"
     );
-    value(connection, control, &sql, &[&table.quoted()])
+    link.value(&sql, &[&table.quoted()])
 }
 
 pub(super) fn key_name(table: &TableName) -> String {

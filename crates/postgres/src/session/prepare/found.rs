@@ -54,16 +54,16 @@ impl Found<'_, '_, '_> {
 
     pub(super) fn drop_staging(&mut self, staging: &TableName) -> Result<()> {
         let Some(gathered) = self.gathered.take() else { return Ok(()) };
-        let Preparing { connection, control, .. } = *self.preparing;
-        connection.begin(control)?;
-        made_types::drop_table(connection, staging, gathered.oid, control)?;
-        connection.commit(control)
+        let link = self.preparing.link;
+        link.begin()?;
+        made_types::drop_table(link, staging, gathered.oid)?;
+        link.commit()
     }
 
     /// Whether the table has as many rows as the source, without the rejected ones.
     fn holds_the_rows(&self) -> Result<bool> {
         let Preparing { records, source, table, id, .. } = &self.preparing;
-        let count: i64 = records.value(&format!("SELECT count(*) FROM {}", table.quoted()), &[])?;
+        let count: i64 = records.link.value(&format!("SELECT count(*) FROM {}", table.quoted()), &[])?;
         let rejected: u64 = records.count_rejects(id)?.values().sum();
         Ok(count as u64 + rejected == source.rows())
     }

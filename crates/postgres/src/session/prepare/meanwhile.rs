@@ -12,16 +12,16 @@ impl Preparing<'_, '_> {
     /// Looks at the records once more before an interrupted load goes on: until it commits its first rows, other loads
     /// take it for one that holds nothing; later, they may replace its rows.
     pub(super) fn refuse_to_go_on(&self, record: &LoadRecord, oid: u32) -> Result<()> {
-        let Self { postgres, records, connection, control, .. } = *self;
+        let Self { postgres, records, link, .. } = *self;
         if record.complete || !(postgres.replaces_files() || postgres.mode == Mode::Append) {
             return Ok(());
         }
         // What to do about changed files was decided when it began.
         let options = LoadOptions { append_changed: true, replace_changed: false, ..self.options.clone() };
         let has_rows = postgres.mode == Mode::Append && !records.holds_nothing(self.id)?;
-        connection.begin(control)?;
+        link.begin()?;
         self.refuse_begun(&options, oid, has_rows)?;
-        connection.commit(control)
+        link.commit()
     }
 
     /// Decides once more, in the transaction that begins the load, whether its files are new: other loads may have begun
@@ -32,12 +32,12 @@ impl Preparing<'_, '_> {
 
     /// The same. If this load `has_rows`, others have found them, except for those that replace rows of its files.
     fn refuse_begun(&self, options: &LoadOptions, oid: u32, has_rows: bool) -> Result<()> {
-        let Self { postgres, source, records, connection, control, .. } = *self;
+        let Self { postgres, source, records, link, .. } = *self;
         if options.again || !source.facts().whole_files || postgres.several.is_some() {
             return Ok(());
         }
         let key = advisory_key(&format!("files of {oid}"));
-        connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+        link.batch(&format!("SELECT pg_advisory_xact_lock({key})"))?;
         let ours: HashSet<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
         let shares = |load: &LoadRecord| load.files.names.iter().any(|name| ours.contains(name.as_str()));
         let of_table = match has_rows {

@@ -5,26 +5,25 @@ mod meanwhile;
 mod unfinished;
 
 use sawmill_loader::{
-    ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Presence, RecordedFiles, Share,
-    Standing, TableName, Tally, open, refuse_cut_otherwise,
+    AddedColumn, ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Presence, RecordedFiles,
+    Share, Standing, TableName, Tally, open, refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
-use sawmill_pgwire::{Connection, KnownServer, POLICIES};
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_pgwire::{KnownServer, POLICIES};
+use sawmill_source::{Error, Kind, Result, Source};
 
 use self::found::Found;
 use crate::records::checkpoint::Records;
 use crate::records::presence::{MAX_COUNTED, Scope};
 use crate::table::blockers;
-use crate::table::catalogue::{FoundTable, find, value};
+use crate::table::catalogue::{FoundTable, Link, find};
 use crate::table::columns;
-use crate::table::dependents;
 use crate::table::part_tables;
+use crate::table::replaced;
 use crate::target::Postgres;
 use crate::types::enumerations;
 use crate::types::made_types;
 use crate::verify::read_back::ReadBack;
-use crate::write::durable;
 use crate::write::refusals::Refusals;
 use crate::write::upsert;
 
@@ -33,9 +32,8 @@ pub(crate) struct Preparing<'p, 'a> {
     pub postgres: &'a Postgres,
     pub source: &'a dyn Source,
     pub options: &'a LoadOptions,
-    pub control: &'p Control<'p>,
     pub server: &'p KnownServer,
-    pub connection: &'p Connection,
+    pub link: Link<'p>,
     pub records: Records<'p>,
     pub table: &'p TableName,
     pub columns: &'p [Column],
@@ -58,10 +56,10 @@ impl Preparing<'_, '_> {
         self.postgres.follow_renamed(self.source, self.server, &self.records, oid, self.id)?;
         let (mode, staging) = (self.postgres.mode, self.table.staging());
         if mode.makes_the_table() {
-            self.found = find(self.connection, self.table, self.control)?;
+            self.found = find(self.link, self.table)?;
         }
         let gathered = match mode.gathers() {
-            true => find(self.connection, &staging, self.control)?,
+            true => find(self.link, &staging)?,
             false => None,
         };
         let record = self.records.find(self.id)?;
@@ -70,9 +68,7 @@ impl Preparing<'_, '_> {
         }
         let refusals = Refusals { table: oid, gathered: &staging, columns: self.columns };
         let unguarded = match &gathered {
-            Some(gathered) if self.rejects_before_merge() => {
-                refusals.are_missing(gathered.oid, self.connection, self.control)?
-            }
+            Some(gathered) if self.rejects_before_merge() => refusals.are_missing(gathered.oid, self.link)?,
             _ => false,
         };
         let mut found = Found { record, gathered, oid, unguarded, preparing: self };
@@ -93,7 +89,7 @@ impl Preparing<'_, '_> {
             }
             _ if mode.makes_the_table() => self.start(gathered.as_ref(), &staging),
             _ if mode.gathers() => self.start_merge(gathered.as_ref(), &staging, oid),
-            _ => self.start_here(oid),
+            earlier => self.start_here(oid, earlier.filter(|load| !load.complete && load.table_oid == oid)),
         }
     }
 
@@ -148,30 +144,31 @@ impl Preparing<'_, '_> {
         staging: &TableName,
     ) -> Result<(LoadRecord, LoadState)> {
         self.refuse_to_begin()?;
-        let connection = self.connection;
+        let link = self.link;
         // If several tables are replaced together, they may refer to each other.
         if let (Mode::Replace, Some(found), None) = (self.postgres.mode, &self.found, &self.postgres.several)
         {
-            dependents::refuse(connection, self.table, &[found.oid], self.control)?;
+            replaced::refuse_dependents(link, self.table, &[found.oid])?;
         }
         self.make_room(gathered, staging, self.found.as_ref().map_or(0, |found| found.oid))?;
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
         let values = &self.postgres.values;
         let replaced = self.found.as_ref().map(|found| found.oid);
         let types = columns::natural(schema, self.table, nested, values)?.types;
-        made_types::check_names(connection, &types, replaced, self.control)?;
-        let mut new = columns::natural(schema, staging, nested, values)?.gathering_for(self.table);
-        enumerations::find_labels(&mut new, self.source, values, self.options, self.control)?;
+        made_types::check_names(link, &types, replaced)?;
+        let new = columns::natural(schema, staging, nested, values)?;
+        let mut new = columns::NewTable { named: self.table.clone(), ..new };
+        enumerations::find_labels(&mut new, self.source, values, self.options, self.link.control)?;
         let create = self.statements(staging, &new)?
             + &self.postgres.add_loaded_at(staging).map_or_else(String::new, |add| format!(";\n{add}"))
             + &made_types::mark(&new.types);
-        connection.begin(self.control)?;
+        link.begin()?;
         self.claim(staging)?;
         // A run whose table was dropped may have left part tables.
         part_tables::drop_of_load(&self.records, self.id)?;
-        made_types::drop_left(connection, &new.types, self.control)?;
-        connection.batch(self.control, &create)?;
-        let Some(found) = find(connection, staging, self.control)? else {
+        made_types::drop_left(link, &new.types)?;
+        link.batch(&create)?;
+        let Some(found) = find(link, staging)? else {
             return Err(
                 Error::new(Kind::Server, "the table that was just created is missing").at(self.place())
             );
@@ -179,7 +176,7 @@ impl Preparing<'_, '_> {
         let record = self.record(found.oid, None);
         self.records.delete(self.id)?;
         self.write_record(&record)?;
-        durable::commit(connection, self.control)?;
+        link.commit_durably()?;
         Ok((record, LoadState::New))
     }
 
@@ -190,7 +187,7 @@ impl Preparing<'_, '_> {
             return Ok(kind.create(staging, new, schema, None));
         };
         let replaced = self.found.as_ref().map(|found| found.oid);
-        partitions.check_names(self.connection, self.table, replaced, self.control)?;
+        partitions.check_names(self.link, self.table, replaced)?;
         let names = partitions.gathering_names(self.table);
         let made = |partition| !self.staged || partitions.is_empty(partition);
         Ok(partitions.create(&kind, staging, &names, made, new, schema))
@@ -221,27 +218,27 @@ impl Preparing<'_, '_> {
             self.postgres.gathered(self.columns),
             self.table.quoted()
         );
-        self.connection.begin(self.control)?;
+        self.link.begin()?;
         self.claim(staging)?;
         if self.postgres.replaces_files() {
             self.refuse_begun_meanwhile(oid)?;
         }
-        self.connection.batch(self.control, &create)?;
+        self.link.batch(&create)?;
         if self.rejects_before_merge() {
             let refusals = Refusals { table: oid, gathered: staging, columns: self.columns };
-            refusals.take_over(self.connection, self.control)?;
+            refusals.take_over(self.link)?;
         }
         let mut record = self.record(oid, None);
         record.facts.made_table = made_table;
         self.records.delete(self.id)?;
         self.write_record(&record)?;
-        durable::commit(self.connection, self.control)?;
+        self.link.commit_durably()?;
         Ok((record, LoadState::New))
     }
 
     /// Begins a load into the existing table. Mode truncate empties it in the transaction that records the load, so
-    /// that this happens once.
-    fn start_here(&self, oid: u32) -> Result<(LoadRecord, LoadState)> {
+    /// that this happens once. The columns that an interrupted run has added stay on record.
+    fn start_here(&self, oid: u32, interrupted: Option<LoadRecord>) -> Result<(LoadRecord, LoadState)> {
         let truncate = self.postgres.mode == Mode::Truncate;
         self.refuse_to_begin()?;
         self.refuse_policies(oid)?;
@@ -251,15 +248,19 @@ impl Preparing<'_, '_> {
             (false, false) => None,
             (false, true) => {
                 let read = ReadBack::new(self.server, self.table, self.columns, self.options.degree);
-                Some(read.led_by(self.connection, self.control)?.whole)
+                Some(read.led_by(self.link)?.whole)
             }
         };
-        let record = self.record(oid, before);
-        self.connection.begin(self.control)?;
+        let mut record = self.record(oid, before);
+        let added = interrupted.into_iter().flat_map(|load| load.facts.columns.added);
+        let is_filled = |name: &str| self.columns.iter().any(|column| column.name == name);
+        let own = &self.changes.added;
+        let is_kept = |was: &AddedColumn| is_filled(&was.name) && own.iter().all(|new| new.name != was.name);
+        record.facts.columns.added.extend(added.filter(is_kept));
+        self.link.begin()?;
         if truncate {
             let empty = format!("TRUNCATE TABLE {}", self.table.quoted());
-            let (server, connection) = (&self.postgres.server, self.connection);
-            blockers::named(server, connection, self.control, || connection.batch(self.control, &empty))?;
+            blockers::named(self.link, || self.link.batch(&empty))?;
             self.records.delete_of_table(oid, self.id)?;
             self.records.delete(self.id)?;
         } else {
@@ -267,7 +268,7 @@ impl Preparing<'_, '_> {
             self.keep_earlier(oid)?;
         }
         self.write_record(&record)?;
-        durable::commit(self.connection, self.control)?;
+        self.link.commit_durably()?;
         Ok((record, LoadState::New))
     }
 
@@ -275,7 +276,7 @@ impl Preparing<'_, '_> {
     /// would fail.
     fn refuse_policies(&self, oid: u32) -> Result<()> {
         let sql = "SELECT pg_catalog.row_security_active($1::oid)";
-        match value::<bool>(self.connection, self.control, sql, &[&oid])? {
+        match self.link.value::<bool>(sql, &[&oid])? {
             false => Ok(()),
             true => Err(Error::new(Kind::Server, "its row-level security holds for this user")
                 .at(self.place())
@@ -300,7 +301,7 @@ impl Preparing<'_, '_> {
     /// Whether the table may have fewer rows after a merge than were gathered.
     fn may_have_merged_fewer(&self) -> Result<bool> {
         let matching = self.postgres.matching();
-        upsert::may_merge_fewer(self.connection, self.table, self.columns, matching, self.control)
+        upsert::may_merge_fewer(self.link, self.table, self.columns, matching)
     }
 
     /// Refuses to continue if loaded rows are missing. Only when all rows are loaded and did not allow a key may some
@@ -323,7 +324,7 @@ impl Preparing<'_, '_> {
         match (goes_on, scope) {
             (true, _) => Ok(()),
             (false, Scope::Load(_)) => Err(presence.error(
-                format!("table {table}, {}", self.connection.place()),
+                format!("table {table}, {}", self.link.place()),
                 "forget the load (sawmill load forget) and start it from the beginning",
             )),
             (false, Scope::Table(_)) => Err(presence.error(self.place(), presence.advice())),
@@ -405,7 +406,7 @@ impl Preparing<'_, '_> {
     }
 
     fn exists(&self, found: &FoundTable) -> Result<Error> {
-        let existing = columns::read(self.connection, found.oid, self.control)?;
+        let existing = columns::read(self.link, found.oid)?;
         let differences = columns::differences(self.columns, &existing);
         let what = match differences.is_empty() {
             true => "the table already exists, with the same columns".to_owned(),
@@ -431,6 +432,6 @@ impl Preparing<'_, '_> {
     }
 
     fn place(&self) -> String {
-        format!("table {}, {}", self.table, self.connection.place())
+        format!("table {}, {}", self.table, self.link.place())
     }
 }

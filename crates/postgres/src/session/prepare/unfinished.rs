@@ -16,19 +16,19 @@ impl Preparing<'_, '_> {
     /// Keeps other loads from creating the staging table until the open transaction ends. A load that ended just
     /// now may have made the table itself.
     pub(super) fn claim(&self, staging: &TableName) -> Result<()> {
-        let (connection, control) = (self.connection, self.control);
+        let link = self.link;
         let key = advisory_key(&format!("new table {}", staging.quoted()));
-        connection.query(control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
-        let refusal = match find(connection, staging, control)? {
+        link.query("SELECT pg_advisory_xact_lock($1)", &[&key])?;
+        let refusal = match find(link, staging)? {
             Some(_) => self.unfinished(staging)?,
             // Looked for after the staging table, which becomes this one in a single transaction.
-            None if self.postgres.mode == Mode::Create => match find(connection, self.table, control)? {
+            None if self.postgres.mode == Mode::Create => match find(link, self.table)? {
                 Some(made) => self.exists(&made)?,
                 None => return Ok(()),
             },
             None => return Ok(()),
         };
-        connection.batch(control, "ROLLBACK")?;
+        link.batch("ROLLBACK")?;
         Err(refusal)
     }
 
@@ -41,9 +41,9 @@ impl Preparing<'_, '_> {
         existing: u32,
     ) -> Result<Option<LoadRecord>> {
         let Some(found) = gathered else { return Ok(None) };
-        self.connection.begin(self.control)?;
+        self.link.begin()?;
         let discarded = self.discard_empty(found, staging, existing)?;
-        self.connection.commit(self.control)?;
+        self.link.commit()?;
         if discarded.is_some() { Ok(discarded) } else { Err(self.unfinished(staging)?) }
     }
 
@@ -63,7 +63,7 @@ impl Preparing<'_, '_> {
              AND (table_oid = $1 OR table_oid = $2 AND mode = 'upsert')"
         );
         let ids: Vec<String> =
-            self.records.list(&of_table, &[&i64::from(gathered.oid), &i64::from(existing)])?;
+            self.records.link.list(&of_table, &[&i64::from(gathered.oid), &i64::from(existing)])?;
         let [id] = ids.as_slice() else { return Ok(None) };
         let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
         // The lock keeps the load from starting before this transaction ends, so no unit can follow.
@@ -71,12 +71,12 @@ impl Preparing<'_, '_> {
         if !ended
             || !(self.gathers_again(id)?
                 || self.replaces_rows(id)?
-                || self.records.value::<bool>(&empty, &[id])?)
+                || self.records.link.value::<bool>(&empty, &[id])?)
         {
             return Ok(None);
         }
         let Some(record) = self.records.find(id)? else { return Ok(None) };
-        made_types::drop_table(self.connection, staging, gathered.oid, self.control)?;
+        made_types::drop_table(self.link, staging, gathered.oid)?;
         part_tables::drop_of_load(&self.records, id)?;
         self.records.delete(id)?;
         Ok(Some(record))
