@@ -12,9 +12,9 @@ use crate::history::lookup::{self, Found};
 use crate::history::portion::Portion;
 use crate::history::record::{LoadRecord, Loads, RecordedUnit};
 use crate::history::remembered::{AlreadyLoaded, Remembered};
-use crate::identity::RecordedFiles;
 use crate::identity::reading::Encoders;
 use crate::identity::recheck::{by_row_group, changed, unit_sums};
+use crate::identity::{REPLACED, RecordedFiles};
 
 /// The table of an append and its records, as the target's server has them.
 pub trait History {
@@ -281,7 +281,9 @@ impl Rechecking<'_> {
     ) -> Result<Vec<AlreadyLoaded>> {
         let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
         let units = self.history.units(load)?;
-        let is_whole = load.files.names.len() == found.len();
+        // Rows that other loads have replaced were taken from the units, or all units are gone.
+        let kept = load.files.fingerprints.iter().filter(|print| !print.ends_with(REPLACED)).count();
+        let is_whole = kept == found.len() && (!units.is_empty() || portion.rows() == 0);
         let files = portion.files().iter().zip(found);
         let mut already: Vec<AlreadyLoaded> = files
             .map(|(file, found)| {
