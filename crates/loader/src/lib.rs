@@ -42,7 +42,8 @@ mod table;
 
 pub use engine::content_sum::{ContentSum, Sums, Tally};
 pub use engine::load::{
-    CHANNEL, LoadOptions, backoff, load, refuse_cut_otherwise, retry_lost, retry_reached,
+    Arrange, CHANNEL, LoadArranged, LoadOptions, backoff, load, load_in_order, refuse_cut_otherwise,
+    retry_lost, retry_reached,
 };
 pub use engine::note::Note;
 pub use engine::part::{Part, PartReport, Share};
@@ -55,18 +56,18 @@ pub use engine::target::{
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};
 pub use engine::worker::received;
-pub use history::append::{Encoding, History, Loads, remember};
+pub use history::append::{Encoding, History, remember};
 pub use history::lookup::{
     Found, adds_files, hashed_mapping, mapping_of_files, refuse_begun, refuse_changed,
 };
 pub use history::opening::{OnRecord, Standing, open};
 pub use history::portion::Portion;
 pub use history::presence::Presence;
-pub use history::record::{LoadRecord, RecordedUnit};
+pub use history::record::{LoadRecord, Loads, RecordedUnit};
 pub use history::remembered::{AlreadyLoaded, Remembered};
-pub use identity::RecordedFiles;
 pub use identity::load_id::{id_of_names, load_id};
 pub use identity::reading::{Encoders, Reading, Reread};
+pub use identity::{REPLACED, RecordedFiles};
 pub use table::mode::Mode;
 pub use table::name::{MAX_LENGTH, PART, TableName, check_name, fitted, literal, quote};
 pub use table::prune::{Kept, KeptLoad, Pruned};

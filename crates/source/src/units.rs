@@ -132,6 +132,9 @@ pub struct Facts {
     pub knows_rows: bool,
     /// How columns were selected and renamed, a part of a load's identity; empty if they were not.
     pub mapping: String,
+    /// The order of the rows over all files, a part of a load's identity: a unit then has rows of any files, and the
+    /// number of the first. Empty for rows in the order of the files.
+    pub order: String,
     /// Whether it has all (matching) rows of each of its files, and not only a number of rows over all files.
     pub whole_files: bool,
     /// Whether one worker must load the units of an inner list of the plan, in their order.
@@ -150,10 +153,19 @@ impl Facts {
             rows: files.iter().map(|file| file.rows).sum(),
             knows_rows: true,
             mapping: mapping.into(),
+            order: String::new(),
             whole_files: true,
             keeps_runs: false,
             counts_all_rows: true,
             row_bytes: 0,
+        }
+    }
+
+    /// Which columns it has, and in which order its rows come.
+    pub fn arrangement(&self) -> String {
+        match self.order.is_empty() {
+            true => self.mapping.clone(),
+            false => format!("{} {}", self.mapping, self.order),
         }
     }
 }
@@ -224,6 +236,16 @@ pub trait Source: Sync {
     /// Returns the number of rows.
     fn rows(&self) -> u64 {
         self.facts().rows
+    }
+
+    /// Returns the name of a unit's file, for messages; for rows of several files in another order, of all files.
+    fn name_of(&self, file: u32) -> String {
+        let files = self.files();
+        let name = files.get(file as usize).map(|file| file.name.clone()).unwrap_or_default();
+        match self.facts().order.is_empty() || files.len() < 2 {
+            true => name,
+            false => format!("{name} and {} others", files.len() - 1),
+        }
     }
 
     /// Returns where a row is, counted as units count, for messages; `None` if it cannot be determined.

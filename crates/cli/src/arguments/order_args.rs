@@ -1,11 +1,13 @@
 //! In which order to read rows: sorted by time, through an index on disk.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use sawmill_loader::{LoadArranged, LoadReport};
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{
-    Addressed, IndexPlace, Order, OrderedRows, PartitionedBy, Period, Source, index_disk_bytes,
+    Addressed, ByRow, IndexPlace, Order, OrderedRows, PartitionedBy, Period, Source, index_disk_bytes,
 };
 use serde::Serialize;
 
@@ -61,6 +63,11 @@ impl OrderArgs {
             };
         }
         Ok(Some(Order { sort_by: self.sort_by.clone(), partition_by }))
+    }
+
+    /// The same for files that are added to a table, which has its partitions.
+    pub(crate) fn of_added(&self) -> Option<Order> {
+        self.sort_by.is_some().then(|| Order { sort_by: self.sort_by.clone(), partition_by: None })
     }
 
     /// Where the index is built; `default` is the directory if none was given.
@@ -163,6 +170,40 @@ pub(crate) fn for_crate_db(text: &str) -> String {
         Ok(PartitionedBy::Period(period, column)) => format!("date_trunc('{}', {column})", period.name()),
         Ok(PartitionedBy::List(column)) => column,
         Err(_) => text.to_owned(),
+    }
+}
+
+/// Sorts the files that are added to a table, those that are loaded together.
+pub(crate) struct Sorting<'a> {
+    pub order: &'a Order,
+    pub place: &'a IndexPlace,
+    /// All files.
+    pub source: &'a dyn Source,
+    /// The same, as they are sorted fastest.
+    pub addressed: &'a dyn Addressed,
+    pub profile: &'a Profile,
+    /// How rows were sorted.
+    pub sorted: RefCell<Option<Ordered>>,
+}
+
+impl Sorting<'_> {
+    /// Sorts a source and loads it.
+    pub(crate) fn sort(
+        &self,
+        source: &dyn Source,
+        load: &mut LoadArranged<'_>,
+    ) -> sawmill_source::Result<LoadReport> {
+        let by_row = ByRow::new(source);
+        let addressed: &dyn Addressed = match std::ptr::addr_eq(source, self.source) {
+            true => self.addressed,
+            false => &by_row,
+        };
+        let phase = self.profile.phase("index");
+        let rows = OrderedRows::open(addressed, self.order, self.place, &interrupt::control(&phase))?;
+        phase.finish();
+        let report = load(&rows)?;
+        *self.sorted.borrow_mut() = Some(Ordered::new(&rows));
+        Ok(report)
     }
 }
 

@@ -150,6 +150,20 @@ impl TableArgs {
         }
     }
 
+    /// Checks that the table to which files are added has the partitions that were asked for.
+    pub(crate) fn refuse_other_partitions(
+        &self,
+        target: &Destination,
+        options: &LoadOptions,
+    ) -> Result<(), Error> {
+        let (Destination::Postgres(postgres), Some(by)) = (target, &self.partition_by) else {
+            return Ok(());
+        };
+        let phase = Profile::new().phase("partitions");
+        let by: PartitionBy = by.parse()?;
+        Ok(postgres.refuse_other_partitions(&by, options, &interrupt::control(&phase))?)
+    }
+
     /// The target with these options. Options of the other database are errors.
     pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
         let given = [

@@ -9,10 +9,11 @@ mod report;
 pub(crate) mod tables;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use sawmill_loader::{LoadOptions, LoadReport, Part, Share, Target, load};
+use sawmill_loader::{Arrange, LoadArranged, LoadOptions, LoadReport, Part, Share, Target, load_in_order};
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
 
@@ -21,7 +22,7 @@ use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::lineage_args::LineageArgs;
 use crate::arguments::merge_args::MergeArgs;
 use crate::arguments::nested_args::NestedArgs;
-use crate::arguments::order_args::{self, IndexPlan, OrderArgs, Ordered, ordered};
+use crate::arguments::order_args::{self, IndexPlan, OrderArgs, Ordered, Sorting, ordered};
 use crate::arguments::part_arg;
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::row_args::RowArgs;
@@ -311,30 +312,51 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
         Some(tested) => target.with_postgres(|postgres| postgres.deletes(tested)),
         None => target,
     };
+    let adds_files = args.adds_files(&target, source, &options)?;
+    let keeps_table = adds_files || args.mode == ModeArg::Append;
+    if adds_files {
+        args.table.refuse_other_partitions(&target, &options)?;
+    }
     let order = args.order(&target, inputs.addressed().is_some())?;
+    let order = match (keeps_table, &target) {
+        (true, Destination::Postgres(_)) => order.and(args.order.of_added()),
+        _ => order,
+    };
+    let options = match &order {
+        Some(order) if keeps_table => LoadOptions { order: order.identity(), ..options },
+        _ => options,
+    };
     let place = args.order.place(&std::env::temp_dir());
     let profile = Profile::new();
     reading.phases = inputs.phases();
     let by_row = ByRow::new(source);
+    let whole = filtered.is_none() && limited.is_none() && traced.is_none();
+    let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
     let index = match &order {
         None => None,
         Some(order) => {
             OrderedRows::check(source, order)?;
-            let whole = filtered.is_none() && limited.is_none() && traced.is_none();
-            let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
             let plans = args.ddl || args.explain || args.dry_run;
             if plans {
                 reading.index = Some(IndexPlan::new(addressed, order, &place));
             }
             // For a plan, too, the order of rows decides how they are split into partitions.
-            match !plans || (order.partition_by.is_some() && !args.ddl) {
+            match !keeps_table && (!plans || (order.partition_by.is_some() && !args.ddl)) {
                 true => Some(ordered(addressed, order, &place, &profile, console)?.0),
                 false => None,
             }
         }
     };
+    let sorting = order.as_ref().filter(|_| keeps_table).map(|order| Sorting {
+        order,
+        place: &place,
+        source,
+        addressed,
+        profile: &profile,
+        sorted: RefCell::default(),
+    });
     let source = index.as_ref().map_or(source, |rows| rows);
-    let target = match args.adds_files(&target, source, &options)? {
+    let target = match adds_files {
         true => target.appending(),
         false => args.table.partitioned(target, source, console)?,
     };
@@ -363,7 +385,10 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
     });
     match &tables {
         Some(tables) => tables::run(tables, &reading, &options, args.manner(&target), console),
-        None => load_table(args, &planned, &mut reading, index.as_ref(), &profile, console),
+        None => {
+            let order = (index.as_ref(), sorting.as_ref());
+            load_table(args, &planned, &mut reading, order, &profile, console)
+        }
     }
 }
 
@@ -405,17 +430,14 @@ impl TableLoad {
         self.table.apply(self.nested.apply(target)?)
     }
 
-    /// Whether mode auto appends. Parts, and plans that need no server, take mode create.
+    /// Whether mode auto appends. Plans that need no server take mode create.
     fn adds_files(
         &self,
         target: &Destination,
         source: &dyn Source,
         options: &LoadOptions,
     ) -> Result<bool, Error> {
-        let creates = self.mode != ModeArg::Auto
-            || self.is_planned_alone()
-            || self.nested.makes_tables()
-            || options.share != Share::Whole;
+        let creates = self.mode != ModeArg::Auto || self.is_planned_alone() || self.nested.makes_tables();
         if creates {
             return Ok(false);
         }
@@ -509,15 +531,20 @@ fn load_table(
     args: &TableLoad,
     planned: &PlannedLoad<'_>,
     reading: &mut Reading,
-    index: Option<&OrderedRows<'_>>,
+    (index, sorting): (Option<&OrderedRows<'_>>, Option<&Sorting<'_>>),
     profile: &Profile,
     console: Console,
 ) -> Result<(), Error> {
     let PlannedLoad { target, source, options, .. } = *planned;
     let sampler = report::sampled(profile)?;
-    let loaded = load_files(source, target.as_target(), options, profile, console);
+    let arrange = |source: &dyn Source, load: &mut LoadArranged<'_>| match sorting {
+        Some(sorting) => sorting.sort(source, load),
+        None => load(source),
+    };
+    let loaded = load_arranged(source, target.as_target(), options, &arrange, profile, console);
     let (report, phase) = loaded.map_err(|error| target.advised(error))?;
-    reading.ordered = index.map(Ordered::new);
+    let sorted = sorting.and_then(|sorting| sorting.sorted.take());
+    reading.ordered = index.map(Ordered::new).or(sorted);
     reading.phases.extend(profile.phases());
     let (table, manner) = (args.target.table(), args.manner(target));
     report::print(table, &report, manner, &phase, &sampler.stop(), reading, console)?;
@@ -532,10 +559,23 @@ pub(crate) fn load_files(
     profile: &Profile,
     console: Console,
 ) -> Result<(LoadReport, PhaseReport), Error> {
+    load_arranged(source, target, options, &|source, load| load(source), profile, console)
+}
+
+/// The same for rows in another order.
+fn load_arranged(
+    source: &dyn Source,
+    target: &dyn Target,
+    options: &LoadOptions,
+    arrange: &Arrange<'_>,
+    profile: &Profile,
+    console: Console,
+) -> Result<(LoadReport, PhaseReport), Error> {
     let rows = source.rows();
     let phase = profile.phase("load");
     let say = |line: &str| console.notice(line);
     let control = interrupt::control(&phase).with_notices(&say);
-    let report = console.with_bar("load", rows, &phase, || load(source, target, options, &control))?;
+    let report = console
+        .with_bar("load", rows, &phase, || load_in_order(source, target, options, arrange, &control))?;
     Ok((report, phase.finish()))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::harness::{Ran, sawmill, start, until, wait};
+use crate::harness::{Ran, sawmill, signal, start, until, wait};
 use crate::load::Bench;
 
 /// Loads the folder by an address alone, without a mode.
@@ -230,11 +230,7 @@ fn appends_with_other_options_that_begin_at_once_add_a_file_once() {
     let bench = Bench::new();
     let folder = bench.dir.path().join("days");
     std::fs::create_dir(&folder).unwrap();
-    for (table, more) in [
-        ("rows", &["--where", "id >= 0"][..]),
-        ("columns", &["--columns", "id,note"]),
-        ("lists", &["--changed", "append"]),
-    ] {
+    for (table, more) in [("rows", &["--where", "id >= 0"][..]), ("columns", &["--columns", "id"])] {
         day(&folder, "1.csv", 0..10);
         let _ = std::fs::remove_file(folder.join("2.csv"));
         night(&bench, &folder, table, &[]).ok();
@@ -263,4 +259,170 @@ fn appends_with_other_options_that_begin_at_once_add_a_file_once() {
         let ids = format!("select count(*) from {table} where id >= 10");
         assert_eq!(bench.count(&ids), 10, "{table}");
     }
+}
+
+/// Writes rows of as many days, each at midnight, from the last to the first.
+fn dated(folder: &Path, name: &str, ids: std::ops::Range<u32>) {
+    let at = |id: u32| format!("2024-{:02}-{:02}T00:00:00", id / 28 % 12 + 1, id % 28 + 1);
+    let rows: String = ids.rev().map(|id| format!("{id},{}\n", at(id))).collect();
+    std::fs::write(folder.join(name), format!("id,at\n{rows}")).unwrap();
+}
+
+/// Checks that the table has exactly the rows of these numbers.
+#[track_caller]
+fn holds(bench: &Bench, table: &str, ids: std::ops::Range<u32>) {
+    let client = &mut bench.client();
+    let sql = format!("select count(*), count(distinct id), coalesce(sum(id), 0)::bigint from {table}");
+    let row = client.query_one(&sql, &[]).unwrap();
+    let expected = (ids.len() as i64, ids.len() as i64, ids.map(i64::from).sum());
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), expected, "{table}");
+}
+
+/// Ways of loading text whose rows do not come in the order of the files.
+const IN_ORDER: [(&str, &[&str]); 4] = [
+    ("months", &["--partition-by", "month(at)"]),
+    ("direct", &["--partition-by", "day(at)", "--strategy", "direct"]),
+    ("both", &["--partition-by", "month(at)", "--sort-by", "at"]),
+    ("sorted", &["--sort-by", "at"]),
+];
+
+#[test]
+fn files_of_rows_in_order_are_remembered_one_by_one() {
+    let bench = Bench::new();
+    for (table, options) in IN_ORDER {
+        let folder = bench.dir.path().join(table);
+        std::fs::create_dir(&folder).unwrap();
+        let verified = [options, &["--verify"]].concat();
+        dated(&folder, "1.csv", 0..20);
+        dated(&folder, "2.csv", 20..40);
+        night(&bench, &folder, table, &verified).ok();
+        assert!(night(&bench, &folder, table, options).ok().out.contains("nothing to do"), "{table}");
+        dated(&folder, "3.csv", 40..70);
+        dated(&folder, "4.csv", 70..90);
+        let said = night(&bench, &folder, table, &verified).ok().out;
+        assert!(said.contains("2 new files") && said.contains("verified"), "{table}: {said}");
+        holds(&bench, table, 0..90);
+        // An append knows the files, in any list.
+        night(&bench, &folder.join("1.csv"), table, &["--mode", "append"]).ok();
+        let said = night(&bench, &folder, table, &["--mode", "append", "--verify"]).ok().out;
+        assert!(said.contains("verified"), "{table}: {said}");
+        holds(&bench, table, 0..90);
+        let files = format!(
+            "select count(*) from _sawmill.loads, unnest(files) name where target = 'public.{table}' and name like '%.csv'"
+        );
+        assert_eq!(bench.count(&files), 4, "{table}");
+        // A file that has changed without a trace in its length is seen.
+        dated(&folder, "2.csv", 30..50);
+        let error = night(&bench, &folder, table, options).fails(1);
+        assert!(error.contains("2.csv") && error.contains("other content"), "{table}: {error}");
+    }
+}
+
+#[test]
+fn other_partitions_than_those_of_the_table_are_refused() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    dated(&folder, "1.csv", 0..20);
+    night(&bench, &folder, "months", &["--partition-by", "month(at)"]).ok();
+    night(&bench, &folder, "parts", &["--partition-by", "hash(id, 2)"]).ok();
+    night(&bench, &folder, "plain", &[]).ok();
+    dated(&folder, "2.csv", 20..40);
+    for (table, by, how) in [
+        ("months", "day(at)", "has 1 partitions by RANGE (at)"),
+        ("months", "list(at)", "by RANGE (at)"),
+        ("parts", "hash(id, 3)", "has 2 partitions by HASH (id)"),
+        ("plain", "month(at)", "has no partitions"),
+    ] {
+        let error = night(&bench, &folder, table, &["--partition-by", by]).fails(1);
+        assert!(error.contains(how), "{error}");
+    }
+    night(&bench, &folder, "parts", &["--partition-by", "hash(id, 2)"]).ok();
+    night(&bench, &folder, "months", &[]).ok();
+    ["parts", "months"].map(|table| holds(&bench, table, 0..40));
+    holds(&bench, "plain", 0..20);
+}
+
+#[test]
+fn rows_of_a_corrected_file_are_replaced_among_those_in_order() {
+    let bench = Bench::new();
+    for (table, options) in IN_ORDER {
+        let folder = bench.dir.path().join(table);
+        std::fs::create_dir(&folder).unwrap();
+        let replace = ["--file-column", "source", "--changed", "replace", "--verify"];
+        let options = [options, &replace].concat();
+        dated(&folder, "1.csv", 0..20);
+        dated(&folder, "2.csv", 20..40);
+        night(&bench, &folder, table, &options).ok();
+        dated(&folder, "2.csv", 20..50);
+        dated(&folder, "3.csv", 50..60);
+        let said = night(&bench, &folder, table, &options).ok().out;
+        assert!(said.contains("replaced 20 rows"), "{table}: {said}");
+        holds(&bench, table, 0..60);
+        // The records have what is left of the first night.
+        let said = night(&bench, &folder, table, &options).ok().out;
+        assert!(said.contains("verified") && !said.contains("not verified"), "{table}: {said}");
+        dated(&folder, "1.csv", 0..10);
+        dated(&folder, "4.csv", 10..20);
+        night(&bench, &folder, table, &options).ok();
+        holds(&bench, table, 0..60);
+        let said = night(&bench, &folder, table, &options).ok().out;
+        assert!(said.contains("verified") && !said.contains("not verified"), "{table}: {said}");
+    }
+}
+
+#[test]
+fn parts_add_the_new_files_of_a_folder() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, ids) in [("1.csv", 0..1000), ("2.csv", 1000..1500), ("3.csv", 1500..1600)] {
+        day(&folder, name, ids.clone());
+        for part in ["1/2", "2/2"] {
+            night(&bench, &folder, "days", &["--part", part, "--verify"]).ok();
+        }
+        let finish = bench.args("finish", &folder, "days", &["--verify"]);
+        sawmill(["load"].into_iter().chain(finish.iter().map(String::as_str))).ok();
+        holds(&bench, "days", 0..ids.end);
+    }
+    let said = night(&bench, &folder, "days", &["--part", "1/2"]).ok().out;
+    assert!(said.contains("nothing to do"), "{said}");
+    holds(&bench, "days", 0..1600);
+}
+
+#[test]
+fn an_interrupted_night_whose_file_was_corrected_is_replaced() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    day(&folder, "1.csv", 0..10);
+    let file = ["--file-column", "source", "--unit-rows", "2000", "--connections", "1"];
+    let options = [&file[..], &["--changed", "replace", "--verify"]].concat();
+    night(&bench, &folder, "days", &options).ok();
+    let slow = "create function slow() returns trigger language plpgsql as $$ begin \
+                  if new.id % 200 = 0 then perform pg_sleep(0.005); end if; return new; end $$; \
+                create trigger slow before insert on days for each row execute function slow()";
+    bench.client().batch_execute(slow).unwrap();
+    day(&folder, "2.csv", 10..100_000);
+    day(&folder, "3.csv", 100_000..200_000);
+    let args = bench.args("load", &folder, "days", &options);
+    let child = start(&args);
+    let done = "select count(*) from _sawmill.units join _sawmill.loads using (load_id) \
+                where completed is null and mode = 'append'";
+    until("the first units", || bench.count(done) >= 2);
+    signal(&child, "KILL");
+    wait(child);
+    assert!(bench.count("select count(*) from days") < 200_000);
+    bench.client().batch_execute("drop trigger slow on days").unwrap();
+    day(&folder, "2.csv", 10..100_001);
+    day(&folder, "3.csv", 100_001..150_000);
+    let error = night(&bench, &folder, "days", &file).fails(1);
+    assert!(error.contains("has changed") && error.contains("stay there after"), "{error}");
+    let said = night(&bench, &folder, "days", &options).ok().out;
+    assert!(said.contains("replaced"), "{said}");
+    holds(&bench, "days", 0..150_000);
+    let said = night(&bench, &folder, "days", &options).ok().out;
+    assert!(said.contains("verified") && !said.contains("not verified"), "{said}");
+    let status = sawmill(["load", "status", "--to", &bench.server.url()]).ok().out;
+    assert!(!status.contains("interrupted"), "{status}");
 }

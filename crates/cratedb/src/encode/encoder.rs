@@ -67,10 +67,23 @@ impl EncodePlan {
             longest_row: longest_row(0),
             columns: false,
             leave_out: false,
-            files: source.files().iter().map(file_hash).collect(),
+            files: file_hashes(source),
             refused: Arc::default(),
             bodies: Bodies::new(bytes),
             plan,
+        }
+    }
+}
+
+/// The identities of a source's files in row keys. Units of files in order together have rows of all of them.
+fn file_hashes(source: &dyn Source) -> Vec<u64> {
+    let (files, order) = (source.files(), source.facts().order);
+    let each = files.iter().map(file_hash);
+    match order.is_empty() {
+        true => each.collect(),
+        false => {
+            let all = format!("{order} {:?}", each.collect::<Vec<_>>());
+            vec![xxhash_rust::xxh3::xxh3_64(all.as_bytes()); files.len()]
         }
     }
 }

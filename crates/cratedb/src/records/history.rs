@@ -26,7 +26,7 @@ use crate::verify::read_back::{OfFiles, ReadBack};
 impl CrateDb {
     /// The ID under which a load of this source is recorded.
     pub(crate) fn id_of(&self, source: &dyn Source, table: &CrateTable, key: &Key) -> String {
-        let mapping = format!("{}{key:?}{:?}", source.facts().mapping, self.options.by_position);
+        let mapping = format!("{}{key:?}{:?}", source.facts().arrangement(), self.options.by_position);
         let mode = if self.replaces { "replacement" } else { self.mode.name() };
         load_id(source.files(), &mapping, &table.to_string(), mode)
     }
@@ -275,7 +275,8 @@ impl History for TableHistory<'_> {
                 let named: Vec<_> = (remembered.already.iter())
                     .filter_map(|already| self.source.files().get(already.file as usize))
                     .collect();
-                let others = self.loads.iter().filter(|row| !self.is_of_same_rows(row));
+                let others = self.loads.iter();
+                let others = others.filter(|row| !self.is_of_same_rows(row) || row.load.mixes_files());
                 let shared: BTreeSet<&String> = others.flat_map(|row| &row.load.files.names).collect();
                 match named.iter().any(|file| shared.contains(&file.name)) {
                     true => (None, self.read_back(None)),

@@ -327,8 +327,8 @@ impl CrateSession<'_> {
         let facts = &self.record.load.facts;
         let command = self.options.command.as_deref().or(facts.command.as_deref());
         let run = turns::now().saturating_duration_since(self.started);
-        let (filled, replaces) = (facts.filled.clone(), facts.replaces);
-        LoadFacts { filled, replaces, ..LoadFacts::new(command, facts.columns.clone()) }
+        let (filled, order, replaces) = (facts.filled.clone(), facts.order.clone(), facts.replaces);
+        LoadFacts { filled, order, replaces, ..LoadFacts::new(command, facts.columns.clone()) }
             .leaving_out(self.options, self.source.files())
             .after(run)
     }

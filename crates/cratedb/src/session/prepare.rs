@@ -76,6 +76,7 @@ impl Opening<'_, '_> {
             facts: LoadFacts {
                 filled: self.plan.filled(),
                 replaces: self.crate_db.replaces,
+                order: self.source.facts().order,
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
                     .leaving_out(self.options, self.source.files())
             },

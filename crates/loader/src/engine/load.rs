@@ -68,7 +68,15 @@ pub struct LoadOptions {
     pub command: Option<String>,
     /// Records of text that the source has left out, by file, for the record of the load.
     pub records_left_out: BTreeMap<String, u64>,
+    /// The order that [`load_in_order`] puts rows in; empty for that of the files.
+    pub order: String,
 }
+
+/// Loads a source, or some of its files, whose rows have been put in order.
+pub type LoadArranged<'l> = dyn FnMut(&dyn Source) -> Result<LoadReport> + 'l;
+
+/// Puts the rows of a source in order, and passes them on to be loaded.
+pub type Arrange<'a> = dyn Fn(&dyn Source, &mut LoadArranged<'_>) -> Result<LoadReport> + 'a;
 
 impl Default for LoadOptions {
     /// Two connections, batches of 4096 rows, blocks of 256 KiB, units of 256 Ki rows, 8 retries,
@@ -90,6 +98,7 @@ impl Default for LoadOptions {
             share: Share::Whole,
             command: None,
             records_left_out: BTreeMap::new(),
+            order: String::new(),
         }
     }
 }
@@ -115,10 +124,24 @@ pub fn load(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<LoadReport> {
+    load_in_order(source, target, options, &|source, load| load(source), control)
+}
+
+/// The same for rows in another order: files that are loaded together are arranged together.
+///
+/// # Errors
+/// As of [`load`]; errors of `arrange`.
+pub fn load_in_order(
+    source: &dyn Source,
+    target: &dyn Target,
+    options: &LoadOptions,
+    arrange: &Arrange<'_>,
+    control: &Control<'_>,
+) -> Result<LoadReport> {
     let remember = || target.remembered(source, options, control);
     match retry_reached(options.retries, control, &|| target.has_answered(), remember)? {
-        None => load_files(source, target, options, control),
-        Some(remembered) => load_the_rest(source, target, remembered, options, control),
+        None => arrange(source, &mut |source| load_files(source, target, options, control)),
+        Some(remembered) => load_the_rest(source, target, remembered, options, arrange, control),
     }
 }
 
@@ -128,9 +151,14 @@ fn load_the_rest(
     target: &dyn Target,
     remembered: Remembered,
     options: &LoadOptions,
+    arrange: &Arrange<'_>,
     control: &Control<'_>,
 ) -> Result<LoadReport> {
     let started = turns::now();
+    let load = |files: Vec<u32>, target: &dyn Target| {
+        let portion = Portion::new(source, files);
+        arrange(&portion, &mut |source| load_files(source, target, options, control))
+    };
     let Remembered { already, unfinished, replaced, new, verified, notes } = remembered;
     let mut report = LoadReport::of_already_loaded(&already, notes);
     report.verified = verified;
@@ -143,11 +171,11 @@ fn load_the_rest(
         report.add(of_files);
     };
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
-        add(load_files(&Portion::new(source, files), target, options, control)?);
+        add(load(files, target)?);
     }
     if let Some(replacing) = target.replacing() {
         for file in replaced {
-            add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
+            add(load(vec![file], replacing.as_ref())?);
         }
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
@@ -347,13 +375,12 @@ impl UnderWay<'_> {
         let missing = || runs.iter().flatten();
         let Some(first) = missing().map(|unit| unit.key).min() else { return Ok(()) };
         let (units, rows) = (missing().count(), missing().map(|unit| unit.rows).sum::<u64>());
-        let file = self.source.files().get(first.file as usize).map(|file| file.name.as_str());
         let what =
             format!("parts of the load are missing: {units} units with {rows} rows are not in the table");
         Err(Error::new(Kind::Mismatch, what)
             .at(format!(
                 "the first: {}, row group {}, from row {}",
-                file.unwrap_or_default(),
+                self.source.name_of(first.file),
                 first.row_group,
                 first.first_row
             ))

@@ -237,7 +237,7 @@ pub(crate) fn refusal_error(
         Refusal::Stopped(error) => return error,
         Refusal::Value { row, column, what } => (row, column, what),
     };
-    let file = source.files().get(unit.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
+    let file = source.name_of(unit.file);
     let row = reader.row_in_unit(in_batch).unwrap_or(row + in_batch as u64);
     let row = match source.place_of_row(unit, row) {
         Some(RowPlace { name: Some(name), .. }) => {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use sawmill_source::{Control, Error, Result, Source, UnitKey};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
@@ -10,11 +10,11 @@ use crate::engine::note::Note;
 use crate::engine::target::LoadState;
 use crate::history::lookup::{self, Found};
 use crate::history::portion::Portion;
-use crate::history::record::{LoadRecord, RecordedUnit};
+use crate::history::record::{LoadRecord, Loads, RecordedUnit};
 use crate::history::remembered::{AlreadyLoaded, Remembered};
-use crate::identity::RecordedFiles;
 use crate::identity::reading::Encoders;
 use crate::identity::recheck::{by_row_group, changed, unit_sums};
+use crate::identity::{REPLACED, RecordedFiles};
 
 /// The table of an append and its records, as the target's server has them.
 pub trait History {
@@ -27,6 +27,11 @@ pub trait History {
     /// Whether an interrupted load has to be finished before other rows are appended.
     fn comes_first(&self, _load: &LoadRecord) -> bool {
         true
+    }
+
+    /// Whether the rows of an interrupted load can be replaced, file by file, by those that its files have now.
+    fn replaces_unfinished(&self) -> bool {
+        false
     }
 
     /// Whether a load has committed nothing, and other processes can no longer commit for it.
@@ -90,17 +95,6 @@ pub struct Encoding<'e> {
     pub encoders: Box<Encoders<'e>>,
 }
 
-/// The loads on record, in the order in which they began.
-#[derive(Default)]
-pub struct Loads<'l> {
-    /// Loads of the same rows and columns into the table.
-    pub here: Vec<&'l LoadRecord>,
-    /// Loads of other rows or columns into the table.
-    pub otherwise: Vec<&'l LoadRecord>,
-    /// Loads of the same rows and columns into another table that had its name.
-    pub elsewhere: Vec<&'l LoadRecord>,
-}
-
 /// Looks up the source's files in the records. `mapping` identifies the rows and columns that are taken of them. `None`
 /// if the records do not matter: the source is loaded as a whole.
 ///
@@ -115,19 +109,31 @@ pub fn remember(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<Option<Remembered>> {
-    let own = history.id_of(source);
+    let whole = Portion::new(source, (0..source.files().len() as u32).collect());
+    let own = match options.order.is_empty() {
+        true => history.id_of(source),
+        false => history.id_of(&whole.in_order(&options.order)),
+    };
     let here = lookup::without_void(source, here, &own, |load| history.holds_nothing(load))?;
     let first: Vec<&LoadRecord> =
         here.iter().copied().filter(|load| !load.complete && history.comes_first(load)).collect();
-    let same = |portion: &Portion<'_>, load: &LoadRecord| history.id_of(portion) == load.id;
+    let same = |portion: Portion<'_>, load: &LoadRecord| match options.order.is_empty() {
+        true => history.id_of(&portion) == load.id,
+        false => history.id_of(&portion.in_order(&options.order)) == load.id,
+    };
     let placed = |error: Error| error.at(history.place());
+    let (first, to_replace) = match options.replace_changed && history.replaces_unfinished() {
+        true => lookup::with_other_content(source, first, |load| history.holds_nothing(load))?,
+        false => (first, Vec::new()),
+    };
     let unfinished = lookup::broken_off(source, &first, same).map_err(placed)?;
     if options.again {
         lookup::found_again(source, &here).iter().for_each(|line| control.notice(line));
         return Ok(lookup::loaded_again(source, &here, &own, unfinished));
     }
     let found = lookup::found(source, &here);
-    let in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
+    let mut in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
+    in_found.extend(&to_replace);
     let mut remembered = Remembered::with_the_rest(source, unfinished, &in_found);
     let names: BTreeSet<&String> = elsewhere.iter().flat_map(|load| &load.files.names).collect();
     let new = remembered.new.iter().filter_map(|place| source.files().get(*place as usize));
@@ -140,13 +146,20 @@ pub fn remember(
     });
     let otherwise: Vec<_> = otherwise.filter_map(Result::transpose).collect::<Result<_>>()?;
     lookup::refuse_taken_otherwise(source, &remembered.new, &otherwise, mapping).map_err(placed)?;
-    if lookup::is_known_list(source, &here, &own) {
+    if to_replace.is_empty() && lookup::is_known_list(source, &here, &own) {
         return Ok(None);
     }
     lookup::sort_out_changed(source, &here, &mut remembered, options).map_err(placed)?;
+    remembered.replaced.extend(to_replace);
     let nothing_known = found.is_empty() && remembered.unfinished.is_empty();
     if nothing_known && remembered.replaced.is_empty() && remembered.notes.is_empty() {
         return Ok(None);
+    }
+    if !source.facts().order.is_empty() {
+        let what = "some of the files that are in order together are on record alone";
+        return Err(Error::new(Kind::Exists, what)
+            .at(history.place())
+            .advise("load them in the order of the files"));
     }
     if !found.is_empty() {
         history.check(&found, &mut remembered)?;
@@ -170,6 +183,8 @@ struct NotCompared {
     rejected: Vec<String>,
     /// They were loaded as columns or types that the table does not have any more.
     retyped: Vec<String>,
+    /// Their rows are among those of files that are not here.
+    mixed: Vec<String>,
 }
 
 impl NotCompared {
@@ -184,8 +199,10 @@ impl NotCompared {
             Some(of(format!("not compared with what was loaded: {first}{more}, since {why}")))
         };
         let other_columns = "the table does not have the columns any more that they were loaded into";
+        let beside = "their rows were put in order with those of files that are not here now";
         let rejected = note(Note::BesideRejected, &self.rejected, "some rows were rejected");
-        rejected.into_iter().chain(note(Note::Unverified, &self.retyped, other_columns))
+        let retyped = note(Note::Unverified, &self.retyped, other_columns);
+        rejected.into_iter().chain(retyped).chain(note(Note::Unverified, &self.mixed, beside))
     }
 }
 
@@ -203,7 +220,8 @@ impl Rechecking<'_> {
         if self.options.verify && not_compared.retyped.is_empty() {
             self.history.verify(remembered)?;
             // The table holds what is on record: without all files, that is no verification of them.
-            remembered.verified.take_if(|_| !not_compared.rejected.is_empty());
+            let compared_all = not_compared.rejected.is_empty() && not_compared.mixed.is_empty();
+            remembered.verified.take_if(|_| !compared_all);
         }
         Ok(())
     }
@@ -211,6 +229,9 @@ impl Rechecking<'_> {
     /// The rows that a load added from these files, which are unchanged.
     fn already(&self, found: &[&Found<'_>], not_compared: &mut NotCompared) -> Result<Vec<AlreadyLoaded>> {
         let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
+        if load.mixes_files() {
+            return self.already_in_order(load, found, not_compared);
+        }
         let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
         let places: HashMap<u32, u32> = (0..).zip(found).map(|(at, found)| (found.place, at)).collect();
         let in_portion = |key: UnitKey| places.get(&key.file).map(|at| UnitKey { file: *at, ..key });
@@ -245,6 +266,61 @@ impl Rechecking<'_> {
                 already.iter_mut().for_each(|file| file.tally.add(&none));
                 self.compare(load, &portion, (&compared, &units), &encoding)?;
                 if !untrusted.is_empty() && skipped.is_empty() {
+                    self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))?;
+                }
+            }
+        }
+        Ok(already)
+    }
+
+    /// The same for a load whose units have rows of any of its files: only all of them can be compared.
+    fn already_in_order(
+        &self,
+        load: &LoadRecord,
+        found: &[&Found<'_>],
+        not_compared: &mut NotCompared,
+    ) -> Result<Vec<AlreadyLoaded>> {
+        let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
+        let units = self.history.units(load)?;
+        // Rows that other loads have replaced were taken from the units, or all units are gone.
+        let kept = load.files.fingerprints.iter().filter(|print| !print.ends_with(REPLACED)).count();
+        let is_whole = kept == found.len() && (!units.is_empty() || portion.rows() == 0);
+        let files = portion.files().iter().zip(found);
+        let mut already: Vec<AlreadyLoaded> = files
+            .map(|(file, found)| {
+                let tally = Tally { rows: if is_whole { 0 } else { file.rows }, ..Tally::default() };
+                AlreadyLoaded { file: found.file, tally, rejected: 0, units: 0 }
+            })
+            .collect();
+        // Which rows are whose is unknown: those of all files count with the first.
+        if let Some(first) = already.first_mut().filter(|_| is_whole) {
+            units.values().for_each(|unit| first.tally.add(&unit.tally));
+            first.rejected = units.values().map(|unit| unit.rejected).sum();
+            first.units = units.len() as u64;
+        }
+        let untrusted = load.files.untrusted(portion.files());
+        if !self.options.verify && untrusted.is_empty() {
+            return Ok(already);
+        }
+        let names = portion.files().iter().map(|file| file.name.clone());
+        let is_unknown = units.values().any(|unit| unit.rejected > 0);
+        let none_rejected: BTreeMap<UnitKey, RecordedUnit> = BTreeMap::new();
+        match self.history.encoding(load, &portion, &none_rejected)? {
+            _ if !is_whole => not_compared.mixed.extend(names),
+            _ if is_unknown => not_compared.rejected.extend(names),
+            None => not_compared.retyped.extend(names),
+            Some(encoding) => {
+                let mut was = Tally::empty(encoding.columns);
+                units.values().for_each(|unit| was.add(&unit.tally));
+                let runs = portion.plan(load.unit_rows);
+                let now = unit_sums(&portion, runs, &*encoding.encoders, self.options, self.control)?;
+                let mut is = Tally::empty(encoding.columns);
+                now.values().for_each(|tally| is.add(tally));
+                if was != is {
+                    let all = portion.in_order(&load.facts.order);
+                    return Err(changed(&all, (0, 0), &was, &is, LoadState::Complete));
+                }
+                if !untrusted.is_empty() {
                     self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))?;
                 }
             }

@@ -6,9 +6,8 @@ use sawmill_source::{Error, Kind, Result, Source, SourceFile};
 
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
-use crate::history::append::Loads;
 use crate::history::portion::Portion;
-use crate::history::record::LoadRecord;
+use crate::history::record::{LoadRecord, Loads};
 use crate::history::remembered::Remembered;
 use crate::table::mode::Mode;
 
@@ -175,6 +174,29 @@ pub(super) fn found<'l>(source: &dyn Source, loads: &[&'l LoadRecord]) -> Vec<Fo
     found.collect()
 }
 
+/// Parts interrupted loads from those of which a file has other content now: instead of finishing these, all rows of
+/// their files are replaced. Returns the others, and the places of these files.
+///
+/// # Errors
+/// Errors of `holds_nothing`.
+pub(super) fn with_other_content<'l>(
+    source: &dyn Source,
+    loads: Vec<&'l LoadRecord>,
+    holds_nothing: impl Fn(&LoadRecord) -> Result<bool>,
+) -> Result<(Vec<&'l LoadRecord>, Vec<u32>)> {
+    let (mut others, mut places) = (Vec::new(), BTreeSet::new());
+    for load in loads {
+        let files = source.files();
+        let place = |name: &String| files.iter().position(|file| file.name == *name).map(|at| at as u32);
+        let of_load: Option<Vec<u32>> = load.files.to_replace(files).into_iter().map(place).collect();
+        match of_load.filter(|of_load| !of_load.is_empty()) {
+            Some(of_load) if !holds_nothing(load)? => places.extend(of_load),
+            _ => others.push(load),
+        }
+    }
+    Ok((others, places.into_iter().collect()))
+}
+
 /// The files of each interrupted load that includes files of the source. `is_same` says whether a load of
 /// these files would now continue it.
 ///
@@ -183,7 +205,7 @@ pub(super) fn found<'l>(source: &dyn Source, loads: &[&'l LoadRecord]) -> Vec<Fo
 pub(super) fn broken_off(
     source: &dyn Source,
     loads: &[&LoadRecord],
-    is_same: impl Fn(&Portion<'_>, &LoadRecord) -> bool,
+    is_same: impl Fn(Portion<'_>, &LoadRecord) -> bool,
 ) -> Result<Vec<Vec<u32>>> {
     let mut unfinished = Vec::new();
     for load in loads.iter().filter(|load| !load.complete) {
@@ -211,7 +233,7 @@ pub(super) fn broken_off(
             ));
         }
         let places: Vec<u32> = places.into_iter().flatten().collect();
-        if !is_same(&Portion::new(source, places.clone()), load) {
+        if !is_same(Portion::new(source, places.clone()), load) {
             return refused(format!(
                 "a load of {named} was interrupted, in mode {} and with options other than these",
                 load.mode

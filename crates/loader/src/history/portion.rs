@@ -15,13 +15,20 @@ pub struct Portion<'a> {
     /// Their positions in the source, without repetition.
     places: Vec<u32>,
     files: Vec<SourceFile>,
+    /// The order that its rows are to be loaded in.
+    order: String,
 }
 
 impl<'a> Portion<'a> {
     /// The files of `source` at these positions, in this order.
     pub fn new(source: &'a dyn Source, places: Vec<u32>) -> Self {
         let files = places.iter().filter_map(|place| source.files().get(*place as usize).cloned());
-        Self { source, files: files.collect(), places }
+        Self { source, files: files.collect(), places, order: source.facts().order }
+    }
+
+    /// The same as its load in this order is identified.
+    pub(crate) fn in_order(self, order: &str) -> Self {
+        Self { order: order.to_owned(), ..self }
     }
 
     /// The unit as the whole source numbers it.
@@ -41,7 +48,8 @@ impl Source for Portion<'_> {
     }
 
     fn facts(&self) -> Facts {
-        Facts { rows: self.files.iter().map(|file| file.rows).sum(), ..self.source.facts() }
+        let rows = self.files.iter().map(|file| file.rows).sum();
+        Facts { rows, order: self.order.clone(), ..self.source.facts() }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {

@@ -30,6 +30,11 @@ pub struct LoadRecord {
 }
 
 impl LoadRecord {
+    /// Whether its units have rows of several files.
+    pub fn mixes_files(&self) -> bool {
+        !self.facts.order.is_empty()
+    }
+
     /// Whether the load made its table.
     pub fn made_the_table(&self) -> bool {
         [Mode::Create, Mode::Replace].iter().any(|mode| mode.name() == self.mode)
@@ -45,4 +50,15 @@ pub struct RecordedUnit {
     pub rejected: u64,
     /// The sum of the rejected rows that can be encoded, if the target records it.
     pub refused: Option<Tally>,
+}
+
+/// The loads on record, in the order in which they began.
+#[derive(Default)]
+pub struct Loads<'l> {
+    /// Loads of the same rows and columns into the table.
+    pub here: Vec<&'l LoadRecord>,
+    /// Loads of other rows or columns into the table.
+    pub otherwise: Vec<&'l LoadRecord>,
+    /// Loads of the same rows and columns into another table that had its name.
+    pub elsewhere: Vec<&'l LoadRecord>,
 }

@@ -18,6 +18,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use sawmill_source::{Error, Kind, Result, SourceFile};
 
+/// Ends the fingerprint of a file whose rows another load has replaced.
+pub const REPLACED: &str = " replaced";
+
 /// The recorded files of a load, in the load's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedFiles {
@@ -63,6 +66,13 @@ impl RecordedFiles {
         Err(Error::new(Kind::Changed, what).advise(
             "restore the file to finish the load, or forget the load (sawmill load forget) and start from the beginning",
         ))
+    }
+
+    /// The names of the files whose rows no other load has replaced, if some files are missing from `files` or have
+    /// a different fingerprint there.
+    pub(crate) fn to_replace(&self, files: &[SourceFile]) -> Vec<&String> {
+        let kept = self.names.iter().zip(&self.fingerprints).filter(|(_, print)| !print.ends_with(REPLACED));
+        if self.changed(files).is_empty() { Vec::new() } else { kept.map(|(name, _)| name).collect() }
     }
 
     /// The same files with their stamps from `files`.

@@ -29,7 +29,9 @@ pub(crate) fn recheck(
         LoadState::Resumed | LoadState::Complete => files.untrusted(source.files()),
     };
     let complete = session.state() == LoadState::Complete;
-    let looked_at = |file: u32| options.verify || untrusted.contains(&file);
+    let is_mixed = !source.facts().order.is_empty();
+    let looked_at =
+        |file: u32| options.verify || untrusted.contains(&file) || is_mixed && !untrusted.is_empty();
     let mut runs = source.plan(session.unit_rows());
     for run in &mut runs {
         // Another version may have divided a complete load into different units.
@@ -100,7 +102,7 @@ pub(crate) fn changed(
     is: &Tally,
     state: LoadState,
 ) -> Error {
-    let name = source.files().get(file as usize).map(|file| file.name.as_str()).unwrap_or_default();
+    let name = source.name_of(file);
     let advice = match state {
         LoadState::Complete => {
             "restore the file, or load everything from the beginning with --mode replace; --again, or an append \

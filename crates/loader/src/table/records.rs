@@ -31,6 +31,9 @@ pub struct LoadFacts {
     /// Whether the rows take the place of those that the file had, which are deleted first.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
+    /// The order of the rows over all files; empty for that of the files. Units then have rows of any files.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub order: String,
     /// Whether the load has made the table that it merges rows into.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub made_table: bool,

@@ -146,6 +146,12 @@ impl Records<'_> {
         Ok(())
     }
 
+    /// Takes a load's lock in the open transaction. Waits a while for a run that was killed; false if another run
+    /// holds it.
+    pub(crate) fn wait_to_lock(&self, id: &str) -> Result<bool> {
+        self.wait_for_lock("SELECT pg_try_advisory_xact_lock($1)", id, Instant::now() + PATIENCE)
+    }
+
     /// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was
     /// granted.
     pub(super) fn wait_for_lock(&self, lock: &str, id: &str, end: Instant) -> Result<bool> {

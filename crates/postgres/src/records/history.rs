@@ -177,7 +177,7 @@ impl Postgres {
         let partitioned =
             partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
         let mapping =
-            source.facts().mapping + by_position + &self.key.join("\0") + native + &kind + &partitioned;
+            source.facts().arrangement() + by_position + &self.key.join("\0") + native + &kind + &partitioned;
         let mapping = match self.on_conflict {
             OnConflict::Update => mapping,
             OnConflict::History(None) => format!("{mapping}History"),
@@ -271,6 +271,10 @@ impl History for TableHistory<'_> {
 
     fn place(&self) -> String {
         format!("table {}, {}", self.table, self.records.link.place())
+    }
+
+    fn replaces_unfinished(&self) -> bool {
+        self.options.share == Share::Whole && self.postgres.lineage.file.is_some()
     }
 
     fn holds_nothing(&self, load: &LoadRecord) -> Result<bool> {

@@ -4,6 +4,7 @@ pub(crate) mod checkpoint;
 mod filled;
 pub(crate) mod forget;
 pub(crate) mod history;
+pub(crate) mod in_order;
 pub(crate) mod parts;
 pub(crate) mod presence;
 pub(crate) mod prune;

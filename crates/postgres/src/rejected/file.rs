@@ -268,8 +268,7 @@ impl<'a> RejectsFile<'a> {
         batch: &RecordBatch,
         first: u64,
     ) -> Result<()> {
-        let file = self.of.source.files().get(unit.key.file as usize);
-        let file = file.map(|file| file.name.as_str()).unwrap_or_default();
+        let file = self.of.source.name_of(unit.key.file);
         let mut numbers = numbers;
         for run in rejects.chunk_by(|a, b| a.row + 1 == b.row) {
             let (here, left) = numbers.split_at(run.len());
@@ -279,7 +278,7 @@ impl<'a> RejectsFile<'a> {
             let mut columns: Vec<ArrayRef> =
                 rows.columns().iter().zip(fields).map(|(array, field)| as_text(array, field)).collect();
             let places: [ArrayRef; 4] = [
-                Arc::new(StringArray::from(vec![file; run.len()])),
+                Arc::new(StringArray::from(vec![file.as_str(); run.len()])),
                 Arc::new(Int32Array::from(vec![unit.key.row_group as i32; run.len()])),
                 Arc::new(Int64Array::from_iter_values(here.iter().map(|row| *row as i64))),
                 Arc::new(StringArray::from_iter_values(run.iter().map(|reject| &reject.reason))),

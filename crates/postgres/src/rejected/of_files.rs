@@ -17,10 +17,10 @@ pub(crate) struct LoadOfFiles {
 }
 
 impl LoadOfFiles {
-    /// The loads that contain these files.
+    /// The loads that contain these files. Of files in order together, the places of rows are not known.
     pub(crate) fn containing(found: &[Found<'_>]) -> Vec<Self> {
         let mut loads: BTreeMap<&str, BTreeMap<u32, u32>> = BTreeMap::new();
-        for Found { file, load, place } in found {
+        for Found { file, load, place } in found.iter().filter(|found| !found.load.mixes_files()) {
             loads.entry(&load.id).or_default().insert(*place, *file);
         }
         loads.into_iter().map(|(id, files)| Self { id: id.to_owned(), files }).collect()

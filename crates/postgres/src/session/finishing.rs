@@ -173,8 +173,8 @@ impl PostgresSession<'_> {
     /// How the load was run, up to now.
     fn facts(&self) -> LoadFacts {
         let command = self.options.command.as_deref().or(self.record.facts.command.as_deref());
-        let facts = LoadFacts::new(command, self.changes_so_far());
-        let facts = LoadFacts { merge: self.postgres.merge(), ..facts };
+        let (merge, order) = (self.postgres.merge(), self.record.facts.order.clone());
+        let facts = LoadFacts { merge, order, ..LoadFacts::new(command, self.changes_so_far()) };
         facts
             .leaving_out(self.options, self.source.files())
             .after(turns::now().saturating_duration_since(self.started))

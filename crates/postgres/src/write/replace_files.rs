@@ -1,13 +1,17 @@
 //! The rows of corrected files replace the files' earlier rows, in one transaction.
 
-use sawmill_loader::{LoadRecord, Mode, TableName, Tally, quote};
+use sawmill_loader::{ContentSum, LoadRecord, Mode, REPLACED, TableName, Tally, literal, quote};
 use sawmill_pgcopy::Column;
 use sawmill_source::{Error, Kind, Result};
 
+use crate::encode::canonical_row::CanonicalRow;
 use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED};
+use crate::records::in_order::{IS_IN_ORDER, without};
 use crate::table::catalogue::Link;
 use crate::table::columns::list;
 use crate::table::planned_columns::PlannedColumns;
+use crate::verify::read_back::read_rows;
+use crate::verify::tuples::Tuples;
 use crate::write::upsert::{OVERRIDING, inserted};
 
 /// A staging table with the rows of corrected files.
@@ -79,6 +83,7 @@ impl ReplacedFiles<'_> {
     /// Errors of the server; a trigger or a rule that skips rows, or with `verify` changes them.
     pub(crate) fn replace(&self, total: &Tally, verify: bool, link: Link<'_>) -> Result<u64> {
         let (table, gathered, column) = (self.table.quoted(), self.gathered.quoted(), quote(self.column));
+        self.take_from_loads_in_order(link)?;
         let delete = format!("DELETE FROM {table} WHERE {column} = ANY ($1)");
         let deleted = link.execute(&delete, &[&self.names])?;
         let (names, values) = inserted(self.columns, self.loaded_at);
@@ -115,6 +120,30 @@ impl ReplacedFiles<'_> {
         }
     }
 
+    /// Takes the rows that will be deleted from the units of loads whose units have rows of several files.
+    fn take_from_loads_in_order(&self, link: Link<'_>) -> Result<()> {
+        let records = self.checkpoints.on(link);
+        let loads = records.in_order_with(self.record, self.names)?;
+        let Some(load) = loads.first() else { return Ok(()) };
+        let names: Vec<String> = self.names.iter().map(|name| literal(name)).collect();
+        let sql = format!(
+            "COPY (SELECT {} FROM {} WHERE {} = ANY (ARRAY[{}])) TO STDOUT (FORMAT binary)",
+            list(self.columns),
+            self.table.quoted(),
+            quote(self.column),
+            names.join(", ")
+        );
+        let width = self.columns.len();
+        let mut tuples = Tuples::new(width, CanonicalRow::new(self.columns, false), false);
+        link.connection.wait_for(link.control, read_rows(link.connection, &sql, &mut tuples))?;
+        let mut deleted = tuples.into_sums().whole;
+        // Rows of the files that other loads have added beside them.
+        for of_others in records.units_of_files(self.record, self.names)? {
+            deleted = without(&deleted, &of_others);
+        }
+        records.take_rows(&load.id, &deleted)
+    }
+
     /// Takes the files from the records of earlier loads, and turns this load's record into an append.
     fn take_over(&self, link: Link<'_>) -> Result<()> {
         let (loads, oid, id) =
@@ -124,19 +153,29 @@ impl ReplacedFiles<'_> {
         for table in tables {
             let delete = format!(
                 "DELETE FROM {table} u USING {loads} l WHERE u.load_id = l.load_id AND l.table_oid = $1 \
-                 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.files[u.file + 1] = ANY ($3)"
+                 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.files[u.file + 1] = ANY ($3) \
+                 AND NOT {IS_IN_ORDER}"
             );
             link.execute(&delete, &[&oid, &id, &self.names])?;
         }
         let forget = format!(
             "UPDATE {loads} l SET \
-               fingerprints = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN print || ' replaced' ELSE print END \
+               fingerprints = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN print || '{REPLACED}' ELSE print END \
                  FROM unnest(l.files, l.fingerprints) WITH ORDINALITY f(name, print, n) ORDER BY n), \
                stamps = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN NULL ELSE stamp END \
                  FROM unnest(l.files, l.stamps) WITH ORDINALITY f(name, stamp, n) ORDER BY n) \
              WHERE l.table_oid = $1 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.files && $3"
         );
         link.execute(&forget, &[&oid, &id, &self.names])?;
+        // An interrupted load all of whose rows are replaced has nothing left to do.
+        let end = format!(
+            "UPDATE {loads} l SET completed = now(), rows = 0, content_sum = '{}', non_null = '{{}}' \
+             WHERE l.table_oid = $1 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.completed IS NULL AND l.files && $3 \
+             AND NOT EXISTS (SELECT FROM unnest(l.fingerprints) print WHERE right(print, {}) <> '{REPLACED}')",
+            ContentSum::default(),
+            REPLACED.len()
+        );
+        link.execute(&end, &[&oid, &id, &self.names])?;
         let own = format!("UPDATE {loads} SET mode = $2, mapping = $3 WHERE load_id = $1");
         link.execute(&own, &[&id, &Mode::Append.name(), &self.mapping])?;
         let names = self.columns.iter().map(|column| column.name.as_str());

@@ -45,7 +45,7 @@ pub struct Order {
 
 impl Order {
     /// Returns the order as a part of a load's identity.
-    fn identity(&self) -> String {
+    pub fn identity(&self) -> String {
         let by = self.partition_by.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("sort {:?} partition {by:?}", self.sort_by.as_deref().unwrap_or_default())
     }

@@ -78,7 +78,7 @@ impl<'a> OrderedRows<'a> {
             None => Builder { addressed, order, keying: &keying, place }.build(control)?,
         };
         source.check_unchanged()?;
-        let files = vec![as_one(source)];
+        let files = files_of(source);
         Ok(Self { addressed, index, order: order.clone(), a_day: keying.a_day(), files, reused })
     }
 
@@ -119,25 +119,11 @@ impl<'a> OrderedRows<'a> {
     }
 }
 
-/// All files of a source as one, because each partition may have rows of all of them.
-fn as_one(source: &dyn Source) -> SourceFile {
-    let (rows, files) = (source.rows(), source.files());
-    match files {
-        [file] => SourceFile { rows, ..file.clone() },
-        files => {
-            let identity: Vec<String> =
-                files.iter().map(|file| format!("{} {}", file.name, file.fingerprint)).collect();
-            let hash = xxhash_rust::xxh3::xxh3_128(identity.join("\n").as_bytes());
-            let first = files.first().map(|file| file.name.as_str()).unwrap_or_default();
-            SourceFile {
-                name: format!("{first} and {} others", files.len().saturating_sub(1)),
-                fingerprint: format!("{hash:032x}"),
-                stamp: None,
-                rows,
-                bytes: files.iter().map(|file| file.bytes).sum(),
-                columns: None,
-            }
-        }
+/// The files of a source. A single one may have fewer rows than it has records.
+fn files_of(source: &dyn Source) -> Vec<SourceFile> {
+    match source.files() {
+        [file] => vec![SourceFile { rows: source.rows(), ..file.clone() }],
+        files => files.to_vec(),
     }
 }
 
@@ -155,7 +141,7 @@ impl Source for OrderedRows<'_> {
         let facts = self.addressed.source().facts();
         Facts {
             rows: self.index.parts.iter().map(|part| part.rows).sum(),
-            mapping: format!("{} {}", facts.mapping, self.order.identity()),
+            order: self.order.identity(),
             keeps_runs: self.order.partition_by.is_some(),
             counts_all_rows: true,
             ..facts

@@ -1,13 +1,11 @@
 //! The records of a file whose rows take the place of those that it had.
 
+use sawmill_loader::REPLACED;
 use sawmill_source::Result;
 use serde_json::json;
 
 use super::stored::{stored, stored_stamps};
 use super::{INSERTED, LoadRow, Records};
-
-/// The end of a fingerprint whose rows are not in the table any more.
-const REPLACED: &str = " replaced";
 
 impl Records<'_> {
     /// Writes the row of a replacement, whether it begins or begins again. One statement does it, so that a run that is
@@ -29,7 +27,9 @@ impl Records<'_> {
             }
             self.refresh("units")?;
             let units = format!("DELETE FROM {} WHERE \"load_id\" = ? AND \"file\" = ?", self.table("units"));
-            self.run(&units, &[json!(load.id), json!(place)])?;
+            // Units of files in order together have the number of the first, and rows of all: none of them is known any more.
+            let file = if load.mixes_files() { 0 } else { place };
+            self.run(&units, &[json!(load.id), json!(file)])?;
             let mut files = load.files;
             if let Some(print) = files.fingerprints.get_mut(place).filter(|print| !print.ends_with(REPLACED))
             {

@@ -84,7 +84,7 @@ impl Preparing<'_, '_> {
         let Found { record, gathered, .. } = found;
         match record {
             Some(record) if state != LoadState::New && !begins_again => {
-                self.refuse_before_the_first_unit(&record, oid)?;
+                self.refuse_to_go_on(&record, oid)?;
                 Ok((record, state))
             }
             _ if mode.makes_the_table() => self.start(gathered.as_ref(), &staging),
@@ -381,6 +381,7 @@ impl Preparing<'_, '_> {
             mapping: self.mapping(),
             facts: LoadFacts {
                 merge: self.postgres.merge(),
+                order: self.source.facts().order,
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
                     .leaving_out(self.options, files)
             },
@@ -393,7 +394,15 @@ impl Preparing<'_, '_> {
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
-        record.files.refuse_changed(self.source.files()).map_err(|error| error.at(self.place()))
+        let has_rows = self.postgres.mode == Mode::Append;
+        record.files.refuse_changed(self.source.files()).map_err(|error| match has_rows {
+            false => error.at(self.place()),
+            true => error.at(self.place()).advise(
+                "restore the file to finish the load, or load everything from the beginning with --mode replace; its rows are \
+                 in the table, and stay there after sawmill load forget; with --file-column, --changed replace would replace \
+                 them",
+            ),
+        })
     }
 
     fn exists(&self, found: &FoundTable) -> Result<Error> {
