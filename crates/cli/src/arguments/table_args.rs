@@ -1,6 +1,7 @@
 //! How to create a new table.
 
 use clap::Args;
+use sawmill_loader::LoadOptions;
 use sawmill_postgres::{PartitionBy, Postgres, Strategy, Survey, TableKind};
 use sawmill_profile::Profile;
 use sawmill_source::Source;
