@@ -9,7 +9,7 @@
 //! use std::sync::atomic::AtomicBool;
 //! use sawmill_loader::{LoadOptions, load};
 //! use sawmill_postgres::Postgres;
-//! use sawmill_source::ParquetFiles;
+//! use sawmill_source::{Control, ParquetFiles};
 //!
 //! let cancel = AtomicBool::new(false);
 //! let profile = sawmill_profile::Profile::new();
