@@ -226,38 +226,46 @@ fn a_merge_that_failed_begins_again_with_corrected_files() {
 }
 
 #[test]
-fn appends_with_other_options_that_begin_at_once_add_a_file_once() {
+fn a_file_that_another_load_is_adding_is_refused_with_other_options() {
     let bench = Bench::new();
     let folder = bench.dir.path().join("days");
     std::fs::create_dir(&folder).unwrap();
+    let add = |name: &str, ids: std::ops::Range<u32>| {
+        day(bench.dir.path(), "rows.csv", ids);
+        let (rows, file) = (bench.dir.path().join("rows.csv"), folder.join(name));
+        sawmill(["convert", rows.to_str().unwrap(), "--out", file.to_str().unwrap(), "--overwrite"]).ok();
+        file
+    };
+    let mut client = bench.client();
+    client
+        .batch_execute(
+            "create function wait() returns trigger language plpgsql as \
+                          $$ begin perform pg_advisory_xact_lock_shared(42); return new; end $$",
+        )
+        .unwrap();
     for (table, more) in [("rows", &["--where", "id >= 0"][..]), ("columns", &["--columns", "id"])] {
-        day(&folder, "1.csv", 0..10);
-        let _ = std::fs::remove_file(folder.join("2.csv"));
+        let _ = std::fs::remove_file(folder.join("2.parquet"));
+        add("1.parquet", 0..10);
         night(&bench, &folder, table, &[]).ok();
-        day(&folder, "2.csv", 10..20);
-        // Both have read the records, and wait to write their own.
-        let mut client = bench.client();
-        let mut held = client.transaction().unwrap();
-        held.batch_execute("lock table _sawmill.loads in share mode").unwrap();
-        let second = folder.join("2.csv");
-        let loads = [
-            start(bench.args("load", &folder, table, &[])),
-            start(bench.args("load", &second, table, &[&["--mode", "append"], more].concat())),
-        ];
-        until("both loads wait", || {
-            let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' \
-                           and datname = current_database()";
-            bench.count(waiting) == 2
+        let second = add("2.parquet", 10..20);
+        // The first load has begun, and has no row in the table yet.
+        let trigger =
+            format!("create trigger w before insert on {table} for each row execute function wait()");
+        client.batch_execute(&format!("{trigger}; select pg_advisory_lock(42)")).unwrap();
+        let first = start(bench.args("load", &folder, table, &[]));
+        until("the first load waits", || {
+            bench.count(
+                "select count(*) from pg_locks where locktype = 'advisory' and not granted and objid = 42",
+            ) == 1
         });
-        held.commit().unwrap();
-        let mut ran = loads.map(wait);
-        ran.sort_by_key(|ran| ran.code);
-        let [loaded, refused] = ran;
-        loaded.ok();
-        let error = refused.fails(1);
+        let append = [&["--mode", "append"], more].concat();
+        let error = bench.load(&second, table, &append).fails(1);
         assert!(error.contains("has begun meanwhile") || error.contains("already"), "{table}: {error}");
-        let ids = format!("select count(*) from {table} where id >= 10");
-        assert_eq!(bench.count(&ids), 10, "{table}");
+        client.batch_execute("select pg_advisory_unlock(42)").unwrap();
+        wait(first).ok();
+        let error = bench.load(&second, table, &append).fails(1);
+        assert!(error.contains("already"), "{table}: {error}");
+        assert_eq!(bench.count(&format!("select count(*) from {table} where id >= 10")), 10, "{table}");
     }
 }
 
@@ -282,7 +290,7 @@ fn holds(bench: &Bench, table: &str, ids: std::ops::Range<u32>) {
 const IN_ORDER: [(&str, &[&str]); 4] = [
     ("months", &["--partition-by", "month(at)"]),
     ("direct", &["--partition-by", "day(at)", "--strategy", "direct"]),
-    ("both", &["--partition-by", "month(at)", "--sort-by", "at"]),
+    ("sorted_months", &["--partition-by", "month(at)", "--sort-by", "at"]),
     ("sorted", &["--sort-by", "at"]),
 ];
 
