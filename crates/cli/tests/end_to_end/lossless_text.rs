@@ -263,6 +263,32 @@ fn inferred_numbers_keep_all_their_digits() {
 }
 
 #[test]
+fn a_value_that_the_sample_has_not_is_kept_rejected_or_an_error_but_never_changed() {
+    let files = Files::new();
+    let rows = |plain: &str, late: &str| -> String {
+        (0..20_000).map(|row| if row == 1100 { late } else { plain }).collect()
+    };
+    files.write("a.csv", "zip,n\n".to_owned() + &rows("80331,1.5\n", "01067,1.5\n"));
+    files.write("b.csv", "zip,n\n".to_owned() + &rows("80331,1.5\n", "80331,99999999999999.999\n"));
+    files.write("c.ndjson", rows("{\"zip\":80331}\n", "{\"zip\":\"01067\"}\n"));
+    let bad = files.path("bad.csv");
+    let rejects = ["--rejects", bad.to_str().unwrap(), "--overwrite"];
+    for (name, place, value, types) in [
+        ("a.csv", "line 1102", "01067", &["--types", "zip=text"]),
+        ("b.csv", "line 1102", "99999999999999.999", &["--sample", "all"]),
+        ("c.ndjson", "line 1101", "01067", &["--types", "zip=json"]),
+    ] {
+        let error = files.convert(name, "out.parquet", &[]).fails(1);
+        assert!(error.contains(place) && error.contains(value) && error.contains(types[0]), "{error}");
+        files.convert(name, "out.ndjson", &rejects).ok();
+        assert_eq!(files.read("out.ndjson").lines().count(), 19_999, "{name}");
+        assert!(files.read("bad.csv").contains(value), "{name}");
+        files.convert(name, "out.ndjson", &[&types[..], &["--overwrite"]].concat()).ok();
+        assert!(files.read("out.ndjson").lines().nth(1100).unwrap().contains(value), "{name}");
+    }
+}
+
+#[test]
 fn options_that_the_format_does_not_have_are_errors() {
     let files = Files::new();
     files.write("a.csv", "a\n1\n");

@@ -8,6 +8,7 @@ use sawmill_store::{Location, ObjectUrl};
 
 use super::columns::column_type::ColumnType;
 use super::columns::inference::{Candidates, Evidence, InferredColumn, Sample, on_sample, sampled};
+use super::columns::late::Typing;
 use super::json::{self, JsonColumn, Shape};
 use super::reading::gather::Gathered;
 use super::reading::reader::DelimitedReader;
@@ -75,7 +76,7 @@ pub struct DelimitedFiles {
 
 /// The common columns, in the order of the first file.
 pub(super) enum Columns {
-    Delimited(Vec<ColumnType>),
+    Delimited(Vec<Typing>),
     Json(Vec<JsonColumn>),
 }
 
@@ -258,12 +259,11 @@ impl DelimitedFiles {
             };
             let (data_type, by) = match &self.columns {
                 Columns::Json(columns) => (columns.get(at).map(|column| column.of.to_string()), None),
-                Columns::Delimited(types) => match types.get(at) {
-                    Some(of @ ColumnType::Pattern(_, _, patterns)) => (
-                        Some(of.to_string()),
-                        Some(format!(", by {}", self.dialect.formats.named(*patterns))),
-                    ),
-                    of => (of.map(ToString::to_string), None),
+                Columns::Delimited(types) => match types.get(at).map(|typing| typing.of) {
+                    Some(of @ ColumnType::Pattern(_, _, patterns)) => {
+                        (Some(of.to_string()), Some(format!(", by {}", self.dialect.formats.named(patterns))))
+                    }
+                    of => (of.map(|of| of.to_string()), None),
                 },
             };
             InferredColumn {
@@ -485,10 +485,10 @@ fn find_types(
             of_column[at] = Some(ColumnType::Text);
         }
     }
-    let types = of_column
-        .iter()
-        .zip(&candidates)
-        .map(|(given, of)| given.unwrap_or_else(|| of.inferred(&dialect.formats)));
+    let types = of_column.iter().zip(&candidates).map(|(given, of)| Typing {
+        of: given.unwrap_or_else(|| of.inferred(&dialect.formats)),
+        inferred: given.is_none(),
+    });
     let types = types.collect();
     let reasons = candidates.iter().zip(reasons).map(|(of, given)| Reason {
         values: of.values(),
@@ -538,7 +538,9 @@ fn find_shapes(
 impl Columns {
     fn fields(&self, names: &[String]) -> Vec<Field> {
         match self {
-            Self::Delimited(types) => names.iter().zip(types).map(|(name, of)| of.field(name)).collect(),
+            Self::Delimited(types) => {
+                names.iter().zip(types).map(|(name, typing)| typing.of.field(name)).collect()
+            }
             Self::Json(columns) => columns.iter().map(|column| column.of.field(&column.name)).collect(),
         }
     }

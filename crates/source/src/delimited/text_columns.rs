@@ -33,28 +33,34 @@ impl TextColumns {
         is_empty: impl Fn(usize) -> bool,
     ) -> Vec<usize> {
         let mut changed = Vec::new();
+        // Returns whether the table says the type.
         let mut change = |at: usize, name: &String, of: &mut ColumnType| {
             let is_named = self.names.contains(name) || self.places.contains(&at);
             let is_given = given.iter().any(|(given, _)| given == name);
             let typed = self.of_empty.iter().find(|(typed, _)| typed == name);
-            if let Some((_, typed)) = typed.filter(|_| !is_given && is_empty(at)) {
+            let typed = typed.filter(|_| !is_given && is_empty(at));
+            if let Some((_, typed)) = typed {
                 *of = *typed;
             }
-            if is_named && !is_given && !self.keep(*of) {
+            let is_text = is_named && !is_given;
+            if is_text && !self.keep(*of) {
                 *of = ColumnType::Text;
                 changed.push(at);
             }
+            typed.is_some() || is_text && *of == ColumnType::Text
         };
         match columns {
             Columns::Delimited(types) => {
-                for (at, (of, name)) in types.iter_mut().zip(names).enumerate() {
-                    change(at, name, of);
+                for (at, (typing, name)) in types.iter_mut().zip(names).enumerate() {
+                    typing.inferred &= !change(at, name, &mut typing.of);
                 }
             }
             Columns::Json(columns) => {
                 for (at, column) in columns.iter_mut().enumerate() {
-                    if let JsonType::Scalar(of) = &mut column.of {
-                        change(at, &column.name, of);
+                    if let JsonType::Scalar(of, kind) = &mut column.of
+                        && change(at, &column.name, of)
+                    {
+                        *kind = None;
                     }
                 }
             }

@@ -45,15 +45,6 @@ impl<'a> Fields<'a> {
         };
         (!(self.dialect.quoted_nulls && nulls.have(value.as_bytes()))).then_some(value)
     }
-
-    /// Returns the array of a type.
-    ///
-    /// # Errors
-    /// The row of the first value that the type does not have.
-    pub(crate) fn array(mut self, wanted: ColumnType) -> Result<ArrayRef, usize> {
-        self.trims = wanted != ColumnType::Text;
-        array(&self, &self.dialect.formats, wanted)
-    }
 }
 
 /// The words for NULL.

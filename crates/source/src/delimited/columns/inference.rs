@@ -3,6 +3,8 @@
 //! Each value is of some types; a column gets the first type that all its values have. A type that would lose
 //! something of a value, such as a leading zero or a digit, is not one of its types.
 
+use std::io::Write;
+
 use arrow_schema::TimeUnit;
 use sawmill_profile::{Pool, Result};
 use serde::Serialize;
@@ -222,6 +224,23 @@ impl Candidates {
     }
 }
 
+/// Whether inference takes a later value for one of the type that it gave a column.
+pub(crate) fn accepts(of: ColumnType, value: &str, formats: &Formats) -> bool {
+    let wanted = match of {
+        ColumnType::Bool => BOOL,
+        ColumnType::Int64 => INT,
+        ColumnType::Decimal(..) => DECIMAL,
+        ColumnType::Float64 => FLOAT,
+        ColumnType::TimestampUtc(TimeUnit::Nanosecond) => NANOS_UTC,
+        ColumnType::TimestampUtc(_) => MICROS_UTC,
+        _ => return true,
+    };
+    let (types, (_, fraction)) = types_of(value, formats, wanted);
+    let is_longer =
+        matches!(of, ColumnType::Decimal(_, scale) if fraction > usize::from(scale.unsigned_abs()));
+    types & wanted != 0 && !is_longer
+}
+
 /// Returns which of the types in `left` fit a value, and how many digits a decimal has before and after the
 /// point. The result may contain types outside of `left`.
 fn types_of(value: &str, formats: &Formats, left: u16) -> (u16, (usize, usize)) {
@@ -278,18 +297,21 @@ fn number(value: &str) -> (u16, (usize, usize)) {
 
 /// Whether a float, printed again, has the digits that it was read from.
 fn float_keeps(float: f64, mantissa: &str, exponent: &str) -> bool {
-    let digits: Vec<u8> =
-        mantissa.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').collect();
-    let significant = digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count();
+    let digits = || mantissa.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0');
+    let zeros = mantissa.bytes().rev().filter(u8::is_ascii_digit).take_while(|digit| *digit == b'0').count();
+    let significant = digits().count().saturating_sub(zeros);
     // All numbers of 15 digits are different floats, unless they are tiny or infinite.
-    if significant <= 15 && exponent.is_empty() && mantissa.len() < 300 {
+    if significant <= 15 && (float.is_normal() || exponent.is_empty() && mantissa.len() < 300) {
         return true;
     }
     // The power of ten is right, because the digits of the nearest float differ otherwise; zero has none.
-    let printed = format!("{:e}", float.abs());
-    let printed = printed.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit);
-    let printed: Vec<u8> = printed.skip_while(|digit| *digit == b'0').collect();
-    float.is_finite() && printed == digits[..significant]
+    let mut printed = [0; 32];
+    if write!(printed.as_mut_slice(), "{:e}", float.abs()).is_err() {
+        return false;
+    }
+    let printed = printed.split(|byte| *byte == b'e').next().unwrap_or_default().iter().copied();
+    let printed = printed.filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0');
+    float.is_finite() && printed.eq(digits().take(significant))
 }
 
 fn moment(value: &str) -> u16 {

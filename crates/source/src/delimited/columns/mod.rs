@@ -4,4 +4,5 @@ pub(super) mod arrays;
 pub(super) mod column_type;
 pub(super) mod formats;
 pub(super) mod inference;
+pub(super) mod late;
 mod numbers;

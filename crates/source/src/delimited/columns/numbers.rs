@@ -51,6 +51,17 @@ fn word(text: &[u8]) -> Option<u64> {
     }
 }
 
+/// Whether a number has bytes other than digits, signs and points, such as an exponent.
+#[inline(always)]
+pub(super) fn has_letters(text: &[u8]) -> bool {
+    // Letters have this bit, and digits have not.
+    const LETTER: u8 = 0x40;
+    match word(text) {
+        Some(word) => word & u64::from_ne_bytes([LETTER; 8]) != 0,
+        None => text.iter().fold(0, |all, byte| all | byte) & LETTER != 0,
+    }
+}
+
 /// Sets the highest bit of every byte that is zero, and of no others.
 fn zeros(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;

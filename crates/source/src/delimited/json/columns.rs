@@ -13,9 +13,10 @@ use arrow_schema::{DataType, Field, Fields};
 use super::place::{Misfit, Wrong, joined, offset_in};
 use super::shape::plain;
 use super::walk::{Kind, content, elements, kind, members};
-use crate::delimited::columns::arrays::{Part, Texts, array};
+use crate::delimited::columns::arrays::{Part, Texts};
 use crate::delimited::columns::column_type::ColumnType;
 use crate::delimited::columns::formats::Formats;
+use crate::delimited::columns::late::Typing;
 use crate::delimited::records::splitter::Cell;
 
 /// A key of the lines, or of objects within them, and the type of its values.
@@ -28,7 +29,8 @@ pub(in crate::delimited) struct JsonColumn {
 /// The type of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::delimited) enum JsonType {
-    Scalar(ColumnType),
+    /// Its values, and their kind if a sample gave the type. Values of another kind are not of the type then.
+    Scalar(ColumnType, Option<Kind>),
     Struct(Vec<JsonColumn>),
     List(Box<JsonType>),
 }
@@ -37,7 +39,7 @@ impl JsonType {
     /// Returns the field of a column, or of a part of one.
     pub(in crate::delimited) fn field(&self, name: &str) -> Field {
         match self {
-            Self::Scalar(of) => of.field(name),
+            Self::Scalar(of, _) => of.field(name),
             nested => Field::new(name, nested.data_type(), true),
         }
     }
@@ -53,7 +55,7 @@ impl JsonType {
 
     fn data_type(&self) -> DataType {
         match self {
-            Self::Scalar(of) => of.data_type(),
+            Self::Scalar(of, _) => of.data_type(),
             Self::Struct(columns) => DataType::Struct(Self::fields(columns)),
             Self::List(element) => DataType::List(Arc::new(element.inner_field("item"))),
         }
@@ -67,7 +69,7 @@ impl JsonType {
 impl fmt::Display for JsonType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Scalar(of) => of.fmt(f),
+            Self::Scalar(of, _) => of.fmt(f),
             Self::List(element) => write!(f, "list({element})"),
             Self::Struct(columns) => {
                 f.write_str("struct(")?;
@@ -225,7 +227,7 @@ impl<'t> Struct<'t> {
 impl<'t> Collector<'t> {
     fn new(of: &JsonType) -> Self {
         match of {
-            JsonType::Scalar(_) => Self::Scalar(Vec::new()),
+            JsonType::Scalar(..) => Self::Scalar(Vec::new()),
             JsonType::Struct(columns) => Self::Struct(Struct::new(columns)),
             JsonType::List(element) => Self::List {
                 element: Box::new(Self::new(element)),
@@ -267,6 +269,7 @@ impl<'t> Collector<'t> {
             let what = Wrong::Value {
                 value: crate::delimited::records::place::shown(value.as_bytes()),
                 wanted: wanted.to_owned(),
+                inferred: true,
             };
             Err(Unread::Misfit(Misfit { at: offset_in(reading.text, value), path: String::new(), what }))
         };
@@ -300,7 +303,7 @@ impl<'t> Collector<'t> {
     /// Returns the array. `path` leads to its values.
     fn finish(self, of: &JsonType, path: &str, reading: &Reading<'t>) -> Result<ArrayRef, Misfit> {
         match (self, of) {
-            (Self::Scalar(values), JsonType::Scalar(of)) => scalars(&values, *of, path, reading),
+            (Self::Scalar(values), JsonType::Scalar(of, kind)) => scalars(&values, *of, *kind, path, reading),
             (Self::Struct(collected), JsonType::Struct(columns)) => {
                 let arrays = collected.columns.into_iter().zip(columns).map(|(collected, column)| {
                     collected.finish(&column.of, &joined(path, &column.name), reading).map(without_view)
@@ -343,16 +346,18 @@ fn without_view(array: ArrayRef) -> ArrayRef {
 fn scalars(
     values: &[Option<&str>],
     of: ColumnType,
+    sampled: Option<Kind>,
     path: &str,
     reading: &Reading<'_>,
 ) -> Result<ArrayRef, Misfit> {
     let wrong = |row: usize| {
         let value = values.get(row).copied().flatten().unwrap_or_default();
         let shown = crate::delimited::records::place::shown(value.as_bytes());
-        let what = Wrong::Value { value: shown, wanted: of.to_string() };
+        let what = Wrong::Value { value: shown, wanted: of.to_string(), inferred: sampled.is_some() };
         Misfit { at: offset_in(reading.text, value), path: path.to_owned(), what }
     };
     let has_other_kind = |value: &str| match kind(value) {
+        other if sampled.is_some_and(|sampled| sampled != other) => true,
         Kind::Object | Kind::List => true,
         Kind::String => content(value).is_none(),
         Kind::Null | Kind::Bool | Kind::Number => false,
@@ -363,7 +368,8 @@ fn scalars(
     }
     // The parser of the line has checked its values.
     let of_texts = if is_json { ColumnType::Text } else { of };
-    array(&JsonTexts { values, is_json }, reading.formats, of_texts).map_err(wrong)
+    let typing = Typing { of: of_texts, inferred: sampled.is_some() };
+    typing.array(&JsonTexts { values, is_json }, reading.formats).map_err(wrong)
 }
 
 /// The values of a column, as written.

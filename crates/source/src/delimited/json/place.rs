@@ -15,8 +15,8 @@ pub(in crate::delimited) struct Misfit {
 pub(in crate::delimited) enum Wrong {
     /// The line is not a JSON object: the message of the parser.
     Syntax(String),
-    /// The value is not of this type.
-    Value { value: String, wanted: String },
+    /// The value is not of this type, which a sample or a user gave.
+    Value { value: String, wanted: String, inferred: bool },
     /// The key has no column.
     UnknownKey,
     /// An object has the key twice.
@@ -42,10 +42,16 @@ impl Misfit {
                 format!("the line is not a JSON object: {what}"),
                 "correct the line; each line is one object".to_owned(),
             ),
-            Wrong::Value { value, wanted } => (
-                format!("{value} is not of type {wanted}"),
-                format!("correct the value, or give the column another type (--types '{path}=json')"),
-            ),
+            Wrong::Value { value, wanted, inferred } => {
+                let sample =
+                    if *inferred { ", or look at all lines for the types (--sample all)" } else { "" };
+                (
+                    format!("{value} is not of type {wanted}"),
+                    format!(
+                        "correct the value, or give the column another type (--types '{path}=json'){sample}"
+                    ),
+                )
+            }
             Wrong::UnknownKey => (
                 "the sample did not have this key, so there is no column for it".to_owned(),
                 format!("look at all lines for the types (--sample all), or name it: --types '{path}=json'"),

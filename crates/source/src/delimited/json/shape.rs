@@ -160,9 +160,10 @@ impl Shape {
     }
 
     fn json_type(&self, formats: &Formats) -> JsonType {
-        let json = JsonType::Scalar(ColumnType::Json);
+        let json = JsonType::Scalar(ColumnType::Json, None);
+        let text = JsonType::Scalar(ColumnType::Text, Some(Kind::String));
         if self.values == 0 {
-            return JsonType::Scalar(ColumnType::Text);
+            return text;
         }
         if self.is_map || self.is_broken || self.kinds() > 1 {
             return json;
@@ -176,15 +177,15 @@ impl Shape {
         }
         if self.has(Kind::List) {
             let element = self.element.as_ref().map(|element| element.json_type(formats));
-            return JsonType::List(Box::new(element.unwrap_or(JsonType::Scalar(ColumnType::Text))));
+            return JsonType::List(Box::new(element.unwrap_or(text)));
         }
         if self.has(Kind::String) {
-            return JsonType::Scalar(self.texts.of_strings(formats));
+            return JsonType::Scalar(self.texts.of_strings(formats), Some(Kind::String));
         }
         match self.scalars.inferred(&Formats::default()) {
             // Numbers that no type keeps: as text they would be strings.
             ColumnType::Text => json,
-            of => JsonType::Scalar(of),
+            of => JsonType::Scalar(of, Some(if self.has(Kind::Bool) { Kind::Bool } else { Kind::Number })),
         }
     }
 
@@ -246,7 +247,7 @@ pub(in crate::delimited) fn retype(
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     });
     let Some(column) = found.max_by_key(|column| column.name.len()) else {
-        columns.push(JsonColumn { name: path.to_owned(), of: JsonType::Scalar(of) });
+        columns.push(JsonColumn { name: path.to_owned(), of: JsonType::Scalar(of, None) });
         return Ok(());
     };
     let mut rest = &path[column.name.len()..];
@@ -257,7 +258,7 @@ pub(in crate::delimited) fn retype(
     }
     match (rest.strip_prefix('.'), at) {
         (None, at) if rest.is_empty() => {
-            *at = JsonType::Scalar(of);
+            *at = JsonType::Scalar(of, None);
             Ok(())
         }
         (Some(inner), JsonType::Struct(fields)) => retype(fields, inner, of),
@@ -277,7 +278,7 @@ pub(in crate::delimited) fn paths(columns: &[JsonColumn], before: &str) -> Vec<S
         }
         match of {
             JsonType::Struct(fields) => found.extend(paths(fields, &path)),
-            JsonType::Scalar(_) | JsonType::List(_) => found.push(path),
+            JsonType::Scalar(..) | JsonType::List(_) => found.push(path),
         }
     }
     found

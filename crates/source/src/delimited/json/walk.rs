@@ -103,7 +103,7 @@ impl<'t> Visitor<'t> for Key {
 
 /// The kind of a value, by its first character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::delimited) enum Kind {
     Bool,
     Number,
     String,

@@ -165,7 +165,8 @@ impl Batch<'_> {
                 let array = of_json.get(common).cloned().flatten();
                 return array.ok_or_else(|| file.changed());
             };
-            let wanted = types[common];
+            let typing = types[common];
+            let wanted = typing.of;
             let Some(column) = file.places.get(common).copied().flatten() else {
                 return Ok(new_null_array(wanted.field("").data_type(), rows));
             };
@@ -178,16 +179,17 @@ impl Batch<'_> {
                 dialect: &source.dialect,
                 trims: false,
             };
-            fields.array(wanted).map_err(|row| {
+            typing.array_of(fields).map_err(|row| {
                 let cell = cells[row * columns + column];
                 let value = &text.as_bytes()[cell.start as usize..cell.end as usize];
                 let name = &file.columns[column];
                 let at = offset(u64::from(start) + u64::from(cell.start));
+                let sample = if typing.inferred { ", infer it from all records (--sample all)" } else { "" };
                 Error::new(Kind::Value, format!("{} is not of type {wanted}", shown(value)))
                     .at(format!("{}, column {name:?}", file.place(at)))
                     .advise(format!(
-                        "correct the value, give the column another type (--types '{name}=text'), name the words that \
-                         stand for NULL (--null), or leave such records out with --rejects FILE.csv"
+                        "correct the value, give the column another type (--types '{name}=text'){sample}, name the \
+                         words that stand for NULL (--null), or leave such records out with --rejects FILE.csv"
                     ))
             })
         };

@@ -552,3 +552,42 @@ fn records_that_are_not_utf_8_are_rejected_wherever_the_sample_meets_them() {
         assert_eq!(schema.field(0).data_type(), &arrow_schema::DataType::Int64, "{schema}");
     }
 }
+
+/// Records of one value, and of another that a small sample does not have.
+fn with_late(sampled: &str, late: &str) -> String {
+    let value = |row| if row == 100 { late } else { sampled };
+    (0..2000).fold("v,w\n".to_owned(), |text, row| text + value(row) + ",x\n")
+}
+
+#[test]
+fn a_value_that_the_sample_has_not_is_one_that_inference_takes_or_an_error() {
+    let small = DelimitedOptions { sample: Some(1), ..DelimitedOptions::default() };
+    let (digits, moment) = ("99999999999999.999", "2024-02-01T10:00:00Z");
+    for (of, sampled, changed, kept) in [
+        ("int64", "7", &["007", "-0"][..], &["0", "-12"][..]),
+        ("float64", "1.5", &["007.5", "1e-400", "9007199254740993"], &["-0", "-.5", "NaN", "1E300"]),
+        ("float64", "1.5", &["1.23456789012345678901", digits], &["0.30000000000000004", "5e-324"]),
+        ("decimal(38,3)", digits, &["01.5", "-0.0", "1.5000"], &["12345678901234567890", "0.50"]),
+        ("bool", "true", &["1", "no"], &["FALSE"]),
+        ("timestamptz", moment, &["2024-02-01 10:00:00", "2024-02-01"], &["2024-02-01 10:00+02"]),
+        ("text", "x", &[], &["007"]),
+    ] {
+        for late in changed {
+            let text = with_late(sampled, late);
+            let error = refused(&text, &small);
+            let what = format!("{late:?} is not of type {of} - ");
+            for part in [&what, "line 102, byte", "column \"v\"", "--types 'v=text'", "--sample all"] {
+                assert!(error.contains(part), "{late}: {error}");
+            }
+            // Who names the type wants the conversion.
+            let types = vec![("v".to_owned(), of.parse().unwrap())];
+            let options = DelimitedOptions { types, ..small.clone() };
+            assert!(batches(&opened(text.as_bytes(), &options, 1 << 20).unwrap(), 999, 99).is_ok(), "{late}");
+        }
+        for late in kept {
+            let files = opened(with_late(sampled, late).as_bytes(), &small, 1 << 20).unwrap();
+            assert_eq!(files.inferred()[0].data_type, of);
+            assert!(batches(&files, 999, 99).is_ok(), "{late}");
+        }
+    }
+}

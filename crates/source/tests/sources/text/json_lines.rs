@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use sawmill_source::{
-    ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, RecordForm, Result, Source,
+    ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, RecordForm, Result, Source, TextColumns,
 };
 
 fn options(types: &[(&str, ColumnType)]) -> DelimitedOptions {
@@ -153,4 +153,36 @@ fn maps_with_many_keys_and_objects_without_keys_stay_json() {
     assert_eq!(batches(&files).unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(), 400);
     assert!(refused("", &options(&[])).contains("no line has a key"));
     assert_eq!(opened("\u{feff}{\"a\":1}", &options(&[]), 9).unwrap().rows(), 1);
+}
+
+#[test]
+fn a_value_that_the_sample_has_not_is_of_the_kind_of_the_others_and_keeps_its_digits_or_is_an_error() {
+    let small = |types: &[(&str, ColumnType)]| DelimitedOptions { sample: Some(1), ..options(types) };
+    let number = ColumnType::Float64;
+    for (of, sampled, late) in [
+        (number, "1.5", "99999999999999.999"),
+        (number, "1.5", "\"01067\""),
+        (ColumnType::Int64, "7", "-0"),
+        (ColumnType::Bool, "true", "\"t\""),
+        (ColumnType::Text, "\"x\"", "1.50"),
+        (ColumnType::Text, "null", "5"),
+    ] {
+        let line = |row| format!("{{\"v\":{}}}\n", if row == 100 { late } else { sampled });
+        let text: String = (0..2000).map(line).collect();
+        let error = refused(&text, &small(&[]));
+        for part in [
+            &format!("{late:?} is not of type {of} - "),
+            "line 101, byte",
+            "--types 'v=json'",
+            "--sample all",
+        ] {
+            assert!(error.contains(part), "{late}: {error}");
+        }
+        let typed = opened(&text, &small(&[("v", of)]), 1 << 20).unwrap();
+        assert!(batches(&typed).is_ok(), "{late}: who names the type wants the conversion");
+        let names = vec!["v".to_owned()];
+        let text_columns = TextColumns { names, ..TextColumns::default() };
+        let of_table = opened(&text, &DelimitedOptions { text_columns, ..small(&[]) }, 1 << 20).unwrap();
+        assert!(batches(&of_table).is_ok(), "{late}: a table with a text column takes every value");
+    }
 }
