@@ -247,7 +247,9 @@ impl GenArgs {
             return Err(Error::usage(what, dataset.name(), "leave it out"));
         }
         let options = self.files.options(&dataset, self.layout.partition_by.as_deref())?;
-        let layout = self.layout.layout(&dataset, &options, self.seed)?;
+        let rows = self.layout.rows_of(&dataset)?;
+        self.dataset.check_unique(&dataset, rows)?;
+        let layout = self.layout.layout(rows, &dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
     }
 

@@ -3,6 +3,9 @@
 //! The patterns have counts. Of as many rows as these sum up to, each pattern has its count, in an order that is
 //! drawn. The k-th string of a pattern is the k-th of a permutation of all strings that match it, so the string of a row
 //! is a function of its number.
+//!
+//! Where a pattern runs out within the counts, they are divided by their greatest common divisor, so that it gives all
+//! its strings first.
 
 use crate::draw::text::PADDING;
 use crate::draw::text::pattern::Pattern;
@@ -18,6 +21,10 @@ pub(crate) struct DistinctStrings {
     patterns: Vec<Counted>,
     /// The sum of all counts.
     sum: u64,
+    /// How many times the rows have all counts before a pattern runs out.
+    whole_rounds: u64,
+    /// The greatest common divisor of the counts.
+    divisor: u64,
     longest: u64,
     /// The random stream of the order and of the strings.
     purpose: u64,
@@ -25,6 +32,8 @@ pub(crate) struct DistinctStrings {
 
 #[derive(Debug)]
 struct Counted {
+    /// The pattern as the spec has it.
+    text: String,
     pattern: Pattern,
     count: u64,
     /// The sum of the counts before it.
@@ -33,25 +42,37 @@ struct Counted {
     strings: u64,
 }
 
+/// A pattern with fewer strings than rows need.
+#[derive(Debug)]
+pub(crate) struct TooFewStrings<'a> {
+    /// The pattern as the spec has it.
+    pub pattern: &'a str,
+    pub strings: u64,
+    /// The rows that need a string of it.
+    pub rows: u64,
+}
+
 impl DistinctStrings {
-    /// The error describes the problem.
-    pub(crate) fn new(patterns: Vec<(Pattern, u64)>, purpose: u64) -> Result<Self, String> {
-        let longest = patterns.iter().map(|(pattern, _)| pattern.longest()).max().unwrap_or(0);
-        let (mut counted, mut sum) = (Vec::new(), 0u64);
-        for (pattern, count) in patterns {
+    /// The patterns come with their texts and counts. The error describes the problem.
+    pub(crate) fn new(patterns: Vec<(String, Pattern, u64)>, purpose: u64) -> Result<Self, String> {
+        let longest = patterns.iter().map(|(_, pattern, _)| pattern.longest()).max().unwrap_or(0);
+        let (mut counted, mut sum, mut divisor, mut whole_rounds) = (Vec::new(), 0u64, 0, u64::MAX);
+        for (text, pattern, count) in patterns {
             let strings = pattern
                 .strings()
                 .ok_or("patterns of unique strings have no alternatives or repetitions of varying length")?;
             if count > strings {
                 return Err(format!("a pattern with {strings} strings cannot have {count} that differ"));
             }
-            counted.push(Counted { pattern, count, first: sum, strings });
+            divisor = common_divisor(divisor, count);
+            whole_rounds = strings.checked_div(count).map_or(whole_rounds, |rounds| whole_rounds.min(rounds));
+            counted.push(Counted { text, pattern, count, first: sum, strings });
             sum = sum.saturating_add(count);
         }
         match sum {
             0 => Err("no strings to draw".to_owned()),
             MAX_SUM.. => Err(format!("counts that sum up to {sum}, more than {MAX_SUM}")),
-            sum => Ok(DistinctStrings { patterns: counted, sum, longest, purpose }),
+            sum => Ok(DistinctStrings { patterns: counted, sum, whole_rounds, divisor, longest, purpose }),
         }
     }
 
@@ -62,8 +83,21 @@ impl DistinctStrings {
 
     /// The strings that it can draw before one repeats.
     pub(crate) fn least_rows(&self) -> u64 {
-        let rounds = self.patterns.iter().filter(|of| of.count > 0).map(|of| of.strings / of.count).min();
-        rounds.unwrap_or(0).saturating_mul(self.sum)
+        self.patterns.iter().filter_map(|of| self.rows_of(of)).min().unwrap_or(0)
+    }
+
+    /// The rows for which the strings of a pattern suffice; `None` if no row has one.
+    fn rows_of(&self, of: &Counted) -> Option<u64> {
+        let rounds = of.strings.checked_div(of.count / self.divisor)?;
+        Some(rounds.saturating_mul(self.sum / self.divisor))
+    }
+
+    /// The first pattern whose strings do not suffice for `rows` rows.
+    pub(crate) fn too_few_for(&self, rows: u64) -> Option<TooFewStrings<'_>> {
+        let of = self.patterns.iter().find(|of| self.rows_of(of).is_some_and(|enough| enough < rows))?;
+        let share = (u128::from(rows) * u128::from(of.count)).div_ceil(self.sum.into());
+        let rows = u64::try_from(share).unwrap_or(rows);
+        Some(TooFewStrings { pattern: &of.text, strings: of.strings, rows })
     }
 
     /// What writes the strings of one seed.
@@ -73,6 +107,7 @@ impl DistinctStrings {
         StringsOfSeed {
             strings: self,
             rows: Permutation::new(self.sum, stream.draw(0)),
+            last_rows: Permutation::new(self.sum / self.divisor, stream.draw(0)),
             orders: orders.map(|(i, of)| Permutation::new(of.strings, stream.draw(i as u64 + 1))).collect(),
         }
     }
@@ -82,20 +117,33 @@ impl DistinctStrings {
 pub(crate) struct StringsOfSeed<'a> {
     strings: &'a DistinctStrings,
     rows: Permutation,
+    /// The order of the rows after the whole rounds.
+    last_rows: Permutation,
     orders: Vec<Permutation>,
+}
+
+/// The greatest common divisor.
+fn common_divisor(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => common_divisor(b, a % b),
+    }
 }
 
 impl StringsOfSeed<'_> {
     /// Writes the string of a row and returns its length. `out` has room for the longest one and the padding.
     pub(crate) fn write(&self, row: u64, out: &mut [u8]) -> usize {
         debug_assert!(out.len() >= self.strings.longest as usize + PADDING);
-        let (round, place) = (row / self.strings.sum, self.rows.place(row % self.strings.sum));
-        let after = self.strings.patterns.partition_point(|of| of.first <= place);
+        let DistinctStrings { sum, whole_rounds, divisor, .. } = *self.strings;
+        let (unit, rows) =
+            if row / sum < whole_rounds { (1, &self.rows) } else { (divisor, &self.last_rows) };
+        let (round, place) = (row / (sum / unit), rows.place(row % (sum / unit)));
+        let after = self.strings.patterns.partition_point(|of| of.first / unit <= place);
         // Patterns without a count start where the next one does, so the last that starts here has one.
         let at = after.saturating_sub(1);
         let (Some(of), Some(order)) = (self.strings.patterns.get(at), self.orders.get(at)) else { return 0 };
         // After the last string of a pattern its first one follows.
-        let number = u128::from(place - of.first) + u128::from(round) * u128::from(of.count);
+        let number = u128::from(place - of.first / unit) + u128::from(round) * u128::from(of.count / unit);
         of.pattern.write_numbered(order.place((number % u128::from(of.strings)) as u64), out)
     }
 }
@@ -105,9 +153,13 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
+    fn strings(patterns: &[(&str, u64)]) -> DistinctStrings {
+        let counted = |(text, n): &(&str, u64)| ((*text).to_owned(), Pattern::parse(text).unwrap(), *n);
+        DistinctStrings::new(patterns.iter().map(counted).collect(), 5).unwrap()
+    }
+
     fn drawn(patterns: &[(&str, u64)], rows: u64) -> BTreeSet<String> {
-        let patterns = patterns.iter().map(|(text, n)| (Pattern::parse(text).unwrap(), *n)).collect();
-        let strings = DistinctStrings::new(patterns, 5).unwrap();
+        let strings = strings(patterns);
         let of_seed = strings.of_seed(42);
         let text = |row| {
             let mut out = vec![0; strings.longest() as usize + PADDING];
@@ -132,9 +184,31 @@ mod tests {
     }
 
     #[test]
+    fn all_strings_of_a_pattern_come_before_one_repeats_whatever_the_counts() {
+        for (patterns, rows) in [
+            (&[("[0-9]{2}", 60)][..], 100),
+            (&[("N[0-9]{2}", 45), ("M[0-9]{3}", 15)], 132),
+            (&[("N[0-9]{2}", 45), ("none", 0), ("M[0-9]{2}", 45)], 200),
+            (&[("N[0-9]{2}", 3), ("M[0-9]{3}", 1)], 132),
+            (&[("N[0-9]{2}", 7), ("M[0-9]{3}", 5)], 168),
+        ] {
+            assert_eq!(strings(patterns).least_rows(), rows, "{patterns:?}");
+            assert_eq!(drawn(patterns, rows).len() as u64, rows, "{patterns:?}");
+            assert!(strings(patterns).too_few_for(rows).is_none());
+            let few = strings(patterns);
+            let few = few.too_few_for(10 * rows).unwrap();
+            assert_eq!((few.pattern, few.strings), (patterns[0].0, 100));
+        }
+        let few = strings(&[("X[0-9]{4}", 3), ("Y[0-9]{5}", 1)]);
+        let few = few.too_few_for(20_000).unwrap();
+        assert_eq!((few.strings, few.rows), (10_000, 15_000));
+    }
+
+    #[test]
     fn patterns_that_run_out_or_vary_in_length_are_refused() {
         let refused = |text: &str, n| {
-            DistinctStrings::new(vec![(Pattern::parse(text).unwrap(), n)], 5).expect_err("it is refused")
+            let pattern = (text.to_owned(), Pattern::parse(text).unwrap(), n);
+            DistinctStrings::new(vec![pattern], 5).expect_err("it is refused")
         };
         assert!(refused("[0-9]", 11).contains("10 strings"));
         assert!(refused("[0-9]*", 1).contains("alternatives or repetitions"));
