@@ -4,8 +4,8 @@
 //! drawn. The k-th string of a pattern is the k-th of a permutation of all strings that match it, so the string of a row
 //! is a function of its number.
 //!
-//! Where a pattern runs out within the counts, they are divided by their greatest common divisor, so that it gives all
-//! its strings first.
+//! In the round of as many rows in which a pattern runs out, patterns take turns in place of a drawn order, so that each
+//! has had its share of the rows after any of them.
 
 use crate::draw::text::PADDING;
 use crate::draw::text::pattern::Pattern;
@@ -23,8 +23,6 @@ pub(crate) struct DistinctStrings {
     sum: u64,
     /// How many times the rows have all counts before a pattern runs out.
     whole_rounds: u64,
-    /// The greatest common divisor of the counts.
-    divisor: u64,
     longest: u64,
     /// The random stream of the order and of the strings.
     purpose: u64,
@@ -56,7 +54,7 @@ impl DistinctStrings {
     /// The patterns come with their texts and counts. The error describes the problem.
     pub(crate) fn new(patterns: Vec<(String, Pattern, u64)>, purpose: u64) -> Result<Self, String> {
         let longest = patterns.iter().map(|(_, pattern, _)| pattern.longest()).max().unwrap_or(0);
-        let (mut counted, mut sum, mut divisor, mut whole_rounds) = (Vec::new(), 0u64, 0, u64::MAX);
+        let (mut counted, mut sum, mut whole_rounds) = (Vec::new(), 0u64, u64::MAX);
         for (text, pattern, count) in patterns {
             let strings = pattern
                 .strings()
@@ -64,7 +62,6 @@ impl DistinctStrings {
             if count > strings {
                 return Err(format!("a pattern with {strings} strings cannot have {count} that differ"));
             }
-            divisor = common_divisor(divisor, count);
             whole_rounds = strings.checked_div(count).map_or(whole_rounds, |rounds| whole_rounds.min(rounds));
             counted.push(Counted { text, pattern, count, first: sum, strings });
             sum = sum.saturating_add(count);
@@ -72,7 +69,7 @@ impl DistinctStrings {
         match sum {
             0 => Err("no strings to draw".to_owned()),
             MAX_SUM.. => Err(format!("counts that sum up to {sum}, more than {MAX_SUM}")),
-            sum => Ok(DistinctStrings { patterns: counted, sum, whole_rounds, divisor, longest, purpose }),
+            sum => Ok(DistinctStrings { patterns: counted, sum, whole_rounds, longest, purpose }),
         }
     }
 
@@ -83,21 +80,59 @@ impl DistinctStrings {
 
     /// The strings that it can draw before one repeats.
     pub(crate) fn least_rows(&self) -> u64 {
-        self.patterns.iter().filter_map(|of| self.rows_of(of)).min().unwrap_or(0)
+        let whole = self.whole_rows();
+        // A pattern runs out within the next round.
+        let (mut enough, mut too_many) = (whole, whole.saturating_add(self.sum));
+        while too_many - enough > 1 {
+            let rows = enough + (too_many - enough) / 2;
+            match self.too_few_for(rows) {
+                Some(_) => too_many = rows,
+                None => enough = rows,
+            }
+        }
+        enough
     }
 
-    /// The rows for which the strings of a pattern suffice; `None` if no row has one.
-    fn rows_of(&self, of: &Counted) -> Option<u64> {
-        let rounds = of.strings.checked_div(of.count / self.divisor)?;
-        Some(rounds.saturating_mul(self.sum / self.divisor))
+    /// The rows of the whole rounds.
+    fn whole_rows(&self) -> u64 {
+        self.whole_rounds.saturating_mul(self.sum)
     }
 
     /// The first pattern whose strings do not suffice for `rows` rows.
     pub(crate) fn too_few_for(&self, rows: u64) -> Option<TooFewStrings<'_>> {
-        let of = self.patterns.iter().find(|of| self.rows_of(of).is_some_and(|enough| enough < rows))?;
-        let share = (u128::from(rows) * u128::from(of.count)).div_ceil(self.sum.into());
-        let rows = u64::try_from(share).unwrap_or(rows);
-        Some(TooFewStrings { pattern: &of.text, strings: of.strings, rows })
+        let more = rows.checked_sub(self.whole_rows())?;
+        self.turns(more).find_map(|(at, turns, _)| {
+            let (of, needed) = (self.patterns.get(at)?, self.number(at, turns));
+            let rows = u64::try_from(needed).unwrap_or(rows);
+            let few = TooFewStrings { pattern: &of.text, strings: of.strings, rows };
+            (rows > of.strings).then_some(few)
+        })
+    }
+
+    /// The pattern of row `row` after the whole rounds, and the number of its string.
+    fn in_turn(&self, row: u64) -> Option<(usize, u128)> {
+        let (at, turns, _) = self.turns(row).find(|(_, _, is_next)| *is_next)?;
+        Some((at, self.number(at, turns)))
+    }
+
+    /// The number of a pattern's string after the whole rounds and `turns` more.
+    fn number(&self, at: usize, turns: u128) -> u128 {
+        let count = self.patterns.get(at).map_or(0, |of| of.count);
+        turns + u128::from(self.whole_rounds) * u128::from(count)
+    }
+
+    /// The places of the patterns, each with its turns among the first `rows` rows after the whole rounds, and whether
+    /// the next row is its turn, if it is no earlier pattern's. The first pattern takes its share of the rows, the
+    /// second its share of the others, and so on.
+    fn turns(&self, rows: u64) -> impl Iterator<Item = (usize, u128, bool)> {
+        let (mut rows, mut counts) = (u128::from(rows), u128::from(self.sum));
+        let patterns = self.patterns.iter().enumerate().filter(|(_, of)| of.count > 0);
+        patterns.map(move |(at, of)| {
+            let turns = |rows: u128| rows * u128::from(of.count) / counts;
+            let (had, is_next) = (turns(rows), turns(rows + 1) > turns(rows));
+            (rows, counts) = (rows - had, counts - u128::from(of.count));
+            (at, had, is_next)
+        })
     }
 
     /// What writes the strings of one seed.
@@ -107,7 +142,6 @@ impl DistinctStrings {
         StringsOfSeed {
             strings: self,
             rows: Permutation::new(self.sum, stream.draw(0)),
-            last_rows: Permutation::new(self.sum / self.divisor, stream.draw(0)),
             orders: orders.map(|(i, of)| Permutation::new(of.strings, stream.draw(i as u64 + 1))).collect(),
         }
     }
@@ -117,34 +151,31 @@ impl DistinctStrings {
 pub(crate) struct StringsOfSeed<'a> {
     strings: &'a DistinctStrings,
     rows: Permutation,
-    /// The order of the rows after the whole rounds.
-    last_rows: Permutation,
     orders: Vec<Permutation>,
-}
-
-/// The greatest common divisor.
-fn common_divisor(a: u64, b: u64) -> u64 {
-    match b {
-        0 => a,
-        _ => common_divisor(b, a % b),
-    }
 }
 
 impl StringsOfSeed<'_> {
     /// Writes the string of a row and returns its length. `out` has room for the longest one and the padding.
     pub(crate) fn write(&self, row: u64, out: &mut [u8]) -> usize {
         debug_assert!(out.len() >= self.strings.longest as usize + PADDING);
-        let DistinctStrings { sum, whole_rounds, divisor, .. } = *self.strings;
-        let (unit, rows) =
-            if row / sum < whole_rounds { (1, &self.rows) } else { (divisor, &self.last_rows) };
-        let (round, place) = (row / (sum / unit), rows.place(row % (sum / unit)));
-        let after = self.strings.patterns.partition_point(|of| of.first / unit <= place);
-        // Patterns without a count start where the next one does, so the last that starts here has one.
-        let at = after.saturating_sub(1);
+        let drawn = match row.checked_sub(self.strings.whole_rows()) {
+            None => self.in_whole_rounds(row),
+            Some(after) => self.strings.in_turn(after),
+        };
+        let Some((at, number)) = drawn else { return 0 };
         let (Some(of), Some(order)) = (self.strings.patterns.get(at), self.orders.get(at)) else { return 0 };
         // After the last string of a pattern its first one follows.
-        let number = u128::from(place - of.first / unit) + u128::from(round) * u128::from(of.count / unit);
         of.pattern.write_numbered(order.place((number % u128::from(of.strings)) as u64), out)
+    }
+
+    /// The pattern of a row of the whole rounds, and the number of its string.
+    fn in_whole_rounds(&self, row: u64) -> Option<(usize, u128)> {
+        let (round, place) = (row / self.strings.sum, self.rows.place(row % self.strings.sum));
+        let after = self.strings.patterns.partition_point(|of| of.first <= place);
+        // Patterns without a count start where the next one does, so the last that starts here has one.
+        let at = after.saturating_sub(1);
+        let of = self.strings.patterns.get(at)?;
+        Some((at, u128::from(place - of.first) + u128::from(round) * u128::from(of.count)))
     }
 }
 
@@ -187,10 +218,10 @@ mod tests {
     fn all_strings_of_a_pattern_come_before_one_repeats_whatever_the_counts() {
         for (patterns, rows) in [
             (&[("[0-9]{2}", 60)][..], 100),
-            (&[("N[0-9]{2}", 45), ("M[0-9]{3}", 15)], 132),
+            (&[("N[0-9]{2}", 45), ("M[0-9]{3}", 15)], 134),
             (&[("N[0-9]{2}", 45), ("none", 0), ("M[0-9]{2}", 45)], 200),
-            (&[("N[0-9]{2}", 3), ("M[0-9]{3}", 1)], 132),
-            (&[("N[0-9]{2}", 7), ("M[0-9]{3}", 5)], 168),
+            (&[("N[0-9]{2}", 3), ("M[0-9]{3}", 1)], 134),
+            (&[("N[0-9]{2}", 7), ("M[0-9]{3}", 5)], 173),
         ] {
             assert_eq!(strings(patterns).least_rows(), rows, "{patterns:?}");
             assert_eq!(drawn(patterns, rows).len() as u64, rows, "{patterns:?}");

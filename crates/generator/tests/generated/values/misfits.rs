@@ -232,10 +232,22 @@ fn unique_patterns_that_do_not_suffice_for_their_share_of_the_rows_are_named() {
             "\"X[0-9]{2}\" of the field x matches 100 different texts, and 101 of 101 rows",
         ),
         (
-            "\"Y[0-9]{5}\" = 1, \"X[0-9]{4}\" = 3",
-            13_332,
+            "\"X[0-9]{4}\" = 3, \"Y[0-9]{5}\" = 1",
+            13_334,
             20_000,
             "\"X[0-9]{4}\" of the field x matches 10,000 different texts, and 15,000 of 20,000 rows",
+        ),
+        (
+            "\"M[0-9]{3}\" = 15, \"N[0-9]{2}\" = 45",
+            133,
+            140,
+            "\"N[0-9]{2}\" of the field x matches 100 different texts, and 105 of 140 rows",
+        ),
+        (
+            "\"N[0-9]{2}\" = 7, \"O[0-9]{3}\" = 5",
+            173,
+            174,
+            "\"N[0-9]{2}\" of the field x matches 100 different texts, and 101 of 174 rows",
         ),
     ] {
         let dataset = x(patterns);
