@@ -24,7 +24,7 @@ use super::units_in_order::UnitsInOrder;
 use super::{ConvertArgs, OutputFormat};
 use crate::arguments::inputs::{self, Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
-use crate::arguments::text::TableText;
+use crate::arguments::text::{TableText, TextArgs};
 use crate::error::Error;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;
@@ -98,10 +98,7 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
         text.to_mut().as_written = true;
     }
     args.check_rejects()?;
-    let unlike = UnlikeFiles::Refused("convert files with different columns separately");
-    let no_table = || Ok(TableText::default());
-    let refused = (unlike, &no_table as inputs::FindText<'_>);
-    let inputs = inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, refused, console)?;
+    let inputs = opened(args, &text, console)?;
     let filtered = args.rows.filtered(&inputs, console)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
@@ -148,6 +145,14 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     let (rows, indexed) = ordered(addressed, &order, &place, &profile, console)?;
     phases.push(indexed);
     convert(args, format, source, Some((&rows, &order)), phases, &profile, console)
+}
+
+/// Opens the inputs, whose columns agree.
+fn opened(args: &ConvertArgs, text: &TextArgs, console: Console) -> Result<Inputs, Error> {
+    let unlike = UnlikeFiles::Refused("convert files with different columns separately");
+    let no_table = || Ok(TableText::default());
+    let refused = (unlike, &no_table as inputs::FindText<'_>);
+    inputs::open_unlike(&args.files, &args.columns, text, &args.objects, refused, console)
 }
 
 /// Prints the plan.
