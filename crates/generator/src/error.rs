@@ -11,6 +11,7 @@ pub struct Error {
     what: String,
     place: String,
     advice: String,
+    leaves_files: bool,
 }
 
 /// The kinds of errors that a caller may want to distinguish.
@@ -39,7 +40,7 @@ impl Error {
         place: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Error { kind, what: what.into(), place: place.into(), advice: advice.into() }
+        Error { kind, what: what.into(), place: place.into(), advice: advice.into(), leaves_files: false }
     }
 
     pub(crate) fn spec(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
@@ -81,6 +82,16 @@ impl Error {
     pub fn cancelled() -> Self {
         let advice = "unfinished files were removed; run the same command again to generate them";
         Error::new(ErrorKind::Cancelled, "interrupted", "", advice)
+    }
+
+    /// The same error of a run that leaves complete files, or none.
+    pub(crate) fn leaving_files(self, leaves_files: bool) -> Self {
+        Error { leaves_files, ..self }
+    }
+
+    /// Whether the run made or kept complete files before it failed.
+    pub fn leaves_files(&self) -> bool {
+        self.leaves_files
     }
 
     /// The same error, located in the file at `path`.

@@ -271,7 +271,7 @@ pub(crate) fn open(
 }
 
 /// Finds the text columns of the table that takes the rows.
-type FindText<'a> = &'a dyn Fn() -> Result<TableText, Error>;
+pub(crate) type FindText<'a> = &'a dyn Fn() -> Result<TableText, Error>;
 
 /// As [`open`], of files whose columns may differ, for a table: only text asks for its columns.
 pub(crate) fn open_unlike(

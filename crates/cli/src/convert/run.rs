@@ -8,7 +8,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use sawmill_generator::ColumnCompression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
-use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source, Unit, UnitReader, refuse_variants};
+use sawmill_source::{
+    Addressed, ByRow, Order, OrderedRows, Source, Unit, UnitReader, UnlikeFiles, refuse_variants,
+};
 use sawmill_store::directories::directory_of;
 use sawmill_store::{Location, followed, is_stream};
 use serde::Serialize;
@@ -22,6 +24,7 @@ use super::units_in_order::UnitsInOrder;
 use super::{ConvertArgs, OutputFormat};
 use crate::arguments::inputs::{self, Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
+use crate::arguments::text::{TableText, TextArgs};
 use crate::error::Error;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;
@@ -80,6 +83,12 @@ struct Explained {
 }
 
 pub(crate) fn run(args: &ConvertArgs, console: Console) -> Result<(), Error> {
+    // Sources advise for loads, of which there is none here.
+    let again = "run the same command again: it reads the file as it is now";
+    converted(args, console).map_err(|error| error.advise_instead_of(&["forget the load"], again))
+}
+
+fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     let format = if args.parse_only { None } else { Some(args.format()?) };
     let mut text = args.text.with_rejects(args.rejects.as_deref(), args.max_rejects);
     if format == Some(OutputFormat::Csv)
@@ -89,7 +98,7 @@ pub(crate) fn run(args: &ConvertArgs, console: Console) -> Result<(), Error> {
         text.to_mut().as_written = true;
     }
     args.check_rejects()?;
-    let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console)?;
+    let inputs = opened(args, &text, console)?;
     let filtered = args.rows.filtered(&inputs, console)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
@@ -136,6 +145,14 @@ pub(crate) fn run(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     let (rows, indexed) = ordered(addressed, &order, &place, &profile, console)?;
     phases.push(indexed);
     convert(args, format, source, Some((&rows, &order)), phases, &profile, console)
+}
+
+/// Opens the inputs, whose columns agree.
+fn opened(args: &ConvertArgs, text: &TextArgs, console: Console) -> Result<Inputs, Error> {
+    let unlike = UnlikeFiles::Refused("convert files with different columns separately");
+    let no_table = || Ok(TableText::default());
+    let refused = (unlike, &no_table as inputs::FindText<'_>);
+    inputs::open_unlike(&args.files, &args.columns, text, &args.objects, refused, console)
 }
 
 /// Prints the plan.

@@ -46,7 +46,9 @@ struct Explained {
 pub(crate) fn run(args: &ExplainArgs, console: Console) -> Result<(), Error> {
     let dataset = args.dataset.dataset(console, &args.stores)?;
     let options = args.files.options(&dataset, args.layout.partition_by.as_deref())?;
-    let layout = args.layout.layout(&dataset, &options, 42)?;
+    let rows = args.layout.rows_of(&dataset)?;
+    args.dataset.check_unique(&dataset, rows)?;
+    let layout = args.layout.layout(rows, &dataset, &options, 42)?;
     let explanation = dataset.explain();
     let rows_a_file = layout.rows.div_ceil(u64::from(layout.files));
     let bytes_of = |rows: u64| (rows as f64 * explanation.bytes_a_row) as u64;

@@ -247,7 +247,9 @@ impl GenArgs {
             return Err(Error::usage(what, dataset.name(), "leave it out"));
         }
         let options = self.files.options(&dataset, self.layout.partition_by.as_deref())?;
-        let layout = self.layout.layout(&dataset, &options, self.seed)?;
+        let rows = self.layout.rows_of(&dataset)?;
+        self.dataset.check_unique(&dataset, rows)?;
+        let layout = self.layout.layout(rows, &dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
     }
 
@@ -376,13 +378,14 @@ fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
     Ok(Made { result, summary })
 }
 
-/// The error of a run whose complete files are kept, with the way to resume.
+/// The error of a run, with the way to keep the complete files, if there are some.
 fn resumable(error: sawmill_generator::Error, output: &Output) -> Error {
     use sawmill_generator::ErrorKind;
     let (kind, what, place, advice) = (error.kind(), error.what(), error.place(), error.advice());
+    let has_files = error.leaves_files();
     let converted = Error::from(error);
     match kind {
-        ErrorKind::Io | ErrorKind::Cancelled if !output.is_single() => {
+        ErrorKind::Io | ErrorKind::Cancelled if has_files && !output.is_single() => {
             let with_resume = "; add --resume to keep the complete files";
             Error::new(converted.exit(), what, place, advice + with_resume)
         }

@@ -1,6 +1,7 @@
 //! `sawmill convert`: CSV to Parquet and back, and to NDJSON.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -155,6 +156,29 @@ fn nothing_is_overwritten_or_left_half_written() {
     let error = convert(&at("wrong.csv"), &at("b.csv"), &[]).fails(1);
     assert!(error.contains("wrong.csv, line 3"), "{error}");
     assert_eq!(names(dir.path()), ["a.csv", "there.parquet", "wrong.csv"]);
+}
+
+/// There is no load to go on with, and no table.
+#[test]
+fn files_that_change_or_differ_are_errors_with_advice_for_a_conversion() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let lines: String = (0..500_000).map(|n| format!("{n}\n")).collect();
+    fs::write(at("a.csv"), format!("id\n{lines}")).unwrap();
+    let mut child = start(["convert", at("a.csv").to_str().unwrap(), "--as", "ndjson", "--out", "-"]);
+    // Once its output has begun, it waits for the reader.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    fs::OpenOptions::new().append(true).open(at("a.csv")).unwrap().write_all(b"7\n").unwrap();
+    let error = wait(child).fails(1);
+    assert!(error.contains("changed") && error.contains("it reads the file as it is now"), "{error}");
+    assert!(!error.contains("forget"), "{error}");
+    fs::write(at("b.csv"), "id,name\n1,x\n").unwrap();
+    fs::write(at("c.csv"), "id\n1\n").unwrap();
+    let inputs = [at("c.csv"), at("b.csv")].map(|path| path.to_str().unwrap().to_owned());
+    let error =
+        sawmill(["convert", &inputs[0], &inputs[1], "--out", at("d.parquet").to_str().unwrap()]).fails(1);
+    assert!(error.contains("convert files with different columns separately"), "{error}");
+    assert!(error.contains("--no-header") && !error.contains("table"), "{error}");
 }
 
 #[test]

@@ -192,6 +192,15 @@ fn a_part_and_folders_are_resumed_too() {
 }
 
 #[test]
+fn a_run_that_made_no_file_has_none_to_keep() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let out = dir.path().join("file/out");
+    let error = sawmill(["gen", "contacts", "--rows", "10", "--out", out.to_str().unwrap()]).fails(1);
+    assert!(!error.contains("--resume"), "{error}");
+}
+
+#[test]
 fn an_interrupted_run_goes_on_where_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");

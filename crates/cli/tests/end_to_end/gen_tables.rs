@@ -109,6 +109,67 @@ fn all_tables_are_checked_before_the_first_is_written() {
     assert!(error.contains("note") && !out.exists(), "{error}");
 }
 
+/// A spec with a table of `rows` rows whose values do not repeat, and one with three times as many.
+fn unique(rows: u32) -> String {
+    format!(
+        "name = \"u\"\n[[tables]]\nname = \"p\"\nrows = {rows}\nfields = [\n\
+         {{ name = \"pct\", type = \"int32\", values.uniform = {{ min = 1, max = 100, unique = true }} }},\n\
+         {{ name = \"code\", type = \"string\", values.pattern.unique = {{ \"X[0-9]{{3}}\" = 1 }} }}]\n\
+         [[tables]]\nname = \"c\"\nper = {{ table = \"p\", rows = {{ constant = 3 }} }}\n\
+         fields = [{{ name = \"n\", type = \"int16\", values.uniform = {{ min = 1, max = 299, unique = true }} }}]\n"
+    )
+}
+
+#[test]
+fn unique_values_that_do_not_suffice_for_the_rows_are_an_error_before_any_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let (spec, out) = (dir.path().join("u.toml"), dir.path().join("out"));
+    let (spec, out_text) = (spec.to_str().unwrap(), out.to_str().unwrap());
+    let (parents, children) = (format!("{spec}/p"), format!("{spec}/c"));
+    let pct = "the field pct has 100 different values, and the table";
+    for (rows, args, complaint) in [
+        (200, &["gen", spec][..], pct),
+        (99, &["gen", spec, "--scale", "2"], pct),
+        (99, &["gen", &parents, "--rows", "101"], pct),
+        // Part 1 has enough, the others have not.
+        (200, &["gen", &parents, "--files", "4", "--part", "1/4"], pct),
+        (200, &["gen", &parents, "--as", "ndjson"], pct),
+        (200, &["gen", "explain", &parents], pct),
+        (100, &["gen", spec], "the field n has 299 different values, and the table 300 rows"),
+        (100, &["gen", &children, "--files", "3"], "the field n has 299 different values"),
+    ] {
+        fs::write(spec, unique(rows)).unwrap();
+        let to = if args.contains(&"explain") { &[][..] } else { &["--out", out_text] };
+        let error = sawmill([args, to].concat()).fails(2);
+        assert!(error.contains(complaint) && !out.exists(), "{args:?}: {error}");
+    }
+    let alone = unique(2_000).replace("max = 100,", "max = 9_999,");
+    fs::write(spec, alone).unwrap();
+    let error = sawmill(["gen", &parents, "--out", out_text]).fails(2);
+    assert!(error.contains("\"X[0-9]{3}\" of the field code matches 1,000 different texts"), "{error}");
+    let error = sawmill(["convert", &format!("gen:{parents}"), &format!("{out_text}.csv")]).fails(2);
+    assert!(error.contains("2,000 of 2,000 rows need one"), "{error}");
+    fs::write(spec, unique(99)).unwrap();
+    sawmill(["gen", spec, "--out", out_text]).ok();
+}
+
+/// Nobody wrote the bounds of values that were inferred from a file.
+#[test]
+fn more_rows_like_those_of_a_file_keep_their_unique_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let spec = "name = \"k\"\nrows = 5000\nfields = [{ name = \"id\", type = \"int64\", values.uniform = { min = 1000, max = 9999, unique = true } }]";
+    fs::write(at("k.toml"), spec).unwrap();
+    sawmill(["gen", &at("k.toml"), "--out", &at("k.parquet")]).ok();
+    let learned = sawmill(["gen", "spec", "--like", &at("k.parquet")]).ok().out;
+    assert!(learned.contains("unique = true"), "{learned}");
+    sawmill(["gen", "--like", &at("k.parquet"), "--rows", "20k", "--out", &at("more.csv"), "--as", "csv"])
+        .ok();
+    let more = fs::read_to_string(at("more.csv")).unwrap();
+    let ids: std::collections::HashSet<&str> = more.lines().skip(1).collect();
+    assert_eq!(ids.len(), 20_000);
+}
+
 /// Each child has its key and its country from the same row of the parent.
 #[test]
 fn tables_are_loaded_without_files_and_join() {

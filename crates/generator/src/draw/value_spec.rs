@@ -158,6 +158,8 @@ pub(crate) enum ChosenBy {
 pub(crate) struct Reference {
     pub ranks: Ranks,
     pub key: ReferencedKey,
+    /// How many keys its values may be, also of no row.
+    pub keys: u64,
     /// The name of the other dataset.
     pub to: String,
     /// The order of the rows by frequency, if it differs from their numbers.

@@ -5,5 +5,6 @@ pub(crate) mod json_schema;
 pub(crate) mod named;
 pub(crate) mod reader;
 pub(crate) mod tables;
+pub(crate) mod unique_values;
 pub(crate) mod value_length;
 pub(crate) mod wide;

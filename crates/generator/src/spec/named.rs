@@ -258,7 +258,8 @@ impl Dataset {
     /// dataset has, which may be unknown, and the seed 42.
     ///
     /// # Errors
-    /// Rows or a seed for a table of a benchmark, which has neither choice; more rows than the dataset has.
+    /// Rows or a seed for a table of a benchmark, which has neither choice; more rows than the dataset has, or than its
+    /// `unique` values suffice for.
     pub fn rows_and_seed(&self, rows: Option<u64>, seed: Option<u64>) -> Result<(Option<u64>, u64), Error> {
         if let Some(benchmark) = self.benchmark()
             && (rows.is_some() || seed.is_some())
@@ -275,6 +276,7 @@ impl Dataset {
             let what = format!("{rows} rows of {}, which has {most}", self.name());
             return Err(Error::spec(what, self.name(), "leave out rows"));
         }
+        rows.map_or(Ok(()), |rows| self.check_unique(rows))?;
         Ok((rows, seed.unwrap_or(DEFAULT_SEED)))
     }
 }

@@ -62,9 +62,10 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         files.clone().filter(|file| !settled.kept.iter().any(|kept| kept.file == *file)).collect();
     let manifest = directory.as_ref().map(|directory| (manifest, directory.folder, directory.manifest()));
     let run = Run::new(&plan, job, folder, manifest);
-    run.announce(&settled)?;
-    run.make_files(missing)?;
-    Ok(run.written_files(settled.kept))
+    let made = run.announce(&settled).and_then(|()| run.make_files(missing));
+    let written = run.written_files(settled.kept);
+    made.map_err(|error| error.leaving_files(!written.is_empty()))?;
+    Ok(written)
 }
 
 /// Several files or folders do not fit into a single output.

@@ -71,13 +71,8 @@ fn part_of_dataset(text: &str) -> Result<Part, String> {
 }
 
 impl LayoutArgs {
-    /// The layout of `dataset`.
-    pub(crate) fn layout(
-        &self,
-        dataset: &Dataset,
-        options: &FileOptions,
-        seed: u64,
-    ) -> Result<Layout, Error> {
+    /// The rows of `dataset`.
+    pub(crate) fn rows_of(&self, dataset: &Dataset) -> Result<u64, Error> {
         if let Some(benchmark) = dataset.benchmark().filter(|_| self.rows.is_some()) {
             let advice = "leave out --rows: --scale determines the rows";
             let what = format!("--rows for a table of {benchmark}");
@@ -89,6 +84,17 @@ impl LayoutArgs {
             let advice = "leave out --rows, or declare more rows of its parent table";
             return Err(Error::usage(what, dataset.name(), advice));
         }
+        Ok(rows)
+    }
+
+    /// The layout of the `rows` rows of `dataset`.
+    pub(crate) fn layout(
+        &self,
+        rows: u64,
+        dataset: &Dataset,
+        options: &FileOptions,
+        seed: u64,
+    ) -> Result<Layout, Error> {
         let by_size =
             self.file_size.is_some() || self.row_group_size.is_some() || self.partition_by.is_some();
         let run = if by_size { u64::MAX } else { rows };

@@ -167,8 +167,16 @@ fn a_store_that_stays_broken_is_an_error_that_names_the_object_and_leaves_nothin
     });
     let error = run(&proxy.endpoint, &large(FOLDER, &[])).fails(1);
     assert!(error.contains("503 SlowDown") && error.contains("s3://trips/data/contacts-0000"), "{error}");
-    assert!(error.contains("--resume") && !error.contains("SECRETEXAMPLE"), "{error}");
+    // There is no file to keep.
+    assert!(!error.contains("--resume") && !error.contains("SECRETEXAMPLE"), "{error}");
     assert!(s3.uploads("trips").is_empty() && s3.objects("trips").is_empty(), "{:?}", s3.objects("trips"));
+}
+
+#[test]
+fn a_bucket_that_does_not_exist_has_no_files_to_keep() {
+    let Some(s3) = S3::empty("trips") else { return };
+    let error = s3.sawmill(&["gen", "contacts", "--rows", "10", "--out", "s3://nobucket/g"]).fails(1);
+    assert!(error.contains("check its name") && !error.contains("--resume"), "{error}");
 }
 
 #[test]
@@ -209,7 +217,7 @@ fn an_interrupted_run_aborts_its_uploads() {
     let (_proxy, child) = uploading(&s3, &[]);
     signal(&child, "INT");
     let error = wait(child).fails(130);
-    assert!(error.contains("interrupted") && error.contains("--resume"), "{error}");
+    assert!(error.contains("interrupted") && !error.contains("--resume"), "{error}");
     assert!(s3.uploads("trips").is_empty() && s3.objects("trips").is_empty(), "{:?}", s3.objects("trips"));
 }
 

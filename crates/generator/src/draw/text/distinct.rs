@@ -3,6 +3,9 @@
 //! The patterns have counts. Of as many rows as these sum up to, each pattern has its count, in an order that is
 //! drawn. The k-th string of a pattern is the k-th of a permutation of all strings that match it, so the string of a row
 //! is a function of its number.
+//!
+//! In the round of as many rows in which a pattern runs out, patterns take turns in place of a drawn order, so that each
+//! has had its share of the rows after any of them.
 
 use crate::draw::text::PADDING;
 use crate::draw::text::pattern::Pattern;
@@ -18,6 +21,8 @@ pub(crate) struct DistinctStrings {
     patterns: Vec<Counted>,
     /// The sum of all counts.
     sum: u64,
+    /// How many times the rows have all counts before a pattern runs out.
+    whole_rounds: u64,
     longest: u64,
     /// The random stream of the order and of the strings.
     purpose: u64,
@@ -25,6 +30,8 @@ pub(crate) struct DistinctStrings {
 
 #[derive(Debug)]
 struct Counted {
+    /// The pattern as the spec has it.
+    text: String,
     pattern: Pattern,
     count: u64,
     /// The sum of the counts before it.
@@ -33,25 +40,36 @@ struct Counted {
     strings: u64,
 }
 
+/// A pattern with fewer strings than rows need.
+#[derive(Debug)]
+pub(crate) struct TooFewStrings<'a> {
+    /// The pattern as the spec has it.
+    pub pattern: &'a str,
+    pub strings: u64,
+    /// The rows that need a string of it.
+    pub rows: u64,
+}
+
 impl DistinctStrings {
-    /// The error describes the problem.
-    pub(crate) fn new(patterns: Vec<(Pattern, u64)>, purpose: u64) -> Result<Self, String> {
-        let longest = patterns.iter().map(|(pattern, _)| pattern.longest()).max().unwrap_or(0);
-        let (mut counted, mut sum) = (Vec::new(), 0u64);
-        for (pattern, count) in patterns {
+    /// The patterns come with their texts and counts. The error describes the problem.
+    pub(crate) fn new(patterns: Vec<(String, Pattern, u64)>, purpose: u64) -> Result<Self, String> {
+        let longest = patterns.iter().map(|(_, pattern, _)| pattern.longest()).max().unwrap_or(0);
+        let (mut counted, mut sum, mut whole_rounds) = (Vec::new(), 0u64, u64::MAX);
+        for (text, pattern, count) in patterns {
             let strings = pattern
                 .strings()
                 .ok_or("patterns of unique strings have no alternatives or repetitions of varying length")?;
             if count > strings {
                 return Err(format!("a pattern with {strings} strings cannot have {count} that differ"));
             }
-            counted.push(Counted { pattern, count, first: sum, strings });
+            whole_rounds = strings.checked_div(count).map_or(whole_rounds, |rounds| whole_rounds.min(rounds));
+            counted.push(Counted { text, pattern, count, first: sum, strings });
             sum = sum.saturating_add(count);
         }
         match sum {
             0 => Err("no strings to draw".to_owned()),
             MAX_SUM.. => Err(format!("counts that sum up to {sum}, more than {MAX_SUM}")),
-            sum => Ok(DistinctStrings { patterns: counted, sum, longest, purpose }),
+            sum => Ok(DistinctStrings { patterns: counted, sum, whole_rounds, longest, purpose }),
         }
     }
 
@@ -62,8 +80,59 @@ impl DistinctStrings {
 
     /// The strings that it can draw before one repeats.
     pub(crate) fn least_rows(&self) -> u64 {
-        let rounds = self.patterns.iter().filter(|of| of.count > 0).map(|of| of.strings / of.count).min();
-        rounds.unwrap_or(0).saturating_mul(self.sum)
+        let whole = self.whole_rows();
+        // A pattern runs out within the next round.
+        let (mut enough, mut too_many) = (whole, whole.saturating_add(self.sum));
+        while too_many - enough > 1 {
+            let rows = enough + (too_many - enough) / 2;
+            match self.too_few_for(rows) {
+                Some(_) => too_many = rows,
+                None => enough = rows,
+            }
+        }
+        enough
+    }
+
+    /// The rows of the whole rounds.
+    fn whole_rows(&self) -> u64 {
+        self.whole_rounds.saturating_mul(self.sum)
+    }
+
+    /// The first pattern whose strings do not suffice for `rows` rows.
+    pub(crate) fn too_few_for(&self, rows: u64) -> Option<TooFewStrings<'_>> {
+        let more = rows.checked_sub(self.whole_rows())?;
+        self.turns(more).find_map(|(at, turns, _)| {
+            let (of, needed) = (self.patterns.get(at)?, self.number(at, turns));
+            let rows = u64::try_from(needed).unwrap_or(rows);
+            let few = TooFewStrings { pattern: &of.text, strings: of.strings, rows };
+            (rows > of.strings).then_some(few)
+        })
+    }
+
+    /// The pattern of row `row` after the whole rounds, and the number of its string.
+    fn in_turn(&self, row: u64) -> Option<(usize, u128)> {
+        let (at, turns, _) = self.turns(row).find(|(_, _, is_next)| *is_next)?;
+        Some((at, self.number(at, turns)))
+    }
+
+    /// The number of a pattern's string after the whole rounds and `turns` more.
+    fn number(&self, at: usize, turns: u128) -> u128 {
+        let count = self.patterns.get(at).map_or(0, |of| of.count);
+        turns + u128::from(self.whole_rounds) * u128::from(count)
+    }
+
+    /// The places of the patterns, each with its turns among the first `rows` rows after the whole rounds, and whether
+    /// the next row is its turn, if it is no earlier pattern's. The first pattern takes its share of the rows, the
+    /// second its share of the others, and so on.
+    fn turns(&self, rows: u64) -> impl Iterator<Item = (usize, u128, bool)> {
+        let (mut rows, mut counts) = (u128::from(rows), u128::from(self.sum));
+        let patterns = self.patterns.iter().enumerate().filter(|(_, of)| of.count > 0);
+        patterns.map(move |(at, of)| {
+            let turns = |rows: u128| rows * u128::from(of.count) / counts;
+            let (had, is_next) = (turns(rows), turns(rows + 1) > turns(rows));
+            (rows, counts) = (rows - had, counts - u128::from(of.count));
+            (at, had, is_next)
+        })
     }
 
     /// What writes the strings of one seed.
@@ -89,14 +158,24 @@ impl StringsOfSeed<'_> {
     /// Writes the string of a row and returns its length. `out` has room for the longest one and the padding.
     pub(crate) fn write(&self, row: u64, out: &mut [u8]) -> usize {
         debug_assert!(out.len() >= self.strings.longest as usize + PADDING);
+        let drawn = match row.checked_sub(self.strings.whole_rows()) {
+            None => self.in_whole_rounds(row),
+            Some(after) => self.strings.in_turn(after),
+        };
+        let Some((at, number)) = drawn else { return 0 };
+        let (Some(of), Some(order)) = (self.strings.patterns.get(at), self.orders.get(at)) else { return 0 };
+        // After the last string of a pattern its first one follows.
+        of.pattern.write_numbered(order.place((number % u128::from(of.strings)) as u64), out)
+    }
+
+    /// The pattern of a row of the whole rounds, and the number of its string.
+    fn in_whole_rounds(&self, row: u64) -> Option<(usize, u128)> {
         let (round, place) = (row / self.strings.sum, self.rows.place(row % self.strings.sum));
         let after = self.strings.patterns.partition_point(|of| of.first <= place);
         // Patterns without a count start where the next one does, so the last that starts here has one.
         let at = after.saturating_sub(1);
-        let (Some(of), Some(order)) = (self.strings.patterns.get(at), self.orders.get(at)) else { return 0 };
-        // After the last string of a pattern its first one follows.
-        let number = u128::from(place - of.first) + u128::from(round) * u128::from(of.count);
-        of.pattern.write_numbered(order.place((number % u128::from(of.strings)) as u64), out)
+        let of = self.strings.patterns.get(at)?;
+        Some((at, u128::from(place - of.first) + u128::from(round) * u128::from(of.count)))
     }
 }
 
@@ -105,9 +184,13 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
+    fn strings(patterns: &[(&str, u64)]) -> DistinctStrings {
+        let counted = |(text, n): &(&str, u64)| ((*text).to_owned(), Pattern::parse(text).unwrap(), *n);
+        DistinctStrings::new(patterns.iter().map(counted).collect(), 5).unwrap()
+    }
+
     fn drawn(patterns: &[(&str, u64)], rows: u64) -> BTreeSet<String> {
-        let patterns = patterns.iter().map(|(text, n)| (Pattern::parse(text).unwrap(), *n)).collect();
-        let strings = DistinctStrings::new(patterns, 5).unwrap();
+        let strings = strings(patterns);
         let of_seed = strings.of_seed(42);
         let text = |row| {
             let mut out = vec![0; strings.longest() as usize + PADDING];
@@ -132,9 +215,31 @@ mod tests {
     }
 
     #[test]
+    fn all_strings_of_a_pattern_come_before_one_repeats_whatever_the_counts() {
+        for (patterns, rows) in [
+            (&[("[0-9]{2}", 60)][..], 100),
+            (&[("N[0-9]{2}", 45), ("M[0-9]{3}", 15)], 134),
+            (&[("N[0-9]{2}", 45), ("none", 0), ("M[0-9]{2}", 45)], 200),
+            (&[("N[0-9]{2}", 3), ("M[0-9]{3}", 1)], 134),
+            (&[("N[0-9]{2}", 7), ("M[0-9]{3}", 5)], 173),
+        ] {
+            assert_eq!(strings(patterns).least_rows(), rows, "{patterns:?}");
+            assert_eq!(drawn(patterns, rows).len() as u64, rows, "{patterns:?}");
+            assert!(strings(patterns).too_few_for(rows).is_none());
+            let few = strings(patterns);
+            let few = few.too_few_for(10 * rows).unwrap();
+            assert_eq!((few.pattern, few.strings), (patterns[0].0, 100));
+        }
+        let few = strings(&[("X[0-9]{4}", 3), ("Y[0-9]{5}", 1)]);
+        let few = few.too_few_for(20_000).unwrap();
+        assert_eq!((few.strings, few.rows), (10_000, 15_000));
+    }
+
+    #[test]
     fn patterns_that_run_out_or_vary_in_length_are_refused() {
         let refused = |text: &str, n| {
-            DistinctStrings::new(vec![(Pattern::parse(text).unwrap(), n)], 5).expect_err("it is refused")
+            let pattern = (text.to_owned(), Pattern::parse(text).unwrap(), n);
+            DistinctStrings::new(vec![pattern], 5).expect_err("it is refused")
         };
         assert!(refused("[0-9]", 11).contains("10 strings"));
         assert!(refused("[0-9]*", 1).contains("alternatives or repetitions"));

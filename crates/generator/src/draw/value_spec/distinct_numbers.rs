@@ -24,6 +24,11 @@ impl DistinctNumbers {
         self.least
     }
 
+    /// How many rows have different numbers of the range.
+    pub(crate) fn span(&self) -> u64 {
+        self.span
+    }
+
     /// How far the number of each row is from the least one, in a job with this `seed`.
     pub(crate) fn offsets(self, seed: u64) -> impl Fn(u64) -> i128 {
         let order = Permutation::new(self.span, Stream::new(seed, self.purpose, 0).draw(0));

@@ -1,10 +1,12 @@
 //! A value that its column cannot hold is an error with the field and the row, if the row was requested. It
 //! never becomes another value.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_schema::DataType;
 use sawmill_generator::{Dataset, Error, ErrorKind, FileOptions, Job, Layout, Output, Part, RowSize, write};
 use sawmill_profile::Profile;
 
@@ -177,4 +179,113 @@ fn a_sequence_wraps_around_at_the_end_of_its_type() {
     let x = "type = \"int64\", values = { sequence = { start = 9223372036854775806, step = 1 } }";
     let batch = dataset(x).batches(0..3, 7, 3).next().unwrap().unwrap();
     assert_eq!(batch.column(1).as_primitive::<Int64Type>().values()[..], [i64::MAX - 1, i64::MAX, i64::MIN]);
+}
+
+#[test]
+fn unique_numbers_stay_within_their_bounds_or_do_not_suffice_for_the_rows() {
+    for (kind, min, max) in [("int32", 1, 100), ("int64", -50, 50), ("int8", 1, 10), ("uint8", 0, 255)] {
+        let values = format!("values.uniform = {{ min = {min}, max = {max}, unique = true }}");
+        let dataset = dataset(&format!("type = \"{kind}\", {values}"));
+        let count = (max - min + 1) as u64;
+        dataset.check_unique(count).unwrap();
+        let numbers = dataset.batches(0..count, 7, 64).flat_map(|batch| {
+            let numbers = arrow_cast::cast(batch.unwrap().column(1), &DataType::Int64).unwrap();
+            numbers.as_primitive::<Int64Type>().values().to_vec()
+        });
+        let mut numbers: Vec<i64> = numbers.collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (min..=max).collect::<Vec<i64>>());
+        let error = dataset.check_unique(count + 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Spec);
+        let what = format!(
+            "the field x has {count} different values, and the table {} rows - d - widen min and max, or leave unique out",
+            count + 1
+        );
+        assert_eq!(error.to_string(), what);
+    }
+}
+
+#[test]
+fn unique_patterns_that_do_not_suffice_for_their_share_of_the_rows_are_named() {
+    let x = |patterns: &str| {
+        dataset(&format!("type = \"string\", values.pattern = {{ unique = {{ {patterns} }} }}"))
+    };
+    let texts = |dataset: &Dataset, rows: u64| -> BTreeSet<String> {
+        let batches = dataset.batches(0..rows, 7, 1024).map(Result::unwrap);
+        let texts = batches.flat_map(|batch| {
+            let texts = batch.column(1).as_string::<i32>().iter();
+            texts.map(|text| text.unwrap().to_owned()).collect::<Vec<String>>()
+        });
+        texts.collect()
+    };
+    for (patterns, suffices, rows, what) in [
+        (
+            "\"X[0-9]{2}\" = 1",
+            100,
+            1_000,
+            "\"X[0-9]{2}\" of the field x matches 100 different texts, and 1,000 of 1,000 rows",
+        ),
+        (
+            "\"X[0-9]{2}\" = 60",
+            100,
+            101,
+            "\"X[0-9]{2}\" of the field x matches 100 different texts, and 101 of 101 rows",
+        ),
+        (
+            "\"X[0-9]{4}\" = 3, \"Y[0-9]{5}\" = 1",
+            13_334,
+            20_000,
+            "\"X[0-9]{4}\" of the field x matches 10,000 different texts, and 15,000 of 20,000 rows",
+        ),
+        (
+            "\"M[0-9]{3}\" = 15, \"N[0-9]{2}\" = 45",
+            133,
+            140,
+            "\"N[0-9]{2}\" of the field x matches 100 different texts, and 105 of 140 rows",
+        ),
+        (
+            "\"N[0-9]{2}\" = 7, \"O[0-9]{3}\" = 5",
+            173,
+            174,
+            "\"N[0-9]{2}\" of the field x matches 100 different texts, and 101 of 174 rows",
+        ),
+    ] {
+        let dataset = x(patterns);
+        dataset.check_unique(suffices).unwrap();
+        assert_eq!(texts(&dataset, suffices).len() as u64, suffices, "{patterns}");
+        let error = dataset.check_unique(rows).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    x("\"[a-z0-9]{40}\" = 1").check_unique(1 << 40).unwrap();
+}
+
+#[test]
+fn a_reference_needs_as_many_unique_keys_as_the_other_table_has_rows() {
+    let spec = |orphans: &str| {
+        format!(
+            "name = \"s\"\n[[tables]]\nname = \"p\"\nrows = 100\nfields = [{{ name = \"code\", type = \"string\", values.pattern.unique = {{ \"[A-Z][0-9]\" = 1 }} }}]\n\
+             [[tables]]\nname = \"c\"\nper = {{ table = \"p\", rows = {{ constant = 3 }} }}\nfields = [\n\
+             {{ name = \"to\", type = \"string\", values.ref = {{ to = \"p.code\"{orphans} }} }},\n\
+             {{ name = \"own\", type = \"int16\", values.uniform = {{ min = 1, max = 300, unique = true }} }}]\n\
+             [[tables]]\nname = \"late\"\narrivals = {{ of = \"p\", late = {{ share = 0.1, by = {{ constant = 5 }} }} }}\n"
+        )
+    };
+    let check = |table: &str, scale: f64, orphans: &str| {
+        let dataset = Dataset::table_from_toml(&spec(orphans), table, Some(scale)).unwrap();
+        dataset.check_unique(dataset.rows().unwrap()).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        (check("p", 2.6, ""), check("c", 1.0, ""), check("c", 1.0, ", orphans = 0.1")),
+        (Ok(()), Ok(()), Ok(()))
+    );
+    assert!(check("p", 2.61, "").unwrap_err().contains("260 different texts, and 261 of 261 rows need one"));
+    // Orphans have keys of as many rows again.
+    for (scale, orphans, keys) in [(2.7, "", "270 of 270"), (1.4, ", orphans = 0.1", "280 of 280")] {
+        let error = check("c", scale, orphans).unwrap_err();
+        assert!(error.contains("260 different texts") && error.contains(keys), "{error}");
+        assert!(error.contains("keys of p to which to refers"), "{error}");
+    }
+    assert!(check("late", 2.61, "").unwrap_err().contains("261 of 261 rows need one - p -"));
+    let error = check("c", 2.0, "").unwrap_err();
+    assert!(error.contains("the field own has 300 different values, and the table 600 rows"), "{error}");
 }

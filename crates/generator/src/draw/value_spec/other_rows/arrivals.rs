@@ -13,7 +13,7 @@ pub(crate) struct Arrivals {
     /// The table.
     pub of: String,
     /// Its rows.
-    rows: u64,
+    pub rows: u64,
     late: Option<Delayed>,
     twice: Option<Delayed>,
     /// The random stream for late and repeated rows, and their delays.

@@ -97,7 +97,7 @@ pub(crate) struct Changes {
     /// The table.
     pub of: String,
     /// Its rows.
-    rows: u64,
+    pub rows: u64,
     /// Whole blocks, and the last one if it is shorter.
     whole: Counts,
     last: Counts,

@@ -53,6 +53,18 @@ pub(crate) enum RowOf {
     Arriving(Arc<Arrivals>),
 }
 
+impl RowOf {
+    /// The rows of the other table, where they follow from its spec.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        match self {
+            RowOf::Key { .. } => None,
+            RowOf::Parent(fan_out) => Some(fan_out.parents),
+            RowOf::Before(changes) | RowOf::After(changes) | RowOf::Left(changes) => Some(changes.rows),
+            RowOf::Arriving(arrivals) => Some(arrivals.rows),
+        }
+    }
+}
+
 /// A field whose values are keys of another table.
 #[derive(Clone, Debug)]
 pub(crate) struct Referring {

@@ -141,7 +141,8 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
     let shuffled = referred.shuffled.then(|| Permutation::new(rows, purpose(to, "order")));
     let to = to.split_once('.').map_or(to, |(dataset, _)| dataset).to_owned();
     let distinct = referred.distinct.then(|| distinct_rows(node, rows, around)).transpose()?;
-    Ok(ValueSpec::Reference(Reference { ranks, key, to, shuffled, orphans, distinct }))
+    let keys = rows.saturating_mul(if orphans.is_some() { 2 } else { 1 });
+    Ok(ValueSpec::Reference(Reference { ranks, key, keys, to, shuffled, orphans, distinct }))
 }
 
 fn distinct_rows(node: SpecNode<'_>, rows: u64, around: &Surroundings<'_>) -> Result<DistinctRows, Error> {

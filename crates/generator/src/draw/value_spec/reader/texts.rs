@@ -63,7 +63,9 @@ fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
             "write how many rows have each pattern",
         ));
     };
-    DistinctStrings::new(patterns.into_iter().zip(counts).collect(), purpose(path, "unique"))
+    let texts = node.any_table(path, "unique")?.entries().map(|(text, _)| text.to_owned());
+    let counted = texts.zip(patterns).zip(counts).map(|((text, pattern), count)| (text, pattern, count));
+    DistinctStrings::new(counted.collect(), purpose(path, "unique"))
         .map(|distinct| ValueSpec::Distinct(Arc::new(distinct)))
         .map_err(|what| {
             node.error(path, what, "write smaller counts, or patterns such as \"[A-Z]{2}-[0-9]{4}\"")
