@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use datafusion::error::{DataFusionError, Result};
 use sawmill_store::found_files::{
     Found, FoundKeys, is_parquet, is_pattern, literal_folder, matching, parquet_files,
+    refuse_unfinished,
 };
 use sawmill_store::{Location, ObjectUrl};
 
@@ -68,6 +69,8 @@ pub(crate) fn objects_named(url: &ObjectUrl) -> Result<Vec<(ObjectUrl, Option<u6
     if found.files.is_empty() {
         return Err(none(&url.to_string()));
     }
+    let keys = listed.iter().map(|object| object.url().key());
+    refuse_unfinished(url, keys, &found.files).map_err(external)?;
     let sizes: HashMap<&str, u64> = listed.iter().map(|object| (object.url().key(), object.size())).collect();
     Ok(found.files.into_iter().map(|key| (url.sibling(key), sizes.get(key).copied())).collect())
 }

@@ -107,7 +107,7 @@ pub use output::folder::{FileBytes, Folder, MadeFile};
 pub use output::lock::{OutputLock, Patience};
 pub use output::sink::{Sink, Upload};
 pub use output::source_file::protect_sources;
-pub use output::unfinished_run::UnfinishedRun;
+pub use output::unfinished_run::{UnfinishedRun, is_manifest, unfinished_dataset};
 pub use random::value_rng::ValueRng;
 pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;

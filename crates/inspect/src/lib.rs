@@ -68,7 +68,7 @@ pub use dataset::totals::{Dataset, Facts};
 pub use error::Error;
 pub use file::column::Column;
 pub use file::open_file::OpenFile;
-pub use rewrite::{Repair, Repaired, Repairs, has_no_data, repaired, scrubbed, write_file};
+pub use rewrite::{Repair, Repaired, Repairs, repaired, scrubbed, write_file};
 pub use text::escape::escaped;
 pub use text::json::JsonSafe;
 pub use text::shown::TerminalSafe;

@@ -35,9 +35,9 @@ use crate::screen::phases::table;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct ColumnArgs {
-    /// Only these columns, in this order.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub columns: Vec<String>,
+    /// Only these columns, in this order. Write a name with a comma in double quotes: '"a,b",c'.
+    #[arg(long = "columns", value_name = "NAMES", value_parser = ColumnList::parse)]
+    pub lists: Vec<ColumnList>,
     /// Rename a column: OLD=NEW. May be repeated.
     #[arg(long, value_name = "OLD=NEW", value_delimiter = ',', value_parser = rename)]
     pub rename: Vec<(String, String)>,
@@ -58,7 +58,47 @@ pub(crate) struct ColumnArgs {
     pub max_page: Option<u64>,
 }
 
+/// Names of columns, as the user lists them.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnList(Vec<String>);
+
+impl ColumnList {
+    /// Parses names between commas. A name in double quotes may have commas, and quotes if they are doubled.
+    fn parse(text: &str) -> Result<Self, String> {
+        let (mut names, mut rest) = (Vec::new(), text);
+        loop {
+            let (name, after) = match rest.strip_prefix('"') {
+                None => {
+                    let end = rest.find(',').unwrap_or(rest.len());
+                    (rest[..end].to_owned(), &rest[end..])
+                }
+                Some(quoted) => {
+                    let (mut name, mut left) = (String::new(), quoted);
+                    loop {
+                        let (part, after) = left.split_once('"').ok_or("a name in quotes does not end")?;
+                        name.push_str(part);
+                        let Some(more) = after.strip_prefix('"') else { break (name, after) };
+                        name.push('"');
+                        left = more;
+                    }
+                }
+            };
+            names.push(name);
+            match after.strip_prefix(',') {
+                Some(more) => rest = more,
+                None if after.is_empty() => return Ok(Self(names)),
+                None => return Err("write a comma after a name in quotes".to_owned()),
+            }
+        }
+    }
+}
+
 impl ColumnArgs {
+    /// The names of the wanted columns; none for all.
+    pub(crate) fn columns(&self) -> Vec<String> {
+        self.lists.iter().flat_map(|list| list.0.iter().cloned()).collect()
+    }
+
     /// Applies the options that do not depend on how the files were found.
     fn limited(&self, source: ParquetFiles, read_ahead: ReadAhead) -> ParquetFiles {
         source
@@ -246,6 +286,11 @@ impl Inputs {
         }
     }
 
+    /// The number of these records in all files.
+    pub(crate) fn records_left_out_in_all(&self) -> Option<u64> {
+        self.records_left_out().map(|of_files| of_files.values().sum())
+    }
+
     /// The kind of source, in messages.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.rows {
@@ -290,7 +335,7 @@ pub(crate) fn open_unlike(
             let what = "generated rows together with other sources";
             return Err(Error::usage(what, format!("gen:{named}"), advice));
         }
-        let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
+        let rows = generated(named)?.select(&columns.columns(), &columns.rename)?;
         return Ok(Inputs::new(Rows::Generated(Box::new(rows)), None, Objects::default()));
     }
     match delta::only(paths)? {
@@ -329,7 +374,7 @@ fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<In
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let source = ParquetFiles::open_table(&schema, &files, &|url| objects.open(url, TAIL), max_footer)?;
     let source = columns.limited(source, read_ahead);
-    let source = Box::new(source.select(&columns.columns, &columns.rename)?);
+    let source = Box::new(source.select(&columns.columns(), &columns.rename)?);
     Ok(Inputs::new(Rows::Files(source), None, objects))
 }
 
@@ -361,7 +406,7 @@ fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inp
         return open_text(&files, kind, &objects, spooled, hive, How { text, ..how });
     }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
-    let wanted = &columns.columns;
+    let wanted = &columns.columns();
     let open = |url: &ObjectUrl| objects.open(url, TAIL);
     let opened = ParquetFiles::open_located(&files, &open, hive, max_footer, wanted, unlike);
     let mut source = match (&spooled, opened) {
@@ -375,7 +420,7 @@ fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inp
         source = source.called(file.path(), STANDARD_INPUT);
     }
     source = columns.limited(source, read_ahead);
-    let source = Box::new(source.select(&columns.columns, &columns.rename)?);
+    let source = Box::new(source.select(&columns.columns(), &columns.rename)?);
     Ok(Inputs::new(Rows::Files(source), spooled, objects))
 }
 
@@ -404,7 +449,7 @@ fn open_text(
     if let Some((path, _)) = &text.rejects {
         text::write_rejected_lines(&source, path, console)?;
     }
-    let source = Box::new(source.select(&columns.columns, &columns.rename)?);
+    let source = Box::new(source.select(&columns.columns(), &columns.rename)?);
     Ok(Inputs { phases: vec![boundaries], ..Inputs::new(Rows::Text(source), spooled, Objects::default()) })
 }
 
@@ -423,7 +468,16 @@ fn generated(named: &str) -> Result<GeneratedRows, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::rename;
+    use super::{ColumnList, rename};
+
+    #[test]
+    fn a_name_in_quotes_may_have_commas_and_quotes() {
+        let names = |text| ColumnList::parse(text).map(|list| list.0);
+        assert_eq!(names("a,b\"c").unwrap(), ["a", "b\"c"]);
+        assert_eq!(names("\"a,b\",c,\"say \"\"hi\"\"\"").unwrap(), ["a,b", "c", "say \"hi\""]);
+        assert_eq!(names("").unwrap(), [""]);
+        assert!(names("\"a,b").is_err() && names("\"a\"b").is_err());
+    }
 
     #[test]
     fn a_column_without_a_name_gets_one_as_the_errors_about_it_advise() {

@@ -27,6 +27,7 @@ use crate::arguments::size_arg;
 use crate::arguments::text::TextArgs;
 use crate::arguments::words::{YesNo, words};
 use crate::error::Error;
+use crate::r#gen::csv_null;
 use crate::r#gen::format::Format;
 use crate::r#gen::options::file_args::{self, DataPageVersion, Statistics};
 use crate::screen::phases;
@@ -102,7 +103,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "N", requires = "rejects", value_parser = phases::count)]
     max_rejects: Option<u64>,
     /// How CSV writes NULL [default: an empty field; the empty string is ""].
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = csv_null)]
     csv_null: Option<String>,
     /// Threads that read and parse [default: one for each core].
     #[arg(long)]

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::ConvertArgs;
 use super::units_in_order::UnitsInOrder;
+use crate::arguments::inputs::Inputs;
 use crate::error::Error;
 use crate::interrupt;
 use crate::screen::console::Console;
@@ -25,6 +26,9 @@ struct Parsed<'a> {
     files: usize,
     rows: u64,
     bytes_in: u64,
+    /// Records of text that cannot be read, and are not among the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records_left_out: Option<u64>,
     sums: Vec<SumOf>,
     /// All phases, in their order.
     phases: &'a [PhaseReport],
@@ -48,7 +52,7 @@ enum Sum {
 pub(super) fn run(
     args: &ConvertArgs,
     source: &dyn Source,
-    mut phases: Vec<PhaseReport>,
+    inputs: &Inputs,
     profile: &Profile,
     console: Console,
 ) -> Result<(), Error> {
@@ -57,6 +61,7 @@ pub(super) fn run(
     let sums = console.with_bar("parse", source.rows(), &phase, work)?;
     source.check_unchanged()?;
     let rows = phase.rows();
+    let mut phases = inputs.phases();
     phases.push(phase.finish());
     let fields = source.schema().fields().iter().zip(sums);
     let sums = fields.filter_map(|(field, sum)| Some(SumOf { column: field.name().clone(), sum: sum? }));
@@ -64,6 +69,7 @@ pub(super) fn run(
         files: source.files().len(),
         rows,
         bytes_in: source.files().iter().map(|file| file.bytes).sum(),
+        records_left_out: inputs.records_left_out_in_all(),
         sums: sums.collect(),
         phases: &phases,
     };

@@ -1,5 +1,6 @@
 //! Reads the inputs, and writes the output whole or not at all.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use arrow_schema::ArrowError;
 use sawmill_generator::ColumnCompression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
 use sawmill_source::{
-    Addressed, ByRow, Order, OrderedRows, Source, Unit, UnitReader, UnlikeFiles, refuse_variants,
+    Addressed, ByRow, Order, OrderedRows, ParquetFiles, Source, Unit, UnitReader, UnlikeFiles,
+    refuse_variants,
 };
 use sawmill_store::directories::directory_of;
 use sawmill_store::{Location, followed, is_stream};
@@ -48,6 +50,9 @@ struct Converted<'a> {
     bytes_in: u64,
     bytes_out: u64,
     files_out: u64,
+    /// Records of text that cannot be read, and are not among the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records_left_out: Option<u64>,
     /// The last phase.
     phase: &'a PhaseReport,
     /// All phases, in their order.
@@ -109,21 +114,25 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
         if let Some(option) = args.parquet.given() {
             return Err(Error::usage("--parse-only writes nothing", option, "leave the option out"));
         }
-        return parse_only::run(args, source, inputs.phases(), &profile, console);
+        return parse_only::run(args, source, &inputs, &profile, console);
     };
     if format == OutputFormat::Csv {
         reject_nested(source)?;
     }
     args.check_format(format)?;
+    for column in inputs.files().map(ParquetFiles::int96_columns).unwrap_or_default() {
+        let what = "INT96 timestamps are read in microseconds, and finer digits are cut";
+        console.notice(&format!("column {column:?}: {what}"));
+    }
     if args.is_directory() && args.partition_by.is_none() {
         staging::check_out(args, source, Layout::Parts)?;
     }
-    let mut phases = inputs.phases();
+    let before = (inputs.records_left_out_in_all(), inputs.phases());
     let Some(order) = args.order.order(args.partition_by.clone())? else {
         if args.explain {
             return explain(&inputs, source, None, console);
         }
-        return convert(args, format, source, None, phases, &profile, console);
+        return convert((args, format), source, None, before, &profile, console);
     };
     OrderedRows::check(source, &order)?;
     if let Some(by) = &order.partition_by {
@@ -143,8 +152,9 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
         return explain(&inputs, source, Some(IndexPlan::new(addressed, &order, &place)), console);
     }
     let (rows, indexed) = ordered(addressed, &order, &place, &profile, console)?;
+    let (left_out, mut phases) = before;
     phases.push(indexed);
-    convert(args, format, source, Some((&rows, &order)), phases, &profile, console)
+    convert((args, format), source, Some((&rows, &order)), (left_out, phases), &profile, console)
 }
 
 /// Opens the inputs, whose columns agree.
@@ -185,11 +195,10 @@ fn explain(
 }
 
 fn convert(
-    args: &ConvertArgs,
-    format: OutputFormat,
+    (args, format): (&ConvertArgs, OutputFormat),
     source: &dyn Source,
     in_order: Option<(&OrderedRows<'_>, &Order)>,
-    mut phases: Vec<PhaseReport>,
+    (records_left_out, mut phases): (Option<u64>, Vec<PhaseReport>),
     profile: &Profile,
     console: Console,
 ) -> Result<(), Error> {
@@ -215,7 +224,18 @@ fn convert(
     let ordered = in_order.map(|(rows, _)| Ordered::new(rows));
     let out = args.shown();
     let phases = &phases;
-    let converted = Converted { out, files, rows, bytes_in, bytes_out, files_out, phase, phases, ordered };
+    let converted = Converted {
+        out,
+        files,
+        rows,
+        bytes_in,
+        bytes_out,
+        files_out,
+        records_left_out,
+        phase,
+        phases,
+        ordered,
+    };
     if is_stream {
         console.steps(&summary(&converted));
         return Ok(());
@@ -355,8 +375,16 @@ impl ConvertArgs {
         }
     }
 
-    /// Rejects a file of rejected records that would be replaced by the output.
+    /// Rejects a file of rejected records that is named as Parquet, or would be replaced by the output.
     fn check_rejects(&self) -> Result<(), Error> {
+        let extension = self.rejects.as_ref().and_then(|rejects| rejects.extension());
+        let is_parquet =
+            |name: &OsStr| name.eq_ignore_ascii_case("parquet") || name.eq_ignore_ascii_case("pq");
+        if let (Some(rejects), true) = (&self.rejects, extension.is_some_and(is_parquet)) {
+            let place = format!("--rejects {}", rejects.display());
+            let advice = "give a name that ends in .csv, .ndjson or .jsonl";
+            return Err(Error::usage("records that cannot be read are written as text", place, advice));
+        }
         let (Some(rejects), Some(out)) = (&self.rejects, &self.out) else { return Ok(()) };
         match !is_stream(out) && resolved(rejects) == resolved(out) {
             false => Ok(()),

@@ -86,8 +86,12 @@ fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Resul
     let mut checkup = Checkup::default();
     for place in &places {
         interrupt::check()?;
-        match opening.open(place, &objects) {
-            Ok((summary, footer, _)) => checkup.add(&summary, &footer),
+        let opened = opening.open(place, &objects).and_then(|(summary, footer, _)| {
+            footer.check_has_data("pages")?;
+            Ok((summary, footer))
+        });
+        match opened {
+            Ok((summary, footer)) => checkup.add(&summary, &footer),
             Err(error) if places.len() == 1 => return Err(error),
             Err(error) => console.notice(&format!("not looked at: {error}")),
         }

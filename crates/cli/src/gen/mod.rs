@@ -155,7 +155,7 @@ pub(crate) enum TableFormat {
 }
 
 /// Parses a text that CSV can write for null.
-fn csv_null(text: &str) -> Result<String, String> {
+pub(crate) fn csv_null(text: &str) -> Result<String, String> {
     match text.contains([',', '"', '\n', '\r']) {
         true => {
             Err("null is written without quotes: give a text without commas, quotes and line breaks"

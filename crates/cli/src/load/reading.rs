@@ -53,7 +53,7 @@ impl Reading {
             folders,
             text: TextFound::default(),
             pruned: filtered.and_then(Filtered::pruned),
-            records_left_out: inputs.records_left_out().map(|of_files| of_files.values().sum()),
+            records_left_out: inputs.records_left_out_in_all(),
             phases: Vec::new(),
             index: None,
             ordered: None,

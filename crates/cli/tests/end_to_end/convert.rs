@@ -9,14 +9,16 @@ use std::sync::Arc;
 use arrow_array::builder::{BinaryBuilder, ListBuilder};
 use arrow_array::{
     ArrayRef, BinaryArray, Date32Array, DurationSecondArray, FixedSizeBinaryArray, Int64Array, RecordBatch,
-    StringArray, TimestampMicrosecondArray,
+    StringArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ConvertedType, LogicalType};
+use parquet::data_type::{Int32Type, Int96, Int96Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
 
@@ -75,18 +77,22 @@ fn parquet_to_parquet_keeps_annotations_that_arrow_has_no_types_for() {
     let at = |name: &str| dir.path().join(name);
     let schema = "message m { required fixed_len_byte_array(16) u (UUID); required binary j (JSON); \
                   required binary e (ENUM); required fixed_len_byte_array(12) i (INTERVAL); \
-                  required group l (LIST) { repeated group list { optional binary element (JSON); } } }";
+                  required group l (LIST) { repeated group list { optional binary element (JSON); } } \
+                  required int64 t (TIME(MICROS,true)); required int64 w (TIME(MICROS,false)); }";
     let schema = SchemaDescriptor::new(Arc::new(parse_message_type(schema).unwrap()));
     let fixed = |bytes: &[u8]| FixedSizeBinaryArray::try_from_iter([bytes].into_iter()).unwrap();
     let mut list = ListBuilder::new(BinaryBuilder::new());
     list.values().append_value("{\"a\": 1}");
     list.append(true);
-    let columns: [(&str, ArrayRef); 5] = [
+    let time = || Arc::new(Time64MicrosecondArray::from(vec![1]));
+    let columns: [(&str, ArrayRef); 7] = [
         ("u", Arc::new(fixed(&[7; 16]))),
         ("j", Arc::new(BinaryArray::from(vec![b"[1, 2]".as_slice()]))),
         ("e", Arc::new(BinaryArray::from(vec![b"red".as_slice()]))),
         ("i", Arc::new(fixed(&[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]))),
         ("l", Arc::new(list.finish())),
+        ("t", time()),
+        ("w", time()),
     ];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let options = ArrowWriterOptions::new().with_parquet_schema(schema).with_skip_arrow_metadata(true);
@@ -214,7 +220,14 @@ fn lines_that_cannot_be_read_go_to_the_file_of_rejects() {
     fs::write(at("a.csv"), "id,fare\n1,2.5\n2,soon\n3\n4,1.5\n").unwrap();
     let types = ["--types", "fare=float64", "--rejects"];
     let bad = at("bad.csv").to_str().unwrap().to_owned();
-    convert(&at("a.csv"), &at("b.csv"), &[&types[..], &[&bad]].concat()).ok();
+    let told = convert(&at("a.csv"), &at("b.csv"), &[&types[..], &[&bad, "--json"]].concat()).ok().json();
+    assert_eq!((&told["rows"], &told["records_left_out"]), (&2.into(), &2.into()));
+    let csv = at("a.csv").to_str().unwrap().to_owned();
+    let told =
+        sawmill([&["convert", &csv, "--parse-only", "--json"], &types[..], &[&bad]].concat()).ok().json();
+    assert_eq!((&told["rows"], &told["records_left_out"]), (&2.into(), &2.into()));
+    let error = convert(&at("a.csv"), &at("c.csv"), &[types[2], "bad.parquet"]).fails(2);
+    assert!(error.contains("written as text") && error.contains(".ndjson"), "{error}");
     assert_eq!(fs::read_to_string(at("b.csv")).unwrap(), "id,fare\n1,2.5\n4,1.5\n");
     let rejected = fs::read_to_string(at("bad.csv")).unwrap();
     for part in ["a.csv\",3,", "2,soon", "a.csv\",4,"] {
@@ -222,6 +235,71 @@ fn lines_that_cannot_be_read_go_to_the_file_of_rejects() {
     }
     let few = [&types[..], &[&bad, "--max-rejects", "1", "--overwrite"]].concat();
     convert(&at("a.csv"), &at("b.csv"), &few).fails(1);
+}
+
+#[test]
+fn a_directory_that_gen_has_not_completed_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let out = at("made").to_str().unwrap().to_owned();
+    sawmill(["gen", "orders", "--rows", "100", "--files", "2", "--out", &out]).ok();
+    let manifest = at("made/_sawmill.orders.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("\"complete\": true", "\"complete\": false")).unwrap();
+    let error = convert(&at("made"), &at("a.ndjson"), &[]).fails(1);
+    assert!(
+        error.contains("the folder is unfinished: gen of orders") && error.contains("--resume"),
+        "{error}"
+    );
+    convert(&at("made/*.parquet"), &at("a.ndjson"), &[]).ok();
+}
+
+#[test]
+fn a_text_for_null_that_would_break_the_lines_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.csv"), TEXT).unwrap();
+    for text in ["n/a, unknown", "\"", "\n"] {
+        let error = convert(&at("a.csv"), &at("b.csv"), &["--csv-null", text]).fails(2);
+        assert!(error.contains("without commas, quotes and line breaks"), "{error}");
+    }
+}
+
+#[test]
+fn a_column_whose_name_has_a_comma_is_selected_in_quotes() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.csv"), "\"a,b\",c,d\n1,2,3\n").unwrap();
+    convert(&at("a.csv"), &at("b.csv"), &["--columns", "d,\"a,b\""]).ok();
+    assert_eq!(fs::read_to_string(at("b.csv")).unwrap(), "d,\"a,b\"\n3,1\n");
+    let error = convert(&at("a.csv"), &at("c.csv"), &["--columns", "a,b"]).fails(2);
+    assert!(error.contains("there is no column \"a\"") && error.contains("--columns '\"a,b\"'"), "{error}");
+}
+
+#[test]
+fn digits_that_are_cut_from_int96_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let schema =
+        Arc::new(parse_message_type("message m { required int32 id; required int96 old; }").unwrap());
+    let file = fs::File::create(at("a.parquet")).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int32Type>().write_batch(&[1], None, None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let mut value = Int96::new();
+    value.set_data(123_456_789, 0, 2_440_588);
+    column.typed::<Int96Type>().write_batch(&[value], None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    let told = convert(&at("a.parquet"), &at("b.csv"), &[]).ok().err;
+    assert!(told.contains("column \"old\": INT96 timestamps are read in microseconds"), "{told}");
+    assert!(fs::read_to_string(at("b.csv")).unwrap().contains("00:00:00.123456\n"));
+    let told = convert(&at("a.parquet"), &at("c.csv"), &["--columns", "id"]).ok().err;
+    assert!(!told.contains("INT96"), "{told}");
 }
 
 /// Returns the lines of all files of a directory, in the order of their names.

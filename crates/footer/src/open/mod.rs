@@ -3,6 +3,7 @@
 #[cfg(feature = "async")]
 pub(crate) mod asynchronous;
 pub(crate) mod buffer;
+mod footer_alone;
 pub(crate) mod many;
 pub(crate) mod request;
 pub(crate) mod source;

@@ -55,6 +55,14 @@ impl UnfinishedRun {
     }
 }
 
-fn is_manifest(name: &str) -> bool {
+/// The dataset of which a folder lacks files, by the bytes of the manifest in it; `None` if it has all of them, or the
+/// bytes are not a manifest.
+pub fn unfinished_dataset(manifest: &[u8]) -> Option<String> {
+    let manifest: Manifest = serde_json::from_slice(manifest).ok()?;
+    (!manifest.complete).then_some(manifest.dataset)
+}
+
+/// Whether a file of this name, directly in a folder, is the manifest of generated files.
+pub fn is_manifest(name: &str) -> bool {
     name.starts_with(PREFIX) && name.ends_with(".json")
 }

@@ -4,8 +4,6 @@ use std::ops::Range;
 
 use sawmill_footer::{ColumnChunk, Footer};
 
-use crate::rewrite::has_no_data;
-
 /// The length of the magic bytes at the start of a file.
 const MAGIC_LEN: u64 = 4;
 
@@ -15,7 +13,7 @@ const TAIL_LEN: u64 = 8;
 /// The part of the file that can hold data and indexes; without an end if the file's length is unknown, or the file
 /// is a footer alone.
 pub(crate) fn body_of(footer: &Footer) -> Range<u64> {
-    let is_whole = !has_no_data(footer);
+    let is_whole = !footer.has_no_data();
     let end = footer.file_len().filter(|_| is_whole).map(|len| len - TAIL_LEN.min(len));
     let end = end.map_or(u64::MAX, |end| end.saturating_sub(footer.footer_len() as u64));
     MAGIC_LEN..end

@@ -8,7 +8,6 @@ use sawmill_footer::{ChunkDetails, ColumnChunk, Footer, RangeReader, Statistics}
 
 use crate::error::Error;
 use crate::file::column::Column;
-use crate::rewrite::has_no_data;
 use crate::text::escape::escaped;
 use crate::text::style::TextStyle;
 
@@ -102,10 +101,8 @@ impl OpenFile {
 
     /// The file, opened again for parts outside of the footer; `None` if that fails or there are none.
     pub(crate) fn reader(&self) -> Option<&dyn RangeReader> {
-        if has_no_data(&self.footer) {
-            let what = "expected pages, found a footer alone: the file has no data";
-            let advice = "name the file that the footer was extracted from";
-            self.fail(|| Error::new(what, &self.name, advice));
+        if let Err(error) = self.footer.check_has_data("pages") {
+            self.fail(|| Error::new(error.what(), &self.name, error.advice()));
             return None;
         }
         let open = || -> Option<Box<dyn RangeReader>> {

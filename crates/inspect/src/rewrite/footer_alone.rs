@@ -10,9 +10,6 @@ use crate::rewrite::{rewrite, scrub::Scrub};
 /// The magic bytes at both ends of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// The length of what follows a footer: its length, and the magic bytes again.
-const TAIL: u64 = 8;
-
 /// The footer without names, bounds and texts, but with the same row groups, column chunks, types, sizes, encodings
 /// and counts. A signature after it is left out.
 ///
@@ -26,24 +23,6 @@ const TAIL: u64 = 8;
 /// The values nest too deeply.
 pub fn scrubbed(footer: &Footer) -> Result<Vec<u8>, Error> {
     rewrite(footer.bytes(), &mut Scrub::new(footer))
-}
-
-/// Whether a file is a footer alone, and its chunks, which can be read, are in no file: [`write_file`] made it.
-pub fn has_no_data(footer: &Footer) -> bool {
-    let alone = MAGIC.len() as u64 + footer.footer_len() as u64 + TAIL;
-    if footer.file_len() != Some(alone) {
-        return false;
-    }
-    let mut claimed = 0;
-    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-        let elsewhere = chunk.locations().is_ok_and(|at| at.file_path.is_some_and(|path| !path.is_empty()));
-        // Those have an error of their own.
-        if elsewhere || !chunk.has_metadata() || chunk.readable().is_err() {
-            return false;
-        }
-        claimed += chunk.compressed_size().max(0);
-    }
-    claimed > 0
 }
 
 /// Writes the end of a file, after its data: the footer, its length and the magic bytes. A file without data also gets

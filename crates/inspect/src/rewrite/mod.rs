@@ -19,7 +19,7 @@ mod tests;
 use sawmill_footer::{DumpLine, DumpValue, Root, dump};
 
 use crate::error::Error;
-pub use crate::rewrite::footer_alone::{has_no_data, scrubbed, write_file};
+pub use crate::rewrite::footer_alone::{scrubbed, write_file};
 use crate::rewrite::output::Output;
 pub use crate::rewrite::repair::{Repaired, repaired};
 pub use crate::rewrite::repairs::{Repair, Repairs};

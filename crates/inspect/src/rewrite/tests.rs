@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sawmill_footer::{DumpLine, DumpValue, Footer, Options, Root, dump};
 
 use super::output::Output;
-use super::{Edit, Editor, Place, Repaired, has_no_data, repaired, rewrite, scrubbed, write_file};
+use super::{Edit, Editor, Place, Repaired, repaired, rewrite, scrubbed, write_file};
 use crate::check::Inconsistency;
 use crate::thrift_writer::ThriftWriter;
 
@@ -375,8 +375,8 @@ fn a_scrubbed_footer_has_the_same_shape_and_no_names_or_bounds() {
         write_file(&footer, true, &mut alone).unwrap();
         let alone = decoded(&alone);
         assert_eq!(alone.created_by(), original.created_by());
-        assert!(has_no_data(&alone) || original.num_rows() == 0, "{}", path.display());
-        assert!(!has_no_data(&original), "{}", path.display());
+        assert!(alone.has_no_data() || original.num_rows() == 0, "{}", path.display());
+        assert!(!original.has_no_data(), "{}", path.display());
         crate::check(&alone, |found| panic!("{}: {found}", path.display()));
     }
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::check::{self, Inconsistency, pages::check_pages};
 use crate::error::Error;
 use crate::file::open_file::OpenFile;
-use crate::rewrite::has_no_data;
 use crate::text::escape::escaped;
 use crate::text::style::TextStyle;
 
@@ -33,7 +32,7 @@ fn check(file: &OpenFile, pages: bool, mut found: impl FnMut(Inconsistency)) -> 
         found(finding);
     };
     // Of a footer alone, only the footer can be checked.
-    let reader = if has_no_data(&file.footer) && !pages { None } else { file.reader() };
+    let reader = if file.footer.has_no_data() && !pages { None } else { file.reader() };
     match reader {
         Some(reader) => {
             if let Err(error) = check::check_file(&file.footer, reader, &mut count) {

@@ -31,8 +31,13 @@ impl ColumnChoice {
             return Ok(None);
         }
         let refused = |what: String, name: &str| {
-            let names = schema.fields().iter().map(|field| field.name().as_str());
-            Error::new(Kind::Config, what).advise(known_columns(name, names))
+            let names = || schema.fields().iter().map(|field| field.name().as_str());
+            let mut advice = known_columns(name, names());
+            if let Some(name) = names().find(|name| name.contains(',')) {
+                let quoted = name.replace('"', "\"\"");
+                advice += &format!("; write a name with a comma in double quotes: --columns '\"{quoted}\"'");
+            }
+            Error::new(Kind::Config, what).advise(advice)
         };
         let named = columns.iter().chain(renames.iter().map(|(from, _)| from));
         for name in named {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::basic::Type as PhysicalType;
 use sawmill_footer::{ColumnChunk, DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
 use sawmill_profile::{Error, Kind, Pool, Result};
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
@@ -177,6 +178,21 @@ impl ParquetFiles {
     /// Returns the columns that folders name, including those that the files contain themselves.
     pub fn folders(&self) -> &[FolderColumn] {
         &self.folders
+    }
+
+    /// The columns that are INT96 timestamps in a file, or contain some: they are read in microseconds.
+    pub fn int96_columns(&self) -> Vec<&str> {
+        let is_int96 = |opened: &OpenedFile, place: Option<&ColumnPlace>| {
+            let parquet = opened.reader.parquet_schema();
+            let of_field =
+                |leaf: usize| Some(&ColumnPlace::Field(parquet.get_column_root_idx(leaf))) == place;
+            let is_int96 = |leaf: usize| parquet.column(leaf).physical_type() == PhysicalType::INT96;
+            (0..parquet.num_columns()).any(|leaf| is_int96(leaf) && of_field(leaf))
+        };
+        let fields = self.schema.fields().iter().enumerate();
+        let found = fields
+            .filter(|(at, _)| self.opened.iter().any(|opened| is_int96(opened, opened.columns.get(*at))));
+        found.map(|(_, field)| field.name().as_str()).collect()
     }
 
     /// Renames a file in errors and in the identity of loads, for example a spooled stream, whose path
@@ -354,6 +370,7 @@ pub(super) fn open(
     if footer.encryption_algorithm().map_err(refused_footer)?.is_some() {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
+    footer.check_has_data("values").map_err(refused_footer)?;
     let Readable { mut derived, mut uses_embedded, left_out } = readable(&footer, &file, wanted, &shown)?;
     let mapped = table.map_or(Ok(None), |table| guarded(|| renamed(derived.metadata(), table)));
     let mut names = HashMap::new();

@@ -25,6 +25,9 @@ const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
 /// Field metadata of a top-level column whose text is annotated as ENUM; within lists and structs it is text.
 pub(crate) const ENUM_MARK: &str = "sawmill:enum";
 
+/// Field metadata of a time in UTC. The `parquet` crate's writer knows it, too.
+const UTC_MARK: &str = "adjusted_to_utc";
+
 /// The schemas for reading a file: `hint` is what the reader must produce, `schema` the same with the marks of
 /// top-level columns; `intervals` are the INTERVAL leaf columns that are read as bytes.
 pub(crate) struct ReadSchema {
@@ -165,14 +168,15 @@ impl Leaves<'_> {
         let data_type = if interval { INTERVAL_BYTES } else { leaf(field.data_type(), &column) };
         let read = field.as_ref().clone().with_data_type(data_type);
         let json = column.converted_type() == ConvertedType::JSON;
-        let extension = match column.logical_type_ref() {
-            _ if interval => Some(INTERVAL_EXTENSION),
-            Some(LogicalType::Uuid) => Some(UUID_EXTENSION),
-            Some(LogicalType::Json) => Some(JSON_EXTENSION),
-            _ => json.then_some(JSON_EXTENSION),
+        let mark = match column.logical_type_ref() {
+            _ if interval => Some((EXTENSION_NAME, INTERVAL_EXTENSION)),
+            Some(LogicalType::Uuid) => Some((EXTENSION_NAME, UUID_EXTENSION)),
+            Some(LogicalType::Json) => Some((EXTENSION_NAME, JSON_EXTENSION)),
+            Some(LogicalType::Time(time)) if time.is_adjusted_to_u_t_c => Some((UTC_MARK, "")),
+            _ => json.then_some((EXTENSION_NAME, JSON_EXTENSION)),
         };
-        match extension {
-            Some(extension) => Ok(marked(&read, EXTENSION_NAME, extension)),
+        match mark {
+            Some((key, value)) => Ok(marked(&read, key, value)),
             None => Ok(Arc::new(read)),
         }
     }

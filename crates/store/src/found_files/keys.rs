@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use super::{is_left_out, matches as matches_name};
+use crate::error::{Error, Kind};
+use crate::location::ObjectUrl;
 
 /// Whether a key has the extension of Parquet files.
 pub fn is_parquet(key: &str) -> bool {
@@ -13,6 +15,30 @@ pub fn is_parquet(key: &str) -> bool {
 pub fn literal_folder(pattern: &str) -> &str {
     let first = pattern.find(['*', '?', '[']).unwrap_or(pattern.len());
     pattern.get(..first).and_then(|start| start.rfind('/')).map_or("", |end| &pattern[..end])
+}
+
+/// The name of the object that is in a folder until a run has sent all of the folder's objects. Walks skip it.
+pub const UNFINISHED: &str = "_unfinished_by_sawmill_convert";
+
+/// Makes sure that none of the selected keys is below a folder that is marked as unfinished.
+///
+/// # Errors
+///
+/// One is: some objects may be missing, others may be of an earlier run.
+pub fn refuse_unfinished<'a>(
+    url: &ObjectUrl,
+    listed: impl Iterator<Item = &'a str>,
+    selected: &[&str],
+) -> Result<(), Error> {
+    let folders = listed.filter_map(|key| key.strip_suffix(UNFINISHED));
+    let mut folders = folders.filter(|folder| folder.is_empty() || folder.ends_with('/'));
+    let Some(folder) = folders.find(|folder| selected.iter().any(|key| key.starts_with(folder))) else {
+        return Ok(());
+    };
+    let what = "the folder is unfinished: a convert into it was interrupted, or is under way";
+    Err(Error::new(Kind::Unavailable, what).at(url.sibling(folder).to_string()).advise(
+        "wait until it is done, or run the same convert again; to read what is there, name the objects",
+    ))
 }
 
 /// The objects that a folder or a pattern selects, among all listed ones.
@@ -123,6 +149,7 @@ fn closure(parts: &[&str], mut places: Vec<usize>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::location::Location;
 
     #[test]
     fn keys_match_patterns_as_paths_do() {
@@ -149,6 +176,21 @@ mod tests {
         }
         assert_eq!(literal_folder("a/b/c*/d"), "a/b");
         assert_eq!(literal_folder("c*/d"), "");
+    }
+
+    #[test]
+    fn objects_below_a_folder_with_the_mark_of_an_unfinished_run_are_refused() {
+        let Location::Object(url) = Location::new(Path::new("s3://b/out")).unwrap() else { unreachable!() };
+        let refused = |keys: &[&str], selected: &[&str]| {
+            refuse_unfinished(&url, keys.iter().copied(), selected).err().map(|error| error.to_string())
+        };
+        let mark = format!("out/k/{UNFINISHED}");
+        let keys = ["out/k/part-00000.parquet", "out/k2/part-00000.parquet", &mark];
+        let error = refused(&keys, &keys[..1]).unwrap();
+        assert!(error.contains("the folder is unfinished") && error.contains("s3://b/out/k/"), "{error}");
+        assert_eq!(refused(&keys, &keys[1..2]), None, "the mark is of another folder");
+        assert_eq!(refused(&keys[..2], &keys[..2]), None);
+        assert!(refused(&["a.parquet", UNFINISHED], &["a.parquet"]).is_some(), "a whole bucket");
     }
 
     #[test]

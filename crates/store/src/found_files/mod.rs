@@ -5,5 +5,5 @@ mod keys;
 mod walk;
 
 pub use globs::{is_pattern, matches, matching};
-pub use keys::{FoundKeys, is_parquet, literal_folder};
+pub use keys::{FoundKeys, UNFINISHED, is_parquet, literal_folder, refuse_unfinished};
 pub use walk::{Found, is_left_out, parquet_files};

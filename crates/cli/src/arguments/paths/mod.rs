@@ -9,6 +9,7 @@ pub(crate) mod standard_input;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sawmill_generator::{is_manifest, unfinished_dataset};
 use sawmill_store::found_files::{self, Found, FoundKeys};
 use sawmill_store::{Location, ObjectUrl};
 
@@ -122,6 +123,12 @@ fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
             let has = |below: &str| path.join(below).is_dir();
             let is_iceberg = has("data") && is_iceberg_metadata(&path.join("metadata"));
             refuse_table(&path.display().to_string(), has("_delta_log"), is_iceberg)?;
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            for entry in entries.filter(|entry| is_manifest(&entry.file_name().to_string_lossy())) {
+                // A run may just have replaced it.
+                let manifest = std::fs::read(entry.path()).unwrap_or_default();
+                refuse_unfinished(&path.display().to_string(), &manifest)?;
+            }
         }
         let mut found = Found::default();
         found_files::parquet_files(path, has_text_extension, &mut found).map_err(unreadable)?;
@@ -188,6 +195,15 @@ pub(crate) fn refuse_table(place: &str, is_delta: bool, is_iceberg: bool) -> Res
         }
         false => "name these files, or give a pattern such as FOLDER/*.parquet to take all files",
     };
+    Err(Error::failure(what, place, advice))
+}
+
+/// Refuses to take the files of a folder whose manifest says that some are missing.
+pub(crate) fn refuse_unfinished(place: &str, manifest: &[u8]) -> Result<(), Error> {
+    let Some(dataset) = unfinished_dataset(manifest) else { return Ok(()) };
+    let what = format!("the folder is unfinished: gen of {dataset} was interrupted, or is under way");
+    let advice = "wait until it is done, or run the same gen with --resume; a pattern such as FOLDER/*.parquet \
+                  takes the files that are there";
     Err(Error::failure(what, place, advice))
 }
 

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use sawmill_generator::is_manifest;
 use sawmill_store::found_files::{self, FoundKeys};
 use sawmill_store::{Kind, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, Stores, UploadLimits};
 
 use super::StoreArgs;
-use crate::arguments::paths::{ICEBERG, Wanted, nothing_in, refuse_table};
+use crate::arguments::paths::{ICEBERG, Wanted, nothing_in, refuse_table, refuse_unfinished};
 use crate::error::Error;
 use crate::interrupt;
 
@@ -53,12 +54,19 @@ impl Objects {
             let is_delta = all.clone().any(|key| below(key, "_delta_log/"));
             let is_iceberg = all.clone().any(|key| below(key, "metadata/") && key.ends_with(ICEBERG));
             refuse_table(&url.to_string(), is_delta, is_iceberg)?;
+            let name = |key: &str| key.strip_prefix(folder).unwrap_or(key).trim_start_matches('/').to_owned();
+            for key in all.clone().filter(|key| is_manifest(&name(key)) && !name(key).contains('/')) {
+                let mut manifest = Vec::new();
+                stores.copy(&url.sibling(key), &mut manifest)?;
+                refuse_unfinished(&url.to_string(), &manifest)?;
+            }
         }
         let found = match is_pattern {
             true => FoundKeys::matching(key, all),
             false => FoundKeys::below(key, all),
         };
         let (left_out, files) = (found.left_out, wanted.among(found));
+        found_files::refuse_unfinished(url, listed.iter().map(|object| object.url().key()), &files)?;
         match (files.is_empty(), is_pattern) {
             (false, _) => Ok(files.into_iter().map(|key| url.sibling(key)).collect()),
             (true, true) => {

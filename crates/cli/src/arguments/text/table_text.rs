@@ -31,9 +31,10 @@ impl TableText {
     pub(crate) fn find(
         target: &Destination,
         options: &LoadOptions,
-        ColumnArgs { columns, rename, .. }: &ColumnArgs,
+        given: &ColumnArgs,
         by_position: bool,
     ) -> Result<Self, Error> {
+        let (columns, rename) = (given.columns(), &given.rename);
         let phase = Profile::new().phase("types");
         let control = interrupt::control(&phase);
         let (of_table, (but_times, but_timestamps)) = match target {

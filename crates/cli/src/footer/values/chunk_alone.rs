@@ -8,7 +8,6 @@ use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as Physical, Zstd
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
 use sawmill_footer::{Codec, ColumnChunk, Footer, PhysicalType};
-use sawmill_inspect::has_no_data;
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -59,10 +58,7 @@ pub(crate) fn footer_with_data(
     file: &str,
 ) -> Result<Footer, Error> {
     let footer = opened.footer(&selection::part(columns, row_groups))?;
-    if has_no_data(&footer) {
-        let what = "expected values, found a footer alone: the file has no data";
-        return Err(Error::failure(what, file, "name the file that the footer was extracted from"));
-    }
+    footer.check_has_data("values")?;
     match row_groups.and_then(|wanted| selection::none_of(wanted, footer.num_row_groups_in_file())) {
         Some(what) => Err(Error::failure(what, file, "leave --row-group out for all")),
         None => Ok(footer),

@@ -116,6 +116,7 @@ impl Source {
         let opened = |at: usize| -> Result<ArrowReaderMetadata, Error> {
             let place = PlaceBytes::open(&places[at], &objects)?;
             let footer = place.footer(&Options::new())?;
+            footer.check_has_data("values")?;
             footer
                 .check_page_sizes(&place.bytes, DEFAULT_MAX_PAGE, u64::MAX, |_| true)
                 .map_err(|error| place.because(error.into()))?;

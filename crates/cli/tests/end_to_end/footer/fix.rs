@@ -155,6 +155,15 @@ fn an_extracted_footer_shows_the_same_and_says_that_it_has_no_data() {
         let error = footer(asked).fails(1);
         assert!(error.contains("a footer alone: the file has no data"), "{asked:?}: {error}");
     }
+    for asked in [
+        &["convert", alone, "--parse-only"][..],
+        &["gen", "spec", "--like", alone],
+        &["gen", "fidelity", name, alone],
+        &["doctor", alone],
+    ] {
+        let error = sawmill(asked).fails(1);
+        assert!(error.contains("a footer alone: the file has no data"), "{asked:?}: {error}");
+    }
     let error = footer(&["extract", name, alone]).fails(2);
     assert!(error.contains("the file exists already"), "{error}");
     let error = footer(&["extract", alone, alone, "--overwrite"]).fails(2);

@@ -120,6 +120,12 @@ fn folders_of_a_store_take_the_files_of_a_conversion_when_all_are_complete() {
         );
         s3.put("raw", &stale, b"stale");
         s3.put("raw", &format!("out/{to}/_unfinished_by_sawmill_convert"), b"");
+        for read in [&["convert", &url, "--parse-only"][..], &["footer", &url], &["doctor", &url]] {
+            let error = s3.sawmill(read).fails(1);
+            assert!(error.contains("the folder is unfinished: a convert into it was interrupted"), "{error}");
+        }
+        let some = ["convert", &format!("{url}/{name}"), "--parse-only"];
+        s3.sawmill(&some).ok();
         s3.sawmill(&of(&url)).ok();
         assert_eq!(s3.object("raw", &stale), None, "the rows of the run that did not finish are gone");
         assert_eq!(s3.object("raw", &format!("out/{to}/_unfinished_by_sawmill_convert")), None);

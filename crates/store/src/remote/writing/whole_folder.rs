@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::Error;
+use crate::found_files::UNFINISHED as MARK;
 use crate::partial::unique;
 use crate::remote::listing;
 use crate::remote::writing::folder::ObjectFolder;
 use crate::remote::writing::put::{Mark, taken};
 use crate::remote::writing::writer::ObjectWriter;
-
-/// The mark's name. Readers skip names that start with `_`.
-const MARK: &str = "_unfinished_by_sawmill_convert";
 
 /// A folder of a store that takes its objects together. The run whose mark is there may write to it.
 pub struct WholeFolder {
