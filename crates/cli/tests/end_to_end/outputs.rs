@@ -70,8 +70,14 @@ fn through_a_link_the_file_that_it_leads_to_is_written_and_the_link_stays() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
     for (number, writer) in WRITERS.iter().enumerate() {
-        let (file, link) = (format!("file-{number}"), format!("link-{number}.parquet"));
-        let link = if writer.contains("--as ndjson") { format!("link-{number}.ndjson") } else { link };
+        let ending = if writer.contains("--as ndjson") {
+            "ndjson"
+        } else if writer.contains("--rejects OUT") {
+            "csv"
+        } else {
+            "parquet"
+        };
+        let (file, link) = (format!("file-{number}"), format!("link-{number}.{ending}"));
         symlink(&file, at(&link)).unwrap();
         // A dangling link counts as an existing output.
         let asks = writer.contains("--out OUT");
