@@ -20,19 +20,20 @@ impl Typing {
     /// Returns the array of texts.
     ///
     /// # Errors
-    /// The row of the first text that the type does not have, or that inference would not have taken.
+    /// The row of the first text that the type does not have, or that inference would not have taken. A moment without
+    /// a zone is an error of a stated type, too.
     pub(crate) fn array(self, texts: &impl Texts, formats: &Formats) -> Result<ArrayRef, usize> {
         let of = self.of;
-        // Others are parsed by the test of inference itself.
-        let converts = matches!(
-            of,
-            ColumnType::Bool
-                | ColumnType::Int64
-                | ColumnType::Float64
-                | ColumnType::Decimal(..)
-                | ColumnType::TimestampUtc(_)
-        );
-        match self.inferred && converts {
+        let is_tested = match of {
+            // A time without a zone is no moment, whoever names the type.
+            ColumnType::TimestampUtc(_) => true,
+            ColumnType::Bool | ColumnType::Int64 | ColumnType::Float64 | ColumnType::Decimal(..) => {
+                self.inferred
+            }
+            // Others are parsed by the test of inference itself.
+            _ => false,
+        };
+        match is_tested {
             true => array(&Late { texts, formats, of }, formats, of),
             false => array(texts, formats, of),
         }
