@@ -164,7 +164,7 @@ fn nothing_is_overwritten_or_left_half_written() {
     assert_eq!(names(dir.path()), ["a.csv", "there.parquet", "wrong.csv"]);
 }
 
-/// There is no load to go on with, and no table.
+/// A conversion neither continues a load nor has a table.
 #[test]
 fn files_that_change_or_differ_are_errors_with_advice_for_a_conversion() {
     let dir = tempfile::tempdir().unwrap();

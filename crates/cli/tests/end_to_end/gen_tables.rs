@@ -153,7 +153,7 @@ fn unique_values_that_do_not_suffice_for_the_rows_are_an_error_before_any_is_mad
     sawmill(["gen", spec, "--out", out_text]).ok();
 }
 
-/// Nobody wrote the bounds of values that were inferred from a file.
+/// Inferred bounds are those of a sample, and no promise about all rows.
 #[test]
 fn more_rows_like_those_of_a_file_keep_their_unique_numbers() {
     let dir = tempfile::tempdir().unwrap();

@@ -130,7 +130,7 @@ impl Plan {
             .transpose()?;
         self.warm_up = time("warm-up", self.warm_up)?;
         self.timeout = time("timeout", self.timeout)?;
-        // The server counts milliseconds, and 0 of them are no limit.
+        // The server counts milliseconds, and takes 0 as no limit.
         if let (Some(item), true) = (root.get("timeout"), self.timeout < MIN_TIMEOUT) {
             return Err(item.error("a timeout of less than 1 ms", "give 1ms or more"));
         }

@@ -79,8 +79,8 @@ impl DatasetArgs {
         self.like.iter().chain(&self.schema).cloned().chain(spec).collect()
     }
 
-    /// Checks that the spec has enough `unique` values for `rows` rows. Nobody wrote the bounds of inferred ones: more
-    /// rows than the data has go beyond them.
+    /// Checks that the spec has enough `unique` values for `rows` rows. Inferred bounds are exempt: more rows than the
+    /// data has go beyond them.
     pub(crate) fn check_unique(&self, dataset: &Dataset, rows: u64) -> Result<(), Error> {
         let is_inferred = self.dataset.is_none() || !self.learned_from.is_empty();
         if is_inferred { Ok(()) } else { Ok(dataset.check_unique(rows)?) }

@@ -167,7 +167,7 @@ fn a_store_that_stays_broken_is_an_error_that_names_the_object_and_leaves_nothin
     });
     let error = run(&proxy.endpoint, &large(FOLDER, &[])).fails(1);
     assert!(error.contains("503 SlowDown") && error.contains("s3://trips/data/contacts-0000"), "{error}");
-    // There is no file to keep.
+    // The run has completed no file that --resume could keep.
     assert!(!error.contains("--resume") && !error.contains("SECRETEXAMPLE"), "{error}");
     assert!(s3.uploads("trips").is_empty() && s3.objects("trips").is_empty(), "{:?}", s3.objects("trips"));
 }

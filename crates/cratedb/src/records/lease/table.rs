@@ -47,8 +47,8 @@ impl Records<'_> {
             .collect())
     }
 
-    /// The owners of a number of a lease and of the next one. The server looks up whole keys without a refresh, if what is
-    /// in the list are no parameters.
+    /// The owners of a number of a lease and of the next one. The server looks up whole keys without a refresh only if
+    /// the list has literals, not parameters.
     pub(super) fn lease_owners(&mut self, name: &str, number: i64) -> Result<Vec<(i64, String)>> {
         let (table, next) = (self.table(LEASES), number + 1);
         let of_both = format!("\"name\" = ? AND \"number\" IN ({number}, {next})");
