@@ -233,15 +233,14 @@ fn load_files(
     Ok(report)
 }
 
-/// Loads the whole source by an open session.
+/// Loads the whole source by an open session. The caller knows how long it took.
 fn load_opened(
     source: &dyn Source,
     session: &dyn Session,
-    notes: Vec<Note>,
+    mut notes: Vec<Note>,
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<LoadReport> {
-    let started = turns::now();
     let source = session.source().unwrap_or(source);
     let mut runs = source.plan(session.unit_rows());
     let count = |runs: &[Vec<Unit>]| runs.iter().map(Vec::len).sum::<usize>() as u64;
@@ -268,7 +267,6 @@ fn load_opened(
         _ => None,
     };
     let (total, rows_before) = (progress.total(), progress.rows_before());
-    let mut notes = notes;
     let (units_lost, rows_lost) = progress.lost();
     if units_lost > 0 {
         notes.push(sent_again(units_lost, rows_lost));
@@ -291,7 +289,6 @@ fn load_opened(
         units_resumed: resumed,
         units_lost,
         retries: progress.retries.load(Relaxed),
-        seconds: turns::now().saturating_duration_since(started).as_secs_f64(),
         content: total,
         verified,
         verified_by_key: session.verifies_by_key(),
@@ -300,6 +297,7 @@ fn load_opened(
         finished: options.share == Share::Finish && !complete,
         columns: session.column_changes(),
         notes: session.notes().into_iter().chain(notes).collect(),
+        ..LoadReport::default()
     })
 }
 

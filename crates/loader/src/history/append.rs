@@ -219,7 +219,7 @@ impl Rechecking<'_> {
         remembered.notes.extend(not_compared.notes());
         if self.options.verify && not_compared.retyped.is_empty() {
             self.history.verify(remembered)?;
-            // The table holds what is on record: without all files, that is no verification of them.
+            // The table holds what is on record. That verifies no file that was not compared.
             let compared_all = not_compared.rejected.is_empty() && not_compared.mixed.is_empty();
             remembered.verified.take_if(|_| !compared_all);
         }

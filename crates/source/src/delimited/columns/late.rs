@@ -25,7 +25,7 @@ impl Typing {
     pub(crate) fn array(self, texts: &impl Texts, formats: &Formats) -> Result<ArrayRef, usize> {
         let of = self.of;
         let is_tested = match of {
-            // A time without a zone is no moment, whoever names the type.
+            // A time without a zone is not of this type, whether a sample or a user gave it.
             ColumnType::TimestampUtc(_) => true,
             ColumnType::Bool | ColumnType::Int64 | ColumnType::Float64 | ColumnType::Decimal(..) => {
                 self.inferred
