@@ -179,6 +179,7 @@ fn run(mut timeline: Timeline, mut observed: Observed, most: usize, stopped: &Re
         }
         observed.sample(&mut timeline);
     }
+    timeline.merge_close_end(MIN);
     timeline
 }
 
@@ -236,8 +237,12 @@ mod tests {
         server.wait().unwrap();
         let used = timeline.rate(|sample| Some(sample.watched[0].as_ref()?.cpu));
         assert!(used.iter().any(|(at, processors)| *at < 0.15 && *processors > 0.1), "{used:?}");
-        let most = std::thread::available_parallelism().unwrap().get() as f64 * 1.2;
-        assert!(used.iter().all(|(_, processors)| *processors < most), "of {most}: {used:?}");
+        // A sample's time is read just before its CPU times; on a busy machine something may run between.
+        let processors = std::thread::available_parallelism().unwrap().get() as f64;
+        for sample in &timeline.samples {
+            let cpu = sample.watched[0].as_ref().unwrap().cpu;
+            assert!(cpu < processors * (sample.at.as_secs_f64() * 1.2 + 0.1), "{used:?}");
+        }
     }
 
     #[test]

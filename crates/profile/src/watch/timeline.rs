@@ -168,12 +168,7 @@ impl Timeline {
             match pending.take() {
                 None => pending = Some(sample),
                 Some(before) => {
-                    sample.own.resident = sample.own.resident.max(before.own.resident);
-                    for (now, then) in sample.watched.iter_mut().zip(&before.watched) {
-                        if let (Some(now), Some(then)) = (now, then) {
-                            now.resident = now.resident.max(then.resident);
-                        }
-                    }
+                    sample.keep_peaks(&before);
                     kept.push(sample);
                 }
             }
@@ -181,6 +176,31 @@ impl Timeline {
         kept.extend(pending);
         self.samples = kept;
         self.interval *= 2;
+    }
+
+    /// Merges the last sample with the one before it if they are closer than `closest`.
+    ///
+    /// The last sample is taken at the stop, whenever that is. CPU times lag behind the clock by some
+    /// milliseconds, so a rate over less time may exceed the machine's processors many times.
+    pub(crate) fn merge_close_end(&mut self, closest: Duration) {
+        let [_, .., before, last] = &mut self.samples[..] else { return };
+        if last.at.saturating_sub(before.at) < closest {
+            last.keep_peaks(before);
+            let place = self.samples.len() - 2;
+            self.samples.remove(place);
+        }
+    }
+}
+
+impl Sample {
+    /// Takes over the peaks of an earlier sample that is dropped.
+    fn keep_peaks(&mut self, before: &Self) {
+        self.own.resident = self.own.resident.max(before.own.resident);
+        for (now, then) in self.watched.iter_mut().zip(&before.watched) {
+            if let (Some(now), Some(then)) = (now, then) {
+                now.resident = now.resident.max(then.resident);
+            }
+        }
     }
 }
 
@@ -221,5 +241,16 @@ mod tests {
         assert_eq!(timeline.interval, Duration::from_millis(200));
         let processors = timeline.rate(|sample| Some(sample.own.cpu));
         assert!(processors.iter().all(|(_, rate)| (rate - 0.5).abs() < 1e-9), "{processors:?}");
+    }
+
+    #[test]
+    fn a_sample_just_before_the_stop_is_merged_into_the_last_one() {
+        let last = Sample { at: Duration::from_micros(200_160), ..sample(2, 5) };
+        let samples = vec![sample(0, 5), sample(1, 5), sample(2, 99), last];
+        let mut timeline = Timeline { samples, ..Timeline::default() };
+        timeline.merge_close_end(Duration::from_millis(5));
+        assert_eq!((timeline.samples.len(), timeline.peak_resident()), (3, Some(99)));
+        timeline.merge_close_end(Duration::from_millis(5));
+        assert_eq!(timeline.samples.len(), 3);
     }
 }
