@@ -44,8 +44,8 @@ impl Builder {
         self
     }
 
-    /// Sets the parent of the server's directory. The default is the temporary directory, or `/tmp` or
-    /// `/var/tmp` if the server's account cannot enter that one or its path is too long for a socket.
+    /// Sets the parent of the server's directory. The default is `SAWMILL_PG_DIR`, or else the temporary directory,
+    /// or `/tmp` or `/var/tmp` if the server's account cannot enter that one or its path is too long for a socket.
     pub fn parent_dir(self, directory: impl Into<PathBuf>) -> Self {
         Self { parent_dir: Some(directory.into()), ..self }
     }
@@ -66,7 +66,8 @@ impl Builder {
     pub fn start(self) -> Result<LocalPg, Error> {
         let account = Account::for_server()?;
         let mut bases = home::default_bases();
-        if let Some(parent) = &self.parent_dir {
+        let parent_dir = self.parent_dir.or_else(|| std::env::var_os("SAWMILL_PG_DIR").map(PathBuf::from));
+        if let Some(parent) = &parent_dir {
             let resolved = parent.canonicalize().map_err(|cause| {
                 Error::io("cannot use the directory for the server", cause).at_path(parent)
             })?;
@@ -78,7 +79,7 @@ impl Builder {
             Some(binaries) => binaries,
             None => Binaries::find_or_download(&mut |_| {})?,
         };
-        let base = choose_base(&bases, self.parent_dir.is_some(), &account)?;
+        let base = choose_base(&bases, parent_dir.is_some(), &account)?;
         let home = Home::create(base, &account)?;
         let socket_home = if home::socket_fits(&home.path) {
             None
