@@ -80,6 +80,18 @@ impl Error {
         )
     }
 
+    /// The error of files that are wrong or could not be read: the only one, or their number once each is reported.
+    pub(crate) fn of_files(mut failed: Vec<Error>, files: usize) -> Result<(), Error> {
+        match failed.len() {
+            0 | 1 => failed.pop().map_or(Ok(()), Err),
+            wrong => {
+                failed.iter().for_each(crate::report);
+                let what = format!("{wrong} of {files} files are wrong or could not be read");
+                Err(Self::failure(what, "", ""))
+            }
+        }
+    }
+
     /// The same error about a file that the user knows by another name.
     pub(crate) fn renamed(self, path: &str, name: &str) -> Self {
         let Error { what, place, advice, .. } = &self;
@@ -136,7 +148,9 @@ impl fmt::Display for Error {
 impl From<sawmill_generator::Error> for Error {
     fn from(error: sawmill_generator::Error) -> Self {
         use sawmill_generator::ErrorKind;
+        let reader_gone = std::io::Error::from_raw_os_error(libc::EPIPE).to_string();
         let exit = match error.kind() {
+            ErrorKind::Io if error.what().ends_with(&reader_gone) => Exit::BrokenPipe,
             ErrorKind::Spec => Exit::Usage,
             ErrorKind::Io | ErrorKind::Busy => Exit::Failure,
             ErrorKind::Incomplete => Exit::Mismatch,

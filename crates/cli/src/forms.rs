@@ -6,7 +6,7 @@
 //! gen contacts 100                  gen contacts --rows 100
 //! footer ls FILE                    footer FILE
 //! footer check FILE                 footer --check FILE
-//! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t
+//! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t, also for verify, drive and bench load
 //! bench load IN --grid              bench load IN --table-kind logged,unlogged --keyed yes,no --connections '1..16*2'
 //! ```
 //!
@@ -39,8 +39,10 @@ pub(crate) fn written_out(words: Vec<OsString>) -> Vec<OsString> {
         Some("like") if !words[rest..].iter().any(asks_for_help) => like(words, command),
         Some("gen") => generation(words, command),
         Some("footer") => footer(words, rest),
-        Some("load" | "verify") => with_address(words, rest),
-        Some("bench") if words.get(rest).is_some_and(|word| word == "load") => with_grid(words),
+        Some("load" | "verify" | "drive") => with_address(words, rest),
+        Some("bench") if words.get(rest).is_some_and(|word| word == "load") => {
+            with_address(with_grid(words), rest + 1)
+        }
         _ => words,
     }
 }
@@ -157,7 +159,7 @@ pub(crate) fn recorded(words: &[OsString]) -> String {
 }
 
 /// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`, which may have `%20` for a blank.
-fn without_table(address: &str) -> (String, Option<String>) {
+pub(crate) fn without_table(address: &str) -> (String, Option<String>) {
     let (path, query) = match address.find('?') {
         Some(at) => address.split_at(at),
         None => (address, ""),
@@ -245,6 +247,8 @@ mod tests {
             ),
             ("sawmill load a crate://h:4200/doc/t", "sawmill load a --to crate://h:4200/doc --table t"),
             ("sawmill load status postgres://h/db", "sawmill load status --to postgres://h/db"),
+            ("sawmill drive p.toml postgres://h/db/t", "sawmill drive p.toml --to postgres://h/db --table t"),
+            ("sawmill bench load a postgres://h/db/t", "sawmill bench load a --to postgres://h/db --table t"),
         ] {
             assert_eq!(written(short), long);
         }

@@ -1,7 +1,6 @@
 //! Reads the inputs, and writes the output whole or not at all.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -309,9 +308,6 @@ pub(super) fn pass(
 pub(super) fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
     let place = args.shown();
     match error {
-        NoText::Arrow(ArrowError::IoError(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            Error::output(&error)
-        }
         NoText::Arrow(ArrowError::IoError(_, error)) => failed("writing", args.out(), &error),
         NoText::Option(what) => Error::usage(what, place, "correct the options for Parquet output"),
         NoText::Arrow(error) => Error::failure(format!("writing failed: {error}"), place, ""),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Report;
 use crate::error::Error;
 use crate::interrupt;
-use crate::screen::phases::bytes;
+use crate::screen::phases::{bytes, counted};
 
 // The tables: <https://cratedb.com/docs/crate/reference/en/latest/admin/system-information.html>.
 const NODES: &str = "SELECT name, version['number'], heap['max'] FROM sys.nodes";
@@ -79,9 +79,9 @@ pub(super) fn check(url: &str) -> Result<Report, Error> {
     findings.extend(cluster.rows(BLOCKS)?.unwrap_or_default().iter().filter_map(|table| blocked(table)));
     let version =
         nodes.first().and_then(|node| cell(node, 1).as_str().map(str::to_owned)).unwrap_or_default();
-    let plural = if nodes.len() == 1 { "" } else { "s" };
-    let looked_at = format!("CrateDB {version}, {}, {} node{plural}", cluster.place, nodes.len());
-    Ok(Report { looked_at, findings })
+    let counted = counted(nodes.len() as u64, "node");
+    let looked_at = format!("CrateDB {version}, {}, {counted}", cluster.place);
+    Ok(Report::new(looked_at, findings))
 }
 
 /// A value; null where the server sends fewer.
@@ -95,7 +95,7 @@ fn small_heap(node: &[Value]) -> Option<Finding> {
         Finding::new(
             format!("node {name} has a heap of {}", bytes(heap)),
             "requests of a load may trip a circuit breaker",
-            "CRATE_HEAP_SIZE=25 % of the memory, then restart; or sawmill load --batch-bytes 1MB --connections 2",
+            "CRATE_HEAP_SIZE=2g, or a quarter of the memory, then restart; or sawmill load --batch-bytes 1MB --connections 2",
         )
     })
 }
@@ -130,7 +130,7 @@ fn unassigned(shards: &[Vec<Value>]) -> Option<Finding> {
     let count: u64 = waiting.filter_map(|row| cell(row, 1).as_u64()).sum();
     (count > 0).then(|| {
         Finding::new(
-            format!("{count} shards are unassigned"),
+            counted(count, "unassigned shard"),
             "a replica that no node holds protects nothing; rows of a missing primary cannot be written",
             "add nodes, or ALTER TABLE ... SET (number_of_replicas = '0-1')",
         )

@@ -46,7 +46,7 @@ pub(super) fn check() -> Report {
         ));
     }
     let memory = memory.map_or_else(|| "unknown".to_owned(), bytes);
-    Report { looked_at: format!("this machine: {cores} cores, {memory} of memory free"), findings }
+    Report::new(format!("this machine: {cores} cores, {memory} of memory free"), findings)
 }
 
 fn read(path: &str) -> Option<String> {

@@ -16,7 +16,7 @@ use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::footer::place::Places;
 use crate::footer::{Opening, style};
-use crate::forms::is_address;
+use crate::forms::{is_address, without_table};
 use crate::interrupt;
 use crate::screen::console::Console;
 
@@ -43,6 +43,14 @@ pub(crate) struct DoctorArgs {
 struct Report {
     looked_at: String,
     findings: Vec<Finding>,
+    /// Errors of files that could not be read.
+    errors: Vec<String>,
+}
+
+impl Report {
+    fn new(looked_at: String, findings: Vec<Finding>) -> Self {
+        Self { looked_at, findings, errors: Vec::new() }
+    }
 }
 
 /// Whether a target is the address of a server.
@@ -54,7 +62,8 @@ pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<(), Error> {
     let report = match args.targets.as_slice() {
         [] => machine::check(),
         [server] if is_server(server) => {
-            let address = server.to_string_lossy();
+            // A table behind the database is no part of the server's address.
+            let (address, _) = without_table(&server.to_string_lossy());
             match CrateServer::understands(&address) {
                 true => cluster::check(&address)?,
                 false => server::check(&address)?,
@@ -63,14 +72,14 @@ pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<(), Error> {
         files if files.iter().any(|file| is_server(file)) => {
             return Err(Error::usage("a server beside other targets", "sawmill doctor", "give it alone"));
         }
-        files => check_files(files, &args.stores, console)?,
+        files => return check_files(files, &args.stores, console),
     };
     console.result(&report, || text(&report))
 }
 
 fn text(report: &Report) -> String {
     let mut text = format!("looked at {}\n", report.looked_at);
-    if report.findings.is_empty() {
+    if report.findings.is_empty() && report.errors.is_empty() {
         text += "nothing to change\n";
     }
     for (number, Finding { what, cost, command, .. }) in (1..).zip(&report.findings) {
@@ -79,11 +88,12 @@ fn text(report: &Report) -> String {
     text
 }
 
-/// Decodes the footers, one after the other. A file that cannot be read is an error once the others are reported.
-fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Result<Report, Error> {
+/// Decodes the footers, one after the other, and prints the findings. A file that cannot be read is an error once the
+/// others are reported.
+fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Result<(), Error> {
     let Places { places, objects } = Places::new(files, stores)?;
     let opening = Opening::new(Options::new());
-    let mut checkup = Checkup::default();
+    let (mut checkup, mut failed) = (Checkup::default(), Vec::new());
     for place in &places {
         interrupt::check()?;
         let opened = opening.open(place, &objects).and_then(|(summary, footer, _)| {
@@ -92,11 +102,15 @@ fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Resul
         });
         match opened {
             Ok((summary, footer)) => checkup.add(&summary, &footer),
-            Err(error) if places.len() == 1 => return Err(error),
-            Err(error) => console.notice(&format!("not looked at: {error}")),
+            Err(error) => failed.push(error),
         }
     }
-    let style = style(console);
-    let findings = files.first().map(|input| checkup.findings(input, &style)).unwrap_or_default();
-    Ok(Report { looked_at: checkup.looked_at(&style), findings })
+    if failed.len() < places.len() {
+        let style = style(console);
+        let errors = failed.iter().map(ToString::to_string).collect();
+        let (looked_at, findings) = (checkup.looked_at(&style), checkup.findings(files, &style));
+        let report = Report { looked_at, findings, errors };
+        console.result(&report, || text(&report))?;
+    }
+    Error::of_files(failed, places.len())
 }

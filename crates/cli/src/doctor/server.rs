@@ -7,22 +7,28 @@ use sawmill_profile::Profile;
 use super::Report;
 use crate::error::Error;
 use crate::interrupt;
-use crate::screen::phases::bytes;
+use crate::screen::phases::{bytes, counted};
 
-/// A query for the server's version, privileges and settings, one column each.
+/// A query for the server's version, privileges and settings, one column each. Sessions of other roles, which
+/// `pg_stat_activity` hides from ordinary ones, count among the connections.
 const FACTS: &str = "\
 SELECT current_setting('server_version'), \
-  has_database_privilege(current_database(), 'CREATE'), \
-  has_schema_privilege(coalesce(current_schema(), 'public'), 'CREATE'), \
-  current_setting('max_connections')::bigint - (SELECT count(*) FROM pg_catalog.pg_stat_activity \
-    WHERE backend_type = 'client backend'), \
+  has_database_privilege(current_database(), 'CREATE') OR EXISTS (SELECT FROM pg_catalog.pg_namespace \
+    WHERE nspname = '_sawmill' AND has_schema_privilege(oid, 'CREATE')), \
+  EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = current_schema() AND has_schema_privilege(oid, 'CREATE')), \
+  (current_setting('max_connections')::bigint + 1 - (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database) \
+    - CASE current_setting('is_superuser') WHEN 'on' THEN 0 ELSE (SELECT sum(setting::bigint) \
+      FROM pg_catalog.pg_settings WHERE name IN ('superuser_reserved_connections', 'reserved_connections')) \
+    END)::bigint, \
   (SELECT setting::bigint * 1048576 FROM pg_catalog.pg_settings WHERE name = 'max_wal_size'), \
   (SELECT setting::bigint * 8192 FROM pg_catalog.pg_settings WHERE name = 'shared_buffers'), \
   current_setting('fsync'), current_setting('wal_level'), pg_catalog.pg_is_in_recovery(), \
   (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE state = 'idle in transaction' \
     AND now() - state_change > interval '5 minutes'), \
   current_setting('synchronous_standby_names'), \
-  (SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE NOT active)";
+  (SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE NOT active), \
+  format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user), \
+  format('GRANT CREATE ON SCHEMA %I TO %I', coalesce(current_schema(), 'public'), current_user)";
 
 /// A `max_wal_size` below this forces checkpoints during a load.
 const WAL: i64 = 4 << 30;
@@ -43,13 +49,23 @@ pub(super) fn check(url: &str) -> Result<Report, Error> {
     let flag = |at| connection.get::<bool>(row, at);
     let number = |at| connection.get::<i64>(row, at);
     let text = |at| connection.get::<String>(row, at);
-    let mut findings = obstacles((flag(8)?, flag(1)? || flag(2)?), number(3)?, (number(9)?, number(11)?));
+    let lacks = [(!flag(1)?, text(12)?), (!flag(2)?, text(13)?)];
+    let mut findings = obstacles(flag(8)?, &lacks, number(3)?, (number(9)?, number(11)?));
     findings.extend(costly((number(4)?, number(5)?), &text(6)?, &text(7)?, &text(10)?));
-    Ok(Report { looked_at: format!("PostgreSQL {}, {}", text(0)?, connection.place()), findings })
+    Ok(Report::new(format!("PostgreSQL {}, {}", text(0)?, connection.place()), findings))
 }
 
 /// What holds up a load: a standby, missing privileges, free connections, idle transactions and unread slots.
-fn obstacles((standby, may_create): (bool, bool), free: i64, (idle, unread): (i64, i64)) -> Vec<Finding> {
+/// The role lacks the privilege for the records of loads, or that for new tables, each with its GRANT.
+fn obstacles(
+    standby: bool,
+    [(no_records, for_records), (no_tables, for_tables)]: &[(bool, String); 2],
+    free: i64,
+    (idle, unread): (i64, i64),
+) -> Vec<Finding> {
+    let for_records =
+        format!("{for_records}; or name a schema of this role: sawmill load --checkpoint-schema");
+    let counted = |count: i64, noun: &str| counted(u64::try_from(count).unwrap_or(0), noun);
     let found = [
         (
             standby,
@@ -58,26 +74,32 @@ fn obstacles((standby, may_create): (bool, bool), free: i64, (idle, unread): (i6
             "give the address of the primary server",
         ),
         (
-            !may_create,
-            "this role may create neither schemas nor tables".to_owned(),
-            "a load needs its records and a table",
-            "GRANT CREATE ON DATABASE ... TO ..., or name a schema of yours with --checkpoint-schema",
+            *no_records,
+            "this role may not create the schema _sawmill".to_owned(),
+            "a load needs it once, for its records",
+            for_records.as_str(),
+        ),
+        (
+            *no_tables,
+            "this role may not create tables in its default schema".to_owned(),
+            "a load into a new table needs that",
+            for_tables.as_str(),
         ),
         (
             free < CONNECTIONS,
-            format!("{free} connections are free"),
+            format!("{} free for this role", counted(free, "connection")),
             "a load waits or fails with more",
             "sawmill load --connections 2, or raise max_connections",
         ),
         (
             idle > 0,
-            format!("{idle} sessions have been idle in a transaction for five minutes"),
+            format!("{} idle in a transaction for five minutes", counted(idle, "session")),
             "a load that needs their table waits, and VACUUM removes nothing",
             "SELECT pid, query FROM pg_stat_activity WHERE state = 'idle in transaction'",
         ),
         (
             unread > 0,
-            format!("{unread} replication slots have no reader"),
+            format!("{} without a reader", counted(unread, "replication slot")),
             "the server keeps the WAL of a load for them, until its disk is full",
             "SELECT slot_name FROM pg_replication_slots WHERE NOT active, then pg_drop_replication_slot(...)",
         ),
@@ -104,13 +126,14 @@ fn costly((wal, buffers): (i64, i64), fsync: &str, wal_level: &str, standbys: &s
             wal < WAL,
             format!("max_wal_size is {}", bytes(wal.unsigned_abs())),
             "long loads force checkpoints, which write pages again",
-            "ALTER SYSTEM SET max_wal_size = '16GB'; SELECT pg_reload_conf()",
+            "ALTER SYSTEM SET max_wal_size = '16GB'; SELECT pg_reload_conf();",
         ),
         (
             buffers < BUFFERS,
             format!("shared_buffers is {}", bytes(buffers.unsigned_abs())),
             "indexes that are larger are read from disk while rows come in",
-            "ALTER SYSTEM SET shared_buffers = '25 % of the memory', then restart; or load first and index after: --key-after, --index",
+            "ALTER SYSTEM SET shared_buffers = '2GB', or a quarter of the memory, then restart; or load first and index after: \
+             --key-after, --index",
         ),
         (
             wal_level == "logical",
@@ -123,7 +146,7 @@ fn costly((wal, buffers): (i64, i64), fsync: &str, wal_level: &str, standbys: &s
 }
 
 /// Returns the findings, without the checks that found nothing.
-fn kept<const N: usize>(found: [(bool, String, &'static str, &'static str); N]) -> Vec<Finding> {
+fn kept<const N: usize>(found: [(bool, String, &str, &str); N]) -> Vec<Finding> {
     let found = found.into_iter().filter(|(is_there, ..)| *is_there);
     found.map(|(_, what, cost, command)| Finding::new(what, cost, command)).collect()
 }
@@ -137,12 +160,13 @@ mod tests {
         let names = |found: Vec<Finding>| {
             found.into_iter().map(|finding| finding.what).collect::<Vec<_>>().join("; ")
         };
-        assert_eq!(names(obstacles((false, true), 100, (0, 0))), "");
+        let lacks = |lacks: bool| [(lacks, String::new()), (lacks, String::new())];
+        assert_eq!(names(obstacles(false, &lacks(false), 100, (0, 0))), "");
         assert_eq!(names(costly((WAL, BUFFERS), "on", "replica", "")), "");
         assert_eq!(
-            names(obstacles((true, false), 2, (3, 1))),
-            "the server is a standby; this role may create neither schemas nor tables; 2 connections are free; 3 sessions \
-             have been idle in a transaction for five minutes; 1 replication slots have no reader"
+            names(obstacles(true, &lacks(true), 2, (3, 1))),
+            "the server is a standby; this role may not create the schema _sawmill; this role may not create tables in its \
+             default schema; 2 connections free for this role; 3 sessions idle in a transaction for five minutes; 1 replication slot without a reader"
         );
         assert_eq!(
             names(costly((1 << 30, 128 << 20), "off", "logical", "FIRST 1 (a)")),

@@ -215,21 +215,8 @@ impl<'r> Run<'r> {
     }
 
     /// The errors of files that could not be read.
-    fn report(mut self) -> Result<(), Error> {
-        let total = self.failed.len();
-        match self.failed.pop() {
-            None => Ok(()),
-            Some(only) if total == 1 => Err(only),
-            Some(last) => {
-                let mut stderr = io::stderr().lock();
-                for error in self.failed.iter().chain([&last]) {
-                    // If standard error is closed, nothing can report it.
-                    let _ = writeln!(stderr, "error: {error}");
-                }
-                let what = format!("{total} of {} files are wrong or could not be read", self.files.len());
-                Err(Error::failure(what, "", ""))
-            }
-        }
+    fn report(self) -> Result<(), Error> {
+        Error::of_files(self.failed, self.files.len())
     }
 
     /// Whether a file's footer is needed for more than its summary.

@@ -1,6 +1,7 @@
 //! `sawmill doctor`: files, a server, this machine.
 
 use sawmill_cratedb_standin::StandIn;
+use sawmill_localpg::LocalPg;
 
 use crate::harness::sawmill;
 use crate::load::Bench;
@@ -20,9 +21,66 @@ fn files_of_tiny_row_groups_without_compression_are_found_with_the_command_that_
     assert!(text.contains("are not compressed"), "{text}");
     // The command can be pasted.
     let command = text.lines().find(|line| line.contains("--row-group-rows 128k")).unwrap();
-    assert!(command.contains(&format!("'{}'", bad.display())), "{command}");
+    assert!(
+        command.contains(&format!("'{}' OUT --row-group-rows 128k --compression zstd", bad.display())),
+        "{command}"
+    );
+    // All files are converted, not only the first.
+    let both = sawmill(["doctor", bad.to_str().unwrap(), good.to_str().unwrap()]).ok().out;
+    assert!(both.contains(&format!("convert '{}' {} OUT", bad.display(), good.display())), "{both}");
     let json = sawmill(["doctor", good.to_str().unwrap(), "--json"]).ok().json();
     assert_eq!(json["findings"].as_array().unwrap().len(), 0, "{json}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error_beside_the_findings_of_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = dir.path().join("good.parquet");
+    let args = ["gen", "contacts", "--rows", "50k", "--compression", "zstd", "--out", good.to_str().unwrap()];
+    sawmill(args).ok();
+    std::fs::write(dir.path().join("cut.parquet"), &std::fs::read(&good).unwrap()[..5000]).unwrap();
+    let folder = dir.path().to_str().unwrap();
+    for more in [&[][..], &["--quiet"], &["--json"]] {
+        let ran = sawmill([&["doctor", folder], more].concat());
+        assert!(ran.out.contains("1 file, 1 row group, 3 column chunks"), "{}", ran.out);
+        assert!(!ran.out.contains("nothing to change"), "{}", ran.out);
+        assert_eq!(ran.out.contains("cut.parquet"), more == ["--json"], "{}", ran.out);
+        assert!(ran.fails(1).contains("cut.parquet"));
+    }
+    let none = sawmill(["doctor", "/nothing/a.parquet", "/nothing/b.parquet"]);
+    assert_eq!(none.out, "");
+    assert_eq!(none.code, Some(1));
+    assert!(none.err.contains("a.parquet") && none.err.contains("2 of 2 files"), "{}", none.err);
+}
+
+#[test]
+fn a_role_is_told_which_privileges_and_connections_it_lacks() {
+    // Roles and connections are those of a whole server.
+    let server = LocalPg::builder().setting("max_connections", "20").start().unwrap();
+    let url = server.url();
+    let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
+    client
+        .batch_execute("REVOKE CREATE ON SCHEMA public FROM public; CREATE ROLE plain LOGIN PASSWORD 'p'")
+        .unwrap();
+    let (_, place) = url.split_once('@').unwrap();
+    let plain = format!("postgres://plain:p@{place}");
+    let found = || sawmill(["doctor", &plain]).ok().out;
+    for (lack, given) in [
+        ("may not create the schema _sawmill", "GRANT CREATE ON DATABASE "),
+        ("may not create tables", "GRANT CREATE ON SCHEMA public TO plain"),
+    ] {
+        let text = found();
+        assert!(text.contains(lack), "{text}");
+        let (_, command) = text.split_once(given).unwrap();
+        let command = format!("{given}{}", command.lines().next().unwrap());
+        client.batch_execute(command.split(';').next().unwrap()).unwrap();
+        assert!(!found().contains(lack));
+    }
+    // Sessions of other roles, whose rows pg_stat_activity hides.
+    let others: Vec<_> = (0..10).map(|_| postgres::Client::connect(&url, postgres::NoTls).unwrap()).collect();
+    let text = found();
+    assert!(text.contains(" connections free for this role"), "{text}");
+    drop(others);
 }
 
 #[test]

@@ -79,11 +79,15 @@ fn each_sub_command_has_a_manual_page() {
 fn a_reader_that_goes_away_does_not_cause_a_crash() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut child = command(["completions", "zsh"]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
-    let mut error = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
-    assert_eq!(error, "");
-    assert_eq!(child.wait().unwrap().code(), Some(141));
+    let rows = ["gen", "contacts", "--rows", "1000", "--out", "-"];
+    for line in [&["completions", "zsh"][..], &rows, &[&rows[..], &["--as", "ndjson"]].concat()] {
+        let writer = writer.try_clone().unwrap();
+        let mut child = command(line).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let mut error = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        assert_eq!(error, "", "{line:?}");
+        assert_eq!(child.wait().unwrap().code(), Some(141), "{line:?}");
+    }
 }
 
 #[test]

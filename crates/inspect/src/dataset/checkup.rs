@@ -1,8 +1,8 @@
 //! What would make files faster to read or smaller, with the command that does it: the greatest gain first.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use sawmill_footer::{Codec, ColumnChunk, Encoding, Footer, PageType};
+use sawmill_footer::{Codec, ColumnChunk, Encoding, Footer, PageType, PhysicalType};
 use serde::Serialize;
 
 use crate::dataset::summary::FooterSummary;
@@ -64,7 +64,20 @@ pub struct Checkup {
     unbounded: Sum,
     unindexed: Sum,
     fallen_back: Sum,
+    largest_fallen_back: FallenBack,
 }
+
+/// A column chunk whose dictionary grew too large.
+#[derive(Clone, Debug, Default)]
+struct FallenBack {
+    bytes: i64,
+    column: String,
+    /// The encoding that suits its type.
+    encoding: &'static str,
+}
+
+/// More inputs than these are named by a list.
+const MAX_NAMED: usize = 8;
 
 impl Checkup {
     /// Adds a file. Damage in a chunk hides only that chunk's facts; `--check` finds it.
@@ -106,13 +119,27 @@ impl Checkup {
             |encoding: Encoding| matches!(encoding, Encoding::PlainDictionary | Encoding::RleDictionary);
         if data().any(|pages| is_coded(pages.encoding)) && data().any(|pages| !is_coded(pages.encoding)) {
             self.fallen_back.add(bytes);
+            if self.largest_fallen_back.bytes < bytes {
+                let encoding = match chunk.physical_type() {
+                    PhysicalType::Float | PhysicalType::Double => "byte-stream-split",
+                    PhysicalType::ByteArray | PhysicalType::FixedLenByteArray => "delta-bytearray",
+                    _ => "delta",
+                };
+                self.largest_fallen_back = FallenBack { bytes, column: chunk.path(), encoding };
+            }
         }
     }
 
-    /// The findings about files at `input`, the greatest first.
-    pub fn findings(&self, input: &Path, style: &TextStyle) -> Vec<Finding> {
-        let shown = escaped(&quoted(&input.display().to_string())).into_owned();
-        let convert = |options: &str| format!("sawmill convert {shown} OUT {options}");
+    /// The findings about files at `inputs`, the greatest first.
+    pub fn findings(&self, inputs: &[PathBuf], style: &TextStyle) -> Vec<Finding> {
+        let named = inputs.iter().map(|input| quoted(&input.display().to_string()));
+        let shown = match inputs.len() > MAX_NAMED {
+            true => "@LIST".to_owned(),
+            false => escaped(&named.collect::<Vec<_>>().join(" ")).into_owned(),
+        };
+        // Without a codec it would store pages as they are.
+        let convert = |options: &str| format!("sawmill convert {shown} OUT{options} --compression zstd");
+        let FallenBack { column, encoding, .. } = &self.largest_fallen_back;
         let of = |sum: Sum, all: u64, noun: &str| {
             format!("{} of {} {noun}", style.count(sum.count), style.count(all))
         };
@@ -126,7 +153,7 @@ impl Checkup {
                     style.bytes(SMALL_FILE)
                 ),
                 "opening a small file takes longer than reading it",
-                convert("--file-size 256MiB").replace(" OUT ", " OUT/ "),
+                convert("/ --file-size 256MiB"),
             ),
             (
                 self.small_groups,
@@ -137,7 +164,7 @@ impl Checkup {
                     style.stated_count(SMALL_ROWS)
                 ),
                 "queries take 5 to 10 times as long, and the footer is larger",
-                convert("--row-group-rows 128k"),
+                convert(" --row-group-rows 128k"),
             ),
             (
                 self.large_groups,
@@ -148,21 +175,21 @@ impl Checkup {
                     style.stated_bytes(LARGE_BYTES)
                 ),
                 "readers work on whole row groups: few threads have work, and each needs the memory",
-                convert("--row-group-rows 1M"),
+                convert(" --row-group-rows 1M"),
             ),
             (
                 self.uncompressed,
                 self.uncompressed.bytes > 1 << 20,
                 format!("{} are not compressed", of(self.uncompressed, self.chunks, "column chunks")),
                 "more bytes to store and to read",
-                convert("--compression zstd"),
+                convert(""),
             ),
             (
                 self.unbounded,
                 true,
                 format!("{} have no bounds", of(self.unbounded, self.chunks, "column chunks")),
                 "a condition on the column skips no row group",
-                convert("--compression zstd"),
+                convert(""),
             ),
             (
                 self.unindexed,
@@ -172,7 +199,7 @@ impl Checkup {
                     of(self.unindexed, self.chunks, "column chunks")
                 ),
                 "a condition skips whole row groups, but no pages",
-                convert("--compression zstd"),
+                convert(""),
             ),
             (
                 self.fallen_back,
@@ -182,7 +209,7 @@ impl Checkup {
                     of(self.fallen_back, self.chunks, "column chunks")
                 ),
                 "the values after it are stored plainly; fewer rows a row group, sorted rows or another encoding are smaller",
-                convert("--encoding COLUMN=delta-bytearray"),
+                convert(&format!(" --encoding {}", quoted(&format!("{column}={encoding}")))),
             ),
         ];
         let found = kinds.into_iter().filter(|(sum, counts, ..)| *counts && sum.count > 0);
@@ -200,13 +227,10 @@ impl Checkup {
 
     /// The files and row groups that were looked at, in a line.
     pub fn looked_at(&self, style: &TextStyle) -> String {
-        format!(
-            "{} files, {} row groups, {} column chunks, {} of pages",
-            style.count(self.files),
-            style.count(self.row_groups),
-            style.count(self.chunks),
-            style.bytes(self.bytes)
-        )
+        let [files, row_groups, chunks] =
+            [(self.files, "file"), (self.row_groups, "row group"), (self.chunks, "column chunk")]
+                .map(|(count, noun)| style.counted(count, noun));
+        format!("{files}, {row_groups}, {chunks}, {} of pages", style.bytes(self.bytes))
     }
 }
 

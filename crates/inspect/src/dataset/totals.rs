@@ -301,7 +301,7 @@ impl Dataset {
         if unbounded.is_empty() {
             return Ok(());
         }
-        writeln!(out, "{} columns without bounds:", style.count(unbounded.len() as u64))?;
+        writeln!(out, "{} without bounds:", style.counted(unbounded.len() as u64, "column"))?;
         for column in unbounded.iter().take(NAMED) {
             let (without, chunks) = (style.count(column.without), style.count(column.chunks));
             writeln!(out, "  {} in {without} of {chunks} chunks", escaped(&column.path))?;
@@ -318,7 +318,7 @@ impl Groups {
         if self.count == 0 {
             return Ok(());
         }
-        writeln!(out, "{} row groups {kind} ({rule}):", style.count(self.count))?;
+        writeln!(out, "{} {kind} ({rule}):", style.counted(self.count, "row group"))?;
         for place in &self.first {
             let GroupPlace { file, row_group, rows, uncompressed_bytes } = place;
             let (rows, size) = (style.stated_count(*rows), style.stated_bytes(*uncompressed_bytes));

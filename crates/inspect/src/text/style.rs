@@ -51,6 +51,11 @@ impl TextStyle {
         (self.count)(count)
     }
 
+    /// A count with its noun: `1 file`, `2 files`.
+    pub(crate) fn counted(&self, count: u64, noun: &str) -> String {
+        format!("{} {noun}{}", self.count(count), if count == 1 { "" } else { "s" })
+    }
+
     pub(crate) fn bytes(&self, bytes: u64) -> String {
         (self.bytes)(bytes)
     }

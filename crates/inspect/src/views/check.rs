@@ -132,7 +132,7 @@ impl CheckTotal {
             (wrong, files) => format!("{} wrong in {} of them", things(wrong, style), style.count(files)),
         };
         let pages = self.checked.pages(pages, style);
-        write!(out, "{} files checked{pages}: {found}", style.count(self.files))?;
+        write!(out, "{} checked{pages}: {found}", style.counted(self.files, "file"))?;
         match unreadable {
             0 => writeln!(out),
             files => writeln!(out, "; {} more could not be read", style.count(files)),

@@ -127,8 +127,8 @@ pub(crate) fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
         return store.clone().into();
     }
     let advice = match error.kind() {
+        io::ErrorKind::BrokenPipe => return Error::output(error),
         io::ErrorKind::StorageFull => "free some space or write elsewhere, then run the same command again",
-        io::ErrorKind::BrokenPipe => "the reader of the output went away",
         _ => "fix the cause, then run the same command again",
     };
     Error::failure(format!("{doing} failed: {error}"), path.display().to_string(), advice)
