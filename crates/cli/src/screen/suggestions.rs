@@ -103,6 +103,14 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
                 let usage = sub_command.clone().render_usage();
                 error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
                 error.insert(ContextKind::SuggestedArg, ContextValue::String(ours));
+            } else if let Some(option) = before_number(words, &typed) {
+                let advice = format!("{option} takes no number below 0");
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
+            } else if error.get(ContextKind::SuggestedArg).is_none() {
+                // clap's suggestion is to take the option for a value.
+                let advice =
+                    format!("{} --help lists the options", sub_command.get_bin_name().unwrap_or("sawmill"));
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
             }
         }
         ErrorKind::InvalidSubcommand => {
@@ -117,7 +125,8 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
             }
         }
         ErrorKind::MissingRequiredArgument => {
-            if let Some(meant) = whole_command(sub_command.get_name(), words) {
+            let bench = words.iter().any(|word| word == "bench");
+            if let Some(meant) = whole_command(bench, sub_command.get_name(), words) {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(meant)]));
             }
         }
@@ -164,9 +173,22 @@ fn on_record(command: &Command, sub_command: &Command, typed: &str) -> Option<&'
     })
 }
 
+/// The option before a negative number, which it does not take.
+fn before_number<'w>(words: &'w [OsString], typed: &str) -> Option<&'w str> {
+    typed.parse::<f64>().ok()?;
+    let pair = words
+        .windows(2)
+        .find(|pair| pair[1].to_str().and_then(|word| word.strip_prefix('-')) == Some(typed))?;
+    pair[0].to_str().filter(|option| option.starts_with("--"))
+}
+
 /// The whole command for one that lacks its main words.
-fn whole_command(command: &str, words: &[OsString]) -> Option<String> {
+fn whole_command(bench: bool, command: &str, words: &[OsString]) -> Option<String> {
     match command {
+        "gen" if bench => Some("name what to generate: sawmill bench gen contacts --rows 1M".to_owned()),
+        "load" if bench => {
+            Some("name the files: sawmill bench load FILE postgres://HOST/DATABASE/TABLE".to_owned())
+        }
         "gen" => Some("name what to generate: sawmill gen contacts --rows 1k --out DIR".to_owned()),
         "drive" => Some("name the plan and the server: sawmill drive gen:orders --to local".to_owned()),
         "completions" => Some("name the shell: sawmill completions bash".to_owned()),
@@ -243,6 +265,10 @@ mod tests {
             ("sawmill completions", "sawmill completions bash"),
             ("sawmill gen spec contacts --out x", "sawmill gen spec contacts > my.toml"),
             ("sawmill gen --rows 10", "sawmill gen contacts --rows 1k --out DIR"),
+            ("sawmill bench gen", "sawmill bench gen contacts"),
+            ("sawmill bench load", "sawmill bench load FILE postgres://"),
+            ("sawmill gen contacts --rows -5", "--rows takes no number below 0"),
+            ("sawmill footer c --limit 3", "sawmill footer --help lists the options"),
             ("sawmill bench gen contacts --json r.json", "--json-file r.json writes it"),
             // Spelled alike, as clap finds it.
             ("sawmill gen contacts --row 5", "'--rows'"),
