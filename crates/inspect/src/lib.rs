@@ -71,6 +71,7 @@ pub use file::open_file::OpenFile;
 pub use rewrite::{Repair, Repaired, Repairs, repaired, scrubbed, write_file};
 pub use text::escape::escaped;
 pub use text::json::JsonSafe;
+pub use text::narrow::NarrowLines;
 pub use text::shown::TerminalSafe;
 pub use text::style::TextStyle;
 pub use views::check::CheckTotal;

@@ -3,7 +3,7 @@
 use sawmill_loader::{LoadReport, LoadState, Note, PartReport, ServerWaits, Verification};
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
-    format_bytes, format_rate,
+    format_rate,
 };
 use serde::Serialize;
 
@@ -177,8 +177,11 @@ fn summary(table: &str, report: &LoadReport, manner: Manner, phase: &PhaseReport
     }
     if report.rows_loaded > 0 {
         let rate = report.bytes_read as f64 / phase.wall.as_secs_f64().max(1e-9);
-        out +=
-            &format!("read {} of the files ({})\n", phases::bytes(report.bytes_read), format_byte_rate(rate));
+        out += &format!(
+            "read {} of the source ({})\n",
+            phases::bytes(report.bytes_read),
+            format_byte_rate(rate)
+        );
     }
     if report.rows_loaded > 0 {
         out += &at_most(maxima);
@@ -259,12 +262,10 @@ pub(super) fn found<'n>(
     [waits, limit, lost].into_iter().flatten().chain(notes).map(|line| line + "\n").collect()
 }
 
-/// The most that a load used, in one line.
+/// The most that a load used at a time, in one line. Its summary has the peak of memory.
 pub(super) fn at_most(maxima: &Maxima) -> String {
-    let memory =
-        maxima.memory.map(|bytes| format!("{} of memory, ", format_bytes(bytes))).unwrap_or_default();
     format!(
-        "at most {memory}{:.1} processors, {}, {} sent\n",
+        "at most {:.1} processors, {}, {} sent\n",
         maxima.processors,
         format_rate(maxima.rows_per_second, "rows"),
         format_byte_rate(maxima.sent_per_second)

@@ -10,10 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::{ArgAction, Args};
-use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
-use sawmill_inspect::JsonSafe;
-use sawmill_profile::{Phase, beside, format_decimal_bytes, format_rate};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use sawmill_inspect::{JsonSafe, NarrowLines};
+use sawmill_profile::{Phase, beside, format_rate};
 use serde::Serialize;
+use terminal_size::{Width, terminal_size_of};
 
 use crate::error::Error;
 use crate::interrupt;
@@ -73,6 +74,7 @@ const OUTPUT_BUFFER: usize = 64 * 1024;
 /// Standard output that fails when the command is asked to stop.
 pub(crate) struct Output {
     stdout: StdoutLock<'static>,
+    narrow: Option<NarrowLines>,
 }
 
 impl Write for Output {
@@ -81,10 +83,16 @@ impl Write for Output {
             // Not `ErrorKind::Interrupted`, after which `write_all` would try again.
             return Err(io::Error::other("interrupted"));
         }
-        self.stdout.write(bytes)
+        match &mut self.narrow {
+            None => self.stdout.write(bytes),
+            Some(lines) => self.stdout.write_all(lines.take(bytes).as_bytes()).map(|()| bytes.len()),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if let Some(lines) = &mut self.narrow {
+            self.stdout.write_all(lines.end().as_bytes())?;
+        }
         self.stdout.flush()
     }
 }
@@ -131,7 +139,8 @@ impl Console {
 
     /// Buffered standard output for results that are written piece by piece. Flush it at the end.
     pub(crate) fn output(self) -> BufWriter<Output> {
-        BufWriter::with_capacity(OUTPUT_BUFFER, Output { stdout: io::stdout().lock() })
+        let narrow = terminal_lines().filter(|_| !self.json);
+        BufWriter::with_capacity(OUTPUT_BUFFER, Output { stdout: io::stdout().lock(), narrow })
     }
 
     /// A bar that counts files, if bars are shown.
@@ -223,30 +232,27 @@ impl Console {
         if !self.live() {
             return with_lines(title, &all, phase, work);
         }
-        let style = "{prefix:>10} [{bar:30}] {percent:>3}% {human_pos} of {human_len} rows, {msg}, {rate}, {eta} left";
         let screen = MultiProgress::new();
         *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(screen.clone());
-        let bar = screen.add(ProgressBar::new(rows).with_prefix(title.to_owned()));
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                // A closed terminal cannot show an error.
-                let _ = write!(out, "{}", format_rate(state.per_sec(), "rows"));
-            };
-            bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
+        let bar = screen.add(ProgressBar::new(rows));
+        if let Ok(style) = ProgressStyle::with_template("  {msg} [{wide_bar}]") {
+            bar.set_style(style.progress_chars("=> "));
         }
+        let (name, began) = (Mutex::new(title.to_owned()), Instant::now());
         let tick = |over: &AtomicBool| {
             let mut connections = ConnectionLines::below(screen.clone());
             while !over.load(Relaxed) {
                 bar.set_length(all());
                 bar.set_position(phase.rows());
-                bar.set_message(format_decimal_bytes(phase.bytes()));
+                let name = name.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                bar.set_message(escape::message(&progress_line(&name, phase.rows(), all(), began.elapsed())));
                 connections.sample(&phase.live());
                 std::thread::park_timeout(TICK);
             }
             connections.clear();
         };
-        let (result, _) =
-            beside("progress bar", tick, || work(&|name| bar.set_prefix(escape::message(&name))));
+        let rename = |new: String| *name.lock().unwrap_or_else(PoisonError::into_inner) = new;
+        let (result, _) = beside("progress bar", tick, || work(&rename));
         bar.finish_and_clear();
         *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
         result
@@ -303,7 +309,16 @@ fn progress_line(name: &str, done: u64, all: u64, time: Duration) -> String {
     format!("{name}:{percent} {done} of {all} rows, {rate}{left}")
 }
 
+/// Lines for the terminal that standard output is, if it is one.
+fn terminal_lines() -> Option<NarrowLines> {
+    terminal_size_of(io::stdout()).map(|(Width(width), _)| NarrowLines::new(width.into()))
+}
+
 fn print(text: &str) -> Result<(), Error> {
+    let text = match terminal_lines() {
+        Some(mut lines) => lines.take(text.as_bytes()) + &lines.end(),
+        None => text.to_owned(),
+    };
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| Error::output(&e))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod dates;
 pub(crate) mod escape;
 pub(crate) mod json;
+pub(crate) mod narrow;
 pub(crate) mod shown;
 pub(crate) mod style;
 pub(crate) mod table;
