@@ -19,7 +19,7 @@ use crate::screen::console::Console;
 const PROGRAM: &str = "sawmill-cluster";
 
 /// The options that it takes.
-const TAKEN: [&str; 8] = ["files", "to", "table", "mode", "degree", "query", "json", "quiet"];
+const TAKEN: [&str; 9] = ["files", "to", "table", "mode", "degree", "query", "json", "quiet", "verbose"];
 
 /// Refuses options of a load that have no meaning for the rows of a query. `command` describes all options.
 pub(crate) fn check(matches: &ArgMatches, command: fn() -> clap::Command) -> Result<(), Error> {

@@ -11,6 +11,7 @@ use sawmill_profile::format_counted;
 
 use crate::ParquetTable;
 use crate::cluster::arguments::{LoadArgs, LoadMode};
+use crate::cluster::output::say;
 use crate::cluster::session::local_session;
 use crate::cluster::sql::register_server;
 use crate::error::{external, refused};
@@ -47,9 +48,8 @@ pub(crate) async fn run(args: LoadArgs) -> Result<()> {
     let stored: u64 =
         stored.iter().flat_map(|rows| rows.column(0).as_primitive::<UInt64Type>().values().iter()).sum();
     match (args.json, args.quiet) {
-        (true, _) => println!("{}", serde_json::json!({ "rows": stored, "table": args.table })),
-        (_, true) => {}
-        _ => println!("{} stored in table {}", format_counted(stored, "row"), args.table),
+        (true, _) => say(&serde_json::json!({ "rows": stored, "table": args.table }).to_string()),
+        (_, true) => Ok(()),
+        _ => say(&format!("{} stored in table {}", format_counted(stored, "row"), args.table)),
     }
-    Ok(())
 }

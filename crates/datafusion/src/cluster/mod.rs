@@ -16,6 +16,7 @@ mod submit;
 mod submit_footer;
 mod submit_load;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -43,10 +44,12 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let (text, mismatch) = received(&error);
             let text = scheduler.and_then(|scheduler| scheduler.lost(&text)).unwrap_or(text);
-            match asks_for_json {
-                true => eprintln!("{}", error_object(&text)),
-                false => eprintln!("error: {text}"),
-            }
+            let text = match asks_for_json {
+                true => error_object(&text).to_string(),
+                false => format!("error: {text}"),
+            };
+            // If standard error is closed or full, nothing can report it.
+            let _ = writeln!(std::io::stderr(), "{text}");
             if mismatch { ExitCode::from(MISMATCH) } else { ExitCode::FAILURE }
         }
     }

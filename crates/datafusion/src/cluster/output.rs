@@ -45,6 +45,17 @@ pub(crate) async fn print_batch(rows: RecordBatch, format: Format) -> Result<()>
     print(Box::pin(RecordBatchStreamAdapter::new(schema, rows)), format).await
 }
 
+/// Prints a line. A reader that went away has read enough.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn say(line: &str) -> Result<()> {
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 fn is_broken_pipe(error: &DataFusionError) -> bool {
     let of = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     match error.find_root() {

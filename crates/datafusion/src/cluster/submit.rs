@@ -31,7 +31,7 @@ pub(crate) async fn generate(args: SubmitGenArgs) -> Result<()> {
     }
     output::print_batch(concat_batches(&FILES_SCHEMA, &rows)?, args.printed.format()).await?;
     if args.printed.format() == Format::Table {
-        println!("{}", summaries.join("\n"));
+        output::say(&summaries.join("\n"))?;
     }
     Ok(())
 }

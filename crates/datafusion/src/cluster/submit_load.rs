@@ -35,7 +35,7 @@ pub(crate) async fn load(args: SubmitLoadArgs) -> Result<()> {
             (false, false) => "",
         };
         let (rows, sum) = (format_counted(report.rows, "row"), report.content.content_sum);
-        println!("{rows} in table {}, content sum {sum}{verified}", args.table);
+        output::say(&format!("{rows} in table {}, content sum {sum}{verified}", args.table))?;
     }
     Ok(())
 }
