@@ -38,5 +38,9 @@ pub(crate) fn of_load(py: Python<'_>, error: &sawmill_source::Error) -> PyErr {
         Kind::Mismatch => 4,
         _ => 1,
     };
-    raised(py, exit, &error.what(), &error.place(), &error.advice())
+    let (what, advice) = (error.what(), error.advice());
+    // Options of the command are none of a stream's.
+    let what = what.split_once(" (--").map_or(what.as_str(), |(what, _)| what);
+    let advice = if advice.contains("--") { "change the rows or columns before the load" } else { &advice };
+    raised(py, exit, what, &error.place(), advice)
 }

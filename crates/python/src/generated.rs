@@ -1,6 +1,6 @@
 //! Rows of a dataset as a stream.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -23,7 +23,7 @@ use crate::streams::Stream;
 #[pyo3(signature = (spec, *, rows=None, seed=None, scale=None, batch_rows=65_536))]
 pub(crate) fn generate(
     py: Python<'_>,
-    spec: &str,
+    spec: PathBuf,
     rows: Option<u64>,
     seed: Option<u64>,
     scale: Option<f64>,
@@ -33,17 +33,16 @@ pub(crate) fn generate(
         let exit = if error.kind() == ErrorKind::Spec { 2 } else { 1 };
         raised(py, exit, &error.what(), &error.place(), &error.advice())
     };
-    let dataset = match spec.contains('\n') {
-        true => Dataset::from_toml(spec),
-        false if Path::new(spec).extension().is_some_and(|kind| kind == "toml") => {
-            Dataset::from_file(Path::new(spec))
-        }
-        false => Dataset::named(spec, scale),
+    let text = spec.to_string_lossy();
+    let dataset = match text.contains('\n') {
+        true => Dataset::from_toml(&text),
+        false if spec.extension().is_some_and(|kind| kind == "toml") => Dataset::from_file(&spec),
+        false => Dataset::named(&text, scale),
     };
     let dataset = Arc::new(dataset.map_err(failed)?);
     let (rows, seed) = dataset.rows_and_seed(rows, seed).map_err(failed)?;
     let Some(rows) = rows else {
-        return Err(raised(py, 2, "the dataset has no number of rows of its own", spec, "give rows="));
+        return Err(raised(py, 2, "the dataset has no number of rows of its own", &text, "give rows="));
     };
     let batch_rows = u64::from(batch_rows.max(1));
     Ok(Stream::new(move || {

@@ -53,8 +53,8 @@ impl Stream {
 /// The schema and all batches of an object with `__arrow_c_stream__`: a table, a data frame, a stream. The batches
 /// share the object's memory.
 pub(crate) fn batches_of(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
+    let kind = object.get_type().name()?;
     if !object.hasattr("__arrow_c_stream__")? {
-        let kind = object.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
             "{kind} has no __arrow_c_stream__: give a path, or a table of pyarrow, polars, pandas or DuckDB"
         )));
@@ -66,7 +66,9 @@ pub(crate) fn batches_of(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<
     // move it out. `from_raw` leaves a released stream behind, so that it is released once.
     let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr()) };
     let failed = |error: arrow_schema::ArrowError| PyValueError::new_err(error.to_string());
-    let reader = reader.map_err(failed)?;
+    let reader = reader.map_err(|error| {
+        PyTypeError::new_err(format!("{kind} has no columns: give a table or a data frame ({error})"))
+    })?;
     let schema = reader.schema();
     object
         .py()

@@ -3,6 +3,7 @@
 import doctest
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -84,6 +85,22 @@ for wrong in (lambda: sawmill.footer(__file__), lambda: sawmill.generate("nothin
         raise AssertionError("no error")
     except (sawmill.Error, TypeError) as error:
         assert str(error)
+
+# A column is no table, a lazy frame has no rows yet, and advice has no options of the command.
+for wrong, says in ((pa.chunked_array([[1]]), "no columns"), (object(), "__arrow_c_stream__")):
+    try:
+        sawmill.load(wrong, server, "t")
+        raise AssertionError("no error")
+    except TypeError as error:
+        assert says in str(error), error
+try:
+    sawmill.load(pa.table({"t": pa.array([1], pa.time64("ns"))}), server, "t")
+    raise AssertionError("nanoseconds would be lost")
+except sawmill.Error as error:
+    assert "nanoseconds would be lost" in error.what and "--" not in str(error), error
+with open("paths.toml", "w") as file:
+    file.write(spec)
+assert pa.table(sawmill.generate(pathlib.Path("paths.toml"), rows=5)).num_rows == 5
 
 # The fields of an error are those of the command's JSON, also if its command line is wrong.
 try:

@@ -25,6 +25,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, Sequence, Union
 
 from ._sawmill import Error, Footer, Stream, __version__, footer, generate, load_stream, pgcopy
@@ -154,6 +155,9 @@ def _error(text: str, code: int) -> Error:
 
 
 def _paths(source: Paths) -> list[str]:
+    if not isinstance(source, (str, os.PathLike, Iterable)):
+        kind = type(source).__name__
+        raise TypeError(f"{kind} has no __arrow_c_stream__: give a path, a list of paths, or a table or data frame of Arrow")
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     return [os.fspath(path) for path in sources]
 

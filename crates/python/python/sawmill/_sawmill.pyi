@@ -33,7 +33,7 @@ class Footer:
 
 def command(program: list[str], words: list[str]) -> int: ...
 def generate(
-    spec: str,
+    spec: str | os.PathLike[str],
     *,
     rows: int | None = None,
     seed: int | None = None,
