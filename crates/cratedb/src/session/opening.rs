@@ -26,7 +26,7 @@ use crate::tags::audit::Audit;
 use crate::tags::{Recorded, Tags, jobs, version};
 use crate::target::CrateDb;
 use crate::write::carried::Chosen;
-use crate::write::rejects::Rejects;
+use crate::write::rejects::{Keep, Rejects};
 use crate::write::writer::WriterPlan;
 
 impl<'a> CrateSession<'a> {
@@ -315,6 +315,11 @@ impl<'a, 'o> Opening<'a, 'o> {
         let (plan, options) = (&self.plan, &self.crate_db.options);
         let rejects = options.rejects.as_deref().filter(|_| *state != LoadState::Complete);
         let resumed = *state == LoadState::Resumed;
+        let keep = match self.gathers() {
+            _ if resumed => Keep::All,
+            true => Keep::Nothing,
+            false => Keep::OtherFiles,
+        };
         Ok(WriterPlan {
             load_id: self.id.clone(),
             lease: Some(lease),
@@ -324,7 +329,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             resumed,
             gathers: self.gathers(),
             taken_as_sent: AtomicBool::new(resumed),
-            rejects: rejects.map(|path| Rejects::open(path, resumed)).transpose()?,
+            rejects: rejects.map(|path| Rejects::open(path, keep, self.source.files())).transpose()?,
             max_rejects: options.max_rejects.unwrap_or(u64::MAX),
             gzip: options.gzip,
             unit_rows: record.load.unit_rows,

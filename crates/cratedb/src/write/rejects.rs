@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use sawmill_source::{Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result, SourceFile};
+use sawmill_store::WholeFile;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -50,37 +51,37 @@ struct Place {
     row: u64,
 }
 
+/// The rejected rows that stay in the file when a load opens it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// None: the load makes a table.
+    Nothing,
+    /// Those of other files of the table: the load begins to append its files.
+    OtherFiles,
+    /// All: the load goes on.
+    All,
+}
+
 impl Rejects {
-    /// Opens the file: empties it for a new load, appends to it for a resumed one.
-    pub(crate) fn open(path: &Path, resumed: bool) -> Result<Self> {
+    /// Opens the file for a load of these files.
+    pub(crate) fn open(path: &Path, keep: Keep, files: &[SourceFile]) -> Result<Self> {
         let failed = |error: std::io::Error| unwritable(path, &error);
         let mut known = HashSet::new();
-        if path.is_file() && !is_of_a_load(path).map_err(failed)? {
-            let what = "the file already exists, and no load has written rejected rows to it";
-            return Err(Error::new(Kind::Config, what)
-                .at(path.display().to_string())
-                .advise("name another file with --rejects, or remove this one"));
-        }
-        if resumed && path.is_file() {
-            let mut whole = 0;
-            for line in BufReader::new(File::open(path).map_err(failed)?).split(b'\n') {
-                let line = line.map_err(failed)?;
-                // The last line of a killed run may be torn: it is written again.
-                let Ok(place) = serde_json::from_slice::<Place>(&line) else { break };
-                known.insert((place.file, place.row_group, place.row));
-                whole += line.len() as u64 + 1;
+        if path.is_file() {
+            if !is_of_a_load(path).map_err(failed)? {
+                let what = "the file already exists, and no load has written rejected rows to it";
+                return Err(Error::new(Kind::Config, what)
+                    .at(path.display().to_string())
+                    .advise("name another file with --rejects, or remove this one"));
             }
-            OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(whole)).map_err(failed)?;
+            known = keep_rows(path, keep, files).map_err(failed)?;
         }
         let mut options = OpenOptions::new();
         // There are rows in it.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = match resumed {
-            true => options.append(true).create(true).open(path),
-            false => options.write(true).create(true).truncate(true).open(path),
-        };
-        Ok(Self { path: path.to_owned(), open: Mutex::new(Open { file: file.map_err(failed)?, known }) })
+        let file = options.append(true).create(true).open(path).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), open: Mutex::new(Open { file, known }) })
     }
 
     /// Whether a row is in the file.
@@ -106,6 +107,27 @@ impl Rejects {
             .and_then(|()| open.file.flush())
             .map_err(|error| unwritable(&self.path, &error))
     }
+}
+
+/// Removes all other rows from the file, and returns the places of the rows of `files` that stay.
+fn keep_rows(path: &Path, keep: Keep, files: &[SourceFile]) -> std::io::Result<HashSet<(String, u32, u64)>> {
+    let own: HashSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    let (mut known, mut kept) = (HashSet::new(), WholeFile::create_private(path)?);
+    for line in BufReader::new(File::open(path)?).split(b'\n') {
+        let mut line = line?;
+        // The last line of a killed run may be torn: it is written again.
+        let Ok(Place { file, row_group, row }) = serde_json::from_slice(&line) else { break };
+        let is_own = own.contains(file.as_str());
+        if keep == Keep::All || keep == Keep::OtherFiles && !is_own {
+            line.push(b'\n');
+            kept.write_all(&line)?;
+            if is_own {
+                known.insert((file, row_group, row));
+            }
+        }
+    }
+    kept.finish()?;
+    Ok(known)
 }
 
 /// Whether a file is empty, or begins like the rejects file of a load.
@@ -137,19 +159,29 @@ mod tests {
             code: Some(4091),
             values: None,
         };
-        Rejects::open(&path, false).unwrap().write(&[reject(1), reject(2)]).unwrap();
+        let open = |keep| {
+            let (name, fingerprint) = ("a.parquet".to_owned(), String::new());
+            let file = SourceFile { name, fingerprint, stamp: None, rows: 0, bytes: 0, columns: None };
+            Rejects::open(&path, keep, &[file])
+        };
+        open(Keep::Nothing).unwrap().write(&[reject(1), reject(2)]).unwrap();
         // A torn line of a killed run.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"file\":\"a.par").unwrap();
-        Rejects::open(&path, true).unwrap().write(&[reject(2), reject(3)]).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let rows: Vec<u64> =
-            text.lines().map(|line| serde_json::from_str::<Place>(line).unwrap().row).collect();
-        assert_eq!(rows, [1, 2, 3]);
-        Rejects::open(&path, false).unwrap();
+        let other = Reject { file: "b.parquet".into(), ..reject(4) };
+        open(Keep::All).unwrap().write(&[reject(2), reject(3), other]).unwrap();
+        let rows = || {
+            let text = std::fs::read_to_string(&path).unwrap();
+            text.lines().map(|line| serde_json::from_str::<Place>(line).unwrap().row).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(), [1, 2, 3, 4]);
+        // The same file is loaded once more.
+        open(Keep::OtherFiles).unwrap().write(&[reject(2)]).unwrap();
+        assert_eq!(rows(), [4, 2]);
+        open(Keep::Nothing).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
         std::fs::write(&path, "a diary\n").unwrap();
-        for resumed in [false, true] {
-            let error = Rejects::open(&path, resumed).unwrap_err().to_string();
+        for keep in [Keep::Nothing, Keep::All] {
+            let error = open(keep).unwrap_err().to_string();
             assert!(error.contains("no load has written"), "{error}");
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a diary\n");

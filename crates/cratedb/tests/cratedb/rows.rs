@@ -11,7 +11,7 @@ use sawmill_loader::{LoadOptions, LoadReport, LoadState};
 use sawmill_source::{Kind, ParquetFiles};
 use serde_json::Value;
 
-use crate::cluster::{Cluster, append, run, small, source_of};
+use crate::cluster::{Cluster, append, keyed, run, small, source_of, write};
 
 /// A table that takes neither long labels nor, as part of its key, NULL.
 fn table(cluster: &Cluster) -> String {
@@ -210,4 +210,35 @@ fn a_file_with_rejected_rows_is_compared_with_the_table() {
         assert_eq!((report.files_loaded, report.files_already), (1, 1));
         assert_eq!((report.rows, report.rows_rejected), (2 * first.rows, 2 * first.rows_rejected));
     }
+}
+
+#[test]
+fn a_later_append_keeps_the_rejected_rows_of_other_files() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    cluster.sql(&format!(
+        "CREATE TABLE doc.\"{table}\" (\"id\" BIGINT PRIMARY KEY) WITH (number_of_replicas = '0')"
+    ));
+    let folder = tempfile::tempdir().unwrap();
+    let rejects = folder.path().join("rejects.ndjson");
+    let options = CrateOptions { row_key: None, rejects: Some(rejects.clone()), ..keyed(Transport::Http) };
+    let target = append(cluster.target(&table, options));
+    let file = |name: &str, ids: Vec<i64>| {
+        let path = folder.path().join(name);
+        let ids: ArrayRef = Arc::new(Int64Array::from(ids));
+        write(&path, &RecordBatch::try_from_iter([("id", ids)]).unwrap(), 1000);
+        path
+    };
+    let (a, b) = (file("a.parquet", vec![1, i64::MAX]), file("b.parquet", vec![2, i64::MAX, i64::MIN]));
+    let load = |paths: &[&std::path::PathBuf]| {
+        let report = run(&ParquetFiles::open(paths).unwrap(), &target, &small()).unwrap();
+        let text = std::fs::read_to_string(&rejects).unwrap();
+        let of = |path: &std::path::PathBuf| {
+            text.lines().filter(|line| line.contains(path.to_str().unwrap())).count()
+        };
+        (report.rows_rejected, of(&a), of(&b))
+    };
+    assert_eq!(load(&[&a]), (1, 1, 0));
+    assert_eq!(load(&[&a, &b]), (3, 1, 2));
+    assert_eq!(load(&[&b]), (2, 1, 2));
 }
