@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow_schema::Schema;
 use sawmill_loader::LoadOptions;
 use sawmill_source::{Error, Kind, Result, Source};
 use tokio_postgres::types::Type;
@@ -12,7 +11,7 @@ use crate::encode::encoder::{EncodePlan, longest_row};
 use crate::encode::unnest;
 use crate::options::LongText;
 use crate::session::evolving;
-use crate::table::columns::{Key, MAX_TEXT_LENGTH, Plan, Purpose};
+use crate::table::columns::{Column, Key, MAX_TEXT_LENGTH, Plan, Purpose};
 use crate::table::existing::Existing;
 use crate::table::loaded_at::check_loaded_at;
 use crate::table::names::CrateTable;
@@ -59,7 +58,7 @@ pub(crate) fn existing_plan(
     };
     let columns = columns::matched(&schema, &crate_db.options, &existing, table, purpose)
         .map_err(|error| evolving::with_a_way_out(error, crate_db, source, &existing))?;
-    let key = choose_key(crate_db, table, &schema, (&existing, &primary))?;
+    let key = choose_key(crate_db, table, &columns, (&existing, &primary))?;
     Ok((Plan { columns, key, longest_text: None }, primary))
 }
 
@@ -67,7 +66,7 @@ pub(crate) fn existing_plan(
 fn choose_key(
     crate_db: &CrateDb,
     table: &CrateTable,
-    schema: &Schema,
+    filled: &[Column],
     (columns, primary): (&[Existing], &[String]),
 ) -> Result<Key> {
     let options = &crate_db.options;
@@ -80,12 +79,12 @@ fn choose_key(
             .at(format!("table {table}"))
             .advise("make the table with --row-key, or append to it with --at-least-once"));
     }
-    // A generated key has a new value each time.
-    let given = |name: &String| {
-        let source = schema.fields().iter().any(|field| field.name() == name);
-        source || columns.iter().any(|column| column.name == *name && column.generated)
-    };
-    if !primary.is_empty() && primary.iter().all(given) {
+    // A key by default has a new value each time; a computed one depends on the columns.
+    let is_filled = |name: &String| filled.iter().any(|column| column.name == *name);
+    let is_computed = |name: &String| columns.iter().any(|column| column.name == *name && column.generated);
+    // Rows are looked up by columns of the key, or by all columns.
+    let is_found = primary.iter().any(is_filled) || filled.iter().all(Column::is_comparable);
+    if !primary.is_empty() && primary.iter().all(|name| is_filled(name) || is_computed(name)) && is_found {
         return Ok(Key::Own(primary.to_vec()));
     }
     if options.at_least_once {

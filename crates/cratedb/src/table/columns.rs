@@ -26,6 +26,20 @@ pub(crate) struct Column {
     pub nullable: bool,
 }
 
+impl Column {
+    /// Whether the server finds the stored value by `=`, whatever it is.
+    pub(crate) fn is_comparable(&self) -> bool {
+        let mut form = &self.form;
+        while let Form::Dictionary(inner) = form {
+            form = inner;
+        }
+        matches!(
+            form,
+            Form::Bool | Form::Int | Form::Text | Form::Varchar(_) | Form::Uuid | Form::Millis { .. }
+        )
+    }
+}
+
 /// All columns, and what makes rows repeatable.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {

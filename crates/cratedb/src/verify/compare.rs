@@ -47,12 +47,12 @@ impl Comparison<'_> {
         let mut compared = Compared::default();
         let at_once = if keyed.names.len() == 1 { AT_ONCE } else { AT_ONCE_BY_SEVERAL };
         for chunk in rows.chunks(at_once) {
-            let (mut ours, arguments) = keyed.wanted(chunk).map_err(|what| self.unreadable(what))?;
+            let (mut ours, (condition, arguments)) =
+                keyed.wanted(chunk).map_err(|what| self.unreadable(what))?;
             let select = format!(
-                "SELECT {} FROM {} WHERE {}",
+                "SELECT {} FROM {} WHERE {condition}",
                 keyed.selected.join(", "),
                 self.table.quoted(),
-                keyed.condition(ours.len())
             );
             // Without a limit the server may answer with points as its column store rounds them.
             let mut limit = ours.len() + usize::from(keyed.is_partial);
@@ -82,7 +82,7 @@ type Ours<'s> = HashMap<Vec<u8>, Vec<(usize, &'s [u8])>>;
 /// How rows are found by their keys.
 struct Keyed<'p> {
     forms: Vec<&'p Form>,
-    /// Columns of the key that come from the source.
+    /// The columns of the source in the condition: of the key, or all if the key has none.
     key: Vec<usize>,
     /// The key has generated columns, too, so that several rows of the table may have these values.
     is_partial: bool,
@@ -100,9 +100,12 @@ impl<'p> Keyed<'p> {
             Key::Own(names) => (None, names),
             Key::Tags(_) | Key::None => return None,
         };
-        let key: Vec<usize> =
+        let mut key: Vec<usize> =
             own.iter().filter_map(|name| columns.iter().position(|column| column.name == *name)).collect();
         let is_partial = key.len() < own.len();
+        if key.is_empty() && is_partial {
+            key = (0..columns.len()).collect();
+        }
         let names: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
         let selected = row_key.iter().map(|name| quote(name)).chain(names.iter().cloned()).collect();
         let of_condition = match row_key {
@@ -113,40 +116,41 @@ impl<'p> Keyed<'p> {
         Some(Self { forms, key, is_partial, selected, names: of_condition })
     }
 
-    /// Rows by their keys, and the values of the condition that finds them.
-    fn wanted<'s>(&self, rows: &[Sent<'s>]) -> Result<(Ours<'s>, Vec<Value>), String> {
+    /// Rows by their keys, and the condition that finds them with its values.
+    fn wanted<'s>(&self, rows: &[Sent<'s>]) -> Result<(Ours<'s>, (String, Vec<Value>)), String> {
         let mut ours: Ours<'s> = HashMap::with_capacity(rows.len());
         let mut arguments: Vec<Value> = Vec::with_capacity(rows.len() * self.names.len());
+        let mut terms = Vec::new();
         for Sent { number, row_key, values } in rows {
             let array = [b"[", *values, b"]"].concat();
             let fields: Vec<&RawValue> = serde_json::from_slice(&array).map_err(|error| error.to_string())?;
             let mut of_key = row_key.unwrap_or_default().to_vec();
-            if let Some(row_key) = row_key {
-                arguments.push(serde_json::from_slice(row_key).unwrap_or(Value::Null));
-            }
+            let mut of_row: Vec<Value> =
+                row_key.iter().map(|key| serde_json::from_slice(key).unwrap_or(Value::Null)).collect();
             for field in self.key.iter().filter_map(|i| fields.get(*i)) {
                 of_key.extend_from_slice(field.get().as_bytes());
                 of_key.push(b',');
-                arguments.push(serde_json::from_str(field.get()).unwrap_or(Value::Null));
+                of_row.push(serde_json::from_str(field.get()).unwrap_or(Value::Null));
             }
             let rows = ours.entry(of_key).or_default();
-            if !rows.is_empty() {
-                arguments.truncate(arguments.len().saturating_sub(self.names.len()));
+            if rows.is_empty() {
+                let term = self.names.iter().zip(&of_row).map(|(name, value)| match value {
+                    Value::Null => format!("{name} IS NULL"),
+                    _ => format!("{name} = ?"),
+                });
+                terms.push(format!("({})", term.collect::<Vec<_>>().join(" AND ")));
+                arguments.extend(of_row.into_iter().filter(|value| !value.is_null()));
             }
             rows.push((*number, *values));
         }
-        Ok((ours, arguments))
-    }
-
-    /// The condition that finds `rows` rows.
-    fn condition(&self, rows: usize) -> String {
-        match self.names.as_slice() {
-            [name] => format!("{name} IN ({})", vec!["?"; rows].join(", ")),
-            names => {
-                let one: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
-                vec![format!("({})", one.join(" AND ")); rows].join(" OR ")
+        // A list is planned faster.
+        let condition = match self.names.as_slice() {
+            [name] if arguments.len() == terms.len() => {
+                format!("{name} IN ({})", vec!["?"; terms.len()].join(", "))
             }
-        }
+            _ => terms.join(" OR "),
+        };
+        Ok((ours, (condition, arguments)))
     }
 
     /// Compares a stored row with ours under its key: those with its values leave `ours`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Int64Array, StringArray};
+use arrow_array::{Int64Array, StringArray, TimestampMillisecondArray};
 use sawmill_cratedb::{CrateOptions, Transport};
 use sawmill_cratedb_standin::Fault;
 use sawmill_loader::{LoadOptions, LoadState, Mode};
@@ -153,4 +153,32 @@ fn with_a_row_key_a_list_that_grew_adds_its_new_files_alone() {
         assert_eq!(cluster.count(&table), 500);
         assert!(report.verified.unwrap().matches());
     }
+}
+
+#[test]
+fn a_primary_key_that_the_server_computes_tells_equal_rows_from_others() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    cluster.sql(&format!(
+        "CREATE TABLE doc.\"{table}\" (\"at\" TIMESTAMP WITH TIME ZONE, \"text\" TEXT, \"month\" TIMESTAMP WITH TIME ZONE \
+         GENERATED ALWAYS AS date_trunc('month', \"at\"), PRIMARY KEY (\"month\")) WITH (number_of_replicas = '0')"
+    ));
+    const MONTH: i64 = 32 * 86_400_000;
+    let rows = |texts: Vec<Option<&str>>| {
+        let at = TimestampMillisecondArray::from_iter_values((0..texts.len() as i64).map(|i| i * MONTH));
+        let at = at.with_timezone("UTC");
+        source_of(vec![("at", Arc::new(at)), ("text", Arc::new(StringArray::from(texts)))], 1000)
+    };
+    let options = CrateOptions { primary_key: Vec::new(), ..own() };
+    let load =
+        |source: &ParquetFiles| run(source, &append(cluster.target(&table, options.clone())), &small());
+    let (_first, source) = rows(vec![Some("a"), None]);
+    assert_eq!(load(&source).unwrap().rows_loaded, 2);
+    let (_second, source) = rows(vec![Some("a"), None, Some("c")]);
+    let report = load(&source).unwrap();
+    assert_eq!((report.rows_loaded, report.rows_there_before), (1, 2));
+    let (_third, source) = rows(vec![Some("another")]);
+    let error = load(&source).unwrap_err();
+    assert!(error.what().contains("is in the table: month, which the server computes"), "{error}");
+    assert_eq!(cluster.count(&table), 3);
 }

@@ -164,7 +164,10 @@ pub(crate) fn shown_key(plan: &Plan, names: &[String], values: &[u8]) -> String 
         Some((end, _)) => format!("{:?} = {}...", column.name, &value.get()[..end]),
         None => format!("{:?} = {}", column.name, value.get()),
     });
-    shown.collect::<Vec<_>>().join(", ")
+    match shown.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => format!("{}, which the server computes", names.join(", ")),
+        shown => shown,
+    }
 }
 
 /// A row's values: without brackets and row key. Keys have nothing in them that JSON escapes.
