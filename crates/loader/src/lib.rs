@@ -58,7 +58,7 @@ pub use engine::verification::{Located, LocatedUnit, Verification};
 pub use engine::worker::received;
 pub use history::append::{Encoding, History, remember};
 pub use history::lookup::{
-    Found, adds_files, hashed_mapping, mapping_of_files, refuse_begun, refuse_changed,
+    Found, adds_files, hashed_mapping, mapping_of_files, refuse_begun, refuse_changed, taken,
 };
 pub use history::opening::{OnRecord, Standing, open};
 pub use history::portion::Portion;

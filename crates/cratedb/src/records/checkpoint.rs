@@ -84,6 +84,11 @@ impl LoadRow {
     }
 }
 
+/// Inserts what is not there.
+const ONCE: &str = " ON CONFLICT DO NOTHING";
+/// Units whose records are copied in one statement.
+const UNITS_AT_ONCE: usize = 200;
+
 /// The columns of a load's row when it begins, its ID first.
 const INSERTED: &str = "\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \
     \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\", \"facts\", \"completed\"";
@@ -153,7 +158,6 @@ impl Records<'_> {
             true => self.delete(&row.load.id)?,
             false => self.delete_units(&row.load.id)?,
         }
-        const ONCE: &str = " ON CONFLICT DO NOTHING";
         if self.insert(row, ONCE)? == 0
             && self.find(&row.load.id)?.is_none_or(|found| found.begun != row.begun)
         {
@@ -162,6 +166,14 @@ impl Records<'_> {
             self.insert(row, ONCE)?;
         }
         Ok(())
+    }
+
+    /// Copies the record of a complete load to another ID. Its row comes last: units without one count for nothing.
+    pub(crate) fn copy(&mut self, row: LoadRow, other: String) -> Result<()> {
+        let units: Vec<UnitRecord> = self.units(&row.load.id)?.into_values().collect();
+        units.chunks(UNITS_AT_ONCE).try_for_each(|some| self.commit(&other, some))?;
+        let load = LoadRecord { id: other, ..row.load };
+        self.insert(&LoadRow { load, ..row }, ONCE).map(drop)
     }
 
     /// Inserts a load's row; `on_conflict` says what happens to one with its ID. Returns the number of rows inserted.

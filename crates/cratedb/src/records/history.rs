@@ -16,6 +16,7 @@ use crate::connect::client::{Client, Cluster};
 use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash, refused};
 use crate::records::checkpoint::{Checkpoints, LoadRow, Records, by_time};
 use crate::records::shape::Shape;
+use crate::records::void;
 use crate::session::existing_plan;
 use crate::session::prepare::{loaded_with_other_options, rows_missing};
 use crate::table::catalogue;
@@ -221,6 +222,16 @@ impl History for TableHistory<'_> {
         let is_named = |name: &String| self.source.files().iter().any(|file| file.name == *name);
         load.mode == Mode::Append.name()
             && (self.plan.key == Key::None || load.files.names.iter().all(is_named))
+    }
+
+    fn replaces_unfinished(&self) -> bool {
+        self.crate_db.file_column.is_some()
+    }
+
+    fn holds_nothing(&self, load: &LoadRecord) -> Result<bool> {
+        let Some(row) = self.row_of(load) else { return Ok(false) };
+        let mut client = self.client.borrow_mut();
+        void::holds_nothing(row, true, (self.table, self.checkpoints), &mut client.on(self.control))
     }
 
     /// Refuses files whose rows are in the table in another form, and a table that has lost rows.

@@ -8,3 +8,4 @@ pub(crate) mod prune;
 pub(crate) mod shape;
 pub(crate) mod status;
 pub(crate) mod stored_text;
+pub(crate) mod void;

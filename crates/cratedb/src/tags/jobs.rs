@@ -42,6 +42,14 @@ pub(crate) fn end(sql: &mut Sql<'_>, is_meant: &dyn Fn(&str) -> bool, in_doubt: 
     }
 }
 
+/// Whether the server shows its jobs to this user. The query for them is one of the jobs.
+pub(crate) fn are_shown(sql: &mut Sql<'_>) -> Result<bool> {
+    match sql.unless_refused(JOBS, &[])? {
+        Ok(answer) => Ok(!answer.rows()?.is_empty()),
+        Err(_) => Ok(false),
+    }
+}
+
 /// Returns when the statements have ended that now insert into a table or delete from it, whoever sent them; later
 /// ones may run. If a request may still run (`in_doubt`), the server has to show its jobs.
 ///

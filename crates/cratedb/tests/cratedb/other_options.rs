@@ -1,14 +1,16 @@
 //! Options that decide what a load stores are part of its identity.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Barrier};
 
 use arrow_array::{ArrayRef, BinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
 use sawmill_cratedb::{Binary, CrateOptions, Dates, LongText, Timestamps, Transport};
-use sawmill_loader::{LoadOptions, LoadState, Mode};
-use sawmill_source::{Kind, ParquetFiles};
+use sawmill_cratedb_standin::Fault;
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode};
+use sawmill_source::{Kind, ParquetFiles, Result};
 use tempfile::TempDir;
 
-use crate::cluster::{Cluster, append, keyed, run, small, source_of};
+use crate::cluster::{Cluster, append, keyed, people, people_from, run, small, source_of};
 
 /// Whole milliseconds, in microseconds.
 fn moments() -> (TempDir, ParquetFiles) {
@@ -131,4 +133,81 @@ fn a_begun_table_with_rows_names_the_options_that_differ_and_the_ways_out() {
     };
     let report = run(&source, &cluster.target(&table, rejects), &one).unwrap();
     assert_eq!((report.state, report.rows, report.rows_rejected), (LoadState::Resumed, 1_499, 1));
+}
+
+/// A table of people without a key.
+fn people_table(cluster: &Cluster) -> String {
+    let table = cluster.table();
+    cluster.sql(&format!(
+        "CREATE TABLE doc.\"{table}\" (\"id\" BIGINT, \"name\" TEXT) WITH (number_of_replicas = '0')"
+    ));
+    table
+}
+
+/// An append of these columns of a file; none means all.
+fn append_columns(cluster: &Cluster, table: &str, path: &Path, columns: &[&str]) -> Result<LoadReport> {
+    let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+    let source = ParquetFiles::open(&[path]).unwrap().select(&columns, &[]).unwrap();
+    let options =
+        CrateOptions { row_key: None, at_least_once: true, batch_rows: 100, ..keyed(Transport::Http) };
+    run(&source, &append(cluster.target(table, options)), &LoadOptions { retries: 0, degree: 1, ..small() })
+}
+
+#[test]
+fn appends_of_a_file_that_begin_at_once_with_other_options_load_it_once() {
+    let cluster = Cluster::any();
+    let (kept, _) = people(300);
+    let path = kept.path().join("data.parquet");
+    let mut loaded = 0;
+    for _ in 0..8 {
+        let table = people_table(&cluster);
+        let start = Barrier::new(2);
+        let load = |columns: &[&str]| {
+            start.wait();
+            append_columns(&cluster, &table, &path, columns)
+        };
+        let both = std::thread::scope(|scope| {
+            let first = scope.spawn(|| load(&[]));
+            [load(&["id"]), first.join().unwrap()]
+        });
+        for error in both.iter().filter_map(|result| result.as_ref().err()) {
+            assert!(matches!(error.kind(), Kind::Busy | Kind::Exists), "{error}");
+        }
+        let rows = both.iter().flatten().map(|report| report.rows_loaded).sum::<u64>();
+        assert!(rows <= 300 && cluster.count(&table) == rows, "{both:?}");
+        loaded += rows;
+    }
+    assert!(loaded % 300 == 0);
+}
+
+#[test]
+fn an_append_that_ended_before_its_first_row_does_not_block_others() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let (kept, _) = people(300);
+    let path = kept.path().join("data.parquet");
+    // It ends without a row: the same file may come with other options, and the first command then finds its rows.
+    let table = people_table(&cluster);
+    standin.faults().plan([Some(Fault::DropBefore)]);
+    append_columns(&cluster, &table, &path, &[]).unwrap_err();
+    assert_eq!(append_columns(&cluster, &table, &path, &["id"]).unwrap().rows_loaded, 300);
+    let error = append_columns(&cluster, &table, &path, &[]).unwrap_err();
+    assert!(error.what().contains("they would be duplicated"), "{error}");
+    assert_eq!(cluster.count(&table), 300);
+    // A corrected file, too.
+    let table = people_table(&cluster);
+    standin.faults().plan([Some(Fault::DropBefore)]);
+    append_columns(&cluster, &table, &path, &[]).unwrap_err();
+    people_from(&path, 1_000, 300);
+    assert_eq!(append_columns(&cluster, &table, &path, &[]).unwrap().rows_loaded, 300);
+    assert_eq!(cluster.count(&table), 300);
+    // Rows that no record names are there.
+    let table = people_table(&cluster);
+    standin.faults().plan([Some(Fault::DropAfter)]);
+    append_columns(&cluster, &table, &path, &[]).unwrap_err();
+    let error = append_columns(&cluster, &table, &path, &["id"]).unwrap_err();
+    assert!(error.what().contains("is in the table already"), "{error}");
+    people_from(&path, 2_000, 300);
+    append_columns(&cluster, &table, &path, &[]).unwrap_err();
+    assert_eq!(cluster.count(&table), 100);
 }

@@ -298,10 +298,23 @@ fn a_file_of_other_content_is_refused_or_appended_with_a_note() {
         people_from(&files.directory.path().join("a.parquet"), 5_000, ROWS as i64 - 1);
         let error = files.append_with(small()).unwrap_err();
         assert!(error.to_string().contains("other content"), "{error}");
+        assert!(!error.advice().contains("upsert"), "CrateDB has no such mode: {error}");
         let report = files.append_with(LoadOptions { append_changed: true, ..small() }).unwrap();
         assert_eq!((report.files_loaded, report.files_already), (1, 0));
         assert!(report.notes.iter().any(|note| note.contains("other content")), "{:?}", report.notes);
         assert_eq!(files.cluster.count(&files.table), 2 * ROWS - 1);
+        // Both contents are on record, and either is found when it comes once more.
+        files.file("a", 0);
+        for _ in 0..2 {
+            let options = LoadOptions { append_changed: true, verify: true, ..small() };
+            let report = files.append_with(options).unwrap();
+            assert_eq!((report.files_loaded, report.files_already, report.rows), (0, 1, ROWS));
+            assert_eq!(files.cluster.count(&files.table), 2 * ROWS - 1);
+        }
+        let loads = with_control(|control| {
+            crate_status(&files.cluster.server(), &files.cluster.checkpoints(), None, control)
+        });
+        assert_eq!(loads.unwrap().iter().map(|load| load.rows).collect::<Vec<_>>(), [ROWS - 1, ROWS]);
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
-use sawmill_cratedb_standin::StandIn;
+use sawmill_cratedb_standin::{Fault, StandIn};
 use sawmill_loader::{LoadOptions, LoadReport};
 use sawmill_source::{Error, LineageColumns, ParquetFiles, Traced};
 
@@ -230,4 +230,26 @@ fn a_table_without_a_column_for_the_time_of_the_load_is_refused() {
     let error = run(&source, &target, &small()).unwrap_err();
     assert!(error.what().contains("--loaded-at-column"), "{error}");
     assert_eq!(cluster.count(&table), 10);
+}
+
+#[test]
+fn an_interrupted_append_goes_on_after_its_file_has_changed() {
+    for keys in keys() {
+        let nights = Nights::new(Cluster::standin(), keys);
+        let standin = nights.cluster.standin.as_ref().unwrap();
+        nights.write("c", 2_000, 700);
+        let all = ["a", "b", "c"];
+        standin.faults().plan((0..6).map(|_| None).chain([Some(Fault::Disappear)]));
+        nights.load(&all, &LoadOptions { retries: 0, degree: 1, ..small() }).unwrap_err();
+        standin.restart(0);
+        nights.write("c", 2_100, 650);
+        let error = nights.load(&all, &small()).unwrap_err();
+        assert!(error.advice().contains("stay there after sawmill load forget"), "{error}");
+        for loaded in [650, 0] {
+            assert_eq!(nights.load(&all, &replacing()).unwrap().rows_loaded, loaded);
+            assert_eq!(nights.cluster.count(&nights.table), 1_400 + 650);
+        }
+        // Without --changed replace, too: all files are on record.
+        assert_eq!(nights.load(&all, &small()).unwrap().rows_loaded, 0);
+    }
 }

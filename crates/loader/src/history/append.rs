@@ -34,6 +34,11 @@ pub trait History {
         false
     }
 
+    /// Whether rows can be updated by their keys.
+    fn updates_rows(&self) -> bool {
+        false
+    }
+
     /// Whether a load has committed nothing, and other processes can no longer commit for it.
     ///
     /// # Errors
@@ -126,7 +131,8 @@ pub fn remember(
         true => lookup::with_other_content(source, first, |load| history.holds_nothing(load))?,
         false => (first, Vec::new()),
     };
-    let unfinished = lookup::broken_off(source, &first, same).map_err(placed)?;
+    let unfinished =
+        lookup::broken_off(source, &first, same, |load| history.holds_nothing(load)).map_err(placed)?;
     if options.again {
         lookup::found_again(source, &here).iter().for_each(|line| control.notice(line));
         return Ok(lookup::loaded_again(source, &here, &own, unfinished));
@@ -149,7 +155,8 @@ pub fn remember(
     if to_replace.is_empty() && lookup::is_known_list(source, &here, &own) {
         return Ok(None);
     }
-    lookup::sort_out_changed(source, &here, &mut remembered, options).map_err(placed)?;
+    let how = (options, history.updates_rows());
+    lookup::sort_out_changed(source, &here, &mut remembered, how).map_err(placed)?;
     remembered.replaced.extend(to_replace);
     let nothing_known = found.is_empty() && remembered.unfinished.is_empty();
     if nothing_known && remembered.replaced.is_empty() && remembered.notes.is_empty() {

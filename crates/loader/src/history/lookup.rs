@@ -56,6 +56,20 @@ fn may_be_parts(one: &str, other: &str) -> bool {
     }
 }
 
+/// The files at these places of which one of the loads took the same rows, or others that may overlap.
+pub fn taken<'s>(
+    source: &'s dyn Source,
+    places: &[u32],
+    loads: &[&LoadRecord],
+    mapping: &str,
+) -> Vec<&'s SourceFile> {
+    let loads = loads.iter().filter(|load| !may_be_parts(&load.mapping, mapping));
+    let taken: BTreeSet<(&String, &String)> =
+        loads.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
+    let files = places.iter().filter_map(|place| source.files().get(*place as usize));
+    files.filter(|file| taken.contains(&(&file.name, &file.fingerprint))).collect()
+}
+
 /// Refuses a new file whose rows are in the table by one of the loads `otherwise`, which took other columns of it or
 /// other rows: they would be there twice.
 ///
@@ -67,11 +81,7 @@ pub(super) fn refuse_taken_otherwise(
     otherwise: &[&LoadRecord],
     mapping: &str,
 ) -> Result<()> {
-    let taken = otherwise.iter().filter(|load| !may_be_parts(&load.mapping, mapping));
-    let taken: BTreeSet<(&String, &String)> =
-        taken.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
-    let mut new = new.iter().filter_map(|place| source.files().get(*place as usize));
-    let Some(file) = new.find(|file| taken.contains(&(&file.name, &file.fingerprint))) else { return Ok(()) };
+    let Some(file) = taken(source, new, otherwise, mapping).into_iter().next() else { return Ok(()) };
     let what = format!(
         "{} is in the table already, by a load with other options (columns, names, conditions, lineage, types or zone)",
         file.name
@@ -95,27 +105,28 @@ pub(super) fn loaded_again(
         .then(|| Remembered::with_the_rest(source, unfinished, &BTreeSet::new()))
 }
 
-/// The loads, except the load of ID `own` if it began for other content of its files and has committed
-/// nothing. That record says nothing about the files as they are now, and another load may have loaded
-/// them.
+/// The loads without interrupted ones that have committed nothing, and of which other loads have a file now; or that
+/// began for other content, if it is the load of ID `own`. Such a record says nothing about the files as they are now.
 ///
 /// # Errors
 /// Errors of `holds_nothing`.
 pub(super) fn without_void<'l>(
     source: &dyn Source,
-    mut here: Vec<&'l LoadRecord>,
+    here: Vec<&'l LoadRecord>,
     own: &str,
-    holds_nothing: impl FnOnce(&LoadRecord) -> Result<bool>,
+    holds_nothing: impl Fn(&LoadRecord) -> Result<bool>,
 ) -> Result<Vec<&'l LoadRecord>> {
-    let void = here
-        .iter()
-        .position(|load| load.id == own && !load.complete && !load.files.changed(source.files()).is_empty());
-    if let Some(void) = void
-        && holds_nothing(here[void])?
-    {
-        here.remove(void);
-    }
-    Ok(here)
+    let files = |load: &&'l LoadRecord| load.files.names.iter().zip(&load.files.fingerprints);
+    let known: BTreeSet<_> = here.iter().filter(|load| load.complete).flat_map(files).collect();
+    let is_over = |load: &&'l LoadRecord| {
+        files(load).any(|file| known.contains(&file))
+            || load.id == own && !load.files.changed(source.files()).is_empty()
+    };
+    let kept = here.iter().map(|load| {
+        let is_void = !load.complete && is_over(load) && holds_nothing(load)?;
+        Ok((!is_void).then_some(*load))
+    });
+    kept.filter_map(Result::transpose).collect()
 }
 
 /// Whether the load of ID `own` is recorded: the same list of files is handled as a whole, unless some of
@@ -201,45 +212,45 @@ pub(super) fn with_other_content<'l>(
 /// these files would now continue it.
 ///
 /// # Errors
-/// An interrupted load that cannot be finished with the source's files and options.
+/// An interrupted load with rows that cannot be finished with the source's files and options; errors of `holds_nothing`.
 pub(super) fn broken_off(
     source: &dyn Source,
     loads: &[&LoadRecord],
     is_same: impl Fn(Portion<'_>, &LoadRecord) -> bool,
+    holds_nothing: impl Fn(&LoadRecord) -> Result<bool>,
 ) -> Result<Vec<Vec<u32>>> {
     let mut unfinished = Vec::new();
     for load in loads.iter().filter(|load| !load.complete) {
-        let position = |name: &String| {
-            let at = source.files().iter().position(|file| file.name == *name);
-            at.map(|at| at as u32)
-        };
-        let places: Vec<Option<u32>> = load.files.names.iter().map(position).collect();
+        let place = |name: &String| (0..).zip(source.files()).find(|(_, file)| file.name == *name);
+        let places: Vec<Option<u32>> =
+            load.files.names.iter().map(|name| place(name).map(|(at, _)| at)).collect();
         if places.iter().all(Option::is_none) {
             continue;
         }
-        let refused = |what: String| {
-            Err(Error::new(Kind::Exists, what).advise(
-                "finish that load with the files, the mode and the options that it began with, or take it back (sawmill \
-                 load forget)",
-            ))
-        };
         let (first, others) = (load.files.names.first(), load.files.names.len().saturating_sub(1));
         let named = first.cloned().unwrap_or_default()
             + &if others > 0 { format!(" and {others} more") } else { String::new() };
         let lacking = load.files.names.iter().zip(&places).find(|(_, place)| place.is_none());
-        if let Some((lacking, _)) = lacking {
-            return refused(format!(
+        let places: Vec<u32> = places.iter().flatten().copied().collect();
+        let what = match lacking {
+            Some((lacking, _)) => format!(
                 "a load of {named} was interrupted, and its file {lacking} is not among the files of this one"
-            ));
-        }
-        let places: Vec<u32> = places.into_iter().flatten().collect();
-        if !is_same(Portion::new(source, places.clone()), load) {
-            return refused(format!(
+            ),
+            None if is_same(Portion::new(source, places.clone()), load) => {
+                unfinished.push(places);
+                continue;
+            }
+            None => format!(
                 "a load of {named} was interrupted, in mode {} and with options other than these",
                 load.mode
+            ),
+        };
+        if !holds_nothing(load)? {
+            return Err(Error::new(Kind::Exists, what).advise(
+                "finish that load with the files, the mode and the options that it began with, or take it back (sawmill \
+                 load forget)",
             ));
         }
-        unfinished.push(places);
     }
     Ok(unfinished)
 }
@@ -258,7 +269,7 @@ fn changed_files(source: &dyn Source, loads: &[&LoadRecord], new: &[u32]) -> Vec
 }
 
 /// If their rows are to be replaced, moves the files that were loaded before with other content out of the
-/// new ones. Otherwise adds remarks about them.
+/// new ones. Otherwise adds remarks about them. The target `updates_rows` by their keys, or does not.
 ///
 /// # Errors
 /// There is such a file, and neither [`LoadOptions::append_changed`] nor [`LoadOptions::replace_changed`] is
@@ -267,7 +278,7 @@ pub(super) fn sort_out_changed(
     source: &dyn Source,
     loads: &[&LoadRecord],
     remembered: &mut Remembered,
-    options: &LoadOptions,
+    (options, updates_rows): (&LoadOptions, bool),
 ) -> Result<()> {
     let changed = changed_files(source, loads, &remembered.new);
     if options.replace_changed {
@@ -276,7 +287,8 @@ pub(super) fn sort_out_changed(
         return Ok(());
     }
     if !options.append_changed {
-        return refuse(source, &changed, CHANGED);
+        let upsert = if updates_rows { "; rows with a key can be updated with --mode upsert" } else { "" };
+        return refuse(source, &changed, &format!("{CHANGED}{upsert}"));
     }
     let files = changed.iter().filter_map(|place| source.files().get(*place as usize));
     remembered.notes.extend(files.map(|file| Note::from(format!("{} {LOADED_BEFORE}", file.name))));
@@ -331,7 +343,7 @@ pub fn refuse_begun(
 /// What to do about a changed file.
 const CHANGED: &str = "to replace the rows of a file by its new ones, give --changed replace (with --file-column); to add \
                        the new rows beside the old ones, append with --changed append; to load everything from the \
-                       beginning, use --mode replace; rows with a key can be updated with --mode upsert";
+                       beginning, use --mode replace";
 
 /// What is the matter with a changed file.
 const LOADED_BEFORE: &str = "was loaded before with other content; those rows stay in the table";

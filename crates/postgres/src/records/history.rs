@@ -277,6 +277,10 @@ impl History for TableHistory<'_> {
         self.options.share == Share::Whole && self.postgres.lineage.file.is_some()
     }
 
+    fn updates_rows(&self) -> bool {
+        true
+    }
+
     fn holds_nothing(&self, load: &LoadRecord) -> Result<bool> {
         Ok(self.options.share == Share::Whole && self.records.holds_nothing(&load.id)?)
     }

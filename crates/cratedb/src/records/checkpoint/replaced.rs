@@ -4,8 +4,8 @@ use sawmill_loader::REPLACED;
 use sawmill_source::Result;
 use serde_json::json;
 
-use super::stored::{stored, stored_stamps};
-use super::{INSERTED, LoadRow, Records};
+use super::stored::{now, stored, stored_stamps};
+use super::{INSERTED, LoadRow, Records, State};
 
 impl Records<'_> {
     /// Writes the row of a replacement, whether it begins or begins again. One statement does it, so that a run that is
@@ -36,8 +36,14 @@ impl Records<'_> {
                 *print += REPLACED;
             }
             files.stamps.get_mut(place).into_iter().for_each(|stamp| *stamp = None);
-            let set = "\"fingerprints\" = ?, \"stamps\" = ?";
-            self.update(&load.id, set, vec![json!(files.fingerprints), stored_stamps(&files)])?;
+            let mut set = "\"fingerprints\" = ?, \"stamps\" = ?".to_owned();
+            let mut values = vec![json!(files.fingerprints), stored_stamps(&files)];
+            if !load.complete && files.fingerprints.iter().all(|print| print.ends_with(REPLACED)) {
+                // It has nothing left to do.
+                set += ", \"state\" = ?, \"rows\" = ?, \"completed\" = ?";
+                values.extend([json!(State::Complete), json!(0), json!(now())]);
+            }
+            self.update(&load.id, &set, values)?;
         }
         Ok(())
     }

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{LoadState, Mode, OnRecord, Standing, Tally, open};
-use sawmill_source::{Error, Kind, Result, SourceFile};
+use sawmill_loader::{LoadState, Mode, OnRecord, Standing, Tally, open, taken};
+use sawmill_source::{Error, Kind, Result};
 
 use crate::encode::encoder::file_hash;
 use crate::records::checkpoint::LoadRow;
 use crate::records::history::sharing_files;
+use crate::records::{lease, void};
 use crate::session::opening::Opening;
 use crate::table::columns::Key;
 use crate::verify::read_back::{OfFiles, ReadBack};
@@ -20,11 +21,11 @@ impl Opening<'_, '_> {
         let state = open(Mode::Append, again, &mut found)?;
         match found.record {
             Some(record) if state != LoadState::New => Ok((record, state)),
-            earlier => self.start_append(earlier.is_some()),
+            earlier => self.start_append(earlier),
         }
     }
 
-    fn start_append(&mut self, is_known: bool) -> Result<(LoadRow, LoadState)> {
+    fn start_append(&mut self, earlier: Option<LoadRow>) -> Result<(LoadRow, LoadState)> {
         self.refuse_twice(Kind::Exists)?;
         let before = match self.options.verify {
             true => self.sum_up_before()?,
@@ -36,14 +37,61 @@ impl Opening<'_, '_> {
             let target = self.table.to_string();
             self.checkpoints.on(&mut self.sql).delete_others(&target, &self.id)?;
         }
-        let record = LoadRow { rows, ..self.record(before) };
+        let (record, is_known) = (LoadRow { rows, ..self.record(before) }, earlier.is_some());
+        if let Some(earlier) = earlier.filter(|earlier| earlier.load.complete && rows > 0) {
+            self.keep_earlier(earlier)?;
+        }
         self.records().begin(&record, is_known)?;
         // If two loads start at once with the same file, each sees the other by now.
-        if let Err(error) = self.refuse_twice(Kind::Busy) {
+        if let Err(error) = self.refuse_beside().and_then(|()| self.refuse_twice(Kind::Busy)) {
             self.checkpoints.on(&mut self.sql).delete(&self.id)?;
             return Err(error);
         }
         Ok((record, LoadState::New))
+    }
+
+    /// Refuses to load beside a running load of the same files, if one of the two replaces their rows.
+    pub(super) fn refuse_beside(&mut self) -> Result<()> {
+        let replaces = self.crate_db.replaces;
+        let mut others = self.unfinished_of_files()?;
+        others.retain(|row| replaces || row.load.facts.replaces);
+        let running = lease::alive(&mut self.records(), others.iter().map(LoadRow::lease_name).collect())?;
+        let Some(other) = others.iter().find(|row| running.contains(&row.lease_name())) else {
+            return Ok(());
+        };
+        let what = format!("another load of {} is running", other.load.files.names.join(", "));
+        Err(Error::new(Kind::Busy, what)
+            .at(self.place())
+            .advise("wait until it has ended; then run the same command again"))
+    }
+
+    /// The unfinished appends of these files, without this load.
+    pub(super) fn unfinished_of_files(&mut self) -> Result<Vec<LoadRow>> {
+        let mut others = self.others_of_files()?;
+        others.retain(|LoadRow { load, .. }| !load.complete && load.mode == Mode::Append.name());
+        Ok(others)
+    }
+
+    /// The other loads of files with these names.
+    fn others_of_files(&mut self) -> Result<Vec<LoadRow>> {
+        let mut others = self.loads()?;
+        let ours: HashSet<&str> = self.source.files().iter().map(|file| file.name.as_str()).collect();
+        let is_ours = |name: &String| ours.contains(name.as_str());
+        others.retain(|row| row.load.id != self.id && row.load.files.names.iter().any(is_ours));
+        Ok(others)
+    }
+
+    /// Keeps the record of a complete load whose files are loaded again: its rows are still there.
+    fn keep_earlier(&mut self, earlier: LoadRow) -> Result<()> {
+        let others = format!("{}#", self.id);
+        let mut kept = self.loads()?;
+        kept.retain(|row| row.load.id.starts_with(&others));
+        // A run that was killed may have kept it.
+        if kept.iter().any(|row| row.begun == earlier.begun) {
+            return Ok(());
+        }
+        let other = format!("{others}{}", kept.len() + 1);
+        self.records().copy(earlier, other)
     }
 
     /// Sums up the table's rows that cannot be distinguished from the load's own. Row keys distinguish all rows of
@@ -60,27 +108,29 @@ impl Opening<'_, '_> {
         read.run(&mut self.sql).map(Some)
     }
 
-    /// Refuses to append a file without a key if another load into the table has inserted it, because its rows
-    /// would be duplicated. With a key the server finds existing rows.
+    /// Refuses to append a file without a key if another load into the table has inserted rows of it, or may do so, because
+    /// its rows would be duplicated. With a key the server finds existing rows.
     fn refuse_twice(&mut self, kind: Kind) -> Result<()> {
         if self.plan.key != Key::None || self.options.again {
             return Ok(());
         }
-        let loads = self.loads()?;
-        let others = loads.iter().map(|row| &row.load);
-        let others = others.filter(|load| load.id != self.id && load.mapping == self.mapping);
-        let files = others.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
-        let recorded: HashSet<(&String, &String)> = files.collect();
-        let is_recorded = |file: &&SourceFile| recorded.contains(&(&file.name, &file.fingerprint));
-        let again: Vec<&str> =
-            self.source.files().iter().filter(is_recorded).map(|file| file.name.as_str()).collect();
+        let others = self.others_of_files()?;
+        let mut counted = Vec::new();
+        for row in others.iter().filter(|row| !row.load.mapping.is_empty()) {
+            if !void::holds_nothing(row, true, (&self.table, &self.checkpoints), &mut self.sql)? {
+                counted.push(&row.load);
+            }
+        }
+        let all: Vec<u32> = (0..self.source.files().len() as u32).collect();
+        let again = taken(self.source, &all, &counted, &self.mapping);
         let Some(first) = again.first() else { return Ok(()) };
         let others = match again.len() {
             1 => String::new(),
             count => format!(" and {} more files", count - 1),
         };
         let what = format!(
-            "another load into this table has {first}{others}, and rows have no key: they would be duplicated"
+            "another load into this table has {}{others}, and rows have no key: they would be duplicated",
+            first.name
         );
         Err(Error::new(kind, what).at(self.place()).advise(
             "leave these files out; or add all their rows once more with --again; or give rows a key, by which those that are \
@@ -141,8 +191,7 @@ impl Standing for Appended<'_, '_, '_> {
         let changed = !load.files.changed(self.opening.source.files()).is_empty();
         Some(match load.complete {
             true => OnRecord::Complete { changed },
-            // Rows may be in the table that no record has.
-            false => OnRecord::Interrupted { changed: false },
+            false => OnRecord::Interrupted { changed },
         })
     }
 
@@ -164,17 +213,31 @@ impl Standing for Appended<'_, '_, '_> {
     }
 
     fn holds_nothing(&mut self) -> Result<bool> {
-        Ok(false)
+        let Some(record) = &self.record else { return Ok(true) };
+        let opening = &mut *self.opening;
+        void::holds_nothing(record, false, (&opening.table, &opening.checkpoints), &mut opening.sql)
     }
 
     fn check_resumed(&mut self) -> Result<()> {
         let Some(record) = &self.record else { return Ok(()) };
-        self.opening.refuse_changed(record)?;
+        let opening = &mut *self.opening;
+        opening.refuse_beside()?;
+        // Others may have taken this load for one without rows.
+        let is_keyless = opening.plan.key == Key::None;
+        if is_keyless && opening.checkpoints.on(&mut opening.sql).units(&opening.id)?.is_empty() {
+            opening.refuse_twice(Kind::Exists)?;
+        }
+        self.opening.refuse_changed(record).map_err(|error| error.advise(RESTORE))?;
         self.opening.refuse_other_options(record)?;
         self.opening.refuse_other_columns(record)?;
         self.opening.refuse_unverifiable(record)
     }
 }
+
+/// What to do if files have changed since an append began.
+const RESTORE: &str = "restore the file to finish the load, or load everything from the beginning with --mode replace; its \
+                       rows are in the table, and stay there after sawmill load forget; with --file-column, --changed replace \
+                       would replace them";
 
 /// What to do if the rows of complete appends are missing.
 pub(crate) fn rows_missing(key: &Key) -> &'static str {

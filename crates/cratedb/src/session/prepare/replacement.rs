@@ -86,8 +86,12 @@ impl Opening<'_, '_> {
                 .advise("name its column with --file-column, or append with --changed append"));
         }
         self.replaced = rows.count(&mut self.sql)?;
-        let in_doubt = self.recorded()?.is_some_and(|record| !record.load.complete);
+        let is_interrupted = self.recorded()?.is_some_and(|record| !record.load.complete);
+        let in_doubt = is_interrupted || !self.unfinished_of_files()?.is_empty();
+        self.refuse_beside()?;
         self.records().begin_replacement(&record)?;
+        // A load that has begun meanwhile sees this one, or is seen now.
+        self.refuse_beside()?;
         self.records().mark_replaced(&record)?;
         rows.delete(in_doubt, &mut self.sql)?;
         if self.options.verify {
