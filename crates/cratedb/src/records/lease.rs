@@ -48,7 +48,7 @@ pub(crate) fn lease_name(table: &str, mode: &str, load: &str) -> String {
 pub(crate) fn alive(records: &mut Records<'_>, names: Vec<String>) -> Result<HashSet<String>> {
     let mut alive = HashSet::new();
     let mut doubtful = Vec::new();
-    if !records.have(&[LEASES])? {
+    if names.is_empty() || !records.have(&[LEASES])? {
         return Ok(alive);
     }
     for name in names {
