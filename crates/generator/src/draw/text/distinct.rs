@@ -9,6 +9,7 @@
 
 use crate::draw::text::PADDING;
 use crate::draw::text::pattern::Pattern;
+use crate::error::Complaint;
 use crate::random::permutation::Permutation;
 use crate::random::rng::Stream;
 
@@ -40,6 +41,16 @@ struct Counted {
     strings: u64,
 }
 
+/// The complaint about two patterns that match the same string, which would repeat.
+fn shared_string(patterns: &[Counted]) -> Option<Complaint> {
+    patterns.iter().enumerate().filter(|(_, of)| of.count > 0).find_map(|(i, of)| {
+        let before = patterns[..i].iter().filter(|of| of.count > 0);
+        let (other, shared) = before.filter_map(|a| Some((a, a.pattern.shared(&of.pattern)?))).next()?;
+        let what = format!("the unique patterns {:?} and {:?} both match {shared:?}", other.text, of.text);
+        Some((what, "write patterns that differ in a place or in their length".to_owned()))
+    })
+}
+
 /// A pattern with fewer strings than rows need.
 #[derive(Debug)]
 pub(crate) struct TooFewStrings<'a> {
@@ -51,25 +62,37 @@ pub(crate) struct TooFewStrings<'a> {
 }
 
 impl DistinctStrings {
-    /// The patterns come with their texts and counts. The error describes the problem.
-    pub(crate) fn new(patterns: Vec<(String, Pattern, u64)>, purpose: u64) -> Result<Self, String> {
+    /// The patterns come with their texts and counts.
+    pub(crate) fn new(patterns: Vec<(String, Pattern, u64)>, purpose: u64) -> Result<Self, Complaint> {
         let longest = patterns.iter().map(|(_, pattern, _)| pattern.longest()).max().unwrap_or(0);
         let (mut counted, mut sum, mut whole_rounds) = (Vec::new(), 0u64, u64::MAX);
         for (text, pattern, count) in patterns {
-            let strings = pattern
-                .strings()
-                .ok_or("patterns of unique strings have no alternatives or repetitions of varying length")?;
+            let strings = pattern.strings().ok_or_else(|| {
+                let what =
+                    format!("the strings of the unique pattern {text:?} vary in length or have alternatives");
+                (
+                    what,
+                    "write a pattern such as \"[A-Z]{2}-[0-9]{4}\" for each length and alternative"
+                        .to_owned(),
+                )
+            })?;
             if count > strings {
-                return Err(format!("a pattern with {strings} strings cannot have {count} that differ"));
+                let what =
+                    format!("the pattern {text:?} with {strings} strings cannot have {count} that differ");
+                return Err((what, "lengthen the pattern, or lower its count".to_owned()));
             }
             whole_rounds = strings.checked_div(count).map_or(whole_rounds, |rounds| whole_rounds.min(rounds));
             counted.push(Counted { text, pattern, count, first: sum, strings });
             sum = sum.saturating_add(count);
         }
+        let advice = "write how many rows have each pattern".to_owned();
         match sum {
-            0 => Err("no strings to draw".to_owned()),
-            MAX_SUM.. => Err(format!("counts that sum up to {sum}, more than {MAX_SUM}")),
-            sum => Ok(DistinctStrings { patterns: counted, sum, whole_rounds, longest, purpose }),
+            0 => Err(("no strings to draw".to_owned(), advice)),
+            MAX_SUM.. => Err((format!("counts that sum up to {sum}, more than {MAX_SUM}"), advice)),
+            sum => shared_string(&counted).map_or_else(
+                || Ok(DistinctStrings { patterns: counted, sum, whole_rounds, longest, purpose }),
+                Err,
+            ),
         }
     }
 
@@ -236,13 +259,48 @@ mod tests {
     }
 
     #[test]
+    fn a_repeated_group_of_one_length_has_a_number_of_strings() {
+        assert_eq!(drawn(&[("([A-C][0-2]){2}", 81)], 81).len(), 81);
+        assert_eq!(drawn(&[("x(?:(?:ab[01]){2}-){2}", 16)], 16).len(), 16);
+        // The letters of 14 places exceed the numbers: those of 13 tell the strings apart.
+        assert_eq!(Pattern::parse("[a-z]{14}").unwrap().strings(), Some(26u64.pow(13)));
+    }
+
+    #[test]
+    fn patterns_that_share_a_string_are_refused_by_its_name() {
+        let shared = |a: &str, b: &str| {
+            let counted = |text: &str| (text.to_owned(), Pattern::parse(text).unwrap(), 1);
+            DistinctStrings::new(vec![counted(a), counted("-"), counted(b)], 5).err().map(|(what, _)| what)
+        };
+        for (a, b, text) in [
+            ("[A-C][0-9]", "[C-E][5-7]", "C5"),
+            ("[0-9]{2}", r"\d\d", "00"),
+            ("([A-B]1){2}", "A1[B-Z]1", "A1B1"),
+            ("[à-é]x", "[è-ë].", "èx"),
+            ("N/A", "[A-Z]/[A-Z]", "N/A"),
+        ] {
+            let what = format!("the unique patterns {a:?} and {b:?} both match {text:?}");
+            assert_eq!(shared(a, b).as_deref(), Some(what.as_str()));
+        }
+        for (a, b) in [
+            ("[A-C]", "[D-E]"),
+            ("[A-C]", "[A-C]{2}"),
+            ("[à-é]", "[ê-ë]"),
+            ("é", "[a-z]"),
+            ("A[0-9]", "[B-Z][0-9]"),
+        ] {
+            assert_eq!(shared(a, b), None, "{a} {b}");
+        }
+    }
+
+    #[test]
     fn patterns_that_run_out_or_vary_in_length_are_refused() {
         let refused = |text: &str, n| {
             let pattern = (text.to_owned(), Pattern::parse(text).unwrap(), n);
-            DistinctStrings::new(vec![pattern], 5).expect_err("it is refused")
+            DistinctStrings::new(vec![pattern], 5).expect_err("it is refused").0
         };
         assert!(refused("[0-9]", 11).contains("10 strings"));
-        assert!(refused("[0-9]*", 1).contains("alternatives or repetitions"));
+        assert!(refused("[0-9]*", 1).contains("vary in length"));
         assert!(refused("a|b", 0).contains("alternatives") || refused("(a|bc)", 0).contains("alternatives"));
         assert!(refused("[0-9]", 0).contains("no strings"));
     }

@@ -3,6 +3,8 @@
 //! A pattern is compiled to parts once: texts, letters of a class, and groups. All choices have equal
 //! probability: letters of a class, alternatives, and numbers of repetitions.
 
+mod numbered;
+
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::draw::text::PADDING;
@@ -15,9 +17,6 @@ const MAX_REPEATS: u32 = 8;
 
 /// The longest pattern, in bytes.
 const MAX_PATTERN_LENGTH: usize = 4096;
-
-/// Patterns with more strings than this do not number them.
-const MAX_NUMBERED: u64 = 1 << 62;
 
 /// The longest string that a pattern may match, in bytes.
 const MAX_LENGTH: u64 = 1 << 20;
@@ -95,62 +94,6 @@ impl Pattern {
     /// The most bytes of a string.
     pub(crate) fn longest(&self) -> u64 {
         self.longest
-    }
-
-    /// The number of strings that it matches, at most [`MAX_NUMBERED`]; `None` if their lengths vary, or alternatives
-    /// may be the same.
-    pub(crate) fn strings(&self) -> Option<u64> {
-        let of = |part: &Part| match part {
-            Part::Text(_) => Some((1, 0)),
-            Part::Bytes(letters, (least, most)) if least == most => Some((letters.len() as u64, *least)),
-            Part::Letters(_, count, (least, most)) if least == most => Some((u64::from(*count), *least)),
-            _ => None,
-        };
-        self.parts.iter().try_fold(1u64, |all, part| {
-            let (letters, n) = of(part)?;
-            Some((0..n).fold(all, |all, _| all.saturating_mul(letters)).min(MAX_NUMBERED))
-        })
-    }
-
-    /// Writes string `number` of [`strings`](Self::strings), and returns its length. Patterns with more of them have
-    /// the rest of the letters by the number, too.
-    pub(crate) fn write_numbered(&self, number: u64, out: &mut [u8]) -> usize {
-        let (mut left, mut room, mut at) = (number, MAX_NUMBERED, 0);
-        let mut random = Sequence::new(number);
-        let mut next = |letters: u64| {
-            if room < letters {
-                return scale64(random.next(), letters);
-            }
-            room /= letters;
-            let letter = left % letters;
-            left /= letters;
-            letter
-        };
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => {
-                    for (i, piece) in text.pieces.iter().enumerate() {
-                        out[at + i * PADDING..at + (i + 1) * PADDING].copy_from_slice(piece);
-                    }
-                    at += text.length;
-                }
-                Part::Bytes(letters, (n, _)) => {
-                    for _ in 0..*n {
-                        out[at] = letters[next(letters.len() as u64) as usize];
-                        at += 1;
-                    }
-                }
-                Part::Letters(ranges, count, (n, _)) => {
-                    for _ in 0..*n {
-                        let letter = letter_at(ranges, next((*count).into()) as u32);
-                        at += letter.encode_utf8(&mut out[at..]).len();
-                    }
-                }
-                // It has no number of strings.
-                Part::Group(..) | Part::OneOf(..) | Part::Weighted(..) => {}
-            }
-        }
-        at
     }
 
     /// Writes the string for a random `draw` and returns its length. `out` has room for
@@ -241,9 +184,41 @@ fn longest(parts: &[Part]) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
+/// What chooses the letters, alternatives and repetitions of a string.
+trait Choices {
+    /// 64 uniform bits.
+    fn draw(&mut self) -> u64;
+
+    /// A number below `n`.
+    fn below(&mut self, n: u64) -> u64;
+
+    /// Writes `length` of the letters. `out` has room for them and the padding.
+    fn spell(&mut self, letters: &[u8], length: usize, is_fixed: bool, out: &mut [u8]);
+}
+
+impl Choices for Sequence {
+    #[inline(always)]
+    fn draw(&mut self) -> u64 {
+        self.next()
+    }
+
+    #[inline(always)]
+    fn below(&mut self, n: u64) -> u64 {
+        scale64(self.next(), n)
+    }
+
+    #[inline(always)]
+    fn spell(&mut self, letters: &[u8], length: usize, is_fixed: bool, out: &mut [u8]) {
+        match is_fixed {
+            true => spell(letters, self, &mut out[..length]),
+            false => spell_padded(letters, self, length, out),
+        }
+    }
+}
+
 #[inline(always)]
-fn times((least, most): Repeats, random: &mut Sequence) -> u32 {
-    if least == most { least } else { least + scale64(random.next(), u64::from(most - least) + 1) as u32 }
+fn times((least, most): Repeats, choices: &mut impl Choices) -> u32 {
+    if least == most { least } else { least + choices.below(u64::from(most - least) + 1) as u32 }
 }
 
 /// The letter at `place` among ranges, each with the number of letters before it.
@@ -254,7 +229,7 @@ fn letter_at(ranges: &[(u32, char)], place: u32) -> char {
 }
 
 /// Writes a string that matches `parts` and returns its length.
-fn write(parts: &[Part], random: &mut Sequence, out: &mut [u8]) -> usize {
+fn write(parts: &[Part], choices: &mut impl Choices, out: &mut [u8]) -> usize {
     let mut at = 0;
     for part in parts {
         match part {
@@ -265,33 +240,30 @@ fn write(parts: &[Part], random: &mut Sequence, out: &mut [u8]) -> usize {
                 at += text.length;
             }
             Part::Bytes(letters, repeats) => {
-                let length = times(*repeats, random) as usize;
-                match repeats {
-                    (least, most) if least == most => spell(letters, random, &mut out[at..at + length]),
-                    _ => spell_padded(letters, random, length, &mut out[at..]),
-                }
+                let length = times(*repeats, choices) as usize;
+                choices.spell(letters, length, repeats.0 == repeats.1, &mut out[at..]);
                 at += length;
             }
             Part::Letters(ranges, count, repeats) => {
-                for _ in 0..times(*repeats, random) {
-                    let letter = letter_at(ranges, scale64(random.next(), (*count).into()) as u32);
+                for _ in 0..times(*repeats, choices) {
+                    let letter = letter_at(ranges, choices.below((*count).into()) as u32);
                     at += letter.encode_utf8(&mut out[at..]).len();
                 }
             }
             Part::Group(parts, repeats) => {
-                for _ in 0..times(*repeats, random) {
-                    at += write(parts, random, &mut out[at..]);
+                for _ in 0..times(*repeats, choices) {
+                    at += write(parts, choices, &mut out[at..]);
                 }
             }
-            Part::OneOf(choices, repeats) => {
-                for _ in 0..times(*repeats, random) {
-                    let choice = scale64(random.next(), choices.len() as u64) as usize;
-                    at += write(&choices[choice], random, &mut out[at..]);
+            Part::OneOf(alternatives, repeats) => {
+                for _ in 0..times(*repeats, choices) {
+                    let chosen = choices.below(alternatives.len() as u64) as usize;
+                    at += write(&alternatives[chosen], choices, &mut out[at..]);
                 }
             }
             Part::Weighted(patterns, table) => {
-                let pattern = patterns.get(table.pick_fine(random.next()) as usize);
-                at += pattern.map_or(0, |pattern| write(&pattern.parts, random, &mut out[at..]));
+                let pattern = patterns.get(table.pick_fine(choices.draw()) as usize);
+                at += pattern.map_or(0, |pattern| write(&pattern.parts, choices, &mut out[at..]));
             }
         }
     }

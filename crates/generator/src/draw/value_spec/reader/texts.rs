@@ -67,9 +67,7 @@ fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
     let counted = texts.zip(patterns).zip(counts).map(|((text, pattern), count)| (text, pattern, count));
     DistinctStrings::new(counted.collect(), purpose(path, "unique"))
         .map(|distinct| ValueSpec::Distinct(Arc::new(distinct)))
-        .map_err(|what| {
-            node.error(path, what, "write smaller counts, or patterns such as \"[A-Z]{2}-[0-9]{4}\"")
-        })
+        .map_err(|(what, advice)| node.error(path, what, advice))
 }
 
 /// `pattern = { weights = { PATTERN = WEIGHT, ... } }`.
