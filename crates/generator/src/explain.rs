@@ -375,7 +375,10 @@ impl Leaf {
             | ValueSpec::Wide { .. }
             | ValueSpec::Wider { .. }
             | ValueSpec::Reals { .. } => "uniform".to_owned(),
-            ValueSpec::DistinctNumbers(_) => "uniform, none twice".to_owned(),
+            ValueSpec::DistinctNumbers(numbers) => match numbers.is_uniform() {
+                true => "uniform, none twice".to_owned(),
+                false => "quantiles, none twice".to_owned(),
+            },
             ValueSpec::Curve { curve, .. } => match curve {
                 Curve::Normal { .. } => "normal",
                 Curve::LogNormal { .. } => "lognormal",

@@ -4,6 +4,8 @@
 //! table and interpolates within it. Values that occur by themselves more often than their neighbours
 //! (`atoms`) are pieces of width 0.
 
+pub(crate) mod distinct;
+
 use crate::draw::distribution::quantity;
 use crate::draw::expression::Reach;
 use crate::draw::value_spec::reader::numbers::{NARROW, whole_of};
@@ -60,7 +62,12 @@ type Point = (f64, Number);
 impl Quantiles {
     /// Reads the parameters of `quantiles` for a leaf of type `kind`.
     pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
-        let table = node.table(path, "quantiles", &["values", "shares", "atoms", "step", "stepped"])?;
+        let keys = ["values", "shares", "atoms", "step", "stepped", "unique"];
+        let table = node.table(path, "quantiles", &keys)?;
+        if table.flag("unique", path)? {
+            let what = "unique draws of a formula";
+            return Err(table.key_error("unique", path, what, "leave unique out"));
+        }
         let atoms = atoms(table, kind, path)?;
         let points = points(table, kind, path)?;
         let step = step(table, kind, path)?;

@@ -298,7 +298,9 @@ fn parameters(name: &str, lengths: bool) -> Value {
         "normal" => keys("mean!:quantity stddev!:quantity min:bound max:bound"),
         "lognormal" => keys("mu:quantity median:quantity sigma!:weight min:bound max:bound"),
         "exponential" => keys("mean!:quantity min:bound max:bound"),
-        "quantiles" => keys("values:points shares:shares atoms:weights step:quantity stepped:share"),
+        "quantiles" => {
+            keys("values:points shares:shares atoms:weights step:quantity stepped:share unique:flag")
+        }
         "text" => keys("length!:length letters:text"),
         "weights_by" => keys("field!:text given!:weights_of otherwise!:weights"),
         "expression" => json!({ "oneOf": [shape("text"), keys("formula!:text draws:object")] }),

@@ -14,6 +14,7 @@ use crate::draw::choice::{choice, constant, weighted};
 use crate::draw::expression::Operand;
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
+use crate::draw::quantiles::distinct::distinct;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::{email, localized};
 use crate::draw::value_spec::cycle::cycle;
@@ -185,7 +186,11 @@ impl ValueSpec {
                 numbers().and_then(|()| continuous(name, parameters, kind, path))
             }
             "quantiles" => {
-                numbers().and_then(|()| Quantiles::read(parameters, kind, path).map(ValueSpec::Quantiles))
+                numbers()?;
+                match distinct(parameters, around)? {
+                    Some(numbers) => Ok(ValueSpec::DistinctNumbers(numbers)),
+                    None => Quantiles::read(parameters, kind, path).map(ValueSpec::Quantiles),
+                }
             }
             "seasonal" => Seasonal::read(parameters, kind, path).map(ValueSpec::Seasonal),
             "poisson" | "geometric" => numbers().and_then(|()| counts(name, parameters, kind, path)),

@@ -2,8 +2,8 @@
 //!
 //! The rules, in this order: one value is a constant; a value that depends on the row alone is a sequence or a cycle; at
 //! most [`FEW`] distinct values are weights; values that grow with the rows are a walk; values near a known
-//! distribution ([`crate::infer::values::known`]) are drawn from it; at most [`MAX_LISTED`] distinct values, each
-//! sampled several times, are weights; all others are drawn by their quantiles.
+//! distribution ([`crate::infer::values::known`]) are drawn from it, if they repeat or are uniform; at most
+//! [`MAX_LISTED`] distinct values, each sampled several times, are weights; all others are drawn by their quantiles.
 
 use arrow_schema::DataType;
 
@@ -87,19 +87,20 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
         return walk;
     }
     let step = whole_step(kind, &runs, n);
+    let is_key = around.rows.is_some() && !around.by_quantiles && never_repeats(&runs, around.is_whole);
+    let unique = is_key.then(|| unique_quantiles(kind, &runs, step, around.n)).flatten();
     if step.is_none() && !around.by_quantiles {
         let reals: Vec<(f64, u64)> = runs.iter().map(|(v, n)| (*v as f64, *n)).collect();
         let counts = !is_temporal(kind) && one(kind) == 1.0;
         let bounds = (low as f64, high as f64);
         let counted = Counted { runs: &reals, n, unit: 1.0, counts, bounds };
         if let Some(known) = counted.nearest().filter(|k| !is_temporal(kind) || *k == Known::Uniform) {
-            if counts
-                && known == Known::Uniform
-                && around.rows.is_some()
-                && never_repeats(&runs, around.is_whole)
-            {
+            if known == Known::Uniform && is_key && (counts || unique.is_some()) {
                 let (low, high) = (literal(kind, low), literal(kind, high));
                 return format!("{{ uniform = {{ min = {low}, max = {high}, unique = true }} }}");
+            }
+            if let Some(unique) = unique {
+                return unique;
             }
             // Bounds of continuous distributions are quantities.
             let continuous =
@@ -108,6 +109,9 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
             let ends = (end(low), end(high));
             return known_values(&known, &|v| quantity(kind, v), &ends);
         }
+    }
+    if let Some(unique) = unique {
+        return unique;
     }
     let is_listed = listed.len() <= MAX_LISTED && n >= TIMES_EACH * runs.len() as u64;
     if is_listed && !around.by_quantiles {
@@ -221,6 +225,39 @@ fn never_repeats(runs: &[(i128, u64)], is_whole: bool) -> bool {
     let (Some((low, _)), Some((high, _))) = (runs.first(), runs.last()) else { return false };
     let (n, span) = (runs.len() as f64, *high as f64 - *low as f64 + 1.0);
     runs.iter().all(|(_, n)| *n == 1) && (is_whole && n >= MIN_KEYS || n * n / (2.0 * span) >= 10.0)
+}
+
+/// The most pieces of unique quantiles.
+const MAX_PIECES: usize = 200;
+
+/// Draws that repeat no more often than this on average need not be unique.
+const HARDLY: f64 = 0.001;
+
+/// Quantiles of numbers that do not repeat, if as many draws would, and all rows have one.
+fn unique_quantiles(
+    kind: &DataType,
+    runs: &[(i128, u64)],
+    step: Option<(i128, f64)>,
+    rows: u64,
+) -> Option<String> {
+    let n = runs.len();
+    let step = step.map(|(step, _)| step).filter(|step| runs.iter().all(|(value, _)| value % step == 0));
+    let pieces = MAX_PIECES.min(n.checked_sub(1)?);
+    let place = |i: usize| (i as f64 / pieces as f64 * n as f64).round() as usize;
+    let values: Vec<i128> = (0..=pieces).map(|i| runs[place(i).min(n - 1)].0).collect();
+    let mut repeats = 0.0;
+    for (i, ends) in values.windows(2).enumerate() {
+        let count = (place(i + 1) - place(i)) as f64 * rows.max(n as u64) as f64 / n as f64;
+        let last = if i + 2 == values.len() { 1.0 } else { 0.0 };
+        let width = (ends[1] - ends[0]) as f64 / step.unwrap_or(1) as f64 + last;
+        if count > width {
+            return None;
+        }
+        repeats += count * count / (2.0 * width);
+    }
+    let values = list(values.iter().map(|value| literal(kind, *value)));
+    let step = step.map_or_else(String::new, |step| format!(", step = {}", difference(kind, step)));
+    (repeats > HARDLY).then(|| format!("{{ quantiles = {{ values = {values}{step}, unique = true }} }}"))
 }
 
 /// The values that come again and again in this order, if all rows are sampled.

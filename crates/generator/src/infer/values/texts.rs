@@ -29,6 +29,9 @@ const RARE: u64 = 5;
 /// The most distinct values to list if they hardly repeat.
 const MAX_FEW: usize = 1000;
 
+/// So many made-up names hardly ever all differ.
+const MANY_NAMES: u64 = 100;
+
 /// A string is frequent among many others if it is at least one of this many.
 const FREQUENT: u64 = 100;
 
@@ -57,11 +60,12 @@ impl TextSample {
         if let Some(template) = self.template(verbatim) {
             return format!("{{ unique = {} }}", quoted(&template.joined()));
         }
-        if !self.not_names {
+        let unique = if in_list { None } else { self.unique(verbatim) };
+        if !self.not_names && (unique.is_none() || self.n < MANY_NAMES) {
             return "\"person_name\"".to_owned();
         }
         let length = lengths(&self.lengths);
-        if let Some(unique) = if in_list { None } else { self.unique(verbatim) } {
+        if let Some(unique) = unique {
             return unique;
         }
         if self.has_words() {
@@ -75,7 +79,8 @@ impl TextSample {
 
     /// Patterns whose strings do not repeat, if no value does and they match enough strings.
     fn unique(&self, verbatim: Verbatim) -> Option<String> {
-        if self.has_words() || self.texts.len() < 2 || self.texts.values().any(|n| *n > 1) {
+        let has_enough_words = self.has_words() && !self.words_would_repeat();
+        if has_enough_words || self.texts.len() < 2 || self.texts.values().any(|n| *n > 1) {
             return None;
         }
         let has_enough = |patterns: &Vec<(String, u64)>| {
@@ -86,6 +91,13 @@ impl TextSample {
         let patterns = patterns.or_else(|| self.letters_by_length().filter(has_enough))?;
         let counts = table(patterns.iter().map(|(p, n)| (quoted(p), n)));
         Some(format!("{{ pattern = {{ unique = {counts} }} }}"))
+    }
+
+    /// Whether words of these lengths are so few that some texts would be equal: a letter tells about a bit.
+    fn words_would_repeat(&self) -> bool {
+        let repeats =
+            |(length, n): (&u32, &u64)| (*n as f64).powi(2) / 2f64.powi((*length).min(1000) as i32 + 1);
+        self.lengths.iter().map(repeats).sum::<f64>() > 0.5
     }
 
     /// Whether the distinct values are few enough to list.

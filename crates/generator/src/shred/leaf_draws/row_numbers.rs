@@ -57,7 +57,7 @@ pub(super) fn distinct_numbers(
     let least = distinct.least().narrow().unwrap_or(0);
     let (offset, range) = (distinct.offsets(draws.seed), kind.range());
     wholes(out, draws, |i, _| {
-        let n = least + offset(draws.numbers.get(i).copied().unwrap_or(0));
+        let n = least.saturating_add(offset(draws.numbers.get(i).copied().unwrap_or(0)));
         misfits.or_stand_in(i, stored_in(kind, range, n))
     });
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use sawmill_generator::{BUILT_IN, Dataset, InferredSpec};
 
 fn sample(dataset: &Dataset) -> Vec<RecordBatch> {
@@ -72,6 +72,46 @@ fn whole_numbers_that_never_repeat_stay_so_in_more_rows() {
     let spec = infer(&dataset, &batches);
     assert!(spec.contains("unique = true"), "{spec}");
     assert_eq!(ids(&parse(&spec), 60_000).len(), 60_000);
+}
+
+/// Dates, amounts, times to the second, clusters of numbers, names and short words: draws of such would repeat.
+#[test]
+fn columns_without_equal_values_stay_so() {
+    let dataset = parse(
+        r#"
+name = "keys"
+fields = [
+  { name = "day", type = "date", values.uniform = { min = 1900-01-01, max = 1960-12-31, unique = true } },
+  { name = "amount", type = "decimal", precision = 9, scale = 2, values.uniform = { min = 1, max = 900, unique = true } },
+  { name = "at", type = "timestamp", values.quantiles = { values = [2024-01-01T00:00:00, 2024-01-02T00:00:00, 2024-03-01T00:00:00], step = "1s", unique = true } },
+  { name = "id", type = "int64", values.quantiles = { values = [1, 9000, 1000000, 1006000], shares = [0, 0.5, 0.51, 1], unique = true } },
+  { name = "name", type = "string", values.pattern = { unique = { "[A-Z][a-z]{3} [A-Z][a-z]{5}" = 4000 } } },
+  { name = "words", type = "string", values.pattern = { unique = { "[a-f]{3} [a-f]{4}" = 4000 } } },
+]
+"#,
+    );
+    let repeats = |dataset: &Dataset| -> Vec<(String, usize)> {
+        let batch = dataset.batches(0..4000, 1, 4000).next().unwrap().unwrap();
+        let of = |column: &ArrayRef| {
+            let shown = (0..column.len()).map(|row| format!("{:?}", column.slice(row, 1)));
+            column.len() - shown.collect::<HashSet<String>>().len()
+        };
+        let names = batch.schema();
+        names
+            .fields()
+            .iter()
+            .zip(batch.columns())
+            .map(|(field, column)| (field.name().clone(), of(column)))
+            .collect()
+    };
+    let none = repeats(&dataset);
+    assert!(none.iter().all(|(_, n)| *n == 0), "{none:?}");
+    let mut inferred = InferredSpec::new("keys", &dataset.arrow_schema(), &[]).unwrap();
+    sample(&dataset).iter().for_each(|batch| inferred.add(batch).unwrap());
+    inferred.set_rows(4000);
+    let spec = inferred.to_toml().unwrap();
+    let found = repeats(&parse(&spec));
+    assert_eq!(found, none, "{spec}");
 }
 
 /// A city determines its country, a rate nearly its surcharge; the weekday has nothing to do with either.

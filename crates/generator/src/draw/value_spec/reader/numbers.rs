@@ -7,7 +7,7 @@ use crate::draw::value_spec::distinct_numbers::DistinctNumbers;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::error::Error;
 use crate::random::rng::purpose;
-use crate::spec_file::toml_reader::SpecNode;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::int256::Int256;
 use crate::types::literal::{Literal, real, wide};
 use crate::types::logical_type::LogicalType;
@@ -17,11 +17,7 @@ use crate::types::number::Number;
 pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
     let (kind, path) = (around.kind, around.path);
     let table = node.table(path, "uniform", &["min", "max", "unique"])?;
-    let is_unique = table.flag("unique", path)?;
-    if let Some(node) = table.get("unique").filter(|_| is_unique && (around.in_list || kind.is_real())) {
-        let what = "unique numbers that are real or in a list";
-        return Err(node.error(path, what, "use whole numbers of the record"));
-    }
+    let is_unique = is_unique(table, around)?;
     let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
     let above = || {
         let what = format!("min {} is greater than max {}", min.described(), max.described());
@@ -62,6 +58,18 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
         Ok(min) if span < 1 << 64 => ValueSpec::Integers { min, span: (span as u64).wrapping_add(1) },
         _ => ValueSpec::Wide { min, span: span.wrapping_add(1) },
     })
+}
+
+/// Whether numbers are to be `unique`, which whole ones of the record can be.
+pub(crate) fn is_unique(table: SpecTable<'_>, around: &Surroundings<'_>) -> Result<bool, Error> {
+    let is_unique = table.flag("unique", around.path)?;
+    match table.get("unique").filter(|_| is_unique && (around.in_list || around.kind.is_real())) {
+        Some(node) => {
+            let what = "unique numbers that are real or in a list";
+            Err(node.error(around.path, what, "use whole numbers of the record"))
+        }
+        None => Ok(is_unique),
+    }
 }
 
 /// `zipf`: ranks up to one that fits into the type.
