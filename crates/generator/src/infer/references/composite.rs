@@ -1,19 +1,21 @@
-//! Keys of two columns: the key of a parent and the number of the row within it, such as the lines of orders, and
-//! references of other tables to both.
+//! Keys of two columns: the key of a parent and the number of the row within it, such as the lines of orders, or the key
+//! of another table, such as the courses of students; and references of other tables to both.
+
+use std::collections::HashSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::infer::fidelity::RelationFidelity;
 use crate::infer::notation::quoted;
-use crate::infer::references::found::{Form, Numbering, PairReference, Reference, Role, Roles};
+use crate::infer::references::found::{Form, PairKey, PairReference, Reference, Role, Roles};
 use crate::infer::references::key::number_hash;
 use crate::infer::references::tables::InferredTables;
 use crate::infer::references::{Class, Evidence, Hashes, Key};
 use crate::infer::spec::inferred_spec::InferredSpec;
 
-impl Numbering {
-    /// The column that numbers the rows of `found`, which follow one another.
-    pub(super) fn new(spec: &InferredSpec, found: &Reference) -> Option<Self> {
+impl PairKey {
+    /// With the column that numbers the rows of `found`, which follow one another.
+    pub(super) fn counted(spec: &InferredSpec, found: &Reference) -> Option<Self> {
         let numbers = numbers(&spec.ranges, &found.evidence.rows);
         if numbers.iter().flatten().all(|number| *number < 2) {
             return None;
@@ -30,7 +32,23 @@ impl Numbering {
             })
         };
         let column = (0..spec.columns()).find(counts)?;
-        Some(Numbering { table: found.from.0, column, by: found.from.1, parent: found.to })
+        Some(PairKey { table: found.from.0, column, by: found.from.1, parent: found.to, other: None })
+    }
+
+    /// With the column that refers to another key, evenly, if the rows of `found` follow one another.
+    pub(super) fn joined(spec: &InferredSpec, found: &Reference, all: &[Reference]) -> Option<Self> {
+        let Form::Following(counts) = &found.form else { return None };
+        let (table, by) = found.from;
+        let is_even = |other: &&Reference| match &other.form {
+            Form::Drawn { frequencies, shuffled, orphans } => {
+                let most = counts.keys().next_back().copied().map_or(0, u64::from);
+                frequencies.is_even() && !shuffled && *orphans == 0.0 && most <= other.evidence.keys
+            }
+            _ => false,
+        };
+        let others = all.iter().filter(|other| other.from.0 == table && other.evidence.orphans == 0);
+        let other = others.filter(is_even).find(|other| key(spec, [by, other.from.1]).is_some())?;
+        Some(PairKey { table, column: other.from.1, by, parent: found.to, other: Some(other.to) })
     }
 }
 
@@ -69,23 +87,27 @@ fn key(spec: &InferredSpec, columns: [usize; 2]) -> Option<Key> {
 }
 
 impl InferredTables {
-    /// Finds the pairs of columns that refer to a numbered table: one refers to its parent, and the other has the name
-    /// of the number.
+    /// Finds the pairs of columns that refer to a key of two: one refers to its parent, and the other has the name of the
+    /// number, or refers to the same other key.
     pub(super) fn find_pairs(&mut self) {
-        for numbering in &self.numberings {
-            let (table, columns) = (&self.tables[numbering.table], [numbering.by, numbering.column]);
+        for of in &self.pair_keys {
+            let (table, columns) = (&self.tables[of.table], [of.by, of.column]);
             let Some(key) = key(table, columns) else { continue };
-            for found in self.found.iter().filter(|found| found.to == numbering.parent) {
+            for found in self.found.iter().filter(|found| found.to == of.parent) {
                 let spec = &self.tables[found.from.0];
-                let number = spec.column_named(table.column_name(numbering.column));
+                let also = |other: &&Reference| other.from.0 == found.from.0 && Some(other.to) == of.other;
+                let number = match of.other {
+                    None => spec.column_named(table.column_name(of.column)),
+                    Some(_) => self.found.iter().find(also).map(|other| other.from.1),
+                };
                 let Some(number) = number.filter(|_| found.form != Form::Weighted) else { continue };
                 let from = [found.from.1, number];
                 let same_types =
                     from.map(|column| spec.kind(column)) == columns.map(|column| table.kind(column));
-                let follows = found.from.0 == numbering.table || matches!(found.form, Form::Following(_));
+                let follows = found.from.0 == of.table || matches!(found.form, Form::Following(_));
                 let evidence = pairs(spec, from).and_then(|pairs| Evidence::new(&pairs, &key));
                 if let Some(evidence) = evidence.filter(|of| of.orphans == 0 && same_types && !follows) {
-                    let (from, to) = ((found.from.0, from), (numbering.table, columns));
+                    let (from, to) = ((found.from.0, from), (of.table, columns));
                     self.pairs.push(PairReference { from, to, evidence });
                 }
             }
@@ -104,12 +126,12 @@ impl InferredTables {
 
     /// A line for each key of two columns, and for each reference to one.
     pub(super) fn pair_evidence(&self) -> impl Iterator<Item = String> {
-        let numbered = self.numberings.iter().map(|of| {
-            format!(
-                "{} numbers the rows of each {}",
-                self.named((of.table, of.column)),
-                self.named(of.parent)
-            )
+        let numbered = self.pair_keys.iter().map(|of| match of.other {
+            None => {
+                let (column, parent) = (self.named((of.table, of.column)), self.named(of.parent));
+                format!("{column} numbers the rows of each {parent}")
+            }
+            Some(_) => format!("{} are a key together", self.pair_named((of.table, [of.by, of.column]))),
         });
         numbered.chain(self.pairs.iter().map(|pair| {
             let (from, to) = (self.pair_named(pair.from), self.pair_named(pair.to));
@@ -122,10 +144,16 @@ impl InferredTables {
 
     /// Adds what the columns of a table have to do with keys of two columns.
     pub(super) fn add_pair_roles(&self, table: usize, roles: &mut Roles) {
-        for of in self.numberings.iter().filter(|of| of.table == table) {
-            let said = Some(format!("numbers the rows of each {}", self.named(of.parent)));
-            let values = "\"child_number\"".to_owned();
-            roles.columns.insert(of.column, Role { values, is_key: true, said });
+        for of in self.pair_keys.iter().filter(|of| of.table == table) {
+            let parent = self.named(of.parent);
+            let (values, said) = match of.other.map(|other| self.named(other)) {
+                None => ("\"child_number\"".to_owned(), format!("numbers the rows of each {parent}")),
+                Some(to) => {
+                    let values = format!("{{ ref = {{ to = {}, distinct = true }} }}", quoted(&to));
+                    (values, format!("refers to {}, another key for each row of a {parent}", quoted(&to)))
+                }
+            };
+            roles.columns.insert(of.column, Role { values, is_key: true, said: Some(said) });
         }
         for pair in self.pairs.iter().filter(|pair| pair.from.0 == table) {
             let to = &self.tables[pair.to.0];
@@ -149,14 +177,23 @@ impl InferredTables {
         }
     }
 
-    /// Adds each reference of two columns in this sample and in one of generated data that has all rows.
+    /// Adds each key of two columns, and each reference to one, in this sample and in one of generated data that has all rows.
     pub(super) fn compare_pairs(&self, generated: &[InferredSpec], out: &mut Vec<RelationFidelity>) {
+        let theirs = |(table, columns): (usize, [usize; 2])| {
+            let (ours, theirs) = (&self.tables[table], generated.get(table)?);
+            let [a, b] = columns.map(|column| theirs.column_named(ours.column_name(column)));
+            Some((theirs, [a?, b?]))
+        };
+        for (table, columns) in self.pair_keys.iter().map(|of| (of.table, [of.by, of.column])) {
+            let found = theirs((table, columns)).and_then(|(table, columns)| pairs(table, columns));
+            let generated = found.map_or(1.0, |pairs| {
+                let differ: HashSet<u64> = pairs.values.iter().copied().collect();
+                1.0 - differ.len() as f64 / pairs.values.len().max(1) as f64
+            });
+            let relation = format!("equal pairs of {}", self.pair_named((table, columns)));
+            out.push(RelationFidelity { relation, source: 0.0, generated });
+        }
         for pair in &self.pairs {
-            let theirs = |(table, columns): (usize, [usize; 2])| {
-                let (ours, theirs) = (&self.tables[table], generated.get(table)?);
-                let [a, b] = columns.map(|column| theirs.column_named(ours.column_name(column)));
-                Some((theirs, [a?, b?]))
-            };
             let Some((table, columns)) = theirs(pair.to) else { continue };
             let Some(key) = key(table, columns) else { continue };
             let found = theirs(pair.from).and_then(|(table, columns)| pairs(table, columns));

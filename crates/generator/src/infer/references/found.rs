@@ -25,14 +25,16 @@ pub(super) enum Form {
     Following(BTreeMap<u32, u64>),
 }
 
-/// A column that numbers the rows of each parent from 1.
+/// A key of two columns: the key of a parent, and what differs among the rows of each parent.
 #[derive(Debug)]
-pub(super) struct Numbering {
+pub(super) struct PairKey {
     pub table: usize,
     pub column: usize,
     /// The column with the parent's key, and that key.
     pub by: usize,
     pub parent: (usize, usize),
+    /// The key to which `column` refers; none if it counts the rows from 1.
+    pub other: Option<(usize, usize)>,
 }
 
 /// Two columns of a table that are such a key of another one.

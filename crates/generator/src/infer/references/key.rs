@@ -17,7 +17,7 @@ use crate::infer::sample::leaf_sample::each_whole;
 pub(crate) enum Class {
     Whole,
     Text,
-    /// Bytes, such as UUIDs: what refers to them is found, but specs have no such references.
+    /// Bytes: specs have references to UUIDs alone.
     Bytes,
 }
 
@@ -188,11 +188,11 @@ impl Key {
                 let step = if step == 1 { String::new() } else { format!(", step = {step}") };
                 format!("{{ sequence = {{ start = {start}{step} }} }}")
             }
-            _ if ["{ unique = ", "{ pattern = { unique = "].iter().any(|own| found.starts_with(own)) => {
+            _ if ["\"uuid\"", "{ unique = ", "{ pattern = { unique = "]
+                .iter()
+                .any(|own| found.starts_with(own)) =>
+            {
                 found.to_owned()
-            }
-            _ if found == "\"uuid\"" => {
-                format!("{{ unique = {} }}", quoted("00000000-0000-4000-8000-{id:012}"))
             }
             _ => {
                 let digits = (self.rows().max(2) - 1).ilog10() as usize + 1;

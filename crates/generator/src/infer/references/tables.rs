@@ -9,7 +9,7 @@ use crate::draw::lengths::MAX_ELEMENTS;
 use crate::error::Error;
 use crate::infer::fidelity::RelationFidelity;
 use crate::infer::notation::{digits, quoted};
-use crate::infer::references::found::{Form, Numbering, PairReference, Reference, Role, Roles};
+use crate::infer::references::found::{Form, PairKey, PairReference, Reference, Role, Roles};
 use crate::infer::references::skew::Frequencies;
 use crate::infer::references::{Class, Evidence, Key};
 use crate::infer::spec::inferred_spec::InferredSpec;
@@ -41,8 +41,8 @@ pub struct InferredTables {
     pub(super) found: Vec<Reference>,
     /// What looks like a reference and is none.
     refused: Vec<String>,
-    /// Columns that number the rows of each parent.
-    pub(super) numberings: Vec<Numbering>,
+    /// Keys of two columns.
+    pub(super) pair_keys: Vec<PairKey>,
     /// References of two columns.
     pub(super) pairs: Vec<PairReference>,
 }
@@ -58,8 +58,8 @@ impl InferredTables {
                 return Err(Error::spec(what, "--like", "rename the files: each gives its table a name"));
             }
         }
-        let (found, refused, numberings, pairs) = Default::default();
-        let mut out = InferredTables { tables, found, refused, numberings, pairs };
+        let (found, refused, pair_keys, pairs) = Default::default();
+        let mut out = InferredTables { tables, found, refused, pair_keys, pairs };
         for from in 0..out.tables.len() {
             for column in 0..out.tables[from].columns() {
                 out.look((from, column));
@@ -70,9 +70,14 @@ impl InferredTables {
         out.found.retain(|found| !referred.contains(&found.from));
         out.let_rows_follow();
         let following = out.found.iter().filter(|found| matches!(found.form, Form::Following(_)));
-        let numbered = following.filter_map(|found| Numbering::new(&out.tables[found.from.0], found));
-        out.numberings = numbered.collect();
-        let numbered = |place: (usize, usize)| out.numberings.iter().any(|of| (of.table, of.column) == place);
+        let pair_key = |found: &Reference| {
+            let spec = &out.tables[found.from.0];
+            PairKey::counted(spec, found).or_else(|| PairKey::joined(spec, found, &out.found))
+        };
+        out.pair_keys = following.filter_map(pair_key).collect();
+        let counted = out.pair_keys.iter().filter(|of| of.other.is_none());
+        let counted: Vec<(usize, usize)> = counted.map(|of| (of.table, of.column)).collect();
+        let numbered = |place: (usize, usize)| counted.contains(&place);
         out.found.retain(|found| !numbered(found.from));
         out.find_pairs();
         Ok(out)
@@ -116,10 +121,10 @@ impl InferredTables {
             }
             return;
         }
-        if key.class == Class::Bytes {
+        if key.class == Class::Bytes && [from, to].iter().any(|of| !self.tables[of.0].is_uuid(of.1)) {
             self.refused.push(format!(
-                "{from_name} looks like a reference to {to_name}, but specs refer only to whole numbers and \
-                 strings: both are drawn alone"
+                "{from_name} looks like a reference to {to_name}, but specs refer only to whole numbers, \
+                 strings and UUIDs: both are drawn alone"
             ));
             return;
         }

@@ -75,6 +75,60 @@ fn pairs_that_are_a_key_stay_one_and_references_to_them_name_its_rows() {
     }
 }
 
+/// Students take different courses, and grades are of a course that the student takes.
+#[test]
+fn pairs_of_references_stay_a_key_and_references_to_them_name_its_rows() {
+    let spec = "name = 's'\ntables = [
+        { name = 'students', rows = 400, fields = [{ name = 'id', type = 'int64', values.sequence = { start = 1000 } }] },
+        { name = 'courses', rows = 60, fields = [{ name = 'id', type = 'int64', values.sequence = { start = 7 } }] },
+        { name = 'enrolments', per = { table = 'students', rows.uniform = { min = 1, max = 30 } }, fields = [{ name = 'student_id', type = 'int64', values.parent = 'id' }, { name = 'course_id', type = 'int64', values.ref = { to = 'courses.id', distinct = true } }] },
+        { name = 'grades', rows = 9000, fields = [{ name = 'row', type = 'int64', hidden = true, values.ref = { to = 'enrolments', s = 0.3 } }, { name = 'student_id', type = 'int64', values.lookup = { by = 'row', column = 'student_id' } }, { name = 'course_id', type = 'int64', values.lookup = { by = 'row', column = 'course_id' } }] }]";
+    let names = ["students", "courses", "enrolments", "grades"];
+    let found = names.map(|table| sample(table, &made(spec, table)));
+    let found = InferredTables::new(found.into()).unwrap();
+    let learned = found.to_toml().unwrap();
+    let [enrolments, grades] = ["enrolments", "grades"].map(|table| {
+        let batch = made(&learned, table);
+        let [a, b] = [0, 1].map(|column| batch.column(column).as_primitive::<Int64Type>().values().to_vec());
+        a.into_iter().zip(b).collect::<Vec<(i64, i64)>>()
+    });
+    let keys: HashSet<(i64, i64)> = enrolments.iter().copied().collect();
+    assert_eq!(keys.len(), enrolments.len(), "{learned}");
+    assert!(grades.len() == 9000 && grades.iter().all(|pair| keys.contains(pair)), "{learned}");
+    assert!(
+        found
+            .evidence()
+            .contains(&"enrolments.student_id, enrolments.course_id are a key together".to_owned())
+    );
+    let copies = names.map(|table| sample(table, &made(&learned, table)));
+    let kept = found.compare(&copies).into_iter().find(|of| of.relation.starts_with("equal pairs")).unwrap();
+    assert_eq!((kept.source, kept.generated), (0.0, 0.0));
+}
+
+#[test]
+fn references_to_uuids_are_found_and_kept() {
+    let spec = "name = 's'\ntables = [
+        { name = 'users', rows = 500, fields = [{ name = 'id', type = 'uuid', values = 'uuid' }, { name = 'code', type = 'string', values = 'uuid' }] },
+        { name = 'visits', rows = 4000, fields = [{ name = 'user_id', type = 'uuid', values.ref = { to = 'users.id', s = 0.5 } }, { name = 'user_code', type = 'string', values.ref = { to = 'users.code', s = 0.5 } }] }]";
+    let batches = ["users", "visits"].map(|table| (table, made(spec, table)));
+    let found =
+        InferredTables::new(batches.iter().map(|(name, batch)| sample(name, batch)).collect()).unwrap();
+    assert!(found.evidence().iter().all(|line| line.contains("all 4000 sampled values are keys")));
+    let learned = found.to_toml().unwrap();
+    let [users, visits] = ["users", "visits"].map(|table| made(&learned, table));
+    for column in 0..2 {
+        let texts = |batch: &RecordBatch| -> Vec<String> {
+            let format =
+                arrow_cast::display::ArrayFormatter::try_new(batch.column(column), &Default::default());
+            let format = format.unwrap();
+            (0..batch.num_rows()).map(|row| format.value(row).to_string()).collect()
+        };
+        let keys: HashSet<String> = texts(&users).into_iter().collect();
+        assert_eq!(keys.len(), 500, "{learned}");
+        assert!(texts(&visits).iter().all(|key| keys.contains(key)), "{learned}");
+    }
+}
+
 #[test]
 fn lost_references_to_pairs_are_told() {
     let shop = shop();

@@ -15,6 +15,7 @@ use crate::infer::references::{Hashes, Key, KeyColumn};
 use crate::infer::sample::cells::{ChosenRows, MAX_COLUMNS};
 use crate::infer::sample::inferred_field::{Inferred, InferredKind, cast, inferred};
 use crate::infer::sample::leaf_sample::LeafSample;
+use crate::infer::sample::stored::Stored;
 use crate::infer::values::made_up::Verbatim;
 
 /// The most rows of a batch that are sampled at once.
@@ -311,6 +312,12 @@ impl InferredSpec {
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &Key)> {
         self.keys.iter().map(|(column, key)| (*column, key))
+    }
+
+    /// Whether a column has the type of UUIDs.
+    pub(crate) fn is_uuid(&self, column: usize) -> bool {
+        let field = self.fields.get(column).and_then(|field| field.as_ref().ok());
+        field.is_some_and(|field| matches!(&field.kind, InferredKind::Leaf { stored: Stored::Uuid, .. }))
     }
 
     /// The `values` of a key that can be referred to.
