@@ -71,12 +71,12 @@ pub(crate) mod formats {
     }
 }
 
-/// `sawmill gen --table`.
+/// `sawmill gen --table-format`.
 pub(crate) mod table {
     use super::*;
 
     pub(crate) fn make(_: &GenArgs, _: Console) -> Result<Made, Error> {
-        Err(Error::not_built("--table".to_owned()))
+        Err(Error::not_built("--table-format".to_owned()))
     }
 }
 

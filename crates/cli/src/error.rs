@@ -99,6 +99,14 @@ impl Error {
         Error { what, place, advice, ..self }
     }
 
+    /// The same error, in one of several tables if it names only a field.
+    pub(crate) fn in_table(self, table: &str) -> Self {
+        match self.place.strip_prefix("field ") {
+            Some(field) => Error { place: format!("table {table}, field {field}"), ..self },
+            None => self,
+        }
+    }
+
     /// The same error with other advice if its own names one of these options.
     pub(crate) fn advise_instead_of(self, options: &[&str], advice: &str) -> Self {
         match options.iter().any(|option| self.advice.contains(option)) {

@@ -75,7 +75,7 @@ impl Commit {
     pub fn new(application: &str, schema: &Schema, change: Change, files: Vec<NewFile>) -> Result<Self> {
         let refused = |what: String| {
             Error::new(Kind::Failed, what)
-                .advise("change the column's type, or write plain files without --table")
+                .advise("change the column's type, or write plain files without --table-format")
         };
         let fields = schema.fields().iter().map(|field| from_arrow(field)).collect::<Result<_, _>>();
         let fields = fields.map_err(refused)?;

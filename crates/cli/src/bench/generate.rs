@@ -44,7 +44,11 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
         return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
     }
     if args.job.table.is_some() {
-        return Err(Error::usage("--table is not part of what is measured", "--table", "leave it out"));
+        return Err(Error::usage(
+            "--table-format is not part of what is measured",
+            "--table-format",
+            "leave it out",
+        ));
     }
     let (out, console) = (args.job.out.as_path(), measurement.console);
     let plan = args.job.plan(console)?;

@@ -291,8 +291,8 @@ pub(crate) fn run(command: &GenCommand, console: Console) -> Result<(), Error> {
     match &command.about {
         Some(AboutDataset::Finish(args)) => {
             if args.table.is_some() {
-                let advice = "the run that makes all files commits the version: leave out --table";
-                return Err(Error::usage("--table with gen finish", "--table", advice));
+                let advice = "the run that makes all files commits the version: leave out --table-format";
+                return Err(Error::usage("--table-format with gen finish", "--table-format", advice));
             }
             let layout = args.layout.clone().finished()?;
             run_generate(&GenArgs { layout, ..GenArgs::clone(args) }, console)

@@ -64,8 +64,8 @@ fn check(args: &GenArgs) -> Result<(), Error> {
         return refused("the files of a Delta table are Parquet", "leave out --as");
     }
     if args.layout.part != Part::WHOLE {
-        let advice = "generate all parts without --table into one folder, or the table on one machine";
-        return refused("--part with --table: a version holds the whole dataset", advice);
+        let advice = "generate all parts without --table-format into one folder, or the table on one machine";
+        return refused("--part with --table-format: a version holds the whole dataset", advice);
     }
     if !matches!(output(args)?, Output::Directory(_) | Output::Store(_))
         || args.out.extension().is_some_and(|extension| extension == "parquet")

@@ -51,5 +51,6 @@ pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> R
     for args in &all {
         args.plan(console)?;
     }
-    all.iter().map(|args| make(args, console)).collect()
+    let each = all.iter().zip(tables);
+    each.map(|(args, table)| make(args, console).map_err(|error| error.in_table(table))).collect()
 }

@@ -224,7 +224,7 @@ fn build(
 pub(crate) fn bad_weights(bad: &BadWeights, node: SpecNode<'_>, path: &str) -> Error {
     let what = match bad {
         BadWeights::Empty => "no values to choose from".to_owned(),
-        BadWeights::NotAWeight(i) => format!("weight {} is negative or not a number", i + 1),
+        BadWeights::NotAWeight(w) => format!("the weight {w} is negative or not a finite number"),
         BadWeights::AllZero => "the weights sum to zero".to_owned(),
     };
     node.error(path, what, "use weights of 0 or more, at least one above 0")

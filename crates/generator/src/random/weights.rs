@@ -16,12 +16,12 @@ pub(crate) struct Weights {
 }
 
 /// Why a list of weights is not a valid distribution.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum BadWeights {
     /// The list is empty.
     Empty,
     /// One is negative, infinite or not a number.
-    NotAWeight(usize),
+    NotAWeight(f64),
     /// They sum to zero.
     AllZero,
 }
@@ -32,8 +32,8 @@ impl Weights {
         if weights.is_empty() {
             return Err(BadWeights::Empty);
         }
-        if let Some(i) = weights.iter().position(|w| !w.is_finite() || *w < 0.0) {
-            return Err(BadWeights::NotAWeight(i));
+        if let Some(w) = weights.iter().find(|w| !w.is_finite() || **w < 0.0) {
+            return Err(BadWeights::NotAWeight(*w));
         }
         let sum: f64 = weights.iter().sum();
         if sum <= 0.0 || !sum.is_finite() {
@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn invalid_weights_are_refused() {
         assert_eq!(Weights::new(&[]).unwrap_err(), BadWeights::Empty);
-        assert_eq!(Weights::new(&[1.0, -1.0]).unwrap_err(), BadWeights::NotAWeight(1));
-        assert_eq!(Weights::new(&[f64::NAN]).unwrap_err(), BadWeights::NotAWeight(0));
+        assert_eq!(Weights::new(&[1.0, -1.0]).unwrap_err(), BadWeights::NotAWeight(-1.0));
+        assert!(matches!(Weights::new(&[f64::NAN]).unwrap_err(), BadWeights::NotAWeight(w) if w.is_nan()));
         assert_eq!(Weights::new(&[0.0, 0.0]).unwrap_err(), BadWeights::AllZero);
     }
 }

@@ -289,7 +289,7 @@ impl Dataset {
 
     /// The spec of the built-in dataset `name`; `None` if the name is unknown. `wide`, `wide:N` and
     /// `wide:N:string` have N columns of floats or strings.
-    pub fn built_in_text(name: &str) -> Option<Result<String, Error>> {
+    pub(crate) fn built_in_text(name: &str) -> Option<Result<String, Error>> {
         if let Some(text) = crate::spec::wide::spec(name) {
             return Some(text);
         }

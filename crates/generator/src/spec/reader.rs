@@ -140,7 +140,7 @@ pub(crate) fn read_table(
             (reader.fields(specs, Position::RECORD, names.as_deref())?, present)
         }
     };
-    if fields.is_empty() {
+    if fields.is_empty() && !matches!(only, Only::Key(_)) {
         let what = "a record without fields that files have";
         return Err(root.error("", what, "add a field that is not hidden"));
     }

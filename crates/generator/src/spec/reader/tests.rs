@@ -253,6 +253,9 @@ fn a_reference_uses_the_row_count_of_the_other_dataset() {
     assert!(Dataset::from_toml(&spec("{ to = \"orders.id\", rows = 10, s = 0 }")).is_ok());
     let error = Dataset::from_toml(&spec("\"orders.status\"")).unwrap_err().to_string();
     assert!(error.contains("orders has no key \"status\""), "{error}");
+    let tables = "name = 's'\ntables = [{ name = 'a', rows = 1, fields = [{ name = 'id', type = 'int8', values.sequence = {} }] }, { name = 'b', rows = 1, fields = [{ name = 'a', type = 'int8', values.ref = 'a.idd' }] }]";
+    let error = Dataset::table_from_toml(tables, "b", None).unwrap_err().to_string();
+    assert!(error.contains("a has no key \"idd\" - line"), "{error}");
     let error = Dataset::from_toml(&spec("\"devices.id\"")).unwrap_err().to_string();
     assert!(error.contains("a unique key draws strings"), "{error}");
 }
