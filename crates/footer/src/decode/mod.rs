@@ -5,5 +5,6 @@ pub(crate) mod decoder;
 pub(crate) mod file_metadata;
 pub(crate) mod groups;
 pub(crate) mod scan;
+pub(crate) mod tails;
 pub(crate) mod trailing_fields;
 pub(crate) mod usual;

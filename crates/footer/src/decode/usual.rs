@@ -5,11 +5,14 @@
 //! walk in [`crate::decode::scan`] asks byte by byte. Anything else in the chunk, from a file path to
 //! encryption, leaves it to that walk, which also reports faults. Both walks decode a chunk to the same row.
 
-use crate::chunk::rows::{Chunk, HAS_DICTIONARY, STATISTICS_NONE, statistics_place};
+use crate::chunk::rows::{
+    Chunk, HAS_DICTIONARY, Packed, STATISTICS_NONE, TraitTable, Traits, locator, statistics_place,
+};
+use crate::decode::tails::Tails;
 use crate::memory::word_hasher::WordHasher;
 use crate::schema::enums::EncodingSet;
 use crate::thrift::cursor::{BINARY, FALSE, I32, I64, LIST, STOP, STRUCT, TRUE};
-use crate::thrift::varint::{TOP_BITS, integer};
+use crate::thrift::varint::{TOP_BITS, integer, unsigned, word};
 
 /// A chunk that the quick walk decoded.
 #[derive(Clone, Copy, Default)]
@@ -29,39 +32,58 @@ const BYTE_ARRAY: i32 = 6;
 /// The number of the page type "dictionary page".
 const DICTIONARY_PAGE: i32 = 2;
 
-/// Walks the chunk at `at`; `None` if only the other walk can tell.
+/// Walks the chunk at `at` and finds its kind; `None` if only the other walk can tell.
 #[inline(always)]
 pub(crate) fn column_chunk(bytes: &[u8], at: usize) -> Option<Usual> {
-    column_chunks::<true, 1>(bytes, [at]).map(|[found]| found)
+    let mut reader = Reader::<true> { bytes, at, kind: 0 };
+    let front = reader.front()?;
+    let mut chunk = front.chunk(at);
+    chunk.statistics = reader.tail(at, &front)?;
+    Some(Usual { chunk, end: reader.at, kind: reader.kind })
 }
 
-/// Walks several chunks step by step, so that the processor works on one while it waits for another's bytes;
-/// `None` if only the other walk can tell one of them. Finds their kinds if `KIND`.
+/// Walks the chunk at `at`, one of many, and returns its row and its end; `None` if only the other walk can tell.
+///
+/// Compares what follows the numbers with that of chunks before, instead of walking it, where that pays.
 #[inline(always)]
-pub(crate) fn column_chunks<const KIND: bool, const N: usize>(
+pub(crate) fn row(
     bytes: &[u8],
-    at: [usize; N],
-) -> Option<[Usual; N]> {
-    let (mut at, mut kinds, mut found) = (at, [0; N], [Usual::default(); N]);
-    // Copied for each step, so that it is in registers.
-    macro_rules! step {
-        ($lane:ident, $reader:ident, $chunk:ident, $step:expr) => {
-            for $lane in 0..N {
-                let mut $reader = Reader::<KIND> { bytes, at: at[$lane], kind: kinds[$lane] };
-                let $chunk = &mut found[$lane].chunk;
-                $step;
-                (at[$lane], kinds[$lane]) = ($reader.at, $reader.kind);
+    at: usize,
+    tails: &mut Tails,
+    traits: &mut TraitTable,
+) -> Option<(Packed, usize)> {
+    let mut reader = Reader::<false> { bytes, at, kind: 0 };
+    let front = reader.front()?;
+    let Front { key, data, dictionary, compressed, uncompressed, num_values, .. } = front;
+    let (mut id, mut statistics) = (front.id, STATISTICS_NONE);
+    // The bounds of texts have any length.
+    if front.is_byte_array() && reader.next_is(id, 12, STRUCT)? {
+        statistics = reader.statistics_place(at)?;
+        reader.statistics(true)?;
+        id = 12;
+    }
+    let start = reader.at;
+    match tails.len_of(bytes, start, id, key) {
+        Ok(len) => {
+            if reader.next_is(id, 12, STRUCT)? {
+                statistics = reader.statistics_place(at)?;
             }
-        };
+            reader.at = start + len;
+        }
+        Err(place) => {
+            if let Some(there) = reader.rest_of_meta_data(at, id, front.is_byte_array())? {
+                statistics = there;
+            }
+            reader.skip_index_fields()?;
+            tails.learn(bytes, start..reader.at, id, place);
+        }
     }
-    step!(lane, reader, chunk, reader.opening(chunk)?);
-    step!(lane, reader, chunk, reader.numbers(chunk)?);
-    step!(lane, reader, chunk, reader.rest_of_meta_data(chunk, 9)?);
-    step!(lane, reader, _chunk, reader.skip_index_fields()?);
-    for lane in 0..N {
-        (found[lane].end, found[lane].kind) = (at[lane], kinds[lane]);
-    }
-    Some(found)
+    let distance = if states_dictionary(key) { data.wrapping_sub(dictionary) } else { 0 };
+    let narrow = (compressed | uncompressed | num_values | distance) >> 32 == 0;
+    let place = tails.traits_of(key, || traits.place(front.traits()))?;
+    let row =
+        [data, compressed | uncompressed << 32, num_values | distance << 32, locator(at, place, statistics)];
+    narrow.then_some((row, reader.at))
 }
 
 /// Where the page indexes of a chunk are: offset and length of the offset index, then of the column index; and
@@ -72,10 +94,8 @@ pub(crate) type IndexFields = ([i64; 4], u8);
 #[inline(always)]
 pub(crate) fn page_indexes(bytes: &[u8], at: usize) -> Option<IndexFields> {
     let mut reader = Reader::<false> { bytes, at, kind: 0 };
-    let mut chunk = Chunk::default();
-    reader.opening(&mut chunk)?;
-    reader.numbers(&mut chunk)?;
-    reader.rest_of_meta_data(&mut chunk, 9)?;
+    let front = reader.front()?;
+    reader.rest_of_meta_data(at, front.id, front.is_byte_array())?;
     reader.index_fields()
 }
 
@@ -90,7 +110,7 @@ pub(crate) fn page_indexes_after(bytes: &[u8], at: usize, statistics: usize) -> 
     reader.expect(0x1c)?;
     reader.at = at + statistics;
     reader.statistics(true)?;
-    reader.rest_of_meta_data(&mut Chunk::default(), 12)?;
+    reader.rest_of_meta_data(at, 12, true)?;
     reader.index_fields()
 }
 
@@ -98,6 +118,79 @@ pub(crate) fn page_indexes_after(bytes: &[u8], at: usize, statistics: usize) -> 
 #[inline(always)]
 fn signed(number: u8) -> i32 {
     i32::from(number >> 1) ^ -i32::from(number & 1)
+}
+
+/// The bytes in which a codec, five numbers with their headers, and an empty list are, with a word after them.
+const NUMBERS: usize = 56;
+
+/// The number of up to seven bytes after this header. Of a negative one, the lowest bit of `negative` is set.
+#[inline(always)]
+fn number(window: &[u8; NUMBERS], at: &mut usize, header: u8, negative: &mut u64) -> Option<u64> {
+    let word = word(window, *at)?;
+    if word as u8 != header {
+        return None;
+    }
+    // The last byte is none of the number: it shall not end it.
+    let word = word >> 8 | 0x80 << 56;
+    *negative |= word;
+    let (value, len) = unsigned(word)?;
+    *at += 1 + len;
+    Some(value >> 1)
+}
+
+/// The part of a chunk before its statistics.
+#[derive(Clone, Copy)]
+struct Front {
+    /// All that decides its traits: see [`Front::traits`].
+    key: u64,
+    num_values: u64,
+    uncompressed: u64,
+    compressed: u64,
+    data: u64,
+    dictionary: u64,
+    /// The id of the last field.
+    id: u8,
+}
+
+/// Set in the key of a chunk that states where its dictionary page is.
+const DICTIONARY: u64 = 1 << 63;
+
+fn states_dictionary(key: u64) -> bool {
+    key & DICTIONARY != 0
+}
+
+impl Front {
+    #[inline(always)]
+    fn is_byte_array(&self) -> bool {
+        signed(self.key as u8) == BYTE_ARRAY
+    }
+
+    /// The traits, from a key of the type, the header of the list of encodings, up to four of these, and the codec.
+    fn traits(&self) -> Traits {
+        let [physical_type, _, header, encodings @ .., codec] = self.key.to_le_bytes();
+        let encodings = encodings.into_iter().take(usize::from(header >> 4));
+        Traits {
+            physical_type: signed(physical_type),
+            codec: signed(codec & 0x7f),
+            encodings: encodings.fold(EncodingSet::default(), |set, encoding| set.with(signed(encoding))),
+            flags: if states_dictionary(self.key) { HAS_DICTIONARY } else { 0 },
+        }
+    }
+
+    /// The chunk at `at`, without the place of its statistics.
+    fn chunk(&self, at: usize) -> Chunk {
+        Chunk {
+            // A footer's length has 32 bits, as `Footer::decode` has checked.
+            at: at as u32,
+            traits: self.traits(),
+            data_page_offset: self.data as i64,
+            dictionary_page_offset: self.dictionary as i64,
+            compressed: self.compressed as i64,
+            uncompressed: self.uncompressed as i64,
+            num_values: self.num_values as i64,
+            statistics: STATISTICS_NONE,
+        }
+    }
 }
 
 /// A place in the bytes, and the kind of the chunk so far if `KIND`.
@@ -159,11 +252,6 @@ impl<const KIND: bool> Reader<'_, KIND> {
         Some(value)
     }
 
-    #[inline(always)]
-    fn size(&mut self) -> Option<i64> {
-        self.integer().filter(|&value| value >= 0)
-    }
-
     /// Skips bytes after their length, of one or two bytes, and returns the length.
     #[inline(always)]
     fn skip_binary(&mut self) -> Option<usize> {
@@ -197,13 +285,11 @@ impl<const KIND: bool> Reader<'_, KIND> {
         (header & 0x0f == wire && header >> 4 != 15).then_some(header >> 4)
     }
 
-    /// Walks the chunk up to the end of the list of encodings.
+    /// Walks the chunk up to the fields after its page offsets.
     #[inline(always)]
-    fn opening(&mut self, chunk: &mut Chunk) -> Option<()> {
-        // A footer's length has 32 bits, as `Footer::decode` has checked.
-        *chunk = Chunk { at: self.at as u32, statistics: STATISTICS_NONE, ..Chunk::default() };
-        // Most writers leave the file offset 0: the bytes up to the length of the list then have one place.
-        if self.word()? & 0xff80_ffff_ffff == 0x1900_151c_0026 {
+    fn front(&mut self) -> Option<Front> {
+        // Most writers leave the file offset 0.
+        if self.word()? & 0xffff_ffff == 0x151c_0026 {
             self.at += 4;
             self.mix(1);
         } else {
@@ -213,65 +299,99 @@ impl<const KIND: bool> Reader<'_, KIND> {
             self.expect(0x1c)?;
             self.expect(0x15)?;
         }
-        chunk.traits.physical_type = signed(self.common()?);
-        self.expect(0x19)?;
-        let mut encodings = EncodingSet::default();
-        for _ in 0..self.list_of(I32)? {
-            encodings = encodings.with(signed(self.common()?));
+        // The type, and the list's header, length and elements.
+        let word = self.word()?;
+        let count = (word >> 20 & 15) as u32;
+        if word & 0x0f_ff80 != u64::from(I32) << 16 | 0x1900 || count > 4 {
+            return None;
         }
-        chunk.traits.encodings = encodings;
-        Some(())
-    }
-
-    /// Walks the metadata from the path to the offset of the data pages.
-    #[inline(always)]
-    fn numbers(&mut self, chunk: &mut Chunk) -> Option<()> {
+        let key = word & u64::MAX >> (40 - 8 * count);
+        self.at += 3 + count as usize;
         // Newer writers may leave out the path in the schema.
-        match self.common()? {
-            0x19 => {
-                for _ in 0..self.list_of(BINARY)? {
-                    self.skip_binary()?;
-                }
-                self.expect(0x15)?;
+        let has_path = *self.bytes.get(self.at)? == 0x19;
+        if has_path {
+            self.at += 1;
+            for _ in 0..self.list_of(BINARY)? {
+                self.skip_binary()?;
             }
-            0x25 => {}
-            _ => return None,
         }
-        chunk.traits.codec = signed(self.common()?);
-        self.expect(0x16)?;
-        chunk.num_values = self.size()?;
-        self.expect(0x16)?;
-        chunk.uncompressed = self.size()?;
-        self.expect(0x16)?;
-        chunk.compressed = self.size()?;
-        // Some writers leave an empty list of key-value metadata.
-        match self.common()? {
-            0x26 => {}
-            0x19 => {
-                self.expect(0)?;
-                self.expect(0x16)?;
-            }
-            _ => return None,
+        if key & TOP_BITS != 0 {
+            return None;
         }
-        chunk.data_page_offset = self.size()?;
-        Some(())
+        self.numbers(key, if has_path { 0x15 } else { 0x25 })
     }
 
-    /// Walks the fields of the metadata after `id`. Headers are compared one by one in the order of the fields, because
+    /// Walks the metadata from the codec, which has this header, to the offsets of the pages.
+    #[inline(always)]
+    fn numbers(&mut self, mut key: u64, header: u64) -> Option<Front> {
+        let window = self.bytes.get(self.at..)?.first_chunk::<NUMBERS>()?;
+        let first = word(window, 0)?;
+        if first & 0x80ff != header {
+            return None;
+        }
+        key |= (first & 0x7f00) << 48;
+        let (mut at, mut negative) = (2, 0);
+        let num_values = number(window, &mut at, 0x16, &mut negative)?;
+        let uncompressed = number(window, &mut at, 0x16, &mut negative)?;
+        let compressed = number(window, &mut at, 0x16, &mut negative)?;
+        // Some writers leave an empty list of key-value metadata.
+        let mut header = 2 << 4 | I64;
+        if word(window, at)? & 0xffff == 0x0019 {
+            (at, header) = (at + 2, 0x16);
+            self.mix(0);
+        }
+        let data = number(window, &mut at, header, &mut negative)?;
+        let (mut id, mut dictionary) = (9, 0);
+        if *window.get(at)? == 2 << 4 | I64 {
+            dictionary = number(window, &mut at, 2 << 4 | I64, &mut negative)?;
+            (id, key) = (11, key | DICTIONARY);
+        }
+        self.at += at;
+        self.mix(key);
+        (negative & 1 == 0).then_some(Front {
+            key,
+            num_values,
+            uncompressed,
+            compressed,
+            data,
+            dictionary,
+            id,
+        })
+    }
+
+    /// Walks the fields after those of [`Reader::front`] in a chunk at `start`; returns the place of the statistics.
+    #[inline(always)]
+    fn tail(&mut self, start: usize, front: &Front) -> Option<u16> {
+        let statistics = self.rest_of_meta_data(start, front.id, front.is_byte_array())?;
+        self.skip_index_fields()?;
+        Some(statistics.unwrap_or(STATISTICS_NONE))
+    }
+
+    /// Whether the next field, after `last`, has this id and type.
+    #[inline(always)]
+    fn next_is(&self, last: u8, id: u8, wire: u8) -> Option<bool> {
+        Some(last < id && *self.bytes.get(self.at)? == (id - last) << 4 | wire)
+    }
+
+    /// Walks the header of the statistics of a chunk at `start`, and returns their place.
+    #[inline(always)]
+    fn statistics_place(&mut self, start: usize) -> Option<u16> {
+        self.common()?;
+        Some(statistics_place(self.at - start))
+    }
+
+    /// Walks the fields of the metadata after `id`, and returns the place of the statistics, if they are there, in a
+    /// chunk at `start`. Headers are compared one by one in the order of the fields, because
     /// the processor seldom guesses the target of a jump through a table.
     #[inline(always)]
-    fn rest_of_meta_data(&mut self, chunk: &mut Chunk, mut id: u8) -> Option<()> {
+    fn rest_of_meta_data(&mut self, start: usize, mut id: u8, byte_array: bool) -> Option<Option<u16>> {
+        let mut statistics = None;
+        if self.next_is(id, 12, STRUCT)? {
+            statistics = Some(self.statistics_place(start)?);
+            self.statistics(byte_array)?;
+            id = 12;
+        }
         let mut header = self.common()?;
-        if id == 9 && header == 2 << 4 | I64 {
-            chunk.dictionary_page_offset = self.integer()?;
-            chunk.traits.flags |= HAS_DICTIONARY;
-            (id, header) = (11, self.common()?);
-        }
-        if id < 12 && header == (12 - id) << 4 | STRUCT {
-            chunk.statistics = statistics_place(self.at - chunk.at as usize);
-            self.statistics(chunk.traits.physical_type == BYTE_ARRAY)?;
-            (id, header) = (12, self.common()?);
-        }
         if id < 13 && header == (13 - id) << 4 | LIST {
             self.encoding_stats()?;
             (id, header) = (13, self.common()?);
@@ -292,7 +412,7 @@ impl<const KIND: bool> Reader<'_, KIND> {
             }
             header = self.common()?;
         }
-        Some(())
+        Some(statistics)
     }
 
     /// Walks the fields after the metadata.
@@ -400,7 +520,8 @@ impl<const KIND: bool> Reader<'_, KIND> {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::chunk::rows::{STATISTICS_NONE, STATISTICS_UNKNOWN};
+    use crate::chunk::rows::{self, STATISTICS_NONE, STATISTICS_UNKNOWN, TraitTable};
+    use crate::decode::tails::Tails;
     use crate::decode::{scan, usual};
     use crate::synthetic::{SyntheticColumns, SyntheticFooter};
     use crate::thrift::cursor::Cursor;
@@ -408,7 +529,7 @@ mod tests {
     /// Compares the walks at every offset, as if a chunk started there; returns how many the quick one
     /// decoded.
     fn agreements(bytes: &[u8]) -> usize {
-        let (mut decoded, mut first) = (0, None);
+        let (mut decoded, mut tails, mut traits) = (0, Tails::default(), TraitTable::default());
         for at in 0..bytes.len() {
             if let Some(quick) = usual::column_chunk(bytes, at) {
                 let mut cursor = Cursor::new(bytes, at);
@@ -420,9 +541,11 @@ mod tests {
                     let whole = usual::page_indexes(bytes, at);
                     assert_eq!(usual::page_indexes_after(bytes, at, place.into()), whole, "at {at}");
                 }
-                let other = first.get_or_insert((at, quick.chunk)).to_owned();
-                let together = usual::column_chunks::<false, 2>(bytes, [at, other.0]).unwrap();
-                assert_eq!(together.map(|found| found.chunk), [quick.chunk, other.1], "at {at}");
+                let packed = rows::pack(&quick.chunk, traits.place(quick.chunk.traits));
+                for _ in 0..2 {
+                    let row = usual::row(bytes, at, &mut tails, &mut traits);
+                    assert_eq!(row, packed.map(|row| (row, quick.end)), "at {at}");
+                }
                 decoded += 1;
             }
         }

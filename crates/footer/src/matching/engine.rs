@@ -9,6 +9,7 @@ use std::hash::BuildHasherDefault;
 
 use crate::chunk::rows::{self, Chunk, Packed, TraitTable};
 use crate::decode::scan;
+use crate::decode::tails::Tails;
 use crate::decode::usual::{self, Usual};
 use crate::matching::avx2::Avx2;
 use crate::matching::kernel::{Method, Task, Values};
@@ -56,6 +57,8 @@ pub(crate) struct Engine {
     /// For every shape, the shape last found in a chunk that was expected to have it.
     pub instead: Vec<u16>,
     pub traits: TraitTable,
+    /// Forms of the tails of chunks that no shape matches.
+    tails: Tails,
     /// Chunks too wide for a row, with their rows.
     pub wide: Vec<(u32, Chunk)>,
     /// Half of the kind of the chunk last walked for want of a shape.
@@ -109,6 +112,7 @@ impl Engine {
             instead: Vec::new(),
             seen,
             traits: TraitTable::default(),
+            tails: Tails::default(),
             wide: Vec::new(),
             last_kind: 0,
             kernel,
@@ -170,28 +174,36 @@ impl Engine {
         for column in 0..columns {
             let slot = slots.map_or(column, |slots| slots[column] as usize);
             let slot = (slot < lanes[0].rows.len()).then_some(slot);
-            let at = std::array::from_fn(|lane| lanes[lane].at);
-            let usual = match self.method {
-                Method::Scalar => None,
-                _ => usual::column_chunks::<false, LANES>(bytes, at),
-            };
-            match usual {
-                Some(found) => {
-                    for (lane, Usual { chunk, end, .. }) in lanes.iter_mut().zip(found) {
-                        lane.at = end;
-                        if let Some(slot) = slot {
-                            lane.rows[slot] = self.pack(&chunk, lane.first_row + slot);
-                        }
+            for lane in lanes.iter_mut() {
+                let row = match self.method {
+                    Method::Scalar => None,
+                    _ => usual::row(bytes, lane.at, &mut self.tails, &mut self.traits),
+                };
+                if let Some((row, end)) = row {
+                    lane.at = end;
+                    if let Some(slot) = slot {
+                        lane.rows[slot] = row;
                     }
-                }
-                None => {
-                    for lane in lanes.iter_mut() {
-                        let mut cursor = Cursor::new(bytes, lane.at);
-                        self.walk_one(&mut cursor, slot, lane)?;
-                        lane.at = cursor.at;
-                    }
+                } else {
+                    let mut cursor = Cursor::new(bytes, lane.at);
+                    self.scan_one(&mut cursor, slot, lane)?;
+                    lane.at = cursor.at;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Walks the chunk at the cursor byte by byte, and stores its row, if `slot` says that it is wanted.
+    #[inline(never)]
+    fn scan_one(&mut self, cursor: &mut Cursor<'_>, slot: Option<usize>, lane: &mut Lane<'_>) -> Step<()> {
+        match slot {
+            Some(slot) => {
+                let chunk = scan::column_chunk(cursor)?;
+                lane.rows[slot] = self.pack(&chunk, lane.first_row + slot);
+            }
+            // An unwanted chunk need only be well-formed Thrift.
+            None => cursor.skip(STRUCT)?,
         }
         Ok(())
     }
@@ -215,14 +227,7 @@ impl Engine {
             }
             return Ok(Some((chunk, kind)));
         }
-        match slot {
-            Some(slot) => {
-                let chunk = scan::column_chunk(cursor)?;
-                lane.rows[slot] = self.pack(&chunk, lane.first_row + slot);
-            }
-            // An unwanted chunk need only be well-formed Thrift.
-            None => cursor.skip(STRUCT)?,
-        }
+        self.scan_one(cursor, slot, lane)?;
         Ok(None)
     }
 
