@@ -132,10 +132,14 @@ impl Opening<'_, '_> {
             "another load into this table has {}{others}, and rows have no key: they would be duplicated",
             first.name
         );
-        Err(Error::new(kind, what).at(self.place()).advise(
-            "leave these files out; or add all their rows once more with --again; or give rows a key, by which those that are \
-             there are found",
-        ))
+        let advice = match kind {
+            Kind::Busy => "run the same command again: it loads what is missing then",
+            _ => {
+                "leave these files out; or add all their rows once more with --again; or give rows a key, by which those that \
+                 are there are found"
+            }
+        };
+        Err(Error::new(kind, what).at(self.place()).advise(advice))
     }
 
     /// Refuses to call a load complete whose table has fewer rows than when it was.
