@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE};
@@ -28,6 +29,7 @@ use crate::arguments::words::YesNo;
 #[cfg(not(feature = "full"))]
 use crate::demo_build::text_source::open_text;
 use crate::error::Error;
+use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases::table;
 
@@ -105,6 +107,7 @@ impl ColumnArgs {
             .compare_page_checksums(!self.no_page_checksums)
             .max_page(self.max_page.unwrap_or(DEFAULT_MAX_PAGE))
             .read_ahead(read_ahead)
+            .stopped_by(Arc::clone(interrupt::flag()))
     }
 }
 
@@ -458,11 +461,18 @@ fn generated_name(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix("gen:").filter(|_| path.symlink_metadata().is_err())
 }
 
+/// The most rows of a generated source: a plan has a unit for every 256 Ki of them.
+const MAX_GENERATED: u64 = 1_000_000_000_000;
+
 /// The rows of `DATASET?rows=N&seed=N`; by default as many as the spec says, else a million.
 fn generated(named: &str) -> Result<GeneratedRows, Error> {
     let named = NamedRows::parse(named)?;
     let dataset = Dataset::named(&named.name, named.scale)?;
     let (rows, seed) = named.rows_and_seed(&dataset)?;
+    if rows > MAX_GENERATED {
+        let what = format!("{rows} rows, where at most {MAX_GENERATED} are generated in one run");
+        return Err(Error::usage(what, format!("gen:{}", named.name), "give fewer: gen:DATASET?rows=10M"));
+    }
     Ok(GeneratedRows::new(dataset, rows, seed))
 }
 

@@ -92,7 +92,7 @@ pub(crate) struct ConvertArgs {
     /// all columns of a struct, list or map, or for all other columns. May be repeated [default: none].
     #[arg(long, value_name = "[COLUMN=]CODEC", conflicts_with = "parse_only")]
     compression: Vec<ColumnCompression>,
-    /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072].
+    /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072]. It ends at 128 MiB at the latest.
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
     /// Leave out records of text that cannot be read, and write them to this file with their places and the

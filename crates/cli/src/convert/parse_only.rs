@@ -82,7 +82,7 @@ fn read(source: &dyn Source, threads: usize, phase: &Phase) -> Result<Vec<Option
         UnitsInOrder { source, threads: ("parser", threads), unit_rows: UNIT_ROWS, batch_rows: BATCH_ROWS };
     let control = interrupt::control(phase);
     let mut sums = vec![None; source.schema().fields().len()];
-    let sums_of = |reader: &mut dyn UnitReader, unit: &Unit| {
+    let sums_of = |reader: &mut dyn UnitReader, unit: &Unit, give: &mut dyn FnMut(Vec<_>) -> bool| {
         let mut of_unit = vec![None; source.schema().fields().len()];
         while let Some(batch) = reader.next_batch()? {
             control.check()?;
@@ -90,7 +90,8 @@ fn read(source: &dyn Source, threads: usize, phase: &Phase) -> Result<Vec<Option
             phase.add_rows(batch.num_rows() as u64);
         }
         phase.add_bytes(unit.bytes);
-        Ok(of_unit)
+        give(of_unit);
+        Ok(())
     };
     // In the order of the rows, so that the sums of floats are the same on any number of threads.
     units.read(&control, sums_of, |of_unit| -> Result<(), Error> {

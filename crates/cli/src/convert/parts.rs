@@ -23,6 +23,9 @@ use crate::r#gen::formats::text_form::NoText;
 /// The size of a file, unless the command line has another.
 const FILE_BYTES: u64 = 256 << 20;
 
+/// The bytes after which a row group ends early: the one before it may wait, too.
+const MAX_ROW_GROUP: u64 = 128 << 20;
+
 /// The buffer of a file of text: so much of it is not counted yet.
 const BUFFER: usize = 1 << 16;
 
@@ -101,7 +104,11 @@ impl<'p> Part<'p> {
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
         match self {
-            Self::Parquet(file) => file.write(batch),
+            Self::Parquet(file) => {
+                file.write(batch)?;
+                file.end_row_group_of(MAX_ROW_GROUP);
+                Ok(())
+            }
             Self::Text(writer) => writer.write(&cast(batch, plain_type)?),
         }
     }

@@ -37,6 +37,8 @@ use crate::screen::phases;
 /// Rows of a unit and of a batch.
 const UNIT_ROWS: u64 = 32 * 1024;
 const BATCH_ROWS: usize = 4096;
+/// Decoded bytes of a unit that wait together: of wide rows, not all of a unit are held.
+const HELD_BYTES: usize = 16 << 20;
 /// The buffer of a file of text.
 const FILE_BUFFER: usize = 1 << 20;
 
@@ -289,9 +291,21 @@ pub(super) fn pass(
     let (mut rows, control) = (0, interrupt::control(phase));
     let threads = ("reader", args.threads());
     let units = UnitsInOrder { source, threads, unit_rows: UNIT_ROWS, batch_rows: BATCH_ROWS };
-    let batches = |reader: &mut dyn UnitReader, _: &Unit| {
-        let checked = || control.check().and_then(|()| reader.next_batch()).transpose();
-        std::iter::from_fn(checked).collect::<sawmill_source::Result<Vec<RecordBatch>>>()
+    let batches = |reader: &mut dyn UnitReader, _: &Unit, give: &mut dyn FnMut(Vec<RecordBatch>) -> bool| {
+        let (mut held, mut bytes) = (Vec::new(), 0);
+        let mut goes_on = true;
+        while goes_on {
+            control.check()?;
+            let Some(batch) = reader.next_batch()? else { break };
+            bytes += batch.get_array_memory_size();
+            held.push(batch);
+            if bytes > HELD_BYTES {
+                goes_on = give(std::mem::take(&mut held));
+                bytes = 0;
+            }
+        }
+        give(held);
+        Ok(())
     };
     units.read(&control, batches, |batches| -> Result<(), Error> {
         for batch in &batches {

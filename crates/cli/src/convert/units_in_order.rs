@@ -1,6 +1,6 @@
 //! Reads the units of a source on a pool of threads, and takes what they hold in the order of the source.
 //!
-//! Memory is bounded: for each thread the unit in work, and a finished one that waits for those before it.
+//! Memory is bounded: for each thread a part of the unit in work, and some that wait for those before them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -34,15 +34,15 @@ impl UnitsInOrder<'_> {
         }
     }
 
-    /// Calls `make` for every unit, with a reader that has started it, and passes the results to `take` in the order of
-    /// the rows.
+    /// Calls `make` for every unit, with a reader that has started it, and passes what it gives to `take` in the order
+    /// of the rows. [`Pool::parts_in_order`] says what `give` returns.
     ///
     /// # Errors
     /// The first error, in the order of the rows, of the source, of `make` or of `take`; a panic of a thread.
     pub(super) fn read<T: Send>(
         &self,
         control: &Control<'_>,
-        make: impl Fn(&mut dyn UnitReader, &Unit) -> Result<T> + Sync,
+        make: impl Fn(&mut dyn UnitReader, &Unit, &mut dyn FnMut(T) -> bool) -> Result<()> + Sync,
         mut take: impl FnMut(T) -> std::result::Result<(), Error>,
     ) -> std::result::Result<(), Error> {
         let mut units = self.units();
@@ -50,16 +50,18 @@ impl UnitsInOrder<'_> {
         // Readers that no thread uses now.
         let idle: Mutex<Vec<Box<dyn UnitReader + '_>>> = Mutex::default();
         let locked = || idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = |unit: Unit| {
+        let read = |unit: Unit, give: &mut dyn FnMut(Result<T>) -> bool| {
             let free = locked().pop();
             let mut reader = free.unwrap_or_else(|| self.source.reader(self.batch_rows));
-            reader.start(&unit)?;
-            let made = make(reader.as_mut(), &unit)?;
-            locked().push(reader);
-            Ok(made)
+            let made =
+                reader.start(&unit).and_then(|()| make(reader.as_mut(), &unit, &mut |part| give(Ok(part))));
+            match made {
+                Ok(()) => locked().push(reader),
+                Err(error) => _ = give(Err(error)),
+            }
         };
         let (name, threads) = self.threads;
         let pool = Pool::new(name, threads.min(units.len()), Some(&control.phase().sink()));
-        pool.in_order(units, 2 * threads, read, |made: Result<T>| take(made?))
+        pool.parts_in_order(units, 2 * threads, read, |made: Result<T>| take(made?))
     }
 }

@@ -15,8 +15,8 @@ use crate::schema::element::Element;
 use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalType, Repetition};
 use crate::schema::logical::{LogicalType, TimeUnit};
 
-/// Deeper schemas are rejected: the crate's own code walks them recursively.
-const DEPTH_LIMIT: usize = 512;
+/// Deeper schemas are rejected: the crates that read and write rows walk them recursively, on stacks of 8 MiB.
+const DEPTH_LIMIT: usize = 200;
 
 /// The schema with these leaves, given in ascending order, and the groups that contain them.
 pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {

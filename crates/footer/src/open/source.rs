@@ -29,6 +29,11 @@ pub trait RangeReader {
     /// The bytes cannot be read, or there are too few.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
+    /// Whether work on it should end: checks of pages look at this before each.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
     /// Whether it is empty.
     ///
     /// # Errors

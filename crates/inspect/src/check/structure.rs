@@ -10,27 +10,29 @@ impl Check<'_, '_> {
     pub(super) fn schema(&mut self) {
         for element in self.footer.schema().elements().skip(1) {
             let path = |field: &str| format!("schema[{}].{field}", element.index());
-            let name = element.path();
+            let name = || element.path();
             match element.repetition() {
                 Some(repetition) if repetition.is_known() => {}
                 found => {
                     let found = found.map_or("none".to_string(), |found| found.to_string());
-                    let what = format!("expected a repetition of the format for `{name}`, found {found}");
+                    let what = format!("expected a repetition of the format for `{}`, found {found}", name());
                     self.tell(what, path("repetition_type"), None);
                 }
             }
             if let Some(converted) = element.converted_type().filter(|converted| !converted.is_known()) {
-                let what = format!("expected a converted type of the format for `{name}`, found {converted}");
+                let what =
+                    format!("expected a converted type of the format for `{}`, found {converted}", name());
                 self.tell(what, path("converted_type"), None);
             }
             let is_fixed = element.physical_type() == Some(PhysicalType::FixedLenByteArray);
             let length = element.type_length().or(is_fixed.then_some(0));
             if let Some(length) = length.filter(|&length| length < i32::from(is_fixed)) {
-                let what = format!("expected a positive length of the values of `{name}`, found {length}");
+                let what =
+                    format!("expected a positive length of the values of `{}`, found {length}", name());
                 self.tell(what, path("type_length"), None);
             }
             for (field, what) in impossible_digits(element) {
-                self.tell(format!("expected {what} of the decimal `{name}`"), path(field), None);
+                self.tell(format!("expected {what} of the decimal `{}`", name()), path(field), None);
             }
         }
     }

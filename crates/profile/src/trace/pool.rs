@@ -17,6 +17,9 @@ use crate::trace::threads::{ThreadFailure, caught};
 /// The most threads of a pool on all cores.
 const MAX_CORES: usize = 8;
 
+/// The most values of an item that wait for those of the items before it, besides one in work.
+const MAX_PARTS: usize = 2;
+
 /// A pool of threads `NAME-0`, `NAME-1` and so on. They have ended when it is dropped.
 ///
 /// The first error of a job ends it, and so does a panic, which becomes an error. Items are taken in their order, so
@@ -148,28 +151,62 @@ impl Pool {
         items: impl IntoIterator<Item = T>,
         ahead: usize,
         make: impl Fn(T) -> R + Sync,
+        take: impl FnMut(R) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let whole = |item, give: &mut dyn FnMut(R) -> bool| {
+            give(make(item));
+        };
+        self.parts_in_order(items, ahead, whole, take)
+    }
+
+    /// Makes some values of every item, which `make` gives one by one, and passes them to `take` in the order of the
+    /// items, on the calling thread. At most `ahead` items, and at least one, are begun before they are taken. If
+    /// [`MAX_PARTS`] values of an item wait, its thread waits for its turn. A value that is not taken any more is given
+    /// in vain: `give` returns whether to go on.
+    ///
+    /// # Errors
+    /// The first error of `take`, after which no item is begun; a panic of `make`.
+    pub fn parts_in_order<T: Send, R: Send, E: From<ThreadFailure>>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        ahead: usize,
+        make: impl Fn(T, &mut dyn FnMut(R) -> bool) + Sync,
         mut take: impl FnMut(R) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut items = items.into_iter();
-        let make = &|item| caught::<R, ThreadFailure>(&self.thread(), || Ok(make(item)));
+        let make = &|item, give: &mut dyn FnMut(R) -> bool| {
+            caught::<(), ThreadFailure>(&self.thread(), || {
+                make(item, give);
+                Ok(())
+            })
+        };
         let Some(pool) = &self.rayon else {
             let _attached = self.spans.as_ref().map(|spans| spans.attach(&self.thread()));
-            return items.try_for_each(|item| take(make(item)?));
+            return items.try_for_each(|item| {
+                let mut taken = Ok(());
+                let made = make(item, &mut |part| {
+                    if taken.is_ok() {
+                        taken = take(part);
+                    }
+                    taken.is_ok()
+                });
+                taken.and_then(|()| Ok(made?))
+            });
         };
         pool.in_place_scope_fifo(|scope| {
             let begin = |item: T| -> Receiver<Result<R, ThreadFailure>> {
-                let (made, result) = bounded(1);
+                let (parts, made) = bounded(MAX_PARTS);
                 scope.spawn_fifo(move |_| {
-                    // The receiver is gone after an error of `take`.
-                    let _ = made.send(make(item));
+                    if let Err(panicked) = make(item, &mut |part| parts.send(Ok(part)).is_ok()) {
+                        // The receiver is gone after an error of `take`.
+                        let _ = parts.send(Err(panicked));
+                    }
                 });
-                result
+                made
             };
             let mut begun: VecDeque<_> = items.by_ref().take(ahead.max(1)).map(begin).collect();
             while let Some(next) = begun.pop_front() {
-                // A job always answers.
-                let Ok(made) = next.recv() else { break };
-                take(made?)?;
+                next.into_iter().try_for_each(|part| take(part?))?;
                 begun.extend(items.next().map(begin));
             }
             Ok(())
@@ -272,6 +309,22 @@ mod tests {
             };
             assert_eq!(pool(threads).in_order(0..100, 3, make, take), Ok(()));
             assert_eq!(taken, (0..100).map(|item| item * item).collect::<Vec<_>>());
+        }
+        for threads in [0, 1, 2, 7] {
+            let mut taken = Vec::new();
+            let make = |item: usize, give: &mut dyn FnMut(usize) -> bool| {
+                assert!((0..item).all(|part| give(100 * item + part)) || item >= 20);
+            };
+            let take = |part| {
+                if part == 2010 {
+                    return Err(io::Error::other("full"));
+                }
+                taken.push(part);
+                Ok(())
+            };
+            let failed = pool(threads).parts_in_order(0..100, 3, make, take).unwrap_err();
+            assert_eq!((failed.to_string().as_str(), taken.len()), ("full", 200), "{threads}");
+            assert!(taken.is_sorted() && taken.starts_with(&[100, 200, 201, 300]));
         }
         let take = |item| if item == 10 { Err(io::Error::other("full")) } else { Ok(()) };
         assert_eq!(pool(2).in_order(0.., 4, |item| item, take).unwrap_err().to_string(), "full");

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Weak};
 
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
@@ -52,6 +53,8 @@ pub struct ParquetFiles {
     /// The largest page that is decompressed, in bytes.
     pub(crate) max_page: u64,
     pub(crate) read_ahead: ReadAhead,
+    /// A flag that ends the checks of pages.
+    pub(crate) stop: Option<Arc<AtomicBool>>,
     /// The row group of an object that was requested before a reader started it.
     pub(crate) expected: Mutex<Option<((u32, u32), FileBytes)>>,
     /// The bytes of row groups of objects that readers hold, by file and row group, and whether a condition
@@ -145,6 +148,7 @@ impl ParquetFiles {
             folders: Vec::new(),
             mapping,
             checksums: PageChecksums::default(),
+            stop: None,
             max_page: DEFAULT_MAX_PAGE,
             read_ahead: ReadAhead::default(),
             expected: Mutex::default(),
@@ -182,17 +186,18 @@ impl ParquetFiles {
 
     /// The columns that are INT96 timestamps in a file, or contain some: they are read in microseconds.
     pub fn int96_columns(&self) -> Vec<&str> {
-        let is_int96 = |opened: &OpenedFile, place: Option<&ColumnPlace>| {
+        let mut found = vec![false; self.schema.fields().len()];
+        for opened in &self.opened {
             let parquet = opened.reader.parquet_schema();
-            let of_field =
-                |leaf: usize| Some(&ColumnPlace::Field(parquet.get_column_root_idx(leaf))) == place;
-            let is_int96 = |leaf: usize| parquet.column(leaf).physical_type() == PhysicalType::INT96;
-            (0..parquet.num_columns()).any(|leaf| is_int96(leaf) && of_field(leaf))
-        };
-        let fields = self.schema.fields().iter().enumerate();
-        let found = fields
-            .filter(|(at, _)| self.opened.iter().any(|opened| is_int96(opened, opened.columns.get(*at))));
-        found.map(|(_, field)| field.name().as_str()).collect()
+            let is_int96 = |leaf: &usize| parquet.column(*leaf).physical_type() == PhysicalType::INT96;
+            let leaves = (0..parquet.num_columns()).filter(is_int96);
+            let roots: HashSet<usize> = leaves.map(|leaf| parquet.get_column_root_idx(leaf)).collect();
+            for (found, place) in found.iter_mut().zip(opened.columns.iter()) {
+                *found |= matches!(place, ColumnPlace::Field(root) if roots.contains(root));
+            }
+        }
+        let fields = self.schema.fields().iter().zip(found);
+        fields.filter(|(_, found)| *found).map(|(field, _)| field.name().as_str()).collect()
     }
 
     /// Renames a file in errors and in the identity of loads, for example a spooled stream, whose path
@@ -219,6 +224,11 @@ impl ParquetFiles {
     /// claim 2 GiB.
     pub fn max_page(self, bytes: u64) -> Self {
         Self { max_page: bytes, ..self }
+    }
+
+    /// Ends the checks of pages with an error once this flag is raised.
+    pub fn stopped_by(self, flag: Arc<AtomicBool>) -> Self {
+        Self { stop: Some(flag), ..self }
     }
 
     /// Selects the named columns, in the order of `columns` (all if it is empty), and renames some. Other

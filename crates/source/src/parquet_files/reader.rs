@@ -7,6 +7,7 @@ mod file_bytes;
 mod row_numbers;
 
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -74,7 +75,7 @@ fn rows_of_width(bytes: i64) -> usize {
 /// Returns how many rows may be decoded at once if one may take this many bytes: few values of a dictionary may come
 /// again and again.
 pub fn rows_within(row_size: u64) -> usize {
-    const MAX_DECODED: u64 = 64 << 20;
+    const MAX_DECODED: u64 = 32 << 20;
     usize::try_from(MAX_DECODED / row_size.max(1)).unwrap_or(usize::MAX).max(1)
 }
 
@@ -162,9 +163,13 @@ impl<'a> ParquetReader<'a> {
             whole.into_iter().chain(parts.into_iter().flatten())
         });
         let (place, group) = (self.place(key), (key.file, key.row_group));
-        let compared =
-            self.source.checksums.compare(group, self.source.max_page, &place, || self.bytes(key), chunks);
-        compared.map_err(|error| self.fault(key).unwrap_or(error))
+        let stop = self.source.stop.as_ref();
+        let open = || Ok(self.bytes(key)?.stopped_by(stop.cloned()));
+        let compared = self.source.checksums.compare(group, self.source.max_page, &place, open, chunks);
+        compared.map_err(|error| match stop.is_some_and(|stop| stop.load(Relaxed)) {
+            true => Error::cancelled(),
+            false => self.fault(key).unwrap_or(error),
+        })
     }
 
     /// Opens the file of a row group again, and reads the row group's bytes if they are few.

@@ -1,6 +1,7 @@
 //! The bytes of the file or object that the user named.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use sawmill_footer::{Footer, Options};
 use sawmill_source::FileBytes;
@@ -8,6 +9,7 @@ use sawmill_store::{Fault, Location};
 
 use super::Objects;
 use crate::error::Error;
+use crate::interrupt;
 
 /// How many last bytes of an object to read to open it.
 pub(crate) const TAIL: u64 = 64 << 10;
@@ -37,11 +39,12 @@ impl PlaceBytes {
             }
             Location::Object(url) => FileBytes::of_object(objects.open(url, TAIL)?.with_fault(fault.clone())),
         };
-        Ok(Self { bytes, name: place.to_string(), fault })
+        Ok(Self { fault, ..Self::new(bytes, &place.to_string()) })
     }
 
     /// The bytes of an open file called `name`.
     pub(crate) fn new(bytes: FileBytes, name: &str) -> Self {
+        let bytes = bytes.stopped_by(Some(Arc::clone(interrupt::flag())));
         Self { bytes, name: name.to_owned(), fault: Fault::default() }
     }
 
@@ -54,8 +57,12 @@ impl PlaceBytes {
         Footer::read(&self.bytes, &self.name, options).map_err(|error| self.because(error.into()))
     }
 
-    /// Prefers the store's error, if there is one: it says more than the error of the decoder above it.
+    /// Prefers a signal that ended the work, and the store's error, if there is one: both say more than the error of the
+    /// decoder above them.
     pub(crate) fn because(&self, error: Error) -> Error {
+        if interrupt::asked() {
+            return interrupt::error();
+        }
         self.fault.get().cloned().map_or(error, Error::from)
     }
 }

@@ -267,6 +267,36 @@ fn rows_of_escapes_and_of_repeated_text_are_shown_or_refused_in_a_gigabyte_of_me
     }
 }
 
+/// Files of some kilobytes whose rows take more than a gigabyte together: NULLs in a column of wide values and in lists,
+/// texts that share prefixes or come again from a dictionary; and values of two gigabytes each.
+#[cfg(target_os = "linux")]
+#[test]
+fn rows_that_are_hardly_stored_are_read_in_a_gigabyte_of_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.parquet");
+    let program = command(["footer"]).get_program().to_owned();
+    let limited = |args: &[&str], name: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -v 1048576; exec \"$0\" \"$@\""]).arg(&program).args(args);
+        shell.arg(fixture(name)).output().unwrap()
+    };
+    for name in ["wide_nulls", "lists_of_nulls", "shared_prefixes", "repeated_text"] {
+        let ran = limited(&["convert", "--parse-only"], &format!("{name}.parquet"));
+        assert!(ran.status.success(), "{name}: {ran:?}");
+    }
+    let ran = limited(&["convert", "--out", out.to_str().unwrap()], "repeated_text.parquet");
+    assert!(ran.status.success(), "{ran:?}");
+    for args in [&["footer", "head"][..], &["convert", "--parse-only"]] {
+        let ran = limited(args, "endless_values.parquet");
+        let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{error}");
+        let what = "expected values of at most 67108864 bytes, found a column of 2147483647";
+        for part in [what, "endless_values.parquet", "c0", "--max-page"] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}
+
 /// 100 columns whose page of zeros, each some kilobytes, takes 60 MiB.
 #[cfg(target_os = "linux")]
 #[test]

@@ -21,11 +21,11 @@ pub(crate) fn is_delta_text(encoding: Encoding) -> bool {
 }
 
 /// Checks the values of a page, which may have at most `count` of them. Lengths and texts may each take `max_page`
-/// bytes.
-pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64) -> Result<(), String> {
+/// bytes. Returns the bytes of all texts.
+pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64) -> Result<u64, String> {
     if values.is_empty() {
         // All of them are NULL.
-        return Ok(());
+        return Ok(0);
     }
     let malformed = |fault: Fault| format!("expected the lengths of text: {}", fault.kind);
     let cursor = &mut Cursor::new(values, 0);
@@ -62,7 +62,7 @@ pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64
     if text > max_page {
         return Err(format!("expected a page with text of at most {max_page} bytes, found {text}"));
     }
-    Ok(())
+    Ok(stored.max(text))
 }
 
 /// The bytes of all texts, from the lengths of the prefixes that they share with the text before, and of the suffixes.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::chunk::checks::coded_rows::RowBytes;
 use crate::chunk::checks::levels::Levels;
-use crate::chunk::checks::page_sizes::{LargestPages, PageLimits, damaged, is_coded, refused};
+use crate::chunk::checks::page_sizes::{Content, LargestPages, PageLimits, damaged, is_coded, refused};
 use crate::chunk::pages::{ChunkPage, ChunkPages, HEADER_READ_LEN, READ_LEN};
 use crate::error::Error;
 use crate::open::source::RangeReader;
@@ -103,7 +103,11 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     let mut rows = Rows::new(checks);
     let mut left = num_values;
     while left > 0 || rows.are_missing() {
-        let ReadPage { page, crc, levels, body } = match read_page(&mut pages, checks, texts.longest) {
+        if reader.is_stopped() {
+            found.refused = Some(Error::new("stopped"));
+            break;
+        }
+        let ReadPage { page, crc, content, body } = match read_page(&mut pages, checks, texts.longest) {
             Ok(Some(read)) => read,
             Ok(None) => {
                 found.refused = rows.check().err();
@@ -137,9 +141,9 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         }
         if is_data {
             left = left.saturating_sub(page.num_values.into());
-            let added = rows.add_bytes(&page, levels, &texts, &body).and_then(|bytes| {
+            let added = rows.add_bytes(&page, content, &texts, &body).and_then(|bytes| {
                 row = row.max(bytes);
-                rows.add(&page, levels)
+                rows.add(&page, content.levels)
             });
             if let Err(error) = added {
                 found.refused = Some(error);
@@ -239,16 +243,17 @@ impl<'l> Rows<'l> {
     fn add_bytes(
         &mut self,
         page: &ChunkPage,
-        levels: Option<Levels>,
+        content: Content,
         texts: &Texts,
         body: &[u8],
     ) -> Result<u64, Error> {
-        let (size, longest) = (u64::from(page.uncompressed_size), texts.longest);
-        let Some(levels) = levels else {
+        let (size, longest) = (u64::from(page.uncompressed_size).max(content.text), texts.longest);
+        let Some(levels) = content.levels else {
             let values = u64::try_from(page.num_values).unwrap_or(0);
             return Ok(if is_coded(page) { values.saturating_mul(longest) } else { size });
         };
-        let mean = size.div_ceil(levels.rows.max(1));
+        let of_values = self.checks.limits.map_or(0, |limits| limits.row_of_values(page, levels));
+        let mean = size.div_ceil(levels.rows.max(1)).max(of_values);
         // Outside of lists a row has one value, which is in one page.
         if levels.longest_row == 0 {
             return Ok(if is_coded(page) {
@@ -273,7 +278,7 @@ impl<'l> Rows<'l> {
             return Err(refused(what).at_path(place_of(page) + &self.place_in(levels, rows.begun)));
         }
         self.open_bytes = rows.last;
-        Ok(if is_coded(page) { rows.largest } else { mean })
+        Ok(if is_coded(page) { rows.largest.max(of_values) } else { mean })
     }
 
     /// Which row of the next page, with these levels, is the one that was reached when `begun` rows had begun there; or
@@ -310,12 +315,12 @@ enum Unread {
     Refused(Error),
 }
 
-/// A page, with the checksum of its bytes and what its levels tell, if they were looked at; and as much of its body as
-/// that takes.
+/// A page, with the checksum of its bytes and what they tell, if they were looked at; and as much of its body as that
+/// takes.
 struct ReadPage {
     page: ChunkPage,
     crc: Option<u32>,
-    levels: Option<Levels>,
+    content: Content,
     body: Vec<u8>,
 }
 
@@ -335,8 +340,9 @@ fn read_page<R: RangeReader + ?Sized>(
     let needed = limits.map_or(0, |limits| limits.needed(&page, longest));
     if !checksums && needed == 0 {
         pages.leave_out(&page, body_end).map_err(Unread::Broken)?;
-        let levels = limits.map_or(Ok(None), |limits| limits.check_body(&page, &[])).map_err(unfit)?;
-        return Ok(Some(ReadPage { page, crc: None, levels, body: Vec::new() }));
+        let content = limits.map(|limits| limits.check_body(&page, &[]).map_err(unfit)).transpose()?;
+        let content = content.unwrap_or_default();
+        return Ok(Some(ReadPage { page, crc: None, content, body: Vec::new() }));
     }
     let mut hasher = page.crc.filter(|_| checksums).map(|_| crc32fast::Hasher::new());
     let mut body = Vec::new();
@@ -349,11 +355,11 @@ fn read_page<R: RangeReader + ?Sized>(
     pages.pass_on(&page, body_end, take).map_err(Unread::Broken)?;
     let crc = hasher.map(crc32fast::Hasher::finalize);
     // Bytes that were changed are that, whatever they decompress to.
-    let levels = match limits.filter(|_| crc == page.crc.filter(|_| checksums)) {
+    let content = match limits.filter(|_| crc == page.crc.filter(|_| checksums)) {
         Some(limits) => limits.check_body(&page, &body).map_err(unfit)?,
-        None => None,
+        None => Content::default(),
     };
-    Ok(Some(ReadPage { page, crc, levels, body }))
+    Ok(Some(ReadPage { page, crc, content, body }))
 }
 
 fn a_page(page_type: PageType) -> &'static str {

@@ -88,8 +88,8 @@ pub struct LargestPages {
     pub uncompressed: u64,
     /// Their size in the file.
     pub compressed: u64,
-    /// The most bytes of a row, decoded: the mean of the page where it is the highest, or what a row's values of a
-    /// dictionary have, at most.
+    /// The most bytes of a row, decoded: the mean of the page where it is the highest, also where NULL takes as much as
+    /// a value; or what a row's values of a dictionary have, at most.
     pub row: u64,
 }
 
@@ -133,6 +133,15 @@ impl LargestPages {
     }
 }
 
+/// What the body of a page tells.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Content {
+    /// Its levels, if there are any to see.
+    pub levels: Option<Levels>,
+    /// The bytes of its texts, if they are stored as lengths or share prefixes.
+    pub text: u64,
+}
+
 /// Whether the values of a page are places in a dictionary.
 pub(crate) fn is_coded(page: &ChunkPage) -> bool {
     matches!(page.encoding, Encoding::PlainDictionary | Encoding::RleDictionary)
@@ -164,6 +173,10 @@ impl PageLimits {
             return Err(format!("expected pages of at most {} bytes, found one of {size}", self.max_page));
         }
         // A chunk with pages is never empty: a size of 0 is unknown.
+        if u64::from(self.value_size) > self.max_page {
+            let (most, width) = (self.max_page, self.value_size);
+            return Err(format!("expected values of at most {most} bytes, found a column of {width}"));
+        }
         let chunk_size =
             u64::try_from(self.chunk_size).ok().filter(|size| *size > 0).unwrap_or(self.max_page);
         if uncompressed > chunk_size.max(SMALL_PAGE) {
@@ -197,6 +210,17 @@ impl PageLimits {
             ));
         }
         Ok(())
+    }
+
+    /// The mean memory of a row of a page, whether its values are NULL or not.
+    pub(crate) fn row_of_values(&self, page: &ChunkPage, levels: Levels) -> u64 {
+        let count = u64::try_from(page.num_values).unwrap_or(0);
+        match self.max_levels {
+            [_, 0] => self.value_size.into(),
+            _ => {
+                (LEVELS_SIZE + u64::from(self.value_size)).saturating_mul(count).div_ceil(levels.rows.max(1))
+            }
+        }
     }
 
     /// The most values that a row may have.
@@ -235,18 +259,18 @@ impl PageLimits {
         u64::from(page.compressed_size.saturating_sub(page.levels_size)).saturating_mul(ratio) > MAX_UNTESTED
     }
 
-    /// Checks that a page's body decompresses to what its header claims and no more, and its levels, which it returns
-    /// if there are any to see. A body that cannot be decompressed is for the decoder to report.
-    pub(crate) fn check_body(&self, page: &ChunkPage, body: &[u8]) -> Result<Option<Levels>, Error> {
+    /// Checks that a page's body decompresses to what its header claims and no more, and its levels. A body that cannot be decompressed is for the decoder to report.
+    pub(crate) fn check_body(&self, page: &ChunkPage, body: &[u8]) -> Result<Content, Error> {
         self.check_size(page, body).map_err(refused)?;
         let levels = match page.page_type {
             PageType::DataPage | PageType::DataPageV2 => self.levels(page, body).map_err(damaged)?,
             _ => None,
         };
-        if is_delta_text(page.encoding) {
-            self.check_text(page, body, levels).map_err(refused)?;
-        }
-        Ok(levels)
+        let text = match is_delta_text(page.encoding) {
+            true => self.check_text(page, body, levels).map_err(refused)?,
+            false => 0,
+        };
+        Ok(Content { levels, text })
     }
 
     /// The lengths of a dictionary's texts; `None` if they cannot be decompressed.
@@ -341,9 +365,9 @@ impl PageLimits {
     }
 
     /// Checks the lengths of a page's text, behind these levels.
-    fn check_text(&self, page: &ChunkPage, body: &[u8], levels: Option<Levels>) -> Result<(), String> {
+    fn check_text(&self, page: &ChunkPage, body: &[u8], levels: Option<Levels>) -> Result<u64, String> {
         if body.get(page.levels_size.min(page.uncompressed_size) as usize..).is_none_or(<[u8]>::is_empty) {
-            return Ok(());
+            return Ok(0);
         }
         let unreadable = || {
             let claimed = page.uncompressed_size.saturating_sub(page.levels_size);

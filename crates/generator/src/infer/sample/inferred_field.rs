@@ -1,6 +1,6 @@
 //! A field of an inferred spec: its type, and the sample of its values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -73,8 +73,8 @@ fn inferred_at(field: &ArrowField, depth: usize) -> Result<Inferred, String> {
             if fields.is_empty() {
                 return Err("a struct without fields".to_owned());
             }
-            let names: Vec<&String> = fields.iter().map(|f| f.name()).collect();
-            if (1..names.len()).any(|i| names[..i].contains(&names[i])) {
+            let mut names = HashSet::new();
+            if !fields.iter().all(|f| names.insert(f.name())) {
                 return Err("two of its fields have the same name".to_owned());
             }
             InferredKind::Struct(fields.iter().map(|f| child(f)).collect::<Result<_, _>>()?)

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
@@ -27,9 +28,15 @@ pub struct FileBytes {
     length: u64,
     /// Bytes that were read already, and their position.
     held: (u64, Bytes),
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl FileBytes {
+    /// Lets this flag, once it is raised, end the checks of pages.
+    pub fn stopped_by(self, stop: Option<Arc<AtomicBool>>) -> Self {
+        Self { stop, ..self }
+    }
+
     /// Returns the bytes of a file.
     ///
     /// # Errors
@@ -53,7 +60,7 @@ impl FileBytes {
         if file.read_exact_at(range.start, &mut held).is_err() {
             held.clear();
         }
-        Self { file, length, held: (range.start, held.into()) }
+        Self { file, length, held: (range.start, held.into()), stop: None }
     }
 
     /// Returns the bytes already read, from `start` on.
@@ -77,6 +84,10 @@ impl RangeReader for FileBytes {
             }
             None => self.file.read_exact_at(offset, buffer),
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
     }
 }
 
