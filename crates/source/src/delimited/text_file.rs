@@ -17,7 +17,7 @@ use super::records::header::{Header, ends_lines_by_returns, header};
 use super::records::leading::Split;
 use super::records::place::{line_of, shown};
 use super::records::proposal::{ProposedOption, START, proposed, taken};
-use super::records::splitter::{Cell, Form, Malformed, Splitter, extent};
+use super::records::splitter::{Cell, Form, MAX_FIELDS, Malformed, Splitter, extent};
 use crate::hive::{Folder, FolderName, folder_names, values_of_links};
 use crate::parquet_files::opened_file::{OpenObject, changed_file, recorded_version, unreadable};
 use crate::parquet_files::reader::Readable;
@@ -356,7 +356,7 @@ impl TextFile {
         line_of(&*file, marks, self.splitter.newline, offset)
     }
 
-    /// Returns the error for quotes that do not fit, which the split of a record at `base` found.
+    /// Returns the error for quotes that do not fit or too many fields, which the split of a record at `base` found.
     pub(super) fn malformed(&self, base: u64, malformed: Malformed) -> Error {
         let place = |at: usize| base + at as u64;
         let misquoted = match malformed {
@@ -364,6 +364,11 @@ impl TextFile {
                 Misquoted::AfterQuote { opened: place(opened), at: place(at) }
             }
             Malformed::Unclosed { opened } => Misquoted::Open { opened: place(opened), end: self.length },
+            Malformed::TooMany { start } => {
+                return Error::new(Kind::Source, format!("the record has more than {MAX_FIELDS} fields"))
+                    .at(self.place(place(start)))
+                    .advise("check the delimiters and quotes");
+            }
         };
         self.misquoted(&self.marks, misquoted)
     }

@@ -43,13 +43,18 @@ pub(crate) enum Step {
     Malformed(Malformed),
 }
 
-/// Quotes that do not fit together.
+/// The most fields of a record: each takes memory before any is read.
+pub(crate) const MAX_FIELDS: usize = 1 << 20;
+
+/// Fields that are no record: quotes that do not fit together, or too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
     /// After the closing quote comes something else than a delimiter or the end of the line.
     AfterQuote { opened: usize, at: usize },
     /// A quote that never closes.
     Unclosed { opened: usize },
+    /// More fields than [`MAX_FIELDS`], in the record that starts here.
+    TooMany { start: usize },
 }
 
 /// The part of the text after a closing quote.
@@ -184,7 +189,11 @@ impl Splitter {
         if text.get(at).is_some_and(|byte| Some(*byte) == self.comment) {
             return Step::Incomplete;
         }
+        let (start, most) = (at, cells.len() + MAX_FIELDS);
         loop {
+            if cells.len() >= most {
+                return Step::Malformed(Malformed::TooMany { start });
+            }
             if let Some(quote) = self.quote.filter(|quote| text.get(at) == Some(quote)) {
                 let Some((close, escaped)) = self.closing(text, at + 1, quote) else {
                     return if is_end {
@@ -248,4 +257,22 @@ impl Splitter {
 pub(super) fn plain_at_the_end(text: &[u8], start: usize, stop: usize) -> Cell {
     let end = if stop > start && text[stop - 1] == b'\r' { stop - 1 } else { stop };
     Cell { start: start as u32, end: end as u32, form: Form::Plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_too_many_fields_ends_before_they_take_memory() {
+        let splitter = Splitter::new(&Dialect::default(), b',');
+        let (mut text, mut cells) = (vec![b','; MAX_FIELDS - 1], Vec::new());
+        text.push(b'\n');
+        assert_eq!(splitter.step(&text, 0, true, &mut cells), Step::Record(text.len()));
+        text.insert(0, b',');
+        let too_many = Step::Malformed(Malformed::TooMany { start: 0 });
+        cells.clear();
+        assert_eq!(splitter.step(&text, 0, true, &mut cells), too_many);
+        assert!(cells.is_empty() && cells.capacity() <= 2 * MAX_FIELDS);
+    }
 }
