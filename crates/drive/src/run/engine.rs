@@ -59,7 +59,7 @@ pub struct Driving<'a> {
 /// are counted in the result.
 pub fn run(plan: &Plan, driving: Driving<'_>) -> Result<DriveResult> {
     check_chaos(plan, driving.server.is_some())?;
-    let target = driving.address.target(plan)?;
+    let target = driving.address.target(plan, driving.cancel)?;
     let tables = tables_of(plan)?;
     if plan.proof && plan.part.1 > 1 && !plan.checks.is_empty() {
         return Err(Error::new(Kind::Config, "checks in a part of a run: other parts may still write")
@@ -196,7 +196,7 @@ pub(crate) fn run_on(
         prove(&mut result, plan, target, tables, cancel);
     }
     if plan.drop_after {
-        tear_down(target, tables, &result)?;
+        tear_down(target, tables, &result, cancel)?;
     }
     observer.ended(&result);
     Ok(result)
@@ -207,9 +207,10 @@ pub(super) fn tear_down(
     target: &dyn Target,
     tables: &[Arc<SharedTable>],
     result: &DriveResult,
+    cancel: &AtomicBool,
 ) -> Result<()> {
     let looked_for = !result.interrupted && result.proof.iter().all(|proof| proof.unchecked.is_none());
-    if looked_for { target.tear_down(tables) } else { Ok(()) }
+    if looked_for { target.tear_down(tables, cancel) } else { Ok(()) }
 }
 
 /// Looks for the rows of each table, and carries out the plan's checks. The figures of a run stay when that fails.

@@ -43,7 +43,7 @@ pub fn find_max(
     driving: Driving<'_>,
 ) -> Result<DriveResult> {
     let first = first_rate(plan, limits, driving.server.is_some())?;
-    let target = driving.address.target(plan)?;
+    let target = driving.address.target(plan, driving.cancel)?;
     let tables = tables_of(plan)?;
     let capacity = capacity(plan, driving.cancel)?;
     target.set_up(plan, &tables, driving.cancel)?;
@@ -77,7 +77,7 @@ pub fn find_max(
         prove(&mut result, plan, target.as_ref(), &tables, cancel);
     }
     if drop_after {
-        tear_down(target.as_ref(), &tables, &result)?;
+        tear_down(target.as_ref(), &tables, &result, cancel)?;
     }
     if let Some(reason) = spoilt {
         result.valid = false;

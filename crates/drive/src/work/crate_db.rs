@@ -31,7 +31,7 @@ pub(crate) struct CrateTarget {
 }
 
 impl CrateTarget {
-    pub(crate) fn new(server: &CrateServer, plan: &Plan) -> Result<Self> {
+    pub(crate) fn new(server: &CrateServer, plan: &Plan, cancel: &AtomicBool) -> Result<Self> {
         if let Some(operation) = plan.operations.iter().find(|operation| operation.transaction) {
             return Err(Error::new(Kind::Config, "CrateDB has no transactions")
                 .at(format!("operation {:?}", operation.name))
@@ -43,8 +43,7 @@ impl CrateTarget {
                 .advise("leave `isolation` out"));
         }
         let mut target = Self { server: server.clone(), version: String::new() };
-        let rows =
-            target.ask("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], &AtomicBool::new(false))?;
+        let rows = target.ask("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], cancel)?;
         let version = rows.first().and_then(|row| row.first()).and_then(Value::as_str);
         target.version = version.unwrap_or_default().to_owned();
         Ok(target)
@@ -99,7 +98,7 @@ impl CrateTarget {
 impl Target for CrateTarget {
     fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()> {
         if plan.overwrite {
-            self.tear_down(tables)?;
+            self.tear_down(tables, cancel)?;
         }
         for (table, PlanTable { rows, with, .. }) in tables.iter().zip(&plan.tables) {
             let sql = statements::create(table, plan.part.1 > 1, with.as_deref(), &json::type_of, false);
@@ -164,10 +163,10 @@ impl Target for CrateTarget {
         Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
     }
 
-    fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {
+    fn tear_down(&self, tables: &[Arc<SharedTable>], cancel: &AtomicBool) -> Result<()> {
         tables.iter().try_for_each(|table| {
             let sql = format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name));
-            self.ask(&sql, &[], &AtomicBool::new(false)).map(drop)
+            self.ask(&sql, &[], cancel).map(drop)
         })
     }
 

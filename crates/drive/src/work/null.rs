@@ -32,7 +32,7 @@ impl Target for NullTarget {
         Ok(Vec::new())
     }
 
-    fn tear_down(&self, _: &[Arc<SharedTable>]) -> Result<()> {
+    fn tear_down(&self, _: &[Arc<SharedTable>], _: &AtomicBool) -> Result<()> {
         Ok(())
     }
 

@@ -35,8 +35,8 @@ pub(crate) struct PgTarget {
 }
 
 impl PgTarget {
-    pub(crate) fn new(server: &Server, plan: &Plan) -> Result<Self> {
-        let connection = BlockingConnection::open(server, &|| false)?;
+    pub(crate) fn new(server: &Server, plan: &Plan, cancel: &AtomicBool) -> Result<Self> {
+        let connection = BlockingConnection::open(server, &|| cancel.load(Relaxed))?;
         let version = connection.parameters.iter().find(|(name, _)| name == "server_version");
         let version = version.map(|(_, version)| version.clone()).unwrap_or_default();
         let timeout = plan.timeout.as_millis().to_string();
@@ -90,7 +90,7 @@ impl PgTarget {
 impl Target for PgTarget {
     fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()> {
         if plan.overwrite {
-            self.tear_down(tables)?;
+            self.tear_down(tables, cancel)?;
         }
         let mut connection = self.connect(cancel)?;
         let mut patience = Patience::new(&self.plain, &mut connection, cancel);
@@ -149,10 +149,9 @@ impl Target for PgTarget {
         self.again_if_lost(cancel, |connection, patience| connection.ask(sql, &mut || patience.given_up()))
     }
 
-    fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {
-        let never = AtomicBool::new(false);
-        let mut connection = self.connect(&never)?;
-        let mut patience = Patience::new(&self.plain, &mut connection, &never);
+    fn tear_down(&self, tables: &[Arc<SharedTable>], cancel: &AtomicBool) -> Result<()> {
+        let mut connection = self.connect(cancel)?;
+        let mut patience = Patience::new(&self.plain, &mut connection, cancel);
         tables.iter().try_for_each(|table| {
             let sql = format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name));
             patience.came();

@@ -51,7 +51,7 @@ pub(crate) trait Target: Sync {
     /// The rows that a statement returns, as text.
     fn query(&self, sql: &str, cancel: &AtomicBool) -> Result<TextRows>;
     /// Drops the tables.
-    fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()>;
+    fn tear_down(&self, tables: &[Arc<SharedTable>], cancel: &AtomicBool) -> Result<()>;
     /// Name and version of the server.
     fn versions(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
@@ -86,10 +86,10 @@ pub(crate) trait Session: Send {
 }
 
 impl Address {
-    pub(crate) fn target(&self, plan: &Plan) -> Result<Box<dyn Target>> {
+    pub(crate) fn target(&self, plan: &Plan, cancel: &AtomicBool) -> Result<Box<dyn Target>> {
         Ok(match self {
-            Self::Postgres(server) => Box::new(PgTarget::new(server, plan)?),
-            Self::CrateDb(server) => Box::new(CrateTarget::new(server, plan)?),
+            Self::Postgres(server) => Box::new(PgTarget::new(server, plan, cancel)?),
+            Self::CrateDb(server) => Box::new(CrateTarget::new(server, plan, cancel)?),
             Self::Null => Box::new(NullTarget),
         })
     }

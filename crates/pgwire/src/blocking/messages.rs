@@ -16,7 +16,7 @@ use crate::untrusted::{UntrustedLength, invalid};
 
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
-/// After this many reads a caller is asked whether to continue, even if each of them returned bytes.
+/// After this many reads, or after [`LOOK`], a caller is asked whether to continue, even if each of them returned bytes.
 const READS: u32 = 16;
 /// Bytes that an answer of [`BlockingConnection::ask`] may have, all rows together.
 const MAX_ANSWER: usize = 64 << 20;
@@ -34,8 +34,9 @@ pub struct BlockingConnection {
     pub parameters: Vec<(String, String)>,
     endpoint: Endpoint,
     place: String,
-    /// Reads since a caller was asked whether to go on.
     reads: u32,
+    /// When a caller was asked whether to go on.
+    asked: Instant,
 }
 
 /// A message of the server.
@@ -112,7 +113,18 @@ impl BlockingConnection {
         let mut input = rest.to_vec();
         input.resize(PIECE.max(filled), 0);
         let (out, endpoint) = (Vec::new(), endpoint.clone());
-        Ok(Self { stream, input, at, filled, out, parameters, endpoint, place, reads: 0 })
+        Ok(Self {
+            stream,
+            input,
+            at,
+            filled,
+            out,
+            parameters,
+            endpoint,
+            place,
+            reads: 0,
+            asked: Instant::now(),
+        })
     }
 
     /// The reason why this server does not suit, if any. Another product than the expected one is an error.
@@ -216,12 +228,13 @@ impl BlockingConnection {
         loop {
             let came = self.read_once()?;
             self.reads += 1;
-            if (!came || self.reads.is_multiple_of(READS)) && given_up() {
+            if !came || self.reads.is_multiple_of(READS) || self.asked.elapsed() >= LOOK {
+                let given_up = given_up();
+                self.asked = Instant::now();
                 // The answer may have come while the caller thought about it.
-                return match !came && self.read_once()? {
-                    true => Ok(()),
-                    false => Err(io::ErrorKind::TimedOut.into()),
-                };
+                if given_up && (came || !self.read_once()?) {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
             }
             if came {
                 return Ok(());

@@ -2,9 +2,10 @@
 
 use std::io::{Read, Result, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 /// The server's ways to misbehave. Those that begin with `later` act after the login.
-pub const WAYS: [&str; 12] = [
+pub const WAYS: [&str; 13] = [
     "claims a gigabyte",
     "parameters without end",
     "parameters without end once in",
@@ -15,6 +16,7 @@ pub const WAYS: [&str; 12] = [
     "later claims a gigabyte",
     "later parameters without end",
     "later notices without end",
+    "later a notice each second",
     "later rows without end",
     "later says nothing",
 ];
@@ -111,6 +113,10 @@ fn serve(mut client: TcpStream, way: &str) -> Result<()> {
                     }
                 }
                 "later notices without end" => flood(&mut client, &notice)?,
+                "later a notice each second" => loop {
+                    client.write_all(&notice)?;
+                    std::thread::sleep(Duration::from_secs(1));
+                },
                 "later rows without end" => {
                     client.write_all(&message(
                         b'T',
