@@ -47,6 +47,7 @@ fn arguments_are_escaped_by_every_command() {
         vec!["gen", "clean", h],
         vec!["gen", "contacts", "--rows", h, "--out", "x"],
         vec!["footer", h],
+        vec!["footer", h, "missing"],
         vec!["footer", "--bounds", h],
         vec!["footer", "head", h],
         vec!["footer", "diff", h, h],
