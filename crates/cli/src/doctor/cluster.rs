@@ -37,8 +37,9 @@ impl Cluster {
     /// The rows of a statement; the inner error is the server's refusal.
     fn rows(&mut self, statement: &str) -> Result<Result<Vec<Vec<Value>>, String>, Error> {
         let body = serde_json::json!({ "stmt": statement }).to_string();
-        let failed =
-            |what: String| Error::failure(what, self.place.clone(), "check the address and the server");
+        let failed = |what: String| {
+            Error::failure(what, self.place.clone(), "check the address, the user and the server")
+        };
         match self.statements.send(body.as_bytes(), interrupt::flag()) {
             CrateReply::Done(answer) => {
                 let answer: Value = serde_json::from_slice(&answer)
@@ -46,6 +47,8 @@ impl Cluster {
                 let rows = answer["rows"].as_array().cloned().unwrap_or_default();
                 Ok(Ok(rows.into_iter().filter_map(|row| row.as_array().cloned()).collect()))
             }
+            // Without a code it is no answer to a statement, such as after a wrong password.
+            CrateReply::Refused(0, what) => Err(failed(format!("the server refuses the request: {what}"))),
             CrateReply::Refused(_, what) => Ok(Err(what)),
             CrateReply::NotSent(what) | CrateReply::Unknown(what) => Err(failed(what)),
         }

@@ -1,5 +1,8 @@
 //! `sawmill doctor`: files, a server, this machine.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
 use sawmill_cratedb_standin::StandIn;
 use sawmill_localpg::LocalPg;
 
@@ -123,4 +126,18 @@ fn a_cluster_is_looked_at_and_its_own_checks_are_reported() {
     assert!(found().1.contains("stats.enabled is off"));
     cluster.engine().deny_sys();
     assert!(found().1.contains("may not read sys.nodes"));
+}
+
+#[test]
+fn a_cluster_that_refuses_the_user_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("crate://ann:wrong@{}/doc", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let _ = client.read(&mut [0; 4096]);
+            let _ = client.write_all(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let error = sawmill(["doctor", &url]).fails(1);
+    assert!(error.contains("refuses the request: status 401"), "{error}");
 }
