@@ -21,6 +21,11 @@ const SIDECARS: &str = "_sidecars";
 /// The columns that are read; statistics of files are not among them.
 const COLUMNS: [&str; 5] = ["protocol", "metaData", "txn", "sidecar", "add"];
 const OF_ADD: [&str; 5] = ["path", "partitionValues", "size", "modificationTime", "deletionVector"];
+/// The most rows of a checkpoint's file, of which writers make several before they have as many.
+const MAX_ROWS: i64 = 64 << 20;
+/// How many rows are read at a time, and how many bytes they may have.
+const BATCH_ROWS: usize = 1024;
+const MAX_DECODED: u64 = 32 << 20;
 
 /// Returns the entries of a checkpoint in these files of the log's folder.
 pub(crate) fn read(table: &dyn TableFolder, names: &[String]) -> Result<Vec<Action>> {
@@ -51,11 +56,11 @@ fn read_file(table: &dyn TableFolder, name: &str) -> Result<Vec<Action>> {
             .advise("restore it, or remove it if the log has all commits before it")
     };
     let bytes = table.read(name)?.ok_or_else(|| damaged("the file is missing".to_owned()))?;
-    let lines = match name.ends_with(".json") {
-        true => bytes,
-        false => lines_of_parquet(bytes).map_err(damaged)?,
+    let actions = match name.ends_with(".json") {
+        true => actions_of(&bytes),
+        false => actions_of_parquet(bytes),
     };
-    actions_of(&lines).map_err(damaged)
+    actions.map_err(damaged)
 }
 
 /// Returns the entries on the lines of a commit, or of a checkpoint in JSON.
@@ -67,13 +72,19 @@ pub(crate) fn actions_of(lines: &[u8]) -> std::result::Result<Vec<Action>, Strin
         .collect()
 }
 
-/// Returns the rows of a Parquet file as lines of JSON.
-fn lines_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+/// Returns the entries in the rows of a Parquet file. Rows without one, which a few bytes may claim by the billion, take
+/// no memory.
+fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String> {
     let footer = Footer::from_file_bytes(&bytes, &Options::new()).map_err(|e| e.to_string())?;
+    let rows: i64 = footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add);
+    if rows > MAX_ROWS {
+        return Err(format!("it has {rows} rows, where at most {MAX_ROWS} are read"));
+    }
     let is_read = |chunk: &ColumnChunk<'_>| COLUMNS.contains(&chunk.element().top().name());
-    footer
+    let row = footer
         .check_page_sizes(bytes.as_slice(), DEFAULT_MAX_PAGE, u64::MAX, is_read)
         .map_err(|e| e.to_string())?;
+    let at_once = usize::try_from(MAX_DECODED / row.max(1)).unwrap_or(BATCH_ROWS).clamp(1, BATCH_ROWS);
     let all: Vec<usize> = (0..footer.num_columns()).collect();
     let metadata = Arc::new(footer.to_parquet_59(Some(&all)).map_err(|e| e.to_string())?);
     // The types of Parquet's schema suffice.
@@ -91,12 +102,17 @@ fn lines_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
         }
     });
     let mask = ProjectionMask::leaves(schema, wanted);
-    let reader = builder.with_projection(mask).with_batch_size(1024).build().map_err(|e| e.to_string())?;
-    let mut lines = LineDelimitedWriter::new(Vec::new());
+    let reader = builder.with_projection(mask).with_batch_size(at_once).build().map_err(|e| e.to_string())?;
+    let mut actions = Vec::new();
     for batch in reader {
-        let batch = batch.map_err(|e| e.to_string())?;
-        lines.write(&batch).map_err(|e| e.to_string())?;
+        let mut lines = LineDelimitedWriter::new(Vec::new());
+        lines.write(&batch.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+        lines.finish().map_err(|e| e.to_string())?;
+        let found = actions_of(&lines.into_inner())?.into_iter();
+        actions.extend(found.filter(|action| {
+            let Action { protocol, meta_data, txn, sidecar, add, .. } = action;
+            protocol.is_some() || meta_data.is_some() || txn.is_some() || sidecar.is_some() || add.is_some()
+        }));
     }
-    lines.finish().map_err(|e| e.to_string())?;
-    Ok(lines.into_inner())
+    Ok(actions)
 }

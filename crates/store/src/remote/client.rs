@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
@@ -12,11 +12,13 @@ use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
 use crate::objects::{Access, Answer, Digest, Object, Pending, Traffic, Version};
+use crate::remote::answers::MAX_ANSWER;
 use crate::remote::build::Built;
 use crate::remote::checksums::{Running, Stated};
 use crate::remote::faults::{fault, is_empty, lacks_ranges, was_repeated};
@@ -25,6 +27,12 @@ use crate::remote::writing::uploads::UploadList;
 
 /// How often a broken transfer starts again. The client repeats requests that fail immediately.
 const TRANSFERS: u32 = 4;
+
+/// How often to look whether the caller has cancelled.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The room that is made before any bytes have come; an answer of a store is usually not larger.
+const MAX_CAPACITY: u64 = 16 << 20;
 
 /// The client of one store.
 #[derive(Clone)]
@@ -46,16 +54,43 @@ impl Client {
 
     /// Waits for work until the caller cancels.
     pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
-        let cancelled = async {
-            while !self.cancel.load(Relaxed) {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        self.runtime.block_on(async {
-            match select(pin!(work), pin!(cancelled)).await {
-                Either::Left((result, _)) => Ok(result),
-                Either::Right(_) => Err(Error::new(Kind::Cancelled, "cancelled")),
-            }
+        let done = self.within(Duration::MAX, Duration::ZERO, work);
+        done.ok_or_else(|| Error::new(Kind::Cancelled, "cancelled"))
+    }
+
+    /// Waits for work for this long, and when the caller has cancelled, for `last` at most. A thread of its own looks at
+    /// the time: a server can keep those of the runtime busy.
+    pub(super) fn within<T>(
+        &self,
+        patience: Duration,
+        last: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let (given_up, done, cancel) = (Notify::new(), AtomicBool::new(false), &self.cancel);
+        std::thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let (begun, mut cancelled) = (Instant::now(), None);
+                while !done.load(Relaxed) {
+                    if cancel.load(Relaxed) {
+                        cancelled.get_or_insert_with(Instant::now);
+                    }
+                    let is_over = cancelled.is_some_and(|cancelled: Instant| cancelled.elapsed() >= last);
+                    if is_over || begun.elapsed() >= patience {
+                        return given_up.notify_one();
+                    }
+                    std::thread::park_timeout(LOOK);
+                }
+            });
+            let result = self.runtime.block_on(async {
+                let (work, given_up) = (pin!(work), pin!(given_up.notified()));
+                match select(work, given_up).await {
+                    Either::Left((result, _)) => Some(result),
+                    Either::Right(_) => None,
+                }
+            });
+            done.store(true, Relaxed);
+            watch.thread().unpark();
+            result
         })
     }
 
@@ -158,8 +193,12 @@ impl Client {
         .await
     }
 
-    /// Reads the object, or the range that the options name.
-    async fn get(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
+    /// Reads a small object, or the range that the options name.
+    pub(super) async fn get(
+        &self,
+        path: &Path,
+        options: GetOptions,
+    ) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
         whole(|| self.get_once(path, options.clone())).await
     }
 
@@ -167,7 +206,16 @@ impl Client {
         let answer = self.hedging.first(|| self.store.get_opts(path, options.clone())).await?;
         let (meta, length) = (answer.meta.clone(), answer.range.end - answer.range.start);
         let stated = answer.extensions.get::<Stated>().filter(|_| answer.range == (0..meta.size)).cloned();
-        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        let wrong = |source| StoreError::Generic { store: "store", source };
+        let most = match &options.range {
+            Some(GetRange::Bounded(range)) => range.end - range.start,
+            Some(GetRange::Suffix(bytes)) => *bytes,
+            _ => MAX_ANSWER,
+        };
+        if length > most {
+            return Err(wrong(format!("an answer of {length} bytes, where at most {most} are read").into()));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_CAPACITY)).unwrap_or(0));
         let mut stream = answer.into_stream();
         while let Some(part) = stream.next().await {
             bytes.extend_from_slice(&part?);
@@ -177,7 +225,6 @@ impl Client {
             }
         }
         self.traffic.count(bytes.len() as u64);
-        let wrong = |source| StoreError::Generic { store: "store", source };
         if bytes.len() as u64 != length {
             return Err(wrong("an answer of another length".into()));
         }

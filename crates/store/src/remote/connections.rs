@@ -13,6 +13,7 @@ use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::tls::Certificate;
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url};
 
+use crate::remote::answers::Ending;
 use crate::remote::checksums::Stating;
 
 /// An option of a client that has a time.
@@ -50,7 +51,7 @@ impl std::error::Error for Elsewhere {}
 
 impl HttpConnector for Connections {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = HttpClient::new(self.client(options)?);
+        let client = HttpClient::new(Ending(HttpClient::new(self.client(options)?)));
         Ok(match *self {
             Self::OfStore { checks: true, has_md5_tags } => HttpClient::new(Stating { client, has_md5_tags }),
             Self::OfStore { .. } | Self::OfWebServer => client,

@@ -7,6 +7,7 @@
 //!                           └─ dropped: the upload is aborted; after a crash, by ObjectFolder::abort
 //! ```
 
+mod answers;
 mod aws_profile;
 mod build;
 mod checksums;

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::{Error, Kind};
 use crate::location::{ObjectUrl, Scheme};
@@ -26,11 +26,25 @@ type StoreKey = (Scheme, String, Option<String>, bool);
 /// All stores of a command, which share options, threads and counts. Its objects can be read while it lives.
 pub struct Stores {
     options: StoreOptions,
-    runtime: Runtime,
+    threads: Threads,
     cancel: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
     clients: Mutex<HashMap<StoreKey, Client>>,
     simulated: Option<NewClient>,
+}
+
+/// The runtime, whose threads are not waited for: a server can keep them busy.
+struct Threads {
+    handle: Handle,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Stores {
@@ -43,9 +57,10 @@ impl Stores {
         let mut builder = Builder::new_multi_thread();
         let runtime = builder.worker_threads(2).thread_name("store").enable_io().enable_time().build();
         let failed = |error| Error::new(Kind::Unavailable, format!("starting threads failed: {error}"));
+        let runtime = runtime.map_err(failed)?;
         Ok(Self {
             options,
-            runtime: runtime.map_err(failed)?,
+            threads: Threads { handle: runtime.handle().clone(), runtime: Some(runtime) },
             cancel,
             traffic: Arc::default(),
             clients: Mutex::default(),
@@ -172,7 +187,7 @@ impl Stores {
             Some(client) => Built::simulated(client(create_only)),
             None => build::client(url, &self.options, create_only)?,
         };
-        let runtime = self.runtime.handle().clone();
+        let runtime = self.threads.handle.clone();
         let client = Client::new(built, runtime, Arc::clone(&self.cancel), Arc::clone(&self.traffic));
         clients.insert(key, client.clone());
         Ok(client)

@@ -1,9 +1,12 @@
 //! Stores that answer oddly or with bad intent: redirects, lists without end, odd names, wrong clocks.
 
-use super::s3::S3;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use super::s3::{S3, environment};
 use super::web::{Asked, Fate, Web};
 use super::{served, with_s3};
-use crate::harness::sawmill;
+use crate::harness::{Ran, command, sawmill};
 
 const OBJECT: &str = "s3://trips/data/contacts-00000.parquet";
 
@@ -42,6 +45,51 @@ fn a_list_that_does_not_end_is_an_error() {
         let error = with_s3(&web, &["footer", "s3://trips/data/"]).fails(1);
         assert!(error.contains("list of objects does not end"), "{error}");
         assert!(web.asked().len() < 10, "{}", web.asked().len());
+    }
+}
+
+/// A store that answers every request by this head, and then by bytes without end.
+fn flooding(head: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            std::thread::spawn(move || -> std::io::Result<()> {
+                // The client goes away.
+                client.read_exact(&mut [0; 4])?;
+                client.write_all(head.as_bytes())?;
+                loop {
+                    client.write_all(
+                        &b"10000\r\n"
+                            .iter()
+                            .chain(&[b' '; 0x10000])
+                            .chain(b"\r\n")
+                            .copied()
+                            .collect::<Vec<_>>(),
+                    )?;
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn an_answer_that_claims_exabytes_or_does_not_end_is_an_error() {
+    for head in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 9000000000000000000\r\n\r\n<",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ] {
+        let address = flooding(head);
+        for args in [["footer", "s3://trips/data/"], ["footer", OBJECT], ["footer", "delta:s3://trips/t"]] {
+            let ran = Ran::from(environment(command(args), &address).output().unwrap());
+            assert!(
+                matches!(ran.code, Some(1 | 2)) && ran.err.contains("s3://trips/"),
+                "{args:?}: {}",
+                ran.err
+            );
+        }
     }
 }
 

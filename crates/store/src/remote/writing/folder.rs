@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use object_store::path::Path;
-use object_store::{Error as StoreError, ListResult, ObjectMeta, ObjectStoreExt, PutMode, UpdateVersion};
+use object_store::{
+    Error as StoreError, GetOptions, ListResult, ObjectMeta, ObjectStoreExt, PutMode, UpdateVersion,
+};
 use tokio::sync::Semaphore;
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
 use crate::objects::Object;
-use crate::remote::client::{Client, path_of, version_of, whole};
+use crate::remote::client::{Client, path_of, version_of};
 use crate::remote::faults::fault;
 use crate::remote::listing::pages;
 use crate::remote::writing::put::{Mark, put, remove, taken};
@@ -21,9 +23,10 @@ use crate::remote::writing::writer::{ObjectWriter, UploadLimits};
 
 /// How many bytes of an object are requested at a time when it is read from start to end.
 const PIECE: u64 = 8 << 20;
-/// How long listing, reading and writing a small object may take. It does not end when the caller cancels,
-/// because a cancelled run cleans up by these requests.
+/// How long listing, reading and writing a small object may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long it may still take when the caller has cancelled, because a cancelled run cleans up by these requests.
+const LAST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A folder of a store. Names of objects are relative to it, with slashes.
 pub struct ObjectFolder {
@@ -127,14 +130,10 @@ impl ObjectFolder {
     /// The store refuses or cannot be reached.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let (url, path) = self.at(name)?;
-        let get = || async {
-            let found = self.client.store.get(&path).await?;
-            let meta = found.meta.clone();
-            Ok::<_, StoreError>((found.bytes().await?, meta))
-        };
-        let (bytes, version) = match self.patiently(&url, async { Ok(whole(get).await) })? {
-            Ok((bytes, meta)) => {
-                (Some(bytes.to_vec()), Some(UpdateVersion { e_tag: meta.e_tag, version: meta.version }))
+        let get = async { Ok(self.client.get(&path, GetOptions::default()).await) };
+        let (bytes, version) = match self.patiently(&url, get)? {
+            Ok((meta, bytes)) => {
+                (Some(bytes), Some(UpdateVersion { e_tag: meta.e_tag, version: meta.version }))
             }
             Err(StoreError::NotFound { .. }) => (None, None),
             Err(error) => return Err(fault(&url, &error)),
@@ -294,12 +293,11 @@ impl ObjectFolder {
         url: &ObjectUrl,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let late = |_| {
-            Error::new(Kind::Unavailable, "the store did not answer in time")
+        self.client.within(PATIENCE, LAST_PATIENCE, work).unwrap_or_else(|| {
+            Err(Error::new(Kind::Unavailable, "the store did not answer in time")
                 .at(url.to_string())
-                .advise("check the address, the endpoint and the network")
-        };
-        self.client.runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await }).map_err(late)?
+                .advise("check the address, the endpoint and the network"))
+        })
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<String, Option<UpdateVersion>>> {
