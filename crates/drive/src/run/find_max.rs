@@ -125,6 +125,29 @@ pub(crate) fn summarise(found: &mut FindMax) {
     };
 }
 
+/// The highest rate that held, and the lowest one that did not.
+#[derive(Default)]
+struct Bracket {
+    low: f64,
+    high: Option<f64>,
+}
+
+impl Bracket {
+    /// The rate after a trial at `rate`, of so many seconds; `None` at the end of the search.
+    fn after(&mut self, rate: f64, held: bool, length: f64) -> Option<f64> {
+        if held {
+            self.low = rate;
+        } else {
+            self.high = Some(rate);
+        }
+        match self.high {
+            None => Some(self.low * 2.0),
+            Some(high) if high - self.low <= CLOSE * high || high * length < 2.0 * FEWEST => None,
+            Some(high) => Some(f64::midpoint(self.low, high)),
+        }
+    }
+}
+
 /// Repeated searches on one set of tables.
 struct Search<'a, 'd> {
     target: &'a dyn Target,
@@ -146,7 +169,7 @@ struct Search<'a, 'd> {
 impl Search<'_, '_> {
     /// One search, from the rate `first` on.
     fn once(&mut self, plan: &mut Plan, first: f64) -> Result<()> {
-        let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, first);
+        let (mut bracket, mut rate) = (Bracket::default(), first);
         let (mut best, mut bound) = (None, None);
         let length = plan.counted_length().as_secs_f64();
         for _ in 0..TRIALS {
@@ -154,24 +177,23 @@ impl Search<'_, '_> {
                 *shape = Shape::Constant(rate);
             }
             let (result, held) = self.valid_trial(plan, rate)?;
+            let next = bracket.after(rate, held, length);
             if held {
-                (low, best) = (rate, Some(result));
+                best = Some(result);
             } else {
                 let spoilt = result.invalid_because.first().cloned();
-                (high, bound) = (rate, bound_by(&result));
+                bound = bound_by(&result);
                 self.first.get_or_insert(result);
                 if let Some(reason) = spoilt {
                     self.spoilt = Some(reason);
                     break;
                 }
             }
-            if high - low <= CLOSE * high || high * length < 2.0 * FEWEST {
-                break;
-            }
-            rate = if high.is_infinite() { low * 2.0 } else { f64::midpoint(low, high) };
+            let Some(next) = next else { break };
+            rate = next;
         }
-        self.found.found.push(low);
-        self.held.extend(best.map(|result| (low, result)));
+        self.found.found.push(bracket.low);
+        self.held.extend(best.map(|result| (bracket.low, result)));
         if let Some(what) = bound {
             *self.bound_by.entry(what).or_default() += 1;
         }
@@ -251,6 +273,21 @@ mod tests {
         assert_eq!(of(&seven), (4.0, 1.0, 7.0, 0.95));
         let nine: Vec<f64> = (1..=9).map(f64::from).collect();
         assert_eq!(of(&nine), (5.0, 2.0, 8.0, 0.95));
+    }
+
+    #[test]
+    fn a_search_doubles_the_rate_until_it_does_not_hold_and_then_halves_the_distance() {
+        let rates = |first: f64, holds: f64| {
+            let mut bracket = Bracket::default();
+            let mut rates = vec![first];
+            while let Some(next) = rates.last().and_then(|rate| bracket.after(*rate, *rate <= holds, 1.0)) {
+                rates.push(next);
+            }
+            rates
+        };
+        assert_eq!(rates(20.0, 100.0), [20.0, 40.0, 80.0, 160.0, 120.0, 100.0, 110.0, 105.0]);
+        assert_eq!(rates(800.0, 100.0), [800.0, 400.0, 200.0, 100.0, 150.0, 125.0, 112.5, 106.25, 103.125]);
+        assert_eq!(rates(20.0, 0.0), [20.0, 10.0, 5.0], "a trial at 2.5 a second has too few operations");
     }
 
     /// Why a search is refused before it begins.
