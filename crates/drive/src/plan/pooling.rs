@@ -50,11 +50,18 @@ impl Reconnect {
 pub(crate) struct Away {
     since: Option<Instant>,
     last: Duration,
+    /// The end of the last wait.
+    until: Option<Instant>,
 }
 
 impl Away {
     /// Waits until the next attempt; `false` if the plan allows none, or `is_over`.
+    ///
+    /// A server that was there for longer than the plan waits for it is away for a new reason.
     pub(crate) fn wait(&mut self, policy: &Reconnect, is_over: &dyn Fn() -> bool) -> bool {
+        if self.until.is_some_and(|until| until.elapsed() > policy.within) {
+            *self = Self::default();
+        }
         let left = policy.within.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
         if left.is_zero() {
             return false;
@@ -64,6 +71,7 @@ impl Away {
         while !is_over() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                self.until = Some(Instant::now());
                 return true;
             }
             std::thread::sleep(left.min(LOOK));

@@ -16,7 +16,7 @@ use crate::plan::limit::Limit;
 use crate::plan::node::{self, Item, Node};
 use crate::plan::operation::operation;
 use crate::plan::pooling::{Pooling, Reconnect};
-use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanCheck, PlanTable, Work};
+use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanCheck, PlanTable, Work, is_query};
 
 /// The keys of a plan.
 const KEYS: &str = "name rate arrivals clients think for warm-up connections seed isolation timeout retries pooling \
@@ -223,8 +223,13 @@ fn checks(root: Node<'_>) -> Result<Vec<PlanCheck>> {
         let of = format!("check {}", place + 1);
         let node = item.table()?.named(&of);
         node.allow(&["name", "sql"])?;
-        let text = |key| node.get(key).ok_or_else(|| node.error(format!("no `{key}`"), "give it"))?.text();
-        Ok(PlanCheck { name: text("name")?.to_owned(), sql: text("sql")?.to_owned() })
+        let given = |key| node.get(key).ok_or_else(|| node.error(format!("no `{key}`"), "give it"));
+        let (name, sql) = (given("name")?.text()?, given("sql")?.text()?);
+        if !is_query(sql) {
+            let advice = "write a SELECT of the rows that must not be there";
+            return Err(given("sql")?.error("a check that is no query", advice));
+        }
+        Ok(PlanCheck { name: name.to_owned(), sql: sql.to_owned() })
     };
     items.into_iter().enumerate().map(check).collect()
 }

@@ -252,9 +252,20 @@ impl Writes {
     }
 }
 
-/// The words of a statement, in lower case.
+/// Whether a statement returns rows and writes nothing.
+pub(crate) fn is_query(sql: &str) -> bool {
+    Writes::of_statement(sql) == Writes::Nothing && words(sql).next().is_some_and(|first| first != "set")
+}
+
+/// The words of a statement, in lower case, after its leading comments.
 fn words(sql: &str) -> impl Iterator<Item = String> {
-    sql.split(|c: char| !c.is_alphanumeric() && c != '_')
+    let mut rest = sql.trim_start();
+    while let Some((comment, end)) =
+        [("--", "\n"), ("/*", "*/")].iter().find(|(begin, _)| rest.starts_with(begin))
+    {
+        rest = rest[comment.len()..].split_once(end).map_or("", |(_, rest)| rest).trim_start();
+    }
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_')
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
 }
@@ -440,6 +451,7 @@ mod tests {
             "EXPLAIN (ANALYZE) INSERT INTO events VALUES (1)",
             "CALL transfer($1, $2)",
             "DO $$ BEGIN PERFORM 1; END $$",
+            "/* old rows */ -- select\nDELETE FROM events",
         ] {
             assert!(may_write(sql), "{sql}");
         }

@@ -25,6 +25,10 @@ pub(crate) fn wreak(
             }
             std::thread::sleep(Duration::from_millis(20).min(next.saturating_sub(began.elapsed())));
         }
+        // An action that takes longer than the time between two is due again at once.
+        if is_over() {
+            return;
+        }
         let at = began.elapsed();
         let done = act(&chaos.action, server.as_deref_mut());
         let took = began.elapsed() - at;

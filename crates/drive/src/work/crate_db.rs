@@ -5,14 +5,15 @@ mod json;
 mod session;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sawmill_cratedb::{CrateReply, CrateServer, CrateStatements};
 use sawmill_source::{Error, Kind, Result};
 use serde_json::Value;
 
+use crate::plan::pooling::{Away, Reconnect};
 use crate::plan::types::{Plan, PlanTable};
 use crate::proof::check::Check;
 use crate::result::proof::Proof;
@@ -28,6 +29,9 @@ const PAGE: usize = 10_000;
 pub(crate) struct CrateTarget {
     server: CrateServer,
     version: String,
+    reconnect: Reconnect,
+    /// One wait for all reading after the run.
+    away: Mutex<Away>,
 }
 
 impl CrateTarget {
@@ -42,7 +46,8 @@ impl CrateTarget {
                 .at(plan.name.clone())
                 .advise("leave `isolation` out"));
         }
-        let mut target = Self { server: server.clone(), version: String::new() };
+        let (server, version) = (server.clone(), String::new());
+        let mut target = Self { server, version, reconnect: plan.reconnect, away: Mutex::default() };
         let rows = target.ask("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], cancel)?;
         let version = rows.first().and_then(|row| row.first()).and_then(Value::as_str);
         target.version = version.unwrap_or_default().to_owned();
@@ -54,7 +59,24 @@ impl CrateTarget {
         let mut statements = CrateStatements::new(&self.server, PATIENCE)?;
         let body = serde_json::json!({ "stmt": sql, "args": arguments }).to_string();
         let body = self.body(statements.send(body.as_bytes(), cancel), self.server.to_string())?;
-        Ok(json::rows(&body).unwrap_or_default())
+        json::rows(&body).ok_or_else(|| {
+            Error::new(Kind::Server, "the answer is not one of CrateDB")
+                .at(self.server.to_string())
+                .advise("let no proxy answer in its place")
+        })
+    }
+
+    /// Reads over a connection, and over others if it is lost, as operations do.
+    fn read(&self, sql: &str, arguments: &[Value], cancel: &AtomicBool) -> Result<Vec<Vec<Value>>> {
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match self.ask(sql, arguments, cancel) {
+                Err(error)
+                    if error.kind() == Kind::Connection
+                        && away.wait(&self.reconnect, &|| cancel.load(Relaxed)) => {}
+                done => return done,
+            }
+        }
     }
 
     /// The body of an answer, or why there is none; a refusal is at `place`.
@@ -125,7 +147,7 @@ impl Target for CrateTarget {
 
     fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof> {
         let name = statements::quoted(&table.name);
-        self.ask(&format!("REFRESH TABLE {name}"), &[], cancel)?;
+        self.read(&format!("REFRESH TABLE {name}"), &[], cancel)?;
         let columns = statements::columns(table);
         let key = statements::quoted(crate::mix::block::NUMBER);
         let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
@@ -136,7 +158,7 @@ impl Target for CrateTarget {
                 return Err(Error::cancelled());
             }
             let sql = format!("SELECT {columns} FROM {name} WHERE {key} > ? ORDER BY {key} LIMIT {PAGE}");
-            let rows = self.ask(&sql, &[after.into()], cancel)?;
+            let rows = self.read(&sql, &[after.into()], cancel)?;
             for row in &rows {
                 after = row.first().and_then(Value::as_i64).unwrap_or(i64::MAX);
                 match u64::try_from(after) {
@@ -159,7 +181,7 @@ impl Target for CrateTarget {
             Value::String(text) => Some(text),
             other => Some(other.to_string()),
         };
-        let rows = self.ask(sql, &[], cancel)?;
+        let rows = self.read(sql, &[], cancel)?;
         Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
     }
 

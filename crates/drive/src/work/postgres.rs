@@ -30,6 +30,8 @@ pub(crate) struct PgTarget {
     plain: Server,
     version: String,
     reconnect: Reconnect,
+    /// One wait for all reading after the run.
+    away: Mutex<Away>,
     /// The object identifiers of the tables, by their names.
     tables: Mutex<BTreeMap<String, String>>,
 }
@@ -49,6 +51,7 @@ impl PgTarget {
             plain: server.clone(),
             version,
             reconnect: plan.reconnect,
+            away: Mutex::default(),
             tables: Mutex::default(),
         })
     }
@@ -67,8 +70,8 @@ impl PgTarget {
         cancel: &AtomicBool,
         mut read: impl FnMut(&mut BlockingConnection, &mut Patience<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut connected: Result<BlockingConnection> = Ok(self.connect(cancel)?);
-        let mut away = Away::default();
+        let mut connected = self.connect(cancel);
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let done = connected.and_then(|mut connection| {
                 let mut patience = Patience::new(&self.plain, &mut connection, cancel);
@@ -99,7 +102,14 @@ impl Target for PgTarget {
         for (table, PlanTable { rows, with, .. }) in tables.iter().zip(&plan.tables) {
             let sql =
                 statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string(), true);
-            connection.ask(&sql, &mut given_up).map_err(|error| {
+            let created = match connection.ask(&sql, &mut given_up) {
+                // IF NOT EXISTS looks before another part commits its table, and fails after that.
+                Err(error) if several && error.what().contains("23505") => {
+                    connection.ask(&sql, &mut given_up)
+                }
+                created => created,
+            };
+            created.map_err(|error| {
                 let advice = match error.what().contains("42P07") {
                     true => {
                         "the table exists: choose another name, or have it dropped first with --overwrite"

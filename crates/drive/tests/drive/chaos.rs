@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use sawmill_drive::DriveResult;
 use sawmill_localpg::LocalPg;
 
-use crate::{address, driven, plan};
+use crate::{address, driven, driven_and_then, plan};
 
 /// Kills all processes of a server while rows arrive.
 fn killed(commit: &str) -> DriveResult {
@@ -61,6 +61,28 @@ fn the_loss_of_acknowledged_rows_is_found_when_commits_do_not_wait() {
     assert!(proof.lost > 0, "nothing was lost with synchronous_commit=off: {proof:?}");
     assert!(!proof.holds() && proof.examples[0].contains("was acknowledged and is not there"), "{proof:?}");
     assert_eq!(proof.different + proof.foreign + proof.doubled, 0, "{proof:?}");
+}
+
+#[test]
+fn a_proof_waits_for_a_server_that_is_away_after_the_last_operation() {
+    let mut server = LocalPg::builder().setting("fsync", "on").start().unwrap();
+    let (url, address) = (server.url(), address(&server));
+    let (kill, killing) = std::sync::mpsc::channel();
+    let is_back = AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        let (server, is_back) = (&mut server, &is_back);
+        scope.spawn(move || {
+            killing.recv().unwrap();
+            server.kill_and_restart().unwrap();
+            is_back.store(true, Relaxed);
+        });
+        let answers = || postgres::Client::connect(&url, postgres::NoTls).is_ok();
+        driven_and_then(&address, move || {
+            kill.send(()).unwrap();
+            while answers() && !is_back.load(Relaxed) {}
+        })
+    });
+    assert!(result.proof[0].holds() && result.proof[0].found > 5, "{:?}", result.proof);
 }
 
 #[test]

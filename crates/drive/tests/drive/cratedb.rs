@@ -5,7 +5,7 @@ use std::time::Duration;
 use sawmill_cratedb_standin::{Fault, StandIn};
 use sawmill_drive::Address;
 
-use crate::{driven, plan};
+use crate::{driven, driven_and_then, plan};
 
 fn address(server: &StandIn) -> Address {
     let url = std::env::var("SAWMILL_CRATEDB_URL").map(|url| url.replace("http://", "crate://"));
@@ -124,4 +124,24 @@ fn a_crash_loses_rows_that_were_not_durable_and_the_proof_finds_them() {
     assert!(durable.holds() && durable.unknown > 0, "{durable:?}");
     let asynchronous = lost_with("ASYNC");
     assert!(asynchronous.lost > 0 && !asynchronous.holds(), "{asynchronous:?}");
+}
+
+#[test]
+fn a_proof_waits_for_a_server_that_is_away_after_the_last_operation() {
+    let server = StandIn::start(1);
+    let address = Address::CrateDb(Box::new(server.url().parse().unwrap()));
+    let (stopped, stops) = std::sync::mpsc::channel();
+    let result = std::thread::scope(|scope| {
+        let server = &server;
+        scope.spawn(move || {
+            stops.recv().unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+            server.restart(0);
+        });
+        driven_and_then(&address, move || {
+            server.stop(0);
+            stopped.send(()).unwrap();
+        })
+    });
+    assert!(result.proof[0].holds() && result.proof[0].found > 5, "{:?}", result.proof);
 }

@@ -14,7 +14,7 @@ mod workloads;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_drive::{Address, DriveResult, Driving, Plan, run};
+use sawmill_drive::{Address, DriveResult, Driving, Observer, Plan, Snapshot, run};
 use sawmill_localpg::LocalPg;
 
 /// A plan out of a text.
@@ -27,6 +27,28 @@ pub fn driven(plan: &Plan, address: &Address, server: Option<&mut LocalPg>) -> D
     let cancel = AtomicBool::new(false);
     let driving = Driving { address, server, cancel: &cancel, observer: &mut (), command: "test".into() };
     run(plan, driving).unwrap()
+}
+
+/// Called once: after the last operation of a run shorter than a second.
+struct AfterTheLast<F>(Option<F>);
+
+impl<F: FnOnce() + Send> Observer for AfterTheLast<F> {
+    fn second(&mut self, _: &Snapshot<'_>) {
+        if let Some(then) = self.0.take() {
+            then();
+        }
+    }
+}
+
+/// Inserts some rows into `drive_short`, and calls `then` before they are looked for.
+pub fn driven_and_then(address: &Address, then: impl FnOnce() + Send) -> DriveResult {
+    let table = "overwrite = true\n[tables.drive_short]\nspec = \"events\"\n";
+    let plan =
+        plan(&format!("rate = 50\nfor = \"300ms\"\n{table}[[operations]]\ninsert = \"drive_short\"\n"));
+    let (cancel, mut observer) = (AtomicBool::new(false), AfterTheLast(Some(then)));
+    let observer = &mut observer;
+    let driving = Driving { address, server: None, cancel: &cancel, observer, command: String::new() };
+    run(&plan, driving).unwrap()
 }
 
 /// The address of a private server.
