@@ -63,7 +63,8 @@ impl FinishArgs {
     }
 }
 
-/// The one unfinished load, or the newest complete one. Otherwise says what is wrong, and what to do.
+/// The unfinished load, or one of those that the same command has begun, or the newest complete one. Otherwise says what is
+/// wrong, and what to do.
 fn to_finish(loads: &[LoadStatus]) -> Result<&LoadStatus, (String, &'static str)> {
     let tables: BTreeSet<&str> = loads.iter().map(|load| load.table.as_str()).collect();
     if tables.len() > 1 {
@@ -71,17 +72,24 @@ fn to_finish(loads: &[LoadStatus]) -> Result<&LoadStatus, (String, &'static str)
         return Err((format!("the name fits several tables: {names}"), "give the schema, too"));
     }
     let on_record = || loads.iter().filter(|load| !load.load_id.is_empty());
-    let mut unfinished = on_record().filter(|load| load.completed.is_none());
-    match (unfinished.next(), unfinished.next()) {
-        (Some(_), Some(_)) => {
-            let what = "several loads into the table are unfinished";
-            Err((what.to_owned(), "run the command of each without --part"))
-        }
-        (Some(load), None) => Ok(load),
-        (None, _) => on_record().next().ok_or_else(|| {
+    let unfinished: Vec<&LoadStatus> = on_record().filter(|load| load.completed.is_none()).collect();
+    // New files are one load, and each corrected file is another.
+    let command =
+        |load: &LoadStatus| Some(completed(split_command(load.facts.command.as_ref()?).ok()?, "", ""));
+    match unfinished.as_slice() {
+        [] => on_record().next().ok_or_else(|| {
             let what = "no part of a load is on record, so there is nothing to finish";
             (what.to_owned(), "run the parts first (--part K/N); load status lists the tables")
         }),
+        [load, others @ ..]
+            if others.iter().all(|other| command(other).is_some_and(|its| command(load) == Some(its))) =>
+        {
+            Ok(load)
+        }
+        _ => {
+            let what = "several loads into the table are unfinished";
+            Err((what.to_owned(), "run the command of each without --part"))
+        }
     }
 }
 
@@ -121,8 +129,19 @@ mod tests {
         let chosen = |loads: &[LoadStatus]| to_finish(loads).cloned().map_err(|(what, _)| what);
         assert_eq!(chosen(&[newest.clone(), older.clone()]), Ok(newest.clone()));
         assert_eq!(chosen(&[newest, unfinished.clone(), older]), Ok(unfinished.clone()));
-        let several = chosen(&[unfinished.clone(), load("t", None)]).unwrap_err();
-        assert!(several.contains("several loads"), "{several}");
+        let of_command = |command: &str| {
+            let mut load = load("t", None);
+            load.facts.command = Some(command.to_owned());
+            load
+        };
+        let [new, corrected, other] =
+            ["sawmill load d --part 1/2", "sawmill load d --part 2/2", "sawmill load e --part 1/2"]
+                .map(of_command);
+        assert_eq!(chosen(&[new.clone(), corrected]), Ok(new.clone()));
+        for two in [[unfinished.clone(), load("t", None)], [new, other]] {
+            let several = chosen(&two).unwrap_err();
+            assert!(several.contains("several loads"), "{several}");
+        }
         let ambiguous = chosen(&[unfinished, load("other.t", None)]).unwrap_err();
         assert!(ambiguous.contains("other.t, t"), "{ambiguous}");
         let left_behind = LoadStatus { load_id: String::new(), ..load("t", None) };

@@ -60,6 +60,42 @@ fn a_job_whose_processes_are_killed_loads_each_row_once() {
 }
 
 #[test]
+fn parts_of_new_and_corrected_files_are_finished_by_one_command() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    fs::create_dir(&folder).unwrap();
+    let write = |name: &str, ids: std::ops::Range<u32>| {
+        let rows: String = ids.map(|id| format!("{id}\n")).collect();
+        fs::write(folder.join(name), format!("id\n{rows}")).unwrap();
+    };
+    let (url, days) = (bench.server.url(), folder.to_str().unwrap());
+    let target = ["--to", &url, "--table", "days"];
+    let lineage = ["--file-column", "source", "--changed", "replace"];
+    let load = [&["load", days], &target[..], &lineage, &["--unit-rows", "100"]].concat();
+    write("1.csv", 0..1000);
+    sawmill(&load).ok();
+    // Each night has a new file, and another correction of the first.
+    for (night, rows) in [(1, 900), (2, 800), (3, 1100)] {
+        write("1.csv", 0..rows);
+        write(&format!("n{night}.csv"), night * 10_000..night * 10_000 + 500);
+        for part in ["1/2", "2/2"] {
+            sawmill([&load[..], &["--part", part, "--verify"]].concat()).ok();
+        }
+        let finished = sawmill([&["load", "finish"], &target[..], &["--verify"]].concat()).ok();
+        assert!(
+            !finished.out.contains("not verified") && !finished.out.contains("other rows"),
+            "{}",
+            finished.out
+        );
+        let expected = i64::from(rows + night * 500);
+        assert_eq!(bench.count("select count(distinct id) from days"), expected);
+        assert_eq!(bench.count("select count(*) from days"), expected);
+    }
+    let said = sawmill([&load[..], &["--verify"]].concat()).ok().out;
+    assert!(said.contains("verified") && !said.contains("not verified"), "{said}");
+}
+
+#[test]
 fn an_array_job_makes_a_dataset_which_another_command_finishes() {
     let dir = tempfile::tempdir().unwrap();
     let (out, whole) = (dir.path().join("job"), dir.path().join("whole"));

@@ -230,7 +230,13 @@ impl Preparing<'_, '_> {
         }
         let mut record = self.record(oid, None);
         record.facts.made_table = made_table;
-        self.records.delete(self.id)?;
+        match self.records.find(self.id)? {
+            // Its rows are in the table until these replace them.
+            Some(earlier) if earlier.complete && self.postgres.replaces_files() => {
+                self.records.keep_under_another_id(self.id)?;
+            }
+            _ => drop(self.records.delete(self.id)?),
+        }
         self.write_record(&record)?;
         self.link.commit_durably()?;
         Ok((record, LoadState::New))
