@@ -125,11 +125,16 @@ fn listed(loads: &[LoadStatus]) -> String {
     }
     let files = loads.iter().map(|load| {
         let mut rows = vec![[format!("{} {}", load.table, load.begun), "rows".to_owned()]];
-        rows.extend(load.files.iter().map(|file| [file.name.clone(), phases::thousands(file.rows)]));
+        rows.extend(load.files.iter().map(|file| [file.name.clone(), known(file.rows)]));
         phases::table(&rows)
     });
     let files = files.collect::<Vec<_>>().join("\n");
     format!("{}\n{files}", phases::table(&rows))
+}
+
+/// A number of a file, if it is known.
+fn known(number: Option<u64>) -> String {
+    number.map_or_else(|| "-".to_owned(), phases::thousands)
 }
 
 fn state(load: &LoadStatus) -> String {
@@ -168,8 +173,7 @@ fn history_of(load: &LoadStatus) -> String {
     }
     let mut rows = vec![["file", "bytes", "rows", "rejected", "hash"].map(str::to_owned)];
     rows.extend(load.files.iter().map(|file| {
-        let bytes = file.bytes.map_or_else(|| "-".to_owned(), phases::thousands);
-        let [loaded, rejected] = [file.rows, file.rejected].map(phases::thousands);
+        let [bytes, loaded, rejected] = [file.bytes, file.rows, file.rejected].map(known);
         [file.name.clone(), bytes, loaded, rejected, file.hash.clone()]
     }));
     text + &phases::table(&rows)

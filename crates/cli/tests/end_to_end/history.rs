@@ -206,3 +206,24 @@ fn loads_are_listed_and_pruned_under_the_names_of_their_modes() {
     let pruned = sawmill(words("prune", &url, &["--older-than", "90d"])).ok().out;
     assert!(pruned.contains("mode insert") && pruned.contains("2 loads"), "{pruned}");
 }
+
+#[test]
+fn rows_of_files_that_are_in_order_together_are_not_counted_with_the_first() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    day(&folder, "1.csv", "at\n2024-01-02\n");
+    day(&folder, "2.csv", "at\n2024-01-01\n2024-01-03\n");
+    let url = bench.server.url();
+    bench.load(&folder, "days", &["--sort-by", "at"]).ok();
+    let loads = sawmill(words("status", &url, &["--json"])).ok().json();
+    assert_eq!(loads[0]["rows"], 3);
+    for file in loads[0]["files"].as_array().unwrap() {
+        assert!(file["rows"].is_null() && file["rejected"].is_null(), "{file}");
+    }
+    for more in [&[][..], &["--history"]] {
+        let text = sawmill(words("status", &url, more)).ok().out;
+        let of_file = text.lines().find(|line| line.contains("1.csv")).unwrap();
+        assert!(of_file.split_whitespace().any(|cell| cell == "-"), "{text}");
+    }
+}

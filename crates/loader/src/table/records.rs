@@ -107,15 +107,19 @@ pub struct LoadStatus {
 }
 
 impl LoadStatus {
-    /// The mode by its own name, and records that were left out as rejected, as the facts have them.
+    /// The same as the facts have it: the mode by its own name, records that were left out as rejected, and which
+    /// numbers are known file by file.
     pub fn with_facts(mut self) -> Self {
         if let Some(merge) = self.facts.merge.take() {
             self.mode = merge;
         }
+        let is_mixed = !self.facts.order.is_empty() && self.files.len() > 1;
         for file in &mut self.files {
             let left_out = self.facts.records_left_out.get(&file.name).copied().unwrap_or_default();
-            file.rejected += left_out;
             self.rejected += left_out;
+            let of_file = |count: Option<u64>| count.filter(|_| !is_mixed);
+            file.rows = of_file(file.rows);
+            file.rejected = of_file(file.rejected).map(|rejected| rejected + left_out);
         }
         self
     }
@@ -130,10 +134,10 @@ pub struct FileStatus {
     pub bytes: Option<u64>,
     /// Identifies its content: the hash of a text file's bytes, or of a Parquet file's footer.
     pub hash: String,
-    /// Its committed rows.
-    pub rows: u64,
-    /// Its rejected rows, and records of text that were left out.
-    pub rejected: u64,
+    /// Its committed rows; `None` if the load put the rows of all files in order, so that its units mix them.
+    pub rows: Option<u64>,
+    /// Its rejected rows, and records of text that were left out; `None` as for [`rows`](Self::rows).
+    pub rejected: Option<u64>,
 }
 
 impl FileStatus {
@@ -145,7 +149,7 @@ impl FileStatus {
             Some((bytes, hash)) => (Some(bytes), hash),
             None => (None, fingerprint),
         };
-        Self { name, bytes, hash: hash.to_owned(), rows, rejected }
+        Self { name, bytes, hash: hash.to_owned(), rows: Some(rows), rejected: Some(rejected) }
     }
 }
 
