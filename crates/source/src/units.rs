@@ -142,6 +142,8 @@ pub struct Facts {
     /// Whether units count all rows of their row groups, so that a row's position in a unit determines its
     /// number.
     pub counts_all_rows: bool,
+    /// Whether a fingerprint is a hash of all bytes of its file, so that equal ones prove equal content.
+    pub hashes_content: bool,
     /// Decoded bytes of a row, the mean of the row group where it is largest; 0 if unknown.
     pub row_bytes: u64,
 }
@@ -157,6 +159,7 @@ impl Facts {
             whole_files: true,
             keeps_runs: false,
             counts_all_rows: true,
+            hashes_content: false,
             row_bytes: 0,
         }
     }

@@ -63,7 +63,7 @@ impl CrateDb {
         }
         let (loads, mapping) = (records.of_table(&table.to_string())?, self.mapping_of_files(source));
         let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.mapping == mapping).collect();
-        Ok(adds_files(source, &here, options))
+        Ok(adds_files(source, &here, &mapping, options))
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.

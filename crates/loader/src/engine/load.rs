@@ -257,6 +257,9 @@ fn load_opened(
         (_, Share::Whole | Share::Finish) => under_way.to_the_end(runs),
     };
     let Loaded { progress, bytes_read, server_waits, verified } = loaded.map_err(|error| {
+        if error.kind() == Kind::Value {
+            session.value_refused(control);
+        }
         let placed = error.placed_by(|key, row| source.place_of_row(key, row)?.name);
         session.changes_so_far().named_in(placed)
     })?;

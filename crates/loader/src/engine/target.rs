@@ -110,6 +110,9 @@ pub trait Session: Sync {
         Ok(Vec::new())
     }
 
+    /// Reports that a value of the source ends this run.
+    fn value_refused(&self, _control: &Control<'_>) {}
+
     /// Reports that the target lost these units after confirming them. They will be sent again.
     fn lost(&self, _units: &[Arrived]) {}
 

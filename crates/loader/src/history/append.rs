@@ -260,9 +260,13 @@ impl Rechecking<'_> {
                 file.units += 1;
             }
         }
-        let (skipped, compared): (BTreeSet<u32>, BTreeSet<u32>) = (0..found.len() as u32)
+        let (skipped, mut compared): (BTreeSet<u32>, BTreeSet<u32>) = (0..found.len() as u32)
             .filter(|at| self.options.verify || untrusted.contains(at))
             .partition(|at| unknown.contains(at));
+        if self.source.facts().hashes_content {
+            // Files of the same bytes need not be read again, and may be read otherwise now.
+            compared.clear();
+        }
         let name = |at: &u32| portion.files().get(*at as usize).map(|file| file.name.clone());
         not_compared.rejected.extend(skipped.iter().filter_map(name));
         units.retain(|key, _| compared.contains(&key.file));
@@ -315,6 +319,7 @@ impl Rechecking<'_> {
         match self.history.encoding(load, &portion, &none_rejected)? {
             _ if !is_whole => not_compared.mixed.extend(names),
             _ if is_unknown => not_compared.rejected.extend(names),
+            _ if self.source.facts().hashes_content => {}
             None => not_compared.retyped.extend(names),
             Some(encoding) => {
                 let mut was = Tally::empty(encoding.columns);

@@ -6,6 +6,7 @@ use sawmill_source::{Error, Kind, Result, Source, SourceFile};
 
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
+use crate::history::mapping::may_be_parts;
 use crate::history::portion::Portion;
 use crate::history::record::{LoadRecord, Loads};
 use crate::history::remembered::Remembered;
@@ -19,41 +20,6 @@ pub struct Found<'l> {
     pub load: &'l LoadRecord,
     /// Its position in that load.
     pub place: u32,
-}
-
-/// Identifies the rows and columns that a load takes from its files. Loads with the same mapping agree on
-/// them.
-pub fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
-    let by_position = if by_position { " by position" } else { "" };
-    format!("files {}{by_position}", source.facts().mapping)
-}
-
-/// Begins the condition on the rows in a mapping.
-const WHERE: &str = " where ";
-
-/// A mapping without its texts, which may be long.
-pub fn hashed_mapping(mapping: &str) -> String {
-    let hash = |text: &str| format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()));
-    match mapping.split_once(WHERE) {
-        Some((columns, condition)) => hash(columns) + WHERE + &hash(condition),
-        None => hash(mapping),
-    }
-}
-
-/// Begins the columns of lineage in a mapping.
-const LINEAGE: &str = " from [";
-
-/// Whether loads with these mappings may take different rows of a file: both have a condition, and the same columns.
-fn may_be_parts(one: &str, other: &str) -> bool {
-    let extends = |longer: &str, shorter: &str| {
-        longer.strip_prefix(shorter).is_some_and(|rest| rest.is_empty() || rest.starts_with(LINEAGE))
-    };
-    match (one.split_once(WHERE), other.split_once(WHERE)) {
-        (Some((columns, one)), Some((same, other))) => {
-            columns == same && !extends(one, other) && !extends(other, one)
-        }
-        _ => false,
-    }
 }
 
 /// The files at these places of which one of the loads took the same rows, or others that may overlap.
@@ -137,15 +103,16 @@ pub(super) fn is_known_list(source: &dyn Source, here: &[&LoadRecord], own: &str
 }
 
 /// Whether to append the source to its table: a load made the table, and one with some of the source's files
-/// filled it. The same files as in the load that made it repeat that load instead; with
+/// filled it. The same files as in the load that made it, with the same `mapping`, repeat that load instead; with
 /// [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
-pub fn adds_files(source: &dyn Source, loads: &[&LoadRecord], options: &LoadOptions) -> bool {
+pub fn adds_files(source: &dyn Source, loads: &[&LoadRecord], mapping: &str, options: &LoadOptions) -> bool {
     let names: Vec<&String> = source.files().iter().map(|file| &file.name).collect();
     let complete: Vec<&LoadRecord> = loads.iter().copied().filter(|load| load.complete).collect();
     let mut makers = complete.iter().filter(|load| load.made_the_table()).peekable();
     let is_repeated = |load: &LoadRecord| {
         let unchanged = || load.files.changed(source.files()).is_empty();
-        load.files.names.iter().eq(names.iter().copied())
+        load.mapping == mapping
+            && load.files.names.iter().eq(names.iter().copied())
             && (!(options.append_changed || options.replace_changed) || unchanged())
     };
     let known: BTreeSet<&String> = complete.iter().flat_map(|load| &load.files.names).collect();
@@ -247,8 +214,8 @@ pub(super) fn broken_off(
         };
         if !holds_nothing(load)? {
             return Err(Error::new(Kind::Exists, what).advise(
-                "finish that load with the files, the mode and the options that it began with, or take it back (sawmill \
-                 load forget)",
+                "finish that load with the files, the mode and the options that it began with, or load everything from the \
+                 beginning with --mode replace: its rows are in the table, and stay there after sawmill load forget",
             ));
         }
     }
@@ -378,23 +345,4 @@ pub fn refuse_changed(source: &dyn Source, loads: &[&LoadRecord], options: &Load
         "to add the first rows of the new content beside the old ones, append with --changed append; to load everything \
          from the beginning, use --mode replace",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_have_the_same_columns_and_other_conditions() {
-        for (one, other, expected) in [
-            ("files c where part = 1", "files c where part = 10", true),
-            ("files c where part = 1", "files d where part = 2", false),
-            ("files c", "files c where part = 2", false),
-            ("files c where part = 1", "files c where part = 1 from [File]", false),
-        ] {
-            assert_eq!([may_be_parts(one, other), may_be_parts(other, one)], [expected; 2], "{one}; {other}");
-        }
-        let hashed = ["files c where part = 1", "files c where part = 10"].map(hashed_mapping);
-        assert!(may_be_parts(&hashed[0], &hashed[1]));
-    }
 }

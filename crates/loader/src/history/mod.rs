@@ -9,8 +9,10 @@
 
 pub(crate) mod append;
 pub(crate) mod lookup;
+pub(crate) mod mapping;
 pub(crate) mod opening;
 pub(crate) mod portion;
 pub(crate) mod presence;
 pub(crate) mod record;
 pub(crate) mod remembered;
+pub(crate) mod taken_up;

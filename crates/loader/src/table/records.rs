@@ -34,6 +34,9 @@ pub struct LoadFacts {
     /// The order of the rows over all files; empty for that of the files. Units then have rows of any files.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub order: String,
+    /// Whether a value of the files has ended the last run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub value_refused: bool,
     /// Whether the load has made the table that it merges rows into.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub made_table: bool,

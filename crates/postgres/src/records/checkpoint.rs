@@ -233,7 +233,7 @@ impl Records<'_> {
     }
 
     /// Sets a column of a load's record.
-    pub(super) fn set(&self, id: &str, column: &str, value: &(dyn ToSql + Sync)) -> Result<()> {
+    pub(crate) fn set(&self, id: &str, column: &str, value: &(dyn ToSql + Sync)) -> Result<()> {
         let sql = format!("UPDATE {} SET {column} = $2 WHERE load_id = $1", self.table("loads"));
         self.link.execute(&sql, &[&id, value]).map(drop)
     }

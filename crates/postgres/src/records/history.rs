@@ -1,5 +1,7 @@
 //! The history of a table: loads that earlier runs recorded, as an append looks them up.
 
+mod taken_up;
+
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::sync::Arc;
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, NewColumns, Note, Portion,
     Presence, RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files,
-    id_of_names, mapping_of_files, refuse_changed, remember,
+    id_of_names, mapping_of_files, refuse_changed, remember, takes_the_same,
 };
 use sawmill_pgcopy::Buffers;
 use sawmill_pgwire::{Connection, KnownServer};
@@ -57,25 +59,28 @@ impl Postgres {
         self.follow_renamed(source, &server, &records, oid, &self.id_of(source, table, false))?;
         let mapping = self.mapping_of_files(source);
         let has_whole_files = source.facts().whole_files;
-        let all = records.of_table(table, oid, &server, has_whole_files)?;
+        let mut all = records.of_table(table, oid, &server, has_whole_files)?;
         if !has_whole_files {
             let here: Vec<&LoadRecord> = all.iter().filter(|load| load.table_oid == oid).collect();
             let place = || format!("table {table}, {}", link.place());
             return refuse_changed(source, &here, options).map(|()| None).map_err(|error| error.at(place()));
         }
+        let (presence, filled) = (OnceCell::new(), OnceCell::new());
+        let found = RefCell::default();
+        let history =
+            TableHistory { postgres: self, source, options, records, table, oid, presence, filled, found };
+        if !rehearse && history.take_up(&all, &mapping, control)? {
+            all = history.records.of_table(table, oid, &server, true)?;
+        }
         let mut loads = Loads::default();
         for load in &all {
-            match (load.table_oid == oid, load.mapping == mapping) {
+            match (load.table_oid == oid, takes_the_same(&load.mapping, &mapping)) {
                 (true, true) => loads.here.push(load),
                 (true, false) => loads.otherwise.push(load),
                 (false, true) => loads.elsewhere.push(load),
                 (false, false) => {}
             }
         }
-        let (presence, filled) = (OnceCell::new(), OnceCell::new());
-        let found = RefCell::default();
-        let history =
-            TableHistory { postgres: self, source, options, records, table, oid, presence, filled, found };
         let mut remembered = remember(&history, loads, &mapping, source, options, control)?;
         if let Some(remembered) = remembered.as_mut().filter(|_| !rehearse) {
             history.write_missing_rejects(remembered)?;
@@ -109,9 +114,9 @@ impl Postgres {
             let server = KnownServer::new(&self.server, &connection, control)?;
             let (table, mapping) = (self.table.within(&found.schema), self.mapping_of_files(source));
             let loads = records.of_table(&table, found.oid, &server, true)?;
-            let here = loads.iter().filter(|load| load.table_oid == found.oid && load.mapping == mapping);
-            let here: Vec<_> = here.collect();
-            Ok(adds_files(source, &here, options))
+            let here = loads.iter().filter(|load| load.table_oid == found.oid);
+            let here: Vec<_> = here.filter(|load| takes_the_same(&load.mapping, &mapping)).collect();
+            Ok(adds_files(source, &here, &mapping, options))
         })
     }
 
@@ -393,17 +398,17 @@ impl Records<'_> {
     pub(crate) fn since(&self, record: &LoadRecord) -> Result<Option<Tally>> {
         let loads = self.table("loads");
         let sql = format!(
-            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 AND l.mapping <> '' \
-               AND l.columns IS NOT DISTINCT FROM this.columns \
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping, l.columns IS NOT DISTINCT FROM this.columns \
              FROM {loads} this JOIN {loads} l USING (table_oid) JOIN {} u ON u.load_id = l.load_id \
              WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun \
                AND NOT (l.mode = 'upsert' AND l.completed IS NULL)",
             self.all_units()
         );
         let mut since = Tally::default();
-        let units = self.link.rows::<(i64, String, Vec<i64>, bool)>(&sql, &[&record.id, &record.mapping])?;
-        for (rows, sum, counts, is_alike) in units {
-            if !is_alike {
+        for (rows, sum, counts, mapping, same_columns) in
+            self.link.rows::<(i64, String, Vec<i64>, String, bool)>(&sql, &[&record.id])?
+        {
+            if mapping.is_empty() || !same_columns || !takes_the_same(&mapping, &record.mapping) {
                 return Ok(None);
             }
             since.add(&self.tally((rows, sum, counts))?);
@@ -432,14 +437,16 @@ impl Records<'_> {
     fn all_of_table(&self, oid: u32, mapping: &str, columns: &[String]) -> Result<AllOfTable> {
         let loads = self.table("loads");
         let sql = format!(
-            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2, coalesce(l.columns = $3, true) \
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping, coalesce(l.columns = $2, true) \
              FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
             self.all_units()
         );
         let mut all = Tally::empty(columns.len());
-        let parameters: Parameters<'_> = &[&i64::from(oid), &mapping, &columns];
-        for (rows, sum, counts, same_rows, same_columns) in self.link.rows(&sql, parameters)? {
-            match (same_rows, same_columns) {
+        let parameters: Parameters<'_> = &[&i64::from(oid), &columns];
+        for (rows, sum, counts, of_load, same_columns) in
+            self.link.rows::<(i64, String, Vec<i64>, String, bool)>(&sql, parameters)?
+        {
+            match (takes_the_same(&of_load, mapping), same_columns) {
                 (true, true) => all.add(&self.tally((rows, sum, counts))?),
                 (true, false) => return Ok(AllOfTable::OtherColumns),
                 (false, _) => return Ok(AllOfTable::OtherRows),

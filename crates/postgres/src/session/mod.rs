@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use sawmill_loader::{
-    Arrived, BatchEncoder, ColumnChanges, Encoders, LoadOptions, LoadRecord, LoadState, Mode, Note,
-    RecordedFiles, ServerWaits, Session, TableName, Tally, UnitWriter, Verification,
+    Arrived, BatchEncoder, ColumnChanges, Encoders, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode,
+    Note, RecordedFiles, ServerWaits, Session, TableName, Tally, UnitWriter, Verification,
 };
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer};
@@ -201,6 +201,15 @@ impl Session for PostgresSession<'_> {
             None => {
                 self.rejected_before.fetch_sub(rejected, Relaxed);
             }
+        }
+    }
+
+    fn value_refused(&self, control: &Control<'_>) {
+        if self.state != LoadState::Complete {
+            let facts = LoadFacts { value_refused: true, ..self.record.facts.clone() }.to_text();
+            let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+            // The value is the error to tell.
+            let _ = self.with_connection(control, |link| checkpoints.on(link).set(id, "facts", &facts));
         }
     }
 

@@ -556,7 +556,7 @@ impl Source for DelimitedFiles {
     }
 
     fn facts(&self) -> Facts {
-        Facts::of_files(&self.files, &self.mapping)
+        Facts { hashes_content: true, ..Facts::of_files(&self.files, &self.mapping) }
     }
 
     /// A file is one row group: any of its records can be found by the marks.

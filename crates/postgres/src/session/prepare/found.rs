@@ -18,6 +18,8 @@ pub(super) struct Found<'f, 'p, 'a> {
     pub oid: u32,
     /// Rows are to be rejected, and those that were gathered have not been looked at.
     pub unguarded: bool,
+    /// A value ended the last run, and the table would have other columns now.
+    pub retyped: bool,
 }
 
 impl Found<'_, '_, '_> {
@@ -83,7 +85,7 @@ impl Standing for Found<'_, '_, '_> {
         };
         is_there.then_some(match record.complete {
             true => OnRecord::Complete { changed },
-            false => OnRecord::Interrupted { changed: changed || self.unguarded },
+            false => OnRecord::Interrupted { changed: changed || self.unguarded || self.retyped },
         })
     }
 
@@ -149,7 +151,12 @@ impl Standing for Found<'_, '_, '_> {
         let alone = options.share == Share::Whole && postgres.several.is_none();
         // Rows that wait for their merge or for their table's place are not in the table yet, and mode truncate removes its
         // own.
-        let begins_again = matches!(postgres.mode, Mode::Replace | Mode::Truncate | Mode::Upsert);
+        let is_refused = || self.record.as_ref().is_some_and(|record| record.facts.value_refused);
+        let begins_again = match postgres.mode {
+            Mode::Replace | Mode::Truncate | Mode::Upsert => true,
+            Mode::Create => is_refused(),
+            Mode::Append => false,
+        };
         Ok(alone && (begins_again || records.holds_nothing(id)?))
     }
 

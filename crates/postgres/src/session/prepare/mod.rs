@@ -71,7 +71,13 @@ impl Preparing<'_, '_> {
             Some(gathered) if self.rejects_before_merge() => refusals.are_missing(gathered.oid, self.link)?,
             _ => false,
         };
-        let mut found = Found { record, gathered, oid, unguarded, preparing: self };
+        let retyped = match (&gathered, &record) {
+            (Some(gathered), Some(record)) if mode.makes_the_table() && record.facts.value_refused => {
+                !columns::differences(self.columns, &columns::read(self.link, gathered.oid)?).is_empty()
+            }
+            _ => false,
+        };
+        let mut found = Found { record, gathered, oid, unguarded, retyped, preparing: self };
         if found.waits() && found.was_emptied()? {
             found.drop_staging(&staging)?;
         }
@@ -150,7 +156,11 @@ impl Preparing<'_, '_> {
         {
             replaced::refuse_dependents(link, self.table, &[found.oid])?;
         }
-        self.make_room(gathered, staging, self.found.as_ref().map_or(0, |found| found.oid))?;
+        let discarded =
+            self.make_room(gathered, staging, self.found.as_ref().map_or(0, |found| found.oid))?;
+        if discarded.is_some_and(|load| load.facts.value_refused) {
+            self.notes.push("loaded from the beginning: a value had ended the last run, and this one reads the files otherwise".to_owned());
+        }
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
         let values = &self.postgres.values;
         let replaced = self.found.as_ref().map(|found| found.oid);

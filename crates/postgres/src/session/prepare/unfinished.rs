@@ -82,18 +82,23 @@ impl Preparing<'_, '_> {
         Ok(Some(record))
     }
 
-    /// Whether this load gathers all rows of an unfinished one that nobody sees yet: that has the same options, and files
-    /// of these names, of which some may have other content now.
+    /// Whether this load gathers all rows of an unfinished one, which are not in their place yet: that has files of these
+    /// names, of which some may have other content now, and the same options or a value that has ended its last run.
     fn gathers_again(&self, id: &str) -> Result<bool> {
         let Self { postgres, source, table, .. } = self;
         let alone = self.options.share == Share::Whole && postgres.several.is_none();
-        let record = self.records.find(id)?.filter(|_| alone && postgres.mode != Mode::Create);
-        let Some(record) = record else { return Ok(false) };
+        let Some(record) = self.records.find(id)?.filter(|_| alone) else { return Ok(false) };
+        let mode = postgres.mode.name();
+        // A value that this load may take has ended its last run.
+        let is_refused =
+            record.facts.value_refused && record.mode == mode && record.facts.merge == postgres.merge();
+        if postgres.mode == Mode::Create && !is_refused {
+            return Ok(false);
+        }
         let ours: HashSet<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
         let names = || record.files.names.iter().map(String::as_str);
-        let mode = postgres.mode.name();
         let is_alike = |staged| postgres.id_of_names(names(), *source, table, mode, staged) == id;
-        Ok(names().all(|name| ours.contains(name)) && [false, true].into_iter().any(is_alike))
+        Ok(names().all(|name| ours.contains(name)) && (is_refused || [false, true].into_iter().any(is_alike)))
     }
 
     /// Whether an unfinished load gathers rows that replace those of a file. If its file is still another one than the
