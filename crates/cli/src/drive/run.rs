@@ -1,6 +1,6 @@
 //! Runs a load test and reports it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, Proof, find_max, run as drive};
 use sawmill_store::is_stream;
@@ -20,6 +20,7 @@ pub(crate) fn run(command: &DriveCommand, console: Console) -> Result<(), Error>
 
 fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
     let mut plan = plan::plan(args)?;
+    each_has_its_file(args)?;
     if let Some(path) = &args.json_file {
         may_write(path)?;
     }
@@ -42,17 +43,15 @@ fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
         Some(limits) => find_max(&mut plan, &limits, args.repeats, driving)?,
         None => drive(&plan, driving)?,
     };
-    if let Some(path) = &args.json_file {
-        results::write_json(path, &result)?;
-    }
     drop(watchers);
-    if let Some(path) = &args.watch.html {
-        results::write_html(path, &[NamedResult { name: name_of(args), result: result.clone() }])?;
-    }
+    let written = write(args, &result);
     match args.watch.takes_stdout() {
         true => console.steps(&text::text(&result)),
         false => console.result(&result, || text::text(&result))?,
     }
+    // Lost rows are worse than a missing file.
+    refuse_lost(&result)?;
+    written?;
     if let Some(error) = troubles.first() {
         return Err(error.into());
     }
@@ -60,6 +59,30 @@ fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
         server.stop()?;
     }
     verdict(&result, &address)
+}
+
+/// Writes the files that are asked for.
+fn write(args: &DriveArgs, result: &DriveResult) -> Result<(), Error> {
+    let json = args.json_file.as_ref().map_or(Ok(()), |path| results::write_json(path, result));
+    let html = args.watch.html.as_ref().map_or(Ok(()), |path| {
+        results::write_html(path, &[NamedResult { name: name_of(args), result: result.clone() }])
+    });
+    json.and(html)
+}
+
+/// Refuses one file for two outputs: the later one would replace the other.
+fn each_has_its_file(args: &DriveArgs) -> Result<(), Error> {
+    let mut taken: Vec<(&str, PathBuf)> = Vec::new();
+    let named = args.watch.files().into_iter().chain([("--json-file", args.json_file.as_ref())]);
+    for (option, path) in named.filter_map(|(option, path)| Some((option, path?))) {
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        if let Some((other, _)) = taken.iter().find(|(_, file)| *file == whole && !is_stream(path)) {
+            let what = format!("{other} and {option} name the same file");
+            return Err(Error::usage(what, path.display().to_string(), "give each a file of its own"));
+        }
+        taken.push((option, whole));
+    }
+    Ok(())
 }
 
 /// The name of the result in a report: the name of its file, or of its plan.

@@ -16,6 +16,11 @@ pub(super) fn text(result: &DriveResult) -> String {
             let message = operation.messages.get(kind).map(String::as_str).unwrap_or_default();
             let _ = writeln!(out, "{}: {count} x {kind}: {message}", operation.name);
         }
+        if operation.retries > 0 {
+            let retries = format_counted(operation.retries, "further attempt");
+            let retried = format_grouped(operation.retried);
+            let _ = writeln!(out, "{}: {retries}, after which {retried} ended well", operation.name);
+        }
         let failures = &operation.failures.percentiles;
         if failures.count > 0 {
             let times = [failures.p50_us, failures.p99_us, failures.max_us];
@@ -61,14 +66,17 @@ pub(super) fn text(result: &DriveResult) -> String {
     if let Some(found) = &result.find_max {
         let _ = writeln!(
             out,
-            "highest rate with {}: {:.0}/s ({:.0} to {:.0} with {:.0} % confidence, {} searches, {} trials){}",
+            "highest rate with {}: {:.0}/s ({:.0} to {:.0} with {:.0} % confidence, {}, {}){}",
             found.limits.join(", "),
             found.rate,
             found.low,
             found.high,
             found.confidence * 100.0,
-            found.found.len(),
-            found.trials.len(),
+            match found.found.len() {
+                1 => "1 search".to_owned(),
+                several => format!("{several} searches"),
+            },
+            format_counted(found.trials.len() as u64, "trial"),
             match found.bound_by.as_str() {
                 "" => String::new(),
                 "pool" => ", bound by the pool: more connections may hold more".to_owned(),
@@ -144,7 +152,7 @@ fn proof_text(proof: &Proof) -> String {
             )
         }
         false => format!(
-            "{} LOST of {} acknowledged rows, {} LOST of {} acknowledged updates, {} updates that were not sent, {} with other values, {} refused but there, {} twice, {} not of this run",
+            "{} LOST of {} acknowledged rows, {} LOST of {} acknowledged updates, {} updates that were not sent, {} with other values, {} refused or deleted but there, {} twice, {} not of this run",
             number(proof.lost),
             number(proof.acknowledged),
             number(proof.lost_updates),

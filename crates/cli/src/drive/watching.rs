@@ -62,6 +62,11 @@ impl WatchArgs {
         Ok((watchers, troubles))
     }
 
+    /// The options that name a file, and their files.
+    pub(super) fn files(&self) -> [(&'static str, Option<&PathBuf>); 3] {
+        [("--jsonl", self.jsonl.as_ref()), ("--hlog", self.hlog.as_ref()), ("--html", self.html.as_ref())]
+    }
+
     /// Whether standard output belongs to the lines of JSON.
     pub(super) fn takes_stdout(&self) -> bool {
         self.jsonl.as_ref().is_some_and(|path| path.as_os_str() == "-")

@@ -98,6 +98,10 @@ pub(super) fn findings(result: &DriveResult) -> Vec<String> {
     if verdict(result) != went(result) {
         findings.push(capital(&went(result)) + ".");
     }
+    // An invalid run may have lost rows all the same.
+    let wrong =
+        result.proof.iter().map(|proof| (proof, proof.violations())).filter(|(_, all)| !all.is_empty());
+    findings.extend(wrong.map(|(proof, all)| format!("{}: {}.", capital(&proof.place()), all.join(", "))));
     if result.interrupted {
         findings.push("The run was interrupted: figures are of what ran until then.".to_owned());
     }
@@ -159,7 +163,9 @@ mod tests {
         result.valid = false;
         result.invalid_because.push("the driver was late".into());
         assert_eq!(verdict(&result), "Invalid: the driver was late");
-        assert!(findings(&result).iter().all(|finding| !finding.contains("acknowledged rows were found")));
+        let told = findings(&result).join(" ");
+        assert!(!told.contains("acknowledged rows were found"), "{told}");
+        assert!(told.contains(": 2 acknowledged rows are lost."), "{told}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Proof {
     pub different: u64,
     /// Rows whose write had no effect: the server refused it, its transaction was not committed, or it was not sent.
     pub failed: u64,
-    /// Failed rows that were found nevertheless.
+    /// Failed or deleted rows that were found nevertheless.
     pub failed_but_found: u64,
     /// Rows whose outcome is unknown: the connection was lost or the time ran out after the statement was sent.
     pub unknown: u64,
@@ -124,7 +124,7 @@ impl Proof {
             (self.lost_updates, "acknowledged updates are lost"),
             (self.unsent_updates, "updates are there that were not sent"),
             (self.different, "rows have other values"),
-            (self.failed_but_found, "rows are there although the server refused them"),
+            (self.failed_but_found, "rows are there although the server refused or deleted them"),
             (self.doubled, "rows are there more than once"),
             (self.foreign, "rows are there that this run did not write"),
         ];
