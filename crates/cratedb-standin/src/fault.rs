@@ -1,6 +1,7 @@
 //! Faults that can be injected, batch by batch.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub enum Fault {
     Busy,
     /// The server works on the batch for so long.
     Slow(Duration),
+    /// The server works on the batch until the [`Hold`] is dropped.
+    Held,
     /// The request is delivered twice, as by a proxy that retries; the second delivery is the one that is answered.
     Twice,
     /// The request is answered, and delivered once more: the second delivery is planned at once and runs for so long;
@@ -48,12 +51,34 @@ pub enum Fault {
 #[derive(Debug, Default)]
 pub struct Faults {
     next: Mutex<VecDeque<Option<Fault>>>,
+    holds: AtomicUsize,
+}
+
+/// The server works on a batch while this exists.
+#[derive(Debug)]
+pub struct Hold<'a>(&'a Faults);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.holds.fetch_sub(1, Relaxed);
+    }
 }
 
 impl Faults {
     /// Adds faults for the next batches; `None` is a successful batch.
     pub fn plan(&self, faults: impl IntoIterator<Item = Option<Fault>>) {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).extend(faults);
+    }
+
+    /// Holds the batch after this many others. Create it on the thread that would fail, so that a failure ends it.
+    pub fn hold_after(&self, others: usize) -> Hold<'_> {
+        self.holds.fetch_add(1, Relaxed);
+        self.plan(std::iter::repeat_n(None, others).chain([Some(Fault::Held)]));
+        Hold(self)
+    }
+
+    pub(crate) fn hold(&self) -> bool {
+        self.holds.load(Relaxed) > 0
     }
 
     /// The fault for the current batch.

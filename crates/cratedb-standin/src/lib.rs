@@ -32,7 +32,7 @@ mod stand_in;
 mod store;
 mod types;
 
-pub use fault::{Fault, Faults};
+pub use fault::{Fault, Faults, Hold};
 pub use served::{Request, Served, Work};
 pub use stand_in::StandIn;
 pub use store::Engine;

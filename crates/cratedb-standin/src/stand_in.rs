@@ -53,6 +53,11 @@ impl StandIn {
         self.pg_port
     }
 
+    /// Whether a node accepts connections.
+    pub fn is_up(&self, node: usize) -> bool {
+        self.shared.alive(node)
+    }
+
     /// Faults for batches over HTTP.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults

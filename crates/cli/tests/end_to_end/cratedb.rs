@@ -327,8 +327,9 @@ fn waiting_for_the_server_is_not_blamed_on_the_processors() {
         let json = bench.load(&file, &more).ok().json();
         let threads = json["phase"]["threads"].as_array().unwrap();
         let sender = threads.iter().find(|thread| thread["name"] == "sender 1").unwrap();
-        let of = |figure: &str| sender[figure].as_f64().unwrap();
-        let known = waited(&sender["spans"]) + of("cpu");
+        let of = |figure: &str| sender[figure].as_f64().unwrap_or(0.0);
+        // On a busy machine it is ready and has no processor.
+        let known = waited(&sender["spans"]) + of("cpu") + of("ready");
         assert!(known > 0.8 * of("wall"), "{transport}: {known} of {}\n{sender:#}", of("wall"));
         assert_ne!(json["bottleneck"]["limit"], "unseen", "{transport}");
         let last = json["over_time"]["samples"].as_array().unwrap().last().unwrap();

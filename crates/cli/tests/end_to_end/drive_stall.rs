@@ -3,15 +3,16 @@
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sawmill_drive::DriveResult;
 use sawmill_localpg::LocalPg;
 
 use crate::harness::{command, signal};
 
-/// Drives for four seconds, and stops the driver for 0.4 s after the first and the second one.
-fn stopped(load: &[&str]) -> (Option<i32>, DriveResult) {
+/// Drives for four seconds, and stops the driver for 0.4 s after the first and the second one. Also returns for how many
+/// seconds it was stopped, at least and at most.
+fn stopped(load: &[&str]) -> (Option<i32>, DriveResult, [f64; 2]) {
     let (server, home) = (LocalPg::start().unwrap(), tempfile::tempdir().unwrap());
     let (url, path) = (server.url(), home.path().join("r.json"));
     let path_text = path.display().to_string();
@@ -19,26 +20,32 @@ fn stopped(load: &[&str]) -> (Option<i32>, DriveResult) {
     let mut child =
         command([&run[..], load].concat()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut stops = 0;
+    let (mut stops, mut stalled) = (0, [0.0, 0.0]);
     for line in lines.map(Result::unwrap) {
         if line.contains("\"event\":\"second\"") && stops < 2 {
             stops += 1;
+            let began = Instant::now();
             signal(&child, "STOP");
+            let stopped = Instant::now();
             // The stall itself.
             std::thread::sleep(Duration::from_millis(400));
+            stalled[0] += stopped.elapsed().as_secs_f64();
             signal(&child, "CONT");
+            stalled[1] += began.elapsed().as_secs_f64();
         }
     }
     let code = child.wait().unwrap().code();
-    (code, serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap())
+    (code, serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap(), stalled)
 }
 
 #[test]
 fn a_stall_of_the_driver_is_not_charged_to_the_server() {
-    let (code, result) = stopped(&["--rate", "500", "--arrivals", "constant"]);
+    let (code, result, [least, most]) = stopped(&["--rate", "500", "--arrivals", "constant"]);
     let driver = &result.driver;
     assert_eq!((code, result.valid), (Some(1), false), "{driver:?}");
-    assert!(driver.pauses >= 2 && (0.7..1.2).contains(&driver.paused), "{driver:?}");
+    assert!(driver.pauses >= 2 && driver.paused > least - 0.1, "{driver:?} of {least}");
+    // A busy machine keeps it from running, too.
+    assert!(driver.pauses > 2 || driver.paused < most + 0.1, "{driver:?} of {most}");
     // Of 2,000 operations about 400 were due in the pauses.
     assert!(driver.late_by_driver > 300 && driver.spoilt > 300, "{driver:?}");
     assert!(driver.late_by_driver > 5 * (driver.late_by_server + driver.late_by_pool), "{driver:?}");
@@ -47,7 +54,7 @@ fn a_stall_of_the_driver_is_not_charged_to_the_server() {
 
 #[test]
 fn a_closed_loop_whose_driver_was_stopped_is_invalid() {
-    let (code, result) = stopped(&["--clients", "4"]);
+    let (code, result, _) = stopped(&["--clients", "4"]);
     assert_eq!((code, result.valid), (Some(1), false), "{:?}", result.driver);
     assert!(
         result.invalid_because[0].starts_with("the driver did not run for"),

@@ -40,6 +40,11 @@ impl Shared {
         match fault {
             Some(Fault::DropBefore) => return Err(End::Cut),
             Some(Fault::Slow(time)) => std::thread::sleep(time),
+            Some(Fault::Held) => {
+                while self.faults.hold() || self.pg_faults.hold() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
             Some(Fault::DropInTheMiddle | Fault::Restart(..)) => most = half,
             Some(Fault::Late(time)) => {
                 self.later(move |shared| {

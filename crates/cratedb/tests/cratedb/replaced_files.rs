@@ -88,11 +88,12 @@ impl Nights {
 
     /// A run that ends when the server goes away before it has this statement.
     fn break_off(&self, text: &str) {
-        let away = Duration::from_millis(50);
-        self.standin().restart_before(text, away, Duration::ZERO);
+        self.standin().restart_before(text, Duration::from_millis(50), Duration::ZERO);
         let options = LoadOptions { retries: 0, degree: 1, ..replacing() };
         self.load(&["a", "b"], &options).unwrap_err();
-        std::thread::sleep(away * 4);
+        while !self.standin().is_up(0) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn standin(&self) -> &StandIn {

@@ -159,13 +159,14 @@ fn a_table_that_is_made_during_a_load_stays_as_it_is() {
     let standin = cluster.standin.as_ref().unwrap();
     let (_kept, source) = people(1_000);
     let target = cluster.target("t", CrateOptions { batch_rows: 100, ..keyed(Transport::Http) });
-    standin.faults().plan([None, Some(Fault::Slow(Duration::from_secs(1)))]);
     std::thread::scope(|scope| {
+        let hold = standin.faults().hold_after(1);
         let loading = scope.spawn(|| run(&source, &target, &small()));
         while standin.faults().left() > 0 {
             std::thread::sleep(Duration::from_millis(5));
         }
         cluster.sql("CREATE TABLE \"doc\".\"t\" (\"other\" TEXT)");
+        drop(hold);
         let error = loading.join().unwrap().unwrap_err();
         assert_eq!(error.kind(), Kind::Exists, "{error}");
         assert!(error.what().contains("was made while the load ran"), "{error}");

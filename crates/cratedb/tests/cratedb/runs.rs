@@ -21,12 +21,12 @@ fn status(cluster: &Cluster) -> Vec<LoadStatus> {
     with_control(|control| crate_status(&cluster.server(), &cluster.checkpoints(), None, control)).unwrap()
 }
 
-/// Runs a load of about `time`, and returns the result of `meanwhile`, which runs during it.
-fn during<T>(cluster: &Cluster, target: &CrateDb, time: Duration, meanwhile: impl FnOnce() -> T) -> T {
+/// Returns the result of `meanwhile`, which runs during a load.
+fn during<T>(cluster: &Cluster, target: &CrateDb, meanwhile: impl FnOnce() -> T) -> T {
     let standin = cluster.standin.as_ref().unwrap();
     let (_kept, source) = people(1_000);
-    standin.faults().plan([None, Some(Fault::Slow(time))]);
     std::thread::scope(|scope| {
+        let hold = standin.faults().hold_after(1);
         let first = scope.spawn(|| run(&source, target, &one_connection()));
         let end = Instant::now() + Duration::from_secs(30);
         while standin.faults().left() > 0 {
@@ -34,6 +34,7 @@ fn during<T>(cluster: &Cluster, target: &CrateDb, time: Duration, meanwhile: imp
             std::thread::sleep(Duration::from_millis(5));
         }
         let result = meanwhile();
+        drop(hold);
         assert_eq!(first.join().unwrap().unwrap().rows, 1_000);
         result
     })
@@ -44,7 +45,7 @@ fn a_second_run_into_a_new_table_waits_for_its_turn_and_harms_nothing() {
     let cluster = Cluster::standin();
     let target = cluster.target("t", options());
     let (_kept, other) = people(300);
-    during(&cluster, &target, Duration::from_secs(2), || {
+    during(&cluster, &target, || {
         let error = run(&other, &target, &small()).unwrap_err();
         assert_eq!(error.kind(), Kind::Busy, "{error}");
         assert!(error.what().contains("doc.t") && error.what().contains("process"), "{error}");
@@ -63,7 +64,7 @@ fn appends_of_other_files_go_on_beside_each_other() {
     run(&first, &cluster.target("t", options()), &small()).unwrap();
     let target = append(cluster.target("t", options()));
     let (_other, other) = people(300);
-    during(&cluster, &target, Duration::from_secs(1), || run(&other, &target, &small()).unwrap());
+    during(&cluster, &target, || run(&other, &target, &small()).unwrap());
     assert_eq!(cluster.count("t"), 1_310);
 }
 
@@ -84,8 +85,14 @@ fn a_run_of_another_machine_that_shows_no_life_any_more_is_followed() {
     // It is there.
     std::thread::scope(|scope| {
         let second = scope.spawn(|| run(&source, &target, &small()));
-        std::thread::sleep(Duration::from_secs(2));
-        cluster.sql(&format!("UPDATE {leases} SET \"beat\" = 2 WHERE \"name\" = 'doc.t' AND \"number\" = 7"));
+        let is_seven = "WHERE \"name\" = 'doc.t' AND \"number\" = 7";
+        for beat in 2.. {
+            if second.is_finished() {
+                break;
+            }
+            cluster.sql(&format!("UPDATE {leases} SET \"beat\" = {beat} {is_seven}"));
+            std::thread::sleep(Duration::from_millis(200));
+        }
         let error = second.join().unwrap().unwrap_err();
         assert!(error.kind() == Kind::Busy && error.what().contains("process 7 on elsewhere"), "{error}");
     });
@@ -127,8 +134,7 @@ fn the_status_says_which_loads_run_are_broken_off_complete_or_left_behind() {
     let standin = cluster.standin.as_ref().unwrap();
     assert_eq!(status(&cluster), []);
     let (_kept, source) = people(1_000);
-    let running =
-        during(&cluster, &cluster.target("a", options()), Duration::from_secs(2), || status(&cluster));
+    let running = during(&cluster, &cluster.target("a", options()), || status(&cluster));
     let [load] = running.as_slice() else { panic!("{running:?}") };
     assert!(load.running && load.completed.is_none(), "{load:?}");
     assert_eq!((load.table.as_str(), load.mode.as_str()), ("doc.a", "create"));

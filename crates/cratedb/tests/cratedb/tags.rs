@@ -250,15 +250,16 @@ fn a_run_waits_for_a_rename_that_a_killed_run_left_at_the_server() {
     let (_kept, source) = people(1_000);
     let target = cluster.target("t", tagged(Transport::Http));
     let no_patience = LoadOptions { retries: 0, patience: Duration::ZERO, ..small() };
-    // The server takes a second for the rename, and the loader gets no answer.
-    standin.orphan("RENAME TO", Duration::from_secs(1));
+    // The server takes its time for the rename, and the loader gets no answer.
+    let rename = Duration::from_secs(4);
+    standin.orphan("RENAME TO", rename);
     let began = std::time::Instant::now();
     run(&source, &target, &no_patience).unwrap_err();
     let error = run(&source, &target, &no_patience).unwrap_err();
     assert_eq!(error.kind(), Kind::Busy, "{error}");
     assert!(error.to_string().contains("RENAME TO") && error.to_string().contains("sys.jobs"), "{error}");
     assert_eq!(run(&source, &target, &patient()).unwrap().state, LoadState::Resumed);
-    assert!(began.elapsed() > Duration::from_secs(1));
+    assert!(began.elapsed() > rename);
     exactly(&cluster, "t", &source, 1_000);
 }
 

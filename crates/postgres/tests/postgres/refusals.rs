@@ -111,18 +111,18 @@ fn files_without_columns_are_refused() {
 
 #[test]
 fn time_limits_and_read_only_servers_are_not_reported_as_errors_of_rows() {
-    let slow = "CREATE TABLE t (id bigint CHECK (pg_sleep(0.5)::text = ''), word text)";
+    let slow = "CREATE TABLE t (id bigint CHECK (pg_sleep(60)::text = ''), word text)";
     let case = case(&[1, 2], slow);
     let append = case.target(Mode::Append);
     let late = case.refused(
-        &append.clone().setting("statement_timeout", "300"),
+        &append.clone().setting("statement_timeout", "2000"),
         "statement timeout",
         "--set statement_timeout=0",
     );
     assert!(!late.place().contains("row group"), "{late}");
     let version = "SELECT current_setting('server_version_num')::int";
     if case.database.client().query_one(version, &[]).unwrap().get::<_, i32>(0) >= 170_000 {
-        let late = append.clone().setting("transaction_timeout", "300");
+        let late = append.clone().setting("transaction_timeout", "2000");
         case.refused(&late, "transaction timeout", "--set transaction_timeout=0");
     }
     let read_only = append.setting("default_transaction_read_only", "on");

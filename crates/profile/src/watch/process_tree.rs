@@ -189,22 +189,36 @@ mod tests {
     use std::process::{Child, Command, Stdio};
     use std::time::Instant;
 
+    /// Waits until `holds` does, for at most a minute, and looks at it this often.
+    fn until(what: &str, pause: Duration, mut holds: impl FnMut() -> bool) {
+        let started = Instant::now();
+        while !holds() {
+            assert!(started.elapsed() < Duration::from_secs(60), "{what} did not happen within a minute");
+            std::thread::sleep(pause);
+        }
+    }
+
+    const SOON: Duration = Duration::from_millis(5);
+
     #[test]
     fn children_of_a_process_are_in_its_tree() {
         let mut shell = Command::new("sh")
-            .args(["-c", "while :; do :; done & a=$!; sleep 5 & read line; kill $a $!"])
+            .args(["-c", "while :; do :; done & a=$!; sleep 600 & read line; kill $a $!"])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(400));
         let mut tree = ProcessTree::new(shell.id());
-        let usage = tree.usage().unwrap();
+        let mut usage = TreeUse::default();
+        until("the work of a child", SOON, || {
+            // A first look at processes that are there.
+            tree = ProcessTree::new(shell.id());
+            usage = tree.usage().unwrap();
+            usage.processes == 3 && usage.cpu >= Duration::from_millis(20)
+        });
         let (clock, ticks) = (cpu_clock(1).is_some(), Stat::read("/proc/1/stat").is_some());
         assert_eq!(clock, ticks, "processes of other users are reported too");
         drop(shell.stdin.take());
         shell.wait().unwrap();
-        assert_eq!(usage.processes, 3);
-        assert!(usage.cpu >= Duration::from_millis(20), "{usage:?}");
         assert!(usage.resident > 100_000);
         assert_eq!(tree.usage(), None, "its root is gone");
     }
@@ -231,15 +245,21 @@ mod tests {
         let most = std::thread::available_parallelism().unwrap().get() as f64 * 1.2;
         let mut shell = shell();
         let mut tree = ProcessTree::new(shell.id());
-        tree.usage().unwrap();
+        let before = tree.usage().unwrap().cpu;
         say(&mut shell, "(while :; do :; done) & a=$!\n");
-        let mut seen = Vec::new();
-        for _ in 0..20 {
-            seen.push(processors(&mut tree, Duration::from_millis(50)));
-        }
+        let mut own = Duration::ZERO;
+        until("the work of a child", SOON, || {
+            let child = descendants(shell.id()).get(1).copied();
+            let clock =
+                |pid| cpu_clock(pid).or_else(|| Some(Stat::read(&format!("/proc/{pid}/stat"))?.own_cpu));
+            own = child.and_then(clock).unwrap_or_default();
+            own > 2 * TICK
+        });
+        let counted = tree.usage().unwrap().cpu - before;
+        let seen: Vec<f64> = (0..20).map(|_| processors(&mut tree, Duration::from_millis(50))).collect();
         say(&mut shell, "kill $a; wait\nexit\n");
         shell.wait().unwrap();
-        assert!(seen[..6].iter().any(|used| *used > 0.2), "it is counted immediately: {seen:?}");
+        assert!(counted + TICK >= own, "it is counted immediately: {counted:?} of {own:?}");
         assert!(seen.iter().all(|used| *used < most), "of {most}: {seen:?}");
     }
 
@@ -248,14 +268,17 @@ mod tests {
         let mut shell = shell();
         let mut tree = ProcessTree::new(shell.id());
         let before = tree.usage().unwrap().cpu;
-        say(&mut shell, "timeout 0.4 sh -c 'while :; do :; done'\n");
+        say(&mut shell, "sh -c 'i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done'\n");
+        let reaped = || Stat::read(&format!("/proc/{}/stat", shell.id())).unwrap().reaped_cpu;
         let mut alive = Duration::ZERO;
-        for _ in 0..30 {
-            std::thread::sleep(Duration::from_millis(20));
-            alive = alive.max(tree.usage().unwrap().cpu - before);
-        }
+        until("the end of a child", Duration::from_millis(20), || {
+            let used = tree.usage().unwrap().cpu - before;
+            let ended = !reaped().is_zero();
+            alive = if ended { alive } else { used };
+            ended
+        });
         let after = tree.usage().unwrap().cpu - before;
-        let reported = Stat::read(&format!("/proc/{}/stat", shell.id())).unwrap().reaped_cpu;
+        let reported = reaped();
         say(&mut shell, "exit\n");
         shell.wait().unwrap();
         assert!(alive > Duration::from_millis(40), "{alive:?}");
@@ -271,11 +294,9 @@ mod tests {
             &mut shell,
             "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'; done\n",
         );
-        say(&mut shell, "echo done >&2; read line\n");
-        let started = Instant::now();
-        while tree.usage().unwrap().processes > 1 || started.elapsed() < Duration::from_millis(300) {
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        // One of the eight is there at a time, and these two after them.
+        say(&mut shell, "sleep 600 & a=$!; sleep 600 & read line; kill $a $!\n");
+        until("the end of the children", Duration::from_millis(100), || tree.usage().unwrap().processes == 3);
         let used = tree.usage().unwrap().cpu - before;
         let reported = Stat::read(&format!("/proc/{}/stat", shell.id())).unwrap().reaped_cpu;
         say(&mut shell, "\n");

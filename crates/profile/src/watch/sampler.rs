@@ -187,6 +187,8 @@ fn run(mut timeline: Timeline, mut observed: Observed, most: usize, stopped: &Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::system::thread_clock::thread_cpu_time;
+    use crate::watch::process_tree::ProcessTree;
     use std::net::TcpListener;
 
     #[test]
@@ -201,8 +203,8 @@ mod tests {
             .watch("gone", &Target::Pid(u32::MAX));
         let sampler = Sampler::start(options).unwrap();
         let busy = std::thread::Builder::new().name("busy bee".into()).spawn(|| {
-            let until = crate::cpu_time() + Duration::from_millis(120);
-            while crate::cpu_time() < until {
+            let until = thread_cpu_time() + 120_000_000;
+            while thread_cpu_time() < until {
                 std::hint::spin_loop();
             }
         });
@@ -221,8 +223,9 @@ mod tests {
         assert_eq!(serde_json::from_str::<Timeline>(&text).unwrap().threads, timeline.threads);
     }
 
-    #[test]
-    fn a_server_is_seen_in_the_first_tenth_of_a_second() {
+    /// The processors that a server used in its first quarter of a second, and when; and whether it was at work in the
+    /// first tenth.
+    fn watched_server() -> (Vec<(f64, f64)>, bool) {
         let mut server = std::process::Command::new("sh")
             .args(["-c", "read line; (while :; do :; done) & a=$!; read line; kill $a"])
             .stdin(std::process::Stdio::piped())
@@ -230,27 +233,50 @@ mod tests {
             .unwrap();
         let options = SamplerOptions::new().watch("server", &Target::Pid(server.id()));
         let sampler = Sampler::start(options).unwrap();
+        let began = Instant::now();
         std::io::Write::write_all(server.stdin.as_mut().unwrap(), b"begin\n").unwrap();
-        std::thread::sleep(Duration::from_millis(250));
+        std::thread::sleep(Duration::from_millis(100));
+        let early = ProcessTree::new(server.id()).usage().unwrap().cpu;
+        let at_work = early > Duration::from_millis(20) && began.elapsed() < Duration::from_millis(130);
+        std::thread::sleep(Duration::from_millis(150));
         let timeline = sampler.stop();
         drop(server.stdin.take());
         server.wait().unwrap();
         let used = timeline.rate(|sample| Some(sample.watched[0].as_ref()?.cpu));
-        assert!(used.iter().any(|(at, processors)| *at < 0.15 && *processors > 0.1), "{used:?}");
         // A sample's time is read just before its CPU times; on a busy machine something may run between.
         let processors = std::thread::available_parallelism().unwrap().get() as f64;
         for sample in &timeline.samples {
             let cpu = sample.watched[0].as_ref().unwrap().cpu;
             assert!(cpu < processors * (sample.at.as_secs_f64() * 1.2 + 0.1), "{used:?}");
         }
+        (used, at_work)
+    }
+
+    #[test]
+    fn a_server_is_seen_in_the_first_tenth_of_a_second() {
+        // On a busy machine the server, or the sampler, may have no processor that early.
+        let mut missed = 0;
+        for _ in 0..20 {
+            let (used, at_work) = watched_server();
+            if used.iter().any(|(at, used)| *at < 0.15 && *used > 0.1) {
+                return;
+            }
+            missed += u32::from(at_work);
+        }
+        assert!(missed < 10, "it was at work and not seen {missed} times");
     }
 
     #[test]
     fn a_long_run_is_thinned_to_the_bound() {
-        let options = SamplerOptions::new().interval(Duration::from_millis(5)).most_samples(16);
-        let sampler = Sampler::start(options).unwrap();
-        std::thread::sleep(Duration::from_millis(250));
-        let timeline = sampler.stop();
-        assert!(timeline.samples.len() <= 17 && timeline.interval > Duration::from_millis(5));
+        let is_thinned = |milliseconds| {
+            let options = SamplerOptions::new().interval(Duration::from_millis(5)).most_samples(16);
+            let sampler = Sampler::start(options).unwrap();
+            std::thread::sleep(Duration::from_millis(milliseconds));
+            let timeline = sampler.stop();
+            assert!(timeline.samples.len() <= 17);
+            timeline.interval > Duration::from_millis(5)
+        };
+        // On a busy machine samples are rare.
+        assert!([250, 1_000, 4_000, 16_000].into_iter().any(is_thinned));
     }
 }
