@@ -42,6 +42,21 @@ fn one_command_creates_the_table_on_the_first_night_and_adds_new_files_on_all_ot
 }
 
 #[test]
+fn a_night_after_a_replacement_finds_its_files_and_adds_new_ones() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    day(&folder, "1.csv", 0..100);
+    night(&bench, &folder, "days", &[]).ok();
+    night(&bench, &folder, "days", &["--mode", "replace"]).ok();
+    let same = night(&bench, &folder, "days", &[]).ok();
+    assert!(same.out.contains("nothing to do"), "{}", same.out);
+    day(&folder, "2.csv", 100..150);
+    night(&bench, &folder, "days", &["--verify"]).ok();
+    assert_eq!(bench.count("select count(*) from days"), 150);
+}
+
+#[test]
 fn a_file_that_was_corrected_is_named_and_appended_only_on_request() {
     let bench = Bench::new();
     let folder = bench.dir.path().join("days");

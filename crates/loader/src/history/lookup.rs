@@ -103,15 +103,16 @@ pub(super) fn is_known_list(source: &dyn Source, here: &[&LoadRecord], own: &str
 }
 
 /// Whether to append the source to its table: a load made the table, and one with some of the source's files
-/// filled it. The same files as in the load that made it, with the same `mapping`, repeat that load instead; with
-/// [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
+/// filled it. The same files as in the load in mode create that made it, with the same `mapping`, repeat that load
+/// instead; with [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
 pub fn adds_files(source: &dyn Source, loads: &[&LoadRecord], mapping: &str, options: &LoadOptions) -> bool {
     let names: Vec<&String> = source.files().iter().map(|file| &file.name).collect();
     let complete: Vec<&LoadRecord> = loads.iter().copied().filter(|load| load.complete).collect();
     let mut makers = complete.iter().filter(|load| load.made_the_table()).peekable();
     let is_repeated = |load: &LoadRecord| {
         let unchanged = || load.files.changed(source.files()).is_empty();
-        load.mapping == mapping
+        load.mode == Mode::Create.name()
+            && load.mapping == mapping
             && load.files.names.iter().eq(names.iter().copied())
             && (!(options.append_changed || options.replace_changed) || unchanged())
     };
