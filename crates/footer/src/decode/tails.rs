@@ -13,7 +13,7 @@ use crate::thrift::cursor::{BINARY, FALSE, I32, I64, LIST, STOP, STRUCT, TRUE};
 const MAX_LEN: usize = 96;
 
 /// How many forms are kept at most, and how many places they have: two kinds of chunks seldom share one.
-const MAX_FORMS: usize = 64;
+pub(crate) const MAX_FORMS: usize = 64;
 const PLACES: usize = 256;
 
 /// How often a form must have failed in vain, after it was of use, before another replaces it.
@@ -53,13 +53,21 @@ impl Default for Tails {
 }
 
 impl Tails {
-    /// The length of the tail at `start` after the field `id`, or where to keep its form once it has been walked.
+    /// The length of the tail at `start` after the field `id`, in a chunk of a column below [`MAX_FORMS`] (0 if columns
+    /// share their forms), or where to keep its form once it has been walked.
     #[inline(always)]
-    pub fn len_of(&mut self, bytes: &[u8], start: usize, id: u8, key: u64) -> Result<usize, usize> {
+    pub fn len_of(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        id: u8,
+        key: u64,
+        column: u64,
+    ) -> Result<usize, usize> {
         let Some(window) = bytes.get(start..).and_then(|rest| rest.first_chunk::<MAX_LEN>()) else {
             return Err(PLACES);
         };
-        let place = place_of(window, id, key);
+        let place = place_of(window, id, key, column);
         let Some(form) = self.forms.get_mut(usize::from(self.places[place]).wrapping_sub(1)) else {
             return Err(place);
         };
@@ -102,11 +110,11 @@ impl Tails {
 
 /// Where to look for the form of a tail: by the key of the chunk's traits, which says much of it, and the first headers.
 #[inline(always)]
-fn place_of(window: &[u8; MAX_LEN], id: u8, key: u64) -> usize {
+fn place_of(window: &[u8; MAX_LEN], id: u8, key: u64, column: u64) -> usize {
     let length = if window[1] & 0x0f == BINARY { window[2] } else { 0 };
     let start = u32::from_le_bytes([window[0], window[1], length, id]);
-    // The codec says nothing.
-    ((u64::from(start) << 32 ^ key & 0x80ff_ffff_ffff_ffff).wrapping_mul(MIXER) >> 56) as usize
+    // The codec says nothing; the column has its place.
+    ((u64::from(start) << 32 ^ key & 0x80ff_ffff_ffff_ffff ^ column << 56).wrapping_mul(MIXER) >> 56) as usize
 }
 
 impl Form {

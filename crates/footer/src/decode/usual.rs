@@ -44,11 +44,12 @@ pub(crate) fn column_chunk(bytes: &[u8], at: usize) -> Option<Usual> {
 
 /// Walks the chunk at `at`, one of many, and returns its row and its end; `None` if only the other walk can tell.
 ///
-/// Compares what follows the numbers with that of chunks before, instead of walking it, where that pays.
+/// Compares what follows the numbers with that of chunks before, instead of walking it, where that pays. `column` is its number, or 0 if columns share what is learned.
 #[inline(always)]
 pub(crate) fn row(
     bytes: &[u8],
     at: usize,
+    column: u64,
     tails: &mut Tails,
     traits: &mut TraitTable,
 ) -> Option<(Packed, usize)> {
@@ -63,7 +64,7 @@ pub(crate) fn row(
         id = 12;
     }
     let start = reader.at;
-    match tails.len_of(bytes, start, id, key) {
+    match tails.len_of(bytes, start, id, key, column) {
         Ok(len) => {
             if reader.next_is(id, 12, STRUCT)? {
                 statistics = reader.statistics_place(at)?;
@@ -543,7 +544,7 @@ mod tests {
                 }
                 let packed = rows::pack(&quick.chunk, traits.place(quick.chunk.traits));
                 for _ in 0..2 {
-                    let row = usual::row(bytes, at, &mut tails, &mut traits);
+                    let row = usual::row(bytes, at, 0, &mut tails, &mut traits);
                     assert_eq!(row, packed.map(|row| (row, quick.end)), "at {at}");
                 }
                 decoded += 1;

@@ -9,7 +9,7 @@ use std::hash::BuildHasherDefault;
 
 use crate::chunk::rows::{self, Chunk, Packed, TraitTable};
 use crate::decode::scan;
-use crate::decode::tails::Tails;
+use crate::decode::tails::{MAX_FORMS, Tails};
 use crate::decode::usual::{self, Usual};
 use crate::matching::avx2::Avx2;
 use crate::matching::kernel::{Method, Task, Values};
@@ -174,10 +174,12 @@ impl Engine {
         for column in 0..columns {
             let slot = slots.map_or(column, |slots| slots[column] as usize);
             let slot = (slot < lanes[0].rows.len()).then_some(slot);
+            // What follows the numbers is alike in the chunks of one column.
+            let own = if LANES > 1 && columns <= MAX_FORMS { column as u64 } else { 0 };
             for lane in lanes.iter_mut() {
                 let row = match self.method {
                     Method::Scalar => None,
-                    _ => usual::row(bytes, lane.at, &mut self.tails, &mut self.traits),
+                    _ => usual::row(bytes, lane.at, own, &mut self.tails, &mut self.traits),
                 };
                 if let Some((row, end)) = row {
                     lane.at = end;
