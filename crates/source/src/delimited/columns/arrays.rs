@@ -14,7 +14,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::column_type::ColumnType;
 use super::formats::{Formats, Moment};
-use super::numbers::{decimal, float, whole};
+use super::numbers::{decimal, float, in_range, whole};
 use crate::condition::{days_of, plain_timestamp, time_of, timestamp_of};
 use crate::delimited::records::dialect::Dialect;
 use crate::delimited::records::splitter::{Cell, Form, Splitter};
@@ -171,12 +171,8 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
         ColumnType::Int16 => Arc::new(column.numbers::<Int16Type>(whole)?),
         ColumnType::Int32 => Arc::new(column.numbers::<Int32Type>(whole)?),
         ColumnType::Int64 => Arc::new(column.numbers::<Int64Type>(whole)?),
-        ColumnType::Float32 => Arc::new(column.numbers::<Float32Type>(|text| {
-            text.text().parse().ok().filter(|value: &f32| value.is_finite() || !has_digit(text.bytes()))
-        })?),
-        ColumnType::Float64 => Arc::new(column.numbers::<Float64Type>(|text| {
-            float(text).filter(|value: &f64| value.is_finite() || !has_digit(text.bytes()))
-        })?),
+        ColumnType::Float32 => Arc::new(column.numbers::<Float32Type>(|text| in_range(text.text()))?),
+        ColumnType::Float64 => Arc::new(column.numbers::<Float64Type>(float)?),
         ColumnType::Decimal(precision, scale) => {
             let array = column.numbers::<Decimal128Type>(|text| decimal(text, precision, scale))?;
             Arc::new(array.with_data_type(DataType::Decimal128(precision, scale)))
@@ -291,11 +287,6 @@ impl<T: Texts> Column<'_, T> {
         })?;
         Ok(PrimitiveArray::new(values.into(), nulls.finish()))
     }
-}
-
-/// Whether a word for a float is a number: one that is infinite is beyond the type.
-fn has_digit(text: &[u8]) -> bool {
-    text.iter().any(u8::is_ascii_digit)
 }
 
 /// A number of units since 1970, with or without a fraction, in nanoseconds.

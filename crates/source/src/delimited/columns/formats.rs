@@ -333,14 +333,18 @@ impl Formats {
 
     /// Returns the truth value of a word.
     pub(crate) fn boolean(&self, text: &str) -> Option<bool> {
-        const TRUE: [&str; 6] = ["true", "t", "1", "yes", "y", "on"];
-        const FALSE: [&str; 6] = ["false", "f", "0", "no", "n", "off"];
-        let is = |words: [&str; 6]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+        // PostgreSQL reads all beginnings that are of one word alone.
+        let begins =
+            |word: &str| word.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
+        let is = |words: [&str; 4]| !matches!(text, "" | "o" | "O") && words.into_iter().any(begins);
         if self.has_words() {
             // JSON has fixed words, whatever words its strings use.
             return self.word(text).or(text.parse().ok());
         }
-        if is(TRUE) { Some(true) } else { is(FALSE).then_some(false) }
+        match is(["true", "yes", "on", "1"]) {
+            true => Some(true),
+            false => is(["false", "no", "off", "0"]).then_some(false),
+        }
     }
 
     pub(crate) fn has_words(&self) -> bool {
@@ -394,10 +398,8 @@ impl Formats {
 
 /// Returns the digits of `-1.234.567` for `.`: groups of three after the first.
 fn without_thousands(whole: &str, thousands: char) -> Option<String> {
-    let (sign, digits) = match whole.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", whole),
-    };
+    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    let sign = &whole[..whole.len() - digits.len()];
     let mut groups = digits.split(thousands);
     let first = groups.next()?;
     let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
@@ -428,6 +430,7 @@ mod tests {
         for (text, plain) in [
             ("1.234,5", Some("1234.5")),
             ("-1.234.567", Some("-1234567")),
+            ("+1.234,5", Some("+1234.5")),
             ("0,5", Some("0.5")),
             ("1234,5", Some("1234.5")),
             ("1.23,5", None),

@@ -235,10 +235,7 @@ pub(crate) fn accepts(of: ColumnType, value: &str, formats: &Formats) -> bool {
         ColumnType::TimestampUtc(_) => MICROS_UTC,
         _ => return true,
     };
-    let (types, (_, fraction)) = types_of(value, formats, wanted);
-    let is_longer =
-        matches!(of, ColumnType::Decimal(_, scale) if fraction > usize::from(scale.unsigned_abs()));
-    types & wanted != 0 && !is_longer
+    types_of(value, formats, wanted).0 & wanted != 0
 }
 
 /// Returns which of the types in `left` fit a value, and how many digits a decimal has before and after the

@@ -87,12 +87,11 @@ fn may_change(of: ColumnType, text: &[u8], mark: u8) -> bool {
         [] => false,
     };
     match of {
-        // The other words of PostgreSQL are shorter.
-        ColumnType::Bool => text.len() < 4,
+        // PostgreSQL's other words are shorter, or the beginning `fals`.
+        ColumnType::Bool => text.len() < 4 || matches!(text.last(), Some(b's' | b'S')),
         ColumnType::Int64 => !matches!(text, [b'0'] | [b'1'..=b'9', ..] | [b'-', b'1'..=b'9', ..]),
-        // Digits beyond the scale are zeros.
         ColumnType::Decimal(..) => {
-            text.last() == Some(&b'0') || !(plain(text) || matches!(text, [b'-', b'1'..=b'9', ..]))
+            !(plain(text) || matches!(text, [b'-', b'1'..=b'9', ..])) || has_letters(text)
         }
         ColumnType::Float64 => {
             text.len() > MAX_EXACT || !plain(text.strip_prefix(b"-").unwrap_or(text)) || has_letters(text)
@@ -130,9 +129,9 @@ mod tests {
         }
     }
 
-    const NUMBERS: &str = "-?0{0,2}[0-9]{0,18}[.,]?[0-9]{0,18}0?([eE]-?[0-9]{1,3})?";
+    const NUMBERS: &str = "[-+]?0{0,2}[0-9]{0,18}[.,]?[0-9]{0,18}0?([eE]-?[0-9]{1,3})?";
     const MOMENTS: &str = "20[0-9]{2}-0[1-9]-0[1-9]([T ]1[0-9]:00(:00)?([.]5)?(Z|[+-]0[0-9](:?00)?)?)?";
-    const WORDS: &str = "true|TRUE|t|1|yes|y|on|false|False|f|0|no|n|off|NaN|inf|-inf";
+    const WORDS: &str = "true|TRUE|tru|t|1|yes|y|on|o|false|False|fals|f|0|no|n|of|NaN|inf|-inf";
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(20_000) })]

@@ -1,5 +1,7 @@
 //! Parses integers, decimals and floats. Most have at most eight characters, which are parsed together.
 
+use std::str::FromStr;
+
 use super::arrays::Part;
 
 /// At most eight digits, with or without a point.
@@ -73,6 +75,7 @@ fn zeros(word: u64) -> u64 {
 fn sign(text: &[u8]) -> (bool, &[u8]) {
     match text {
         [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
     }
 }
@@ -84,15 +87,29 @@ pub(super) fn float(text: Part<'_>) -> Option<f64> {
     let (negative, digits) = sign(text.bytes());
     match short(digits).map(|Short { digits, fraction }| f64::from(digits) / POWERS[fraction]) {
         Some(value) => Some(if negative { -value } else { value }),
-        None => text.text().parse().ok(),
+        None => in_range(text.text()),
     }
+}
+
+/// Parses a float of any width; `None` also if its digits are beyond the type, which would make it infinite or zero.
+pub(super) fn in_range<T: FromStr + Into<f64> + Copy>(text: &str) -> Option<T> {
+    let value: T = text.parse().ok()?;
+    let of_value: f64 = value.into();
+    let is_lost = match of_value {
+        0.0 => {
+            let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+            mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
+        }
+        _ => of_value.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit()),
+    };
+    (!is_lost).then_some(value)
 }
 
 const POWERS: [f64; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 
-/// A whole number, without a plus sign.
+/// A whole number.
 #[inline(always)]
-pub(super) fn whole<T: TryFrom<i32> + std::str::FromStr>(text: Part<'_>) -> Option<T> {
+pub(super) fn whole<T: TryFrom<i32> + FromStr>(text: Part<'_>) -> Option<T> {
     let (negative, digits) = sign(text.bytes());
     if let Some(Short { digits: value, fraction: 0 }) = short(digits)
         && digits.last() != Some(&b'.')
@@ -100,10 +117,10 @@ pub(super) fn whole<T: TryFrom<i32> + std::str::FromStr>(text: Part<'_>) -> Opti
         let value = value as i32;
         return T::try_from(if negative { -value } else { value }).ok();
     }
-    if text.bytes().starts_with(b"+") { None } else { text.text().parse().ok() }
+    text.text().parse().ok()
 }
 
-/// A decimal number; digits beyond the scale must be zeros.
+/// A decimal number, with or without an exponent; digits beyond the scale must be zeros.
 #[inline(always)]
 pub(super) fn decimal(text: Part<'_>, precision: u8, scale: i8) -> Option<i128> {
     let (negative, digits) = sign(text.bytes());
@@ -115,29 +132,34 @@ pub(super) fn decimal(text: Part<'_>, precision: u8, scale: i8) -> Option<i128> 
         let value = i64::from(digits) * 10_i64.pow(zeros as u32);
         return Some(i128::from(if negative { -value } else { value }));
     }
-    let text = text.text();
-    long_decimal(negative, text.strip_prefix('-').unwrap_or(text), precision, scale)
+    let value = long_decimal(digits, scale as i64)?;
+    let is_within = value < 10_i128.checked_pow(u32::from(precision))?;
+    is_within.then_some(if negative { -value } else { value })
 }
 
-fn long_decimal(negative: bool, digits: &str, precision: u8, scale: usize) -> Option<i128> {
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let (kept, beyond) = fraction.split_at_checked(scale).unwrap_or((fraction, ""));
-    let mut value: i128 = 0;
-    let zeros = std::iter::repeat_n(b'0', scale - kept.len());
-    for byte in whole.bytes().chain(kept.bytes()).chain(zeros) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
+fn long_decimal(text: &[u8], scale: i64) -> Option<i128> {
+    let (mantissa, exponent) = match text.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+        Some(at) => (&text[..at], std::str::from_utf8(&text[at + 1..]).ok()?.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let point = mantissa.iter().position(|byte| *byte == b'.').unwrap_or(mantissa.len());
+    let fraction = mantissa.get(point + 1..).unwrap_or_default();
+    // How many digits are before the end of the scale: others are zeros, there or not.
+    let kept = point as i64 + i64::from(exponent) + scale;
+    let (mut value, mut count): (i128, i64) = (0, 0);
+    for byte in mantissa[..point].iter().chain(fraction) {
+        match byte.wrapping_sub(b'0') {
+            digit @ 0..=9 if count < kept => value = value.checked_mul(10)?.checked_add(i128::from(digit))?,
+            0 => {}
+            _ => return None,
         }
-        value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
+        count += 1;
     }
-    if beyond.bytes().any(|byte| byte != b'0') || value >= 10_i128.checked_pow(u32::from(precision))? {
-        return None;
+    match (count, value) {
+        (0, _) => None,
+        (_, 0) => Some(0),
+        _ => value.checked_mul(10_i128.checked_pow(u32::try_from((kept - count).max(0)).ok()?)?),
     }
-    Some(if negative { -value } else { value })
 }
 
 #[cfg(test)]
@@ -149,12 +171,11 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(20_000) })]
         #[test]
-        fn numbers_are_those_of_the_standard_library(text in "-?[0-9]{0,9}[.x+-]?[0-9]{0,9}") {
+        fn numbers_are_those_of_the_standard_library(text in "[+-]?[0-9]{0,9}[.x+-]?[0-9]{0,9}") {
             let expected = text.parse::<f64>().ok();
             prop_assert_eq!(float(Part::new(&text)).map(f64::to_bits), expected.map(f64::to_bits));
-            let no_plus = !text.starts_with('+');
-            prop_assert_eq!(whole::<i64>(Part::new(&text)), text.parse().ok().filter(|_| no_plus));
-            prop_assert_eq!(whole::<i16>(Part::new(&text)), text.parse().ok().filter(|_| no_plus));
+            prop_assert_eq!(whole::<i64>(Part::new(&text)), text.parse().ok());
+            prop_assert_eq!(whole::<i16>(Part::new(&text)), text.parse().ok());
         }
 
         #[test]
@@ -166,6 +187,9 @@ mod tests {
             prop_assert_eq!(decimal(&format!("{whole}.{fraction}")), expected);
             let negative = expected.map(|value: i128| -value);
             prop_assert_eq!(decimal(&format!("-{whole}.{fraction}")), negative);
+            let moved = |by: usize| format!("+{whole}{fraction}{}e-{}", "0".repeat(by), fraction.len() + by);
+            prop_assert_eq!(decimal(&moved(0)), expected);
+            prop_assert_eq!(decimal(&moved(zeros)), expected.or((zeros > 0).then_some(0)));
         }
     }
 
@@ -177,8 +201,53 @@ mod tests {
         assert_eq!(decimal(".5", 10, 2), Some(50));
         assert_eq!(decimal("7.", 10, 2), Some(700));
         assert_eq!(decimal("99999999.99", 10, 2), Some(9_999_999_999));
-        for wrong in ["", "-", ".", "1.234", "100000000", "1e3", "+1", "1,5", "--1"] {
+        for (text, value) in [
+            ("1e3", 100_000),
+            ("+1", 100),
+            ("-1.5E+3", -150_000),
+            ("120e-1", 1200),
+            ("0.0010e2", 10),
+            ("0e999999999", 0),
+            ("9999999999e-2", 9_999_999_999),
+        ] {
+            assert_eq!(decimal(text, 10, 2), Some(value), "{text}");
+        }
+        let wrong = [
+            "",
+            "-",
+            ".",
+            "1.234",
+            "100000000",
+            "1,5",
+            "--1",
+            "+-1",
+            "1e",
+            "e3",
+            ".e3",
+            "1e-3",
+            "1e8",
+            "1e1.5",
+        ];
+        for wrong in wrong.into_iter().chain(["1e999999999", "1e-999999999", "1e9999999999", "1e38", "0x1"]) {
             assert_eq!(decimal(wrong, 10, 2), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn floats_beyond_their_type_are_none_of_it() {
+        let double = |text| float(Part::new(text));
+        let single = in_range::<f32>;
+        for text in ["1e400", "-1e400", "1e-400", "-0.0001e-330", "123456789e999"] {
+            assert_eq!((double(text), single(text)), (None, None), "{text}");
+        }
+        assert_eq!((single("1e39"), single("1e-50")), (None, None));
+        assert_eq!(
+            (double("1e39"), double("5e-324"), double("0e-999")),
+            (Some(1e39), Some(5e-324), Some(0.0))
+        );
+        assert_eq!(
+            (double("Infinity"), single("-inf"), single("1e-40")),
+            (Some(f64::INFINITY), Some(f32::NEG_INFINITY), Some(1e-40))
+        );
     }
 }

@@ -567,7 +567,7 @@ fn a_value_that_the_sample_has_not_is_one_that_inference_takes_or_an_error() {
         ("int64", "7", &["007", "-0"][..], &["0", "-12"][..]),
         ("float64", "1.5", &["007.5", "1e-400", "9007199254740993"], &["-0", "-.5", "NaN", "1E300"]),
         ("float64", "1.5", &["1.23456789012345678901", digits], &["0.30000000000000004", "5e-324"]),
-        ("decimal(38,3)", digits, &["01.5", "-0.0", "1.5000"], &["12345678901234567890", "0.50"]),
+        ("decimal(38,3)", digits, &["01.5", "-0.0", "1e3"], &["12345678901234567890", "0.50", "1.5000"]),
         ("bool", "true", &["1", "no"], &["FALSE"]),
         ("timestamptz", moment, &["2024-02-01 10:00:00", "2024-02-01"], &["2024-02-01 10:00+02"]),
         ("text", "x", &[], &["007"]),
@@ -579,11 +579,11 @@ fn a_value_that_the_sample_has_not_is_one_that_inference_takes_or_an_error() {
             for part in [&what, "line 102, byte", "column \"v\"", "--types 'v=text'", "--sample all"] {
                 assert!(error.contains(part), "{late}: {error}");
             }
-            // Who names the type wants the conversion, which a time without a zone does not have.
+            // Who names the type wants the conversion, which a time without a zone and a number beyond the type do not have.
             let types = vec![("v".to_owned(), of.parse().unwrap())];
             let options = DelimitedOptions { types, ..small.clone() };
             let read = batches(&opened(text.as_bytes(), &options, 1 << 20).unwrap(), 999, 99);
-            assert_eq!(read.is_ok(), of != "timestamptz", "{late}");
+            assert_eq!(read.is_ok(), of != "timestamptz" && *late != "1e-400", "{late}");
         }
         for late in kept {
             let files = opened(with_late(sampled, late).as_bytes(), &small, 1 << 20).unwrap();
