@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use datafusion::error::{DataFusionError, Result};
 use sawmill_store::found_files::{
     Found, FoundKeys, is_parquet, is_pattern, literal_folder, matching, parquet_files,
-    refuse_unfinished,
 };
 use sawmill_store::{Location, ObjectUrl};
 
@@ -60,7 +59,8 @@ pub(crate) fn objects_named(url: &ObjectUrl) -> Result<Vec<(ObjectUrl, Option<u6
         return Ok(vec![(url.clone(), None)]);
     }
     let prefix = if is_pattern { literal_folder(key) } else { key };
-    let listed = objects::stores()?.list(&url.sibling(prefix)).map_err(external)?;
+    let (stores, folder) = (objects::stores()?, url.sibling(prefix));
+    let listed = stores.list(&folder).map_err(external)?;
     let keys = listed.iter().map(|object| object.url().key());
     let found = match is_pattern {
         true => FoundKeys::matching(key, keys),
@@ -69,8 +69,7 @@ pub(crate) fn objects_named(url: &ObjectUrl) -> Result<Vec<(ObjectUrl, Option<u6
     if found.files.is_empty() {
         return Err(none(&url.to_string()));
     }
-    let keys = listed.iter().map(|object| object.url().key());
-    refuse_unfinished(url, keys, &found.files).map_err(external)?;
+    stores.refuse_unfinished(&folder, &listed, &found.files).map_err(external)?;
     let sizes: HashMap<&str, u64> = listed.iter().map(|object| (object.url().key(), object.size())).collect();
     Ok(found.files.into_iter().map(|key| (url.sibling(key), sizes.get(key).copied())).collect())
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::{Error, Kind};
+use crate::found_files::{UNFINISHED, refuse_unfinished};
 use crate::location::{ObjectUrl, Scheme};
 use crate::objects::{Object, ObjectReader, Traffic};
 use crate::remote::build::{self, Built};
@@ -130,6 +131,29 @@ impl Stores {
     /// The store cannot list, refuses, or cannot be reached.
     pub fn list(&self, prefix: &ObjectUrl) -> Result<Vec<Object>, Error> {
         listing::list(&self.client(prefix)?, prefix)
+    }
+
+    /// Makes sure that no run into a folder of the `selected` objects is unfinished. `folder` has all `listed` ones, and
+    /// may be a part of the run's folder, such as `trips/day=2024-01-05`.
+    ///
+    /// # Errors
+    ///
+    /// One is: some objects may be missing, others may be of an earlier run.
+    pub fn refuse_unfinished(
+        &self,
+        folder: &ObjectUrl,
+        listed: &[Object],
+        selected: &[&str],
+    ) -> Result<(), Error> {
+        let (mut marks, mut at) = (Vec::new(), folder.key().trim_end_matches('/'));
+        while at.rsplit('/').next().is_some_and(|name| name.contains('=')) {
+            at = at.rsplit_once('/').map_or("", |(above, _)| above);
+            let mark = format!("{at}/{UNFINISHED}").trim_start_matches('/').to_owned();
+            // Who may read a part alone gets no answer about the folders above it.
+            marks.extend(self.exists(&folder.sibling(&mark)).is_ok_and(|is_there| is_there).then_some(mark));
+        }
+        let keys = listed.iter().map(|object| object.url().key());
+        refuse_unfinished(folder, keys.chain(marks.iter().map(String::as_str)), selected)
     }
 
     /// Returns the folder of a store that a URL names, to write objects to. They replace others of their name

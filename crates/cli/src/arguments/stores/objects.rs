@@ -66,7 +66,7 @@ impl Objects {
             false => FoundKeys::below(key, all),
         };
         let (left_out, files) = (found.left_out, wanted.among(found));
-        found_files::refuse_unfinished(url, listed.iter().map(|object| object.url().key()), &files)?;
+        stores.refuse_unfinished(&url.sibling(prefix), &listed, &files)?;
         match (files.is_empty(), is_pattern) {
             (false, _) => Ok(files.into_iter().map(|key| url.sibling(key)).collect()),
             (true, true) => {

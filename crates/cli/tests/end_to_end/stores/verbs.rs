@@ -124,6 +124,11 @@ fn folders_of_a_store_take_the_files_of_a_conversion_when_all_are_complete() {
             let error = s3.sawmill(read).fails(1);
             assert!(error.contains("the folder is unfinished: a convert into it was interrupted"), "{error}");
         }
+        // A part of the folder, by its name or a pattern, is as unfinished as all of it.
+        for part in ["day=2024-01-02", "day=2024-01-02/", "day=2024-01-02/*.parquet"] {
+            let error = s3.sawmill(&["convert", &format!("s3://raw/out/days/{part}"), "--parse-only"]);
+            assert_eq!(error.err.contains("the folder is unfinished"), to == "days", "{}", error.err);
+        }
         let some = ["convert", &format!("{url}/{name}"), "--parse-only"];
         s3.sawmill(&some).ok();
         s3.sawmill(&of(&url)).ok();
