@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
-    TimestampMillisecondArray, TimestampNanosecondArray,
+    Array, ArrayRef, Decimal128Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+    StructArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
@@ -210,4 +210,63 @@ fn rows_that_a_deletion_vector_names_are_not_read() {
     let input = table(folder.path(), schema, "", vector, vec![column("id", Int64Array::from(vec![1]))], None);
     let error = sawmill(["convert", &input, "--as", "ndjson", "--out", "-"]).fails(1);
     assert!(error.contains("the table deletes row 30, and the file has 1"), "{error}");
+}
+
+#[test]
+fn a_file_from_before_its_table_got_fields_and_wider_numbers_has_its_values_and_nulls() {
+    let folder = tempfile::tempdir().unwrap();
+    let simple =
+        |name: &str, of: &str| format!(r#"{{"name":"{name}","type":{of},"nullable":true,"metadata":{{}}}}"#);
+    let inner = format!(
+        r#"{{"type":"struct","fields":[{},{},{}]}}"#,
+        simple("new", r#""timestamp""#),
+        simple("b", r#""string""#),
+        simple("a", r#""long""#),
+    );
+    let list = format!(r#"{{"type":"array","elementType":{inner},"containsNull":true}}"#);
+    let of_schema = [
+        simple("n", r#""long""#),
+        simple("d", r#""decimal(20,3)""#),
+        simple("s", &inner),
+        simple("l", &list),
+        simple("added", &inner),
+    ];
+    let a: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
+    let b: ArrayRef = Arc::new(StringArray::from(vec!["x", "y", "z"]));
+    let fields =
+        |name: &str| vec![Field::new("a", DataType::Int64, true), Field::new(name, DataType::Utf8, true)];
+    let inner = |name| StructArray::new(fields(name).into(), vec![Arc::clone(&a), Arc::clone(&b)], None);
+    let listed = |name| {
+        let item = Arc::new(Field::new("item", DataType::Struct(fields(name).into()), true));
+        ListArray::new(item, OffsetBuffer::from_lengths([2, 0, 1]), Arc::new(inner(name)), None)
+    };
+    let decimal =
+        Decimal128Array::from(vec![Some(150), None, Some(-1)]).with_precision_and_scale(9, 2).unwrap();
+    let columns = |name| {
+        vec![
+            column("n", Int32Array::from(vec![Some(7), None, Some(-9)])),
+            column("d", decimal.clone()),
+            column("s", inner(name)),
+            column("l", listed(name)),
+        ]
+    };
+    let input = table(folder.path(), &of_schema.join(","), "", "", columns("b"), None);
+    assert_eq!(
+        rows(&input, &[]),
+        [
+            r#"{"n":7,"d":1.500,"s":{"b":"x","a":1},"l":[{"b":"x","a":1},{"b":"y"}]}"#,
+            r#"{"s":{"b":"y"},"l":[]}"#,
+            r#"{"n":-9,"d":-0.010,"s":{"b":"z","a":3},"l":[{"b":"z","a":3}]}"#,
+        ]
+    );
+    assert_eq!(rows(&input, &["--where", "n > 6", "--columns", "n,d"]), [r#"{"n":7,"d":1.500}"#]);
+    // A field or a column that is only written otherwise is not NULL.
+    let case = tempfile::tempdir().unwrap();
+    let input = table(case.path(), &simple("N", r#""long""#), "", "", columns("b"), None);
+    let error = sawmill(["convert", &input, "--as", "ndjson", "--out", "-"]).fails(1);
+    assert!(error.contains("column \"N\" is \"n\" in the file"), "{error}");
+    let other = tempfile::tempdir().unwrap();
+    let input = table(other.path(), &of_schema.join(","), "", "", columns("B"), None);
+    let error = sawmill(["convert", &input, "--as", "ndjson", "--out", "-"]).fails(1);
+    assert!(error.contains("column \"s\" is Struct(") && error.contains("in the table's schema"), "{error}");
 }

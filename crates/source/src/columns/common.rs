@@ -104,9 +104,31 @@ pub(crate) fn is_untyped(data_type: &DataType) -> bool {
     }
 }
 
-/// Returns the same values, with a type where they had none.
+/// Whether structs within a type have other fields than in `wanted`: a table got or lost some after a file was written.
+pub(crate) fn has_other_fields(own: &DataType, wanted: &DataType) -> bool {
+    let differ = |own: &FieldRef, wanted: &FieldRef| has_other_fields(own.data_type(), wanted.data_type());
+    match (own, wanted) {
+        (List(own), List(wanted))
+        | (LargeList(own), LargeList(wanted))
+        | (FixedSizeList(own, _), FixedSizeList(wanted, _)) => differ(own, wanted),
+        (Map(own, _), Map(wanted, _)) => match (own.data_type(), wanted.data_type()) {
+            // Writers name keys and values in several ways.
+            (Struct(own), Struct(wanted)) => own.iter().zip(wanted).any(|(own, wanted)| differ(own, wanted)),
+            _ => false,
+        },
+        (Struct(own), Struct(wanted)) => {
+            let mut pairs = own.iter().zip(wanted);
+            own.len() != wanted.len()
+                || pairs.any(|(own, wanted)| own.name() != wanted.name() || differ(own, wanted))
+        }
+        _ => false,
+    }
+}
+
+/// Returns the same values, with a type where they had none. Structs get the wanted fields, which are NULL where they
+/// had none.
 pub(crate) fn with_type(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
-    if !is_untyped(array.data_type()) {
+    if !is_untyped(array.data_type()) && !has_other_fields(array.data_type(), wanted) {
         return Ok(Arc::clone(array));
     }
     let field = |own: &FieldRef, array: &ArrayRef| -> FieldRef {
@@ -148,6 +170,17 @@ pub(crate) fn with_type(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef,
             let own = Arc::new(own.as_ref().clone().with_data_type(entries.data_type().clone()));
             let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
             Arc::new(MapArray::try_new(own, offsets, entries, nulls, *sorted)?)
+        }
+        (own @ Struct(_), Struct(fields)) if has_other_fields(own, wanted) => {
+            let array = array.as_struct();
+            let columns = fields.iter().map(|field| match array.column_by_name(field.name()) {
+                Some(own) => with_type(own, field.data_type()),
+                None => Ok(new_null_array(field.data_type(), array.len())),
+            });
+            let columns = columns.collect::<Result<Vec<ArrayRef>, ArrowError>>()?;
+            let fields = fields.iter().zip(&columns).map(|(own, array)| field(own, array));
+            let nulls = array.nulls().cloned();
+            Arc::new(StructArray::try_new_with_length(fields.collect(), columns, nulls, array.len())?)
         }
         (Struct(_), Struct(wanted)) => Arc::new(of_struct(array.as_struct(), wanted)?),
         _ => Arc::clone(array),

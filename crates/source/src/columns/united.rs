@@ -13,7 +13,7 @@ use arrow_schema::DataType::{
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow_select::take::take;
 
-use crate::columns::common::{common, is_untyped, values_of, with_type};
+use crate::columns::common::{common, has_other_fields, is_untyped, values_of, with_type};
 use crate::parquet_files::schema::{EXTENSION_NAME, same};
 use crate::units::Source;
 
@@ -128,8 +128,8 @@ fn wider_decimal(a: (u8, u8), b: (u8, u8)) -> Option<DataType> {
     }
 }
 
-/// Returns the batch with the types of `wanted` for columns without a type and for narrower ones. Its columns may be
-/// `nullable` as in other files.
+/// Returns the batch with the types of `wanted` for columns without a type, for narrower ones, and for structs with other
+/// fields. Its columns may be `nullable` as in other files.
 pub(crate) fn as_wanted<'a>(
     batch: &RecordBatch,
     wanted: impl Iterator<Item = Option<&'a FieldRef>>,
@@ -139,7 +139,7 @@ pub(crate) fn as_wanted<'a>(
     for ((field, array), wanted) in batch.schema_ref().fields().iter().zip(batch.columns()).zip(wanted) {
         let has = field.data_type();
         let array = match wanted.map(|wanted| wanted.data_type()) {
-            Some(wanted) if is_untyped(has) => with_type(array, wanted)?,
+            Some(wanted) if is_untyped(has) || has_other_fields(has, wanted) => with_type(array, wanted)?,
             Some(wanted) if wanted != has && wider(values_of(has), wanted).is_some() => wide(array, wanted)?,
             _ => Arc::clone(array),
         };

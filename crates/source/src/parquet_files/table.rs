@@ -6,11 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, new_null_array};
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
 use sawmill_profile::{Error, Kind, Result};
 use sawmill_store::Location;
 
 use crate::columns::common::{common, merged};
+use crate::columns::united::widest;
 use crate::hive::{Folder, FolderValue, Hive};
 use crate::parquet_files::files::{Opened, ParquetFiles, map_where_they_are, open};
 use crate::parquet_files::opened_file::{ColumnPlace, OpenObject, OpenedFile};
@@ -94,15 +95,17 @@ impl ParquetFiles {
         let mut opened = map_where_they_are("opener", files, is_object, each)?;
         opened.sort_by(|(_, a, _), (_, b, _)| a.name.cmp(&b.name));
         let fields = columns_of(table, &opened)?;
-        let own = Schema::new(fields.clone());
+        let all = Schema::new(fields.clone());
         let mut files = Vec::with_capacity(opened.len());
         for (mut file, mut source, given) in opened {
             arrange(&mut file, &mut source, &given, &fields)?;
-            file.opened.unfold(&own)?;
+            let own = |field: &Field| file.schema.field_with_name(field.name()).ok();
+            file.opened.narrow = fields.iter().any(|field| own(field).is_some_and(|own| !same(field, own)));
+            file.opened.unfold(&all)?;
             files.push((source, file.opened));
         }
         let names: Vec<_> = table.fields().iter().map(|field| (field.name(), field.data_type())).collect();
-        Ok(Self::new(own, files, format!("table {names:?} ")))
+        Ok(Self::new(all, files, format!("table {names:?} ")))
     }
 }
 
@@ -117,20 +120,24 @@ fn columns_of(table: &Schema, files: &[OpenedTableFile]) -> Result<Vec<Field>> {
             if given.iter().any(|given| given.column == column) {
                 continue;
             }
-            let Ok(theirs) = file.schema.field_with_name(wanted.name()) else { continue };
+            let Ok(theirs) = file.schema.field_with_name(wanted.name()) else {
+                refuse_other_case(wanted, &file.schema, table).map_err(|error| error.at(&source.name))?;
+                continue;
+            };
             let misfit = |other: &str, field: &Field, types: &str| -> Result<Vec<Field>> {
                 let (name, own) = (wanted.name(), theirs.data_type());
                 let what = format!("column {name:?} is {own}, in {other} {}", field.data_type());
                 let advice = format!("rewrite the table, so that all of its files have {types} types");
                 Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice))
             };
-            if !same(&as_moments(wanted), &as_moments(theirs)) {
+            let widened = || widest(theirs, wanted).filter(|both| both.data_type() == wanted.data_type());
+            let Some(fitted) = fitted(theirs, wanted).or_else(widened) else {
                 return misfit("the table's schema", wanted, "its present");
-            }
+            };
             found = Some(match found {
-                None => theirs.clone(),
-                Some(first) if !same(&first, theirs) => return misfit("other files", &first, "the same"),
-                Some(first) => common(&first, theirs),
+                None => fitted,
+                Some(first) if !same(&first, &fitted) => return misfit("other files", &first, "the same"),
+                Some(first) => common(&first, &fitted),
             });
         }
         let found = found.filter(|found| *found.data_type() != DataType::Null);
@@ -138,6 +145,53 @@ fn columns_of(table: &Schema, files: &[OpenedTableFile]) -> Result<Vec<Field>> {
         fields.push(field.with_nullable(wanted.is_nullable()));
     }
     Ok(fields)
+}
+
+/// Refuses a column that a file has with a name of another case: to Delta they are the same, and NULL would be wrong.
+fn refuse_other_case(wanted: &Field, own: &Schema, table: &Schema) -> Result<()> {
+    let is_it = |own: &&FieldRef| {
+        own.name().eq_ignore_ascii_case(wanted.name()) && table.field_with_name(own.name()).is_err()
+    };
+    match own.fields().iter().find(is_it) {
+        None => Ok(()),
+        Some(own) => {
+            let what = format!("column {:?} is {:?} in the file", wanted.name(), own.name());
+            Err(Error::new(Kind::Schema, what)
+                .advise("rewrite the table, so that all of its files have its names"))
+        }
+    }
+}
+
+/// Returns a file's field with the table's fields of structs. `None` if it has other values.
+fn fitted(own: &Field, wanted: &Field) -> Option<Field> {
+    if same(&as_moments(wanted), &as_moments(own)) {
+        return Some(own.clone());
+    }
+    let item = |own: &FieldRef, wanted: &FieldRef| fitted(own, wanted).map(Arc::new);
+    let field_of = |own: &Fields, wanted: &FieldRef| match own.find(wanted.name()) {
+        Some((_, own)) => item(own, wanted),
+        // To Delta, names that differ in case are the same.
+        None if own.iter().any(|own| own.name().eq_ignore_ascii_case(wanted.name())) => None,
+        None => Some(Arc::new(Field::new(wanted.name(), wanted.data_type().clone(), true))),
+    };
+    let data_type = match (own.data_type(), wanted.data_type()) {
+        (DataType::Struct(own), DataType::Struct(wanted)) => {
+            DataType::Struct(wanted.iter().map(|wanted| field_of(own, wanted)).collect::<Option<Fields>>()?)
+        }
+        (DataType::List(own), DataType::List(wanted)) => DataType::List(item(own, wanted)?),
+        (DataType::Map(own, sorted), DataType::Map(wanted, _)) => {
+            let (DataType::Struct(pair), DataType::Struct(wanted)) = (own.data_type(), wanted.data_type())
+            else {
+                return None;
+            };
+            let pair =
+                pair.iter().zip(wanted).map(|(own, wanted)| item(own, wanted)).collect::<Option<_>>()?;
+            let entries = own.as_ref().clone().with_data_type(DataType::Struct(pair));
+            DataType::Map(Arc::new(entries), *sorted)
+        }
+        _ => return None,
+    };
+    Some(own.clone().with_data_type(data_type))
 }
 
 /// Sets where a file's columns are: in the file, or given.
