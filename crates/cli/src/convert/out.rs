@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sawmill_source::Source;
-use sawmill_store::{Location, ObjectUrl, WholeFile, is_stream};
+use sawmill_store::{Identity, Location, ObjectUrl, WholeFile, is_stream, path_name};
 
 use super::ConvertArgs;
 use crate::arguments::paths::stores_of;
@@ -25,6 +25,15 @@ fn object(url: &ObjectUrl, args: &ConvertArgs, source: &dyn Source) -> Result<Op
         return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
     }
     let objects = stores_of(&args.out, &args.objects.stores)?;
+    // Through a web server, an object has another URL, but the same tag.
+    if args.overwrite
+        && objects_of(source).any(|input| input.scheme().is_web())
+        && let Some(stamp) = objects.open(url, 1).ok().and_then(|there| there.object().stamp())
+        && source.files().iter().any(|input| input.stamp.as_ref() == Some(&stamp))
+    {
+        let what = "the output is one of the inputs, or a copy of it";
+        return Err(Error::usage(what, shown, "give another name"));
+    }
     // Compressed text may have fewer bytes than the rows.
     let about = source.files().iter().map(|file| file.bytes).sum::<u64>().saturating_mul(4);
     let object = objects.create(url, args.overwrite, about)?;
@@ -50,6 +59,13 @@ pub(super) fn objects_of(source: &dyn Source) -> impl Iterator<Item = ObjectUrl>
     })
 }
 
+/// Whether a file is one of the inputs, whose folder may be mounted at two places.
+fn is_input(out: &Path, source: &dyn Source) -> std::io::Result<bool> {
+    let (name, identity) = (path_name(&out.canonicalize()?), Identity::new(&out.metadata()?));
+    let is_there = |input: &str| Path::new(input).metadata().is_ok_and(|it| Identity::new(&it) == identity);
+    Ok(source.files().iter().any(|input| input.name == name || is_there(&input.name)))
+}
+
 /// Rejects an output that cannot become a file.
 pub(super) fn check_file(out: &Path, overwrite: bool, source: &dyn Source) -> Result<(), Error> {
     let shown = out.display().to_string();
@@ -59,9 +75,7 @@ pub(super) fn check_file(out: &Path, overwrite: bool, source: &dyn Source) -> Re
     if out.is_dir() {
         return Err(Error::usage("the output is a directory", shown, "give the name of a file"));
     }
-    if let Ok(canonical) = out.canonicalize()
-        && source.files().iter().any(|file| file.name == sawmill_store::path_name(&canonical))
-    {
+    if is_input(out, source).unwrap_or(false) {
         return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
     }
     if out.symlink_metadata().is_ok() && !overwrite {

@@ -155,7 +155,12 @@ fn nothing_is_overwritten_or_left_half_written() {
     assert!(convert(&at("a.csv"), &at("there.parquet"), &[]).fails(2).contains("--overwrite"));
     assert_eq!(fs::read_to_string(at("there.parquet")).unwrap(), "mine");
     convert(&at("a.csv"), &at("there.parquet"), &["--overwrite"]).ok();
-    assert!(convert(&at("a.csv"), &at("a.csv"), &["--overwrite"]).fails(2).contains("one of the inputs"));
+    fs::hard_link(at("a.csv"), at("c.csv")).unwrap();
+    for input in ["a.csv", "c.csv"] {
+        let error = convert(&at("a.csv"), &at(input), &["--overwrite"]).fails(2);
+        assert!(error.contains("one of the inputs"), "{error}");
+    }
+    fs::remove_file(at("c.csv")).unwrap();
     assert!(convert(&at("a.csv"), Path::new("-"), &["--as", "parquet"]).fails(2).contains("standard output"));
     assert!(convert(&at("a.csv"), &at("a.x"), &[]).fails(2).contains("--as"));
     fs::write(at("wrong.csv"), "a,b\n1,2\n3\n").unwrap();

@@ -19,7 +19,7 @@ use super::records::place::{line_of, shown};
 use super::records::proposal::{ProposedOption, START, proposed, taken};
 use super::records::splitter::{Cell, Form, MAX_FIELDS, Malformed, Splitter, extent};
 use crate::hive::{Folder, FolderName, folder_names, values_of_links};
-use crate::parquet_files::opened_file::{OpenObject, changed_file, recorded_version, unreadable};
+use crate::parquet_files::opened_file::{OpenObject, changed_file, unreadable};
 use crate::parquet_files::reader::Readable;
 use crate::parquet_files::stamp::Stamp;
 
@@ -72,7 +72,7 @@ impl Stored {
             Some(fault) => fault.clone().into(),
             None => unreadable(&error).at(url.to_string()),
         })?;
-        let recorded = recorded_version(object.object());
+        let recorded = object.object().stamp();
         let coding = coding(start, how.dialect).map_err(|error| error.at(url.to_string()))?;
         let content = coding.of_object(&url.to_string(), object, how.control)?;
         Ok(Self { path: url.to_string().into(), content, recorded, stored })

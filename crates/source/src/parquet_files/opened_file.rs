@@ -12,7 +12,7 @@ use arrow_schema::Schema;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use sawmill_footer::{Footer, Options, page_limits_59};
 use sawmill_profile::{Error, Kind, Result};
-use sawmill_store::{Fault, Object, ObjectReader, ObjectUrl, PlannedReader, ReadAhead, RequestPlan, Version};
+use sawmill_store::{Fault, Object, ObjectReader, ObjectUrl, PlannedReader, ReadAhead, RequestPlan};
 
 use crate::columns::common::without_dictionaries;
 use crate::hive::Folder;
@@ -327,19 +327,10 @@ pub(super) fn begin_object(url: &ObjectUrl, objects: OpenObject<'_>, max_footer:
     let (object, name) = (bytes.0.object().clone(), url.to_string());
     let footer = Footer::read(&bytes, &name, &Options::new().max_footer(max_footer))
         .map_err(|error| fault.get().cloned().map_or_else(|| refused_footer(error), Error::from))?;
-    let recorded = recorded_version(&object);
+    let recorded = object.stamp();
     let length = object.size();
     let file = FileBytes::new(Arc::new(bytes), length, 0..0);
     Ok(Begun { path: name.into(), length, recorded, origin: Origin::Object(object, fault), footer, file })
-}
-
-/// Returns the version of an object that a load records, to notice later changes; `None` without a strong
-/// ETag.
-pub(crate) fn recorded_version(object: &Object) -> Option<String> {
-    match object.version() {
-        Version::ETag(tag) if !tag.starts_with("W/") => Some(format!("{}:{tag}", object.size())),
-        _ => None,
-    }
 }
 
 /// Returns the length of the file and the XXH3-128 hash of its footer. The footer contains sizes, offsets and

@@ -95,6 +95,11 @@ impl Object {
         &self.version
     }
 
+    /// Returns its length and its strong entity tag, if it has one: other bytes would have others.
+    pub fn stamp(&self) -> Option<String> {
+        self.version.strong_tag().map(|tag| format!("{}:{tag}", self.size))
+    }
+
     /// Starts to read a range of its bytes.
     pub fn start(&self, range: Range<u64>) -> Pending {
         self.access.start(self, range)

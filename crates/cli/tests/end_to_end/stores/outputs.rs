@@ -26,6 +26,14 @@ fn an_input_is_not_replaced_whatever_the_spelling_of_its_url() {
         let error = s3.sawmill(&["convert", input, "--overwrite", "--out", out]).fails(2);
         assert!(error.contains(why), "{input} {out}: {error}");
     }
+    for name in ["x.csv", "x.parquet"] {
+        let signed =
+            format!("{}/data/in/{name}?AWSAccessKeyId=a&Signature=0&Expires=4102444800", s3.endpoint);
+        let out = format!("s3://data/in/{name}");
+        let error =
+            s3.sawmill(&["convert", &signed, "--columns", "id", "--overwrite", "--out", &out]).fails(2);
+        assert!(error.contains("one of the inputs, or a copy of it"), "{error}");
+    }
     let like = ["gen", "--like", "s3a://data/in/x.parquet", "--rows", "9", "--overwrite", "--out"];
     let error = s3.sawmill(&[&like[..], &["s3://data/in/x.parquet"]].concat());
     assert!(error.code != Some(0) && error.err.contains("would be replaced"), "{}", error.err);
