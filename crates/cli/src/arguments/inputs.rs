@@ -12,6 +12,7 @@ use sawmill_profile::PhaseReport;
 #[cfg(feature = "full")]
 use sawmill_source::DelimitedFiles;
 use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source, UnlikeFiles};
+use sawmill_store::found_files::is_parquet;
 use sawmill_store::{Location, ObjectUrl, ReadAhead};
 use serde::Serialize;
 use tempfile::NamedTempFile;
@@ -415,7 +416,12 @@ fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inp
     let mut source = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {
-            return Err(Error::failure(error.what(), STANDARD_INPUT, "send a whole Parquet file"));
+            let advice = "send a whole Parquet file, or name the format of text: --format csv or ndjson";
+            return Err(Error::failure(error.what(), STANDARD_INPUT, advice));
+        }
+        (_, Err(error)) if !is_parquet(&error.place()) => {
+            let advice = "bring the whole Parquet file, or name the format of text: --format csv or ndjson";
+            return Err(Error::from(error).advise_instead_of(&["not a Parquet file"], advice));
         }
         (_, opened) => opened?,
     };

@@ -219,9 +219,13 @@ pub(in crate::delimited) fn sampled(file: &TextFile, piece: Piece, dialect: &Dia
             }
             added.map_err(|error| {
                 let place = base + u64::from(cell.start) + error.column().saturating_sub(1) as u64;
+                let advice = match line.trim_start().starts_with('[') {
+                    true => "make a line of each object in the list first: jq -c '.[]'",
+                    false => "correct the line; each line is one object",
+                };
                 Error::new(ErrorKind::Source, format!("the line is not a JSON object: {}", plain(&error)))
                     .at(file.place(place))
-                    .advise("correct the line; each line is one object")
+                    .advise(advice)
             })?;
         }
         Ok(())

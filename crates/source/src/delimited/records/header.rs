@@ -25,14 +25,42 @@ pub(crate) fn ends_lines_by_returns(file: &TextFile) -> Result<bool> {
     Ok(has_return && !beginning.contains(&b'\n'))
 }
 
+/// The kind of a file that is not text, and what to do with it.
+fn other_kind(beginning: &[u8]) -> Option<(&'static str, &'static str)> {
+    const UNPACK: &str = "unpack it first, and name the text in it";
+    const EXPORT: &str = "export it as CSV first";
+    let kinds: [(&[u8], &str, &str); 13] = [
+        (b"PAR1", "a Parquet file", "name it without --format"),
+        (
+            b"PK\x03\x04",
+            "a ZIP archive, as spreadsheets (.xlsx) are",
+            "unpack it, or export the sheet as CSV",
+        ),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office document, such as .xls", EXPORT),
+        (b"ARROW1\0\0", "an Arrow file", "write it as Parquet"),
+        (b"Obj\x01", "an Avro file", "write it as Parquet"),
+        (b"SQLite format 3\0", "a SQLite database", EXPORT),
+        (b"%PDF-", "a PDF", EXPORT),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK),
+        (b"Rar!\x1a\x07", "a RAR archive", UNPACK),
+        (b"\x1f\x9d", "text compressed by compress", UNPACK),
+        (b"\xff\x06\0\0sNaPpY", "text compressed with Snappy", UNPACK),
+        (b"\x1f\x8b", "gzip within a compressed file", UNPACK),
+        (b"\x28\xb5\x2f\xfd", "Zstandard within a compressed file", UNPACK),
+    ];
+    let is_tar = beginning.get(257..262) == Some(b"ustar");
+    let known = kinds.into_iter().find(|(magic, ..)| beginning.starts_with(magic));
+    known.map(|(_, kind, advice)| (kind, advice)).or(is_tar.then_some(("a tar archive", UNPACK)))
+}
+
 /// Reads the start of a file.
 pub(crate) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
     let mut cursor = Cursor::open(file)?;
-    let beginning = cursor.peek(8)?;
-    if beginning.starts_with(b"PAR1") {
-        return Err(Error::new(Kind::Source, "expected text, found a Parquet file")
+    let beginning = cursor.peek(512)?;
+    if let Some((kind, advice)) = other_kind(beginning) {
+        return Err(Error::new(Kind::Source, format!("expected text, found {kind}"))
             .at(&file.name)
-            .advise("name it without --format"));
+            .advise(advice));
     }
     if beginning.starts_with(b"\xef\xbb\xbf") {
         cursor.advance(3);

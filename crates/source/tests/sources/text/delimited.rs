@@ -275,7 +275,17 @@ fn bytes_that_are_not_utf_8_are_named() {
 
 #[test]
 fn files_of_other_kinds_and_wrong_delimiters_are_named() {
-    assert!(refused("PAR1....", &DelimitedOptions::default()).contains("found a Parquet file"));
+    let tar = format!("a.csv{}ustar\0{}a\n1\n", "\0".repeat(252), "\0".repeat(249));
+    let kinds = [
+        ("PAR1....", "a Parquet file"),
+        ("PK\u{3}\u{4}\n,\n", "a ZIP archive"),
+        ("SQLite format 3\0", "a SQLite database"),
+        (&tar, "a tar archive"),
+    ];
+    for (text, kind) in kinds {
+        let error = refused(text, &DelimitedOptions::default());
+        assert!(error.contains(&format!("expected text, found {kind}")), "{error}");
+    }
     let error = refused("a;b;c\n1;2;3\n4;5\n", &DelimitedOptions::default());
     assert!(error.contains("--delimiter ';'"), "{error}");
     let error = refused("a,b\r1,2\r\n", &DelimitedOptions::default());
