@@ -1,5 +1,6 @@
 //! Reads the inputs, and writes the output whole or not at all.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -117,8 +118,10 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
         }
         return parse_only::run(args, source, &inputs, &profile, console);
     };
-    if format == OutputFormat::Csv {
-        reject_nested(source)?;
+    match format {
+        OutputFormat::Csv => reject_nested(source)?,
+        OutputFormat::Ndjson => reject_equal_names(source)?,
+        OutputFormat::Parquet => {}
     }
     args.check_format(format)?;
     for column in inputs.files().map(ParquetFiles::int96_columns).unwrap_or_default() {
@@ -351,6 +354,18 @@ fn reject_nested(source: &dyn Source) -> Result<(), Error> {
         Some(field) => {
             let what = format!("the column {} is nested, which CSV cannot represent", field.name());
             Err(Error::usage(what, "--as csv", "use --as ndjson, or leave it out with --columns"))
+        }
+    }
+}
+
+/// Rejects columns of one name: readers of JSON keep the last value of equal keys.
+fn reject_equal_names(source: &dyn Source) -> Result<(), Error> {
+    let mut names = HashSet::new();
+    match source.schema().fields().iter().find(|field| !names.insert(field.name())) {
+        None => Ok(()),
+        Some(field) => {
+            let what = format!("two columns have the name {:?}, which an object has once", field.name());
+            Err(Error::usage(what, "--as ndjson", "use --as csv or --as parquet"))
         }
     }
 }

@@ -432,6 +432,8 @@ fn columns_of_one_name_keep_their_values() {
     assert_eq!(csv(&file), "a,a\n1,p\n2,q\n");
     sawmill(["convert", file.to_str().unwrap(), "--out", copy.to_str().unwrap()]).ok();
     assert_eq!(csv(&copy), "a,a\n1,p\n2,q\n");
+    let error = sawmill(["convert", file.to_str().unwrap(), "--as", "ndjson", "--out", "-"]).fails(2);
+    assert!(error.contains("two columns have the name \"a\""), "{error}");
 }
 
 #[test]
