@@ -73,7 +73,7 @@ mod write;
 #[cfg(feature = "arrow")]
 pub use arrow::batches::Batches;
 pub use benchmark::Benchmark;
-pub use draw::sampler::ZipfSampler;
+pub use draw::sampler::{CategoricalSampler, ZipfSampler};
 pub use draw::value_spec::own::DrawnNumber;
 pub use encode::compression::Compression;
 pub use encode::values::Encoding;

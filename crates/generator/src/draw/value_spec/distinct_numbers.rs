@@ -106,7 +106,7 @@ mod tests {
         let pieces = vec![piece(0, 10, 0, 10), piece(10, 3, 10, 1000), piece(13, 987, 2000, 1500)];
         let numbers = DistinctNumbers::with_pieces(-50, 5, pieces, 3);
         let offset = numbers.offsets(42);
-        let mut all: Vec<i128> = (0..1000).map(offset).collect();
+        let mut all: Vec<i128> = (0..1000).map(&offset).collect();
         all.sort_unstable();
         assert!(all.windows(2).all(|pair| pair[0] < pair[1]) && all.iter().all(|n| n % 5 == 0), "{all:?}");
         assert!(all[..10].iter().copied().eq((0..10).map(|n| 5 * n)));
