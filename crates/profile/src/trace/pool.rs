@@ -161,7 +161,7 @@ impl Pool {
 
     /// Makes some values of every item, which `make` gives one by one, and passes them to `take` in the order of the
     /// items, on the calling thread. At most `ahead` items, and at least one, are begun before they are taken. If
-    /// [`MAX_PARTS`] values of an item wait, its thread waits for its turn. A value that is not taken any more is given
+    /// two values of an item wait, its thread waits for its turn. A value that is not taken any more is given
     /// in vain: `give` returns whether to go on.
     ///
     /// # Errors
