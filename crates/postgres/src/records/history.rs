@@ -85,6 +85,9 @@ impl Postgres {
         if let Some(remembered) = remembered.as_mut().filter(|_| !rehearse) {
             history.write_missing_rejects(remembered)?;
         }
+        if let Some(remembered) = remembered.as_mut().filter(|remembered| remembered.new.is_empty()) {
+            remembered.notes.extend(history.read_otherwise(&all, &mapping));
+        }
         Ok(remembered)
     }
 

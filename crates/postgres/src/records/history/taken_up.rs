@@ -1,7 +1,9 @@
 //! Interrupted appends go on by the options of now, if these leave the committed rows as they are.
 
+use std::collections::BTreeSet;
+
 use sawmill_loader::{
-    LoadFacts, LoadRecord, Mode, Portion, RecordedFiles, Share, still_holds, takes_the_same,
+    LoadFacts, LoadRecord, Mode, Note, Portion, RecordedFiles, Share, still_holds, takes_the_same,
 };
 use sawmill_profile::format_counted;
 use sawmill_source::{Control, Result, Source};
@@ -37,6 +39,27 @@ impl TableHistory<'_> {
             any |= taken?;
         }
         Ok(any)
+    }
+
+    /// A remark on files of the source that are on record, and were read by other options for text.
+    pub(super) fn read_otherwise(&self, loads: &[LoadRecord], mapping: &str) -> Option<Note> {
+        let read_so = |load: &&LoadRecord| load.mapping == mapping;
+        let here = || loads.iter().filter(|load| load.table_oid == self.oid);
+        let of = |load: &LoadRecord| load.files.names.clone();
+        let now: BTreeSet<String> = here().filter(read_so).flat_map(of).collect();
+        let then: BTreeSet<String> = here()
+            .filter(|load| !read_so(load) && takes_the_same(&load.mapping, mapping))
+            .flat_map(of)
+            .collect();
+        let files =
+            self.source.files().iter().filter(|file| then.contains(&file.name) && !now.contains(&file.name));
+        let count = files.count() as u64;
+        (count > 0).then(|| {
+            let files = format_counted(count, "file");
+            Note::from(format!(
+                "{files} on record, read by other options for text; --again adds the rows as read now"
+            ))
+        })
     }
 
     /// The files of a load, if the source has all of them.
