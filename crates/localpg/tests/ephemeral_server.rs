@@ -376,7 +376,13 @@ fn an_ordinary_user_starts_a_server_too() {
     fs::create_dir(&temporary).unwrap();
     fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777)).unwrap();
     let mut command = child_command(&program, "use a server");
-    command.env("TMPDIR", &temporary).env("HOME", &temporary).current_dir("/").gid(user_id).uid(user_id);
+    command
+        .env("TMPDIR", &temporary)
+        .env_remove("SAWMILL_PG_DIR")
+        .env("HOME", &temporary)
+        .current_dir("/")
+        .gid(user_id)
+        .uid(user_id);
     let started = Instant::now();
     let mut user = command.spawn().unwrap();
     let (mut out, mut err) = (String::new(), String::new());

@@ -15,6 +15,7 @@ pub fn bench(home: &TempDir, args: &[&str]) -> Ran {
     command
         .current_dir(home.path())
         .env("TMPDIR", home.path())
+        .env_remove("SAWMILL_PG_DIR")
         .env("XDG_DATA_HOME", home.path().join("data"));
     Ran::from(command.output().unwrap())
 }
@@ -206,6 +207,7 @@ fn ctrl_c_ends_a_benchmark_and_leaves_nothing() {
     let mut bench = command(["bench", "gen", "contacts", "--rows", "1B"]);
     bench
         .env("TMPDIR", home.path())
+        .env_remove("SAWMILL_PG_DIR")
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let child = bench.spawn().unwrap();

@@ -21,7 +21,7 @@ fn temporary() -> TempDir {
 /// The demo with its temporary directories inside `tmp`.
 fn demo(tmp: &Path, args: &[&str]) -> Command {
     let mut command = command([&["demo", "--rows", "20k"], args].concat());
-    command.env("TMPDIR", tmp);
+    command.env("TMPDIR", tmp).env_remove("SAWMILL_PG_DIR");
     command
 }
 
@@ -67,8 +67,13 @@ fn the_demo_as_json_has_every_figure() {
 #[test]
 fn no_rows_at_all_are_loaded_and_verified_too() {
     let tmp = temporary();
-    let json =
-        Ran::from(command(["demo", "--rows", "0", "--json"]).env("TMPDIR", tmp.path()).output().unwrap());
+    let json = Ran::from(
+        command(["demo", "--rows", "0", "--json"])
+            .env("TMPDIR", tmp.path())
+            .env_remove("SAWMILL_PG_DIR")
+            .output()
+            .unwrap(),
+    );
     assert_eq!(json.ok().json()["verification"]["target"]["rows"], 0);
 }
 
@@ -129,7 +134,10 @@ fn ctrl_c_at_any_moment_leaves_nothing() {
     let tmp = temporary();
     for moment in [0, 60, 300, 700, 1_100, 1_500] {
         let mut demo = command(["demo", "--rows", "3M"]);
-        demo.env("TMPDIR", tmp.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        demo.env("TMPDIR", tmp.path())
+            .env_remove("SAWMILL_PG_DIR")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let child = demo.spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(moment));
         signal(&child, "INT");
@@ -150,7 +158,8 @@ fn ctrl_c_at_any_moment_leaves_nothing() {
 fn what_a_killed_demo_leaves_goes_with_the_next() {
     let tmp = temporary();
     let mut killed = command(["demo", "--rows", "3M"]);
-    let mut killed = killed.env("TMPDIR", tmp.path()).stdout(Stdio::null()).spawn().unwrap();
+    let mut killed =
+        killed.env("TMPDIR", tmp.path()).env_remove("SAWMILL_PG_DIR").stdout(Stdio::null()).spawn().unwrap();
     until("the server's directory", || names(tmp.path()).iter().any(|name| name.starts_with("sawmill-pg-")));
     signal(&killed, "KILL");
     killed.wait().unwrap();
@@ -192,6 +201,7 @@ fn an_ordinary_user_can_run_it_as_well_as_root() {
     let output = Command::new(&binary)
         .args(["demo", "--rows", "1000", "--json"])
         .env("TMPDIR", tmp.path())
+        .env_remove("SAWMILL_PG_DIR")
         .env("HOME", tmp.path())
         .current_dir("/")
         .uid(nobody)
