@@ -16,7 +16,7 @@ use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalTy
 use crate::schema::logical::{LogicalType, TimeUnit};
 
 /// Deeper schemas are rejected: the crates that read and write rows walk them recursively, on stacks of 8 MiB.
-const DEPTH_LIMIT: usize = 200;
+const DEPTH_LIMIT: usize = 320;
 
 /// The schema with these leaves, given in ascending order, and the groups that contain them.
 pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {

@@ -142,7 +142,7 @@ fn what_is_unusual_in_a_dataset_is_reported() {
         "without phones.list.element.number",
         "with id (required INT64)",
         "name (required BYTE_ARRAY (STRING) instead of optional BYTE_ARRAY (STRING))",
-        "row groups too small",
+        "1 row group too small",
         "row group 0 of",
         "columns without bounds",
         "id in 2 of 2 chunks",
