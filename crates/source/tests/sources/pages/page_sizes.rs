@@ -241,7 +241,7 @@ fn a_long_value_of_a_dictionary_comes_in_small_batches() {
                 batches.push(batch.num_rows());
             }
         }
-        assert_eq!(batches, [16; 4], "64 MiB at once");
+        assert_eq!(batches, [8; 8], "32 MiB at once");
     }
 }
 
@@ -283,7 +283,7 @@ fn a_long_text_and_a_long_list_in_different_rows_are_read_and_in_one_row_refused
         let source = open(&path);
         let mut reader = source.reader(4096);
         reader.start(&source.plan(1500)[0][0]).unwrap();
-        assert_eq!(reader.next_batch().unwrap().unwrap().num_rows(), 64, "64 MiB at once");
+        assert_eq!(reader.next_batch().unwrap().unwrap().num_rows(), 32, "32 MiB at once");
 
         lists_of_texts(&path, version, others().chain([(false, 10_000), (true, 200), (false, 3)]));
         let error = check().unwrap_err().to_string();
