@@ -86,7 +86,7 @@ for wrong in (lambda: sawmill.footer(__file__), lambda: sawmill.generate("nothin
     except (sawmill.Error, TypeError) as error:
         assert str(error)
 
-# A column is no table, a lazy frame has no rows yet, and advice has no options of the command.
+# A column is not a table, a lazy frame has no rows yet, and advice names no option of the command.
 for wrong, says in ((pa.chunked_array([[1]]), "no columns"), (object(), "__arrow_c_stream__")):
     try:
         sawmill.load(wrong, server, "t")

@@ -47,7 +47,7 @@ impl Cluster {
                 let rows = answer["rows"].as_array().cloned().unwrap_or_default();
                 Ok(Ok(rows.into_iter().filter_map(|row| row.as_array().cloned()).collect()))
             }
-            // Without a code it is no answer to a statement, such as after a wrong password.
+            // An error without a code precedes any statement, as after a wrong password.
             CrateReply::Refused(0, what) => Err(failed(format!("the server refuses the request: {what}"))),
             CrateReply::Refused(_, what) => Ok(Err(what)),
             CrateReply::NotSent(what) | CrateReply::Unknown(what) => Err(failed(what)),

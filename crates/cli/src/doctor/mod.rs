@@ -62,7 +62,7 @@ pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<(), Error> {
     let report = match args.targets.as_slice() {
         [] => machine::check(),
         [server] if is_server(server) => {
-            // A table behind the database is no part of the server's address.
+            // The server's address ends before the table.
             let (address, _) = without_table(&server.to_string_lossy());
             match CrateServer::understands(&address) {
                 true => cluster::check(&address)?,

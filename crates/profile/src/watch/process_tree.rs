@@ -210,7 +210,7 @@ mod tests {
         let mut tree = ProcessTree::new(shell.id());
         let mut usage = TreeUse::default();
         until("the work of a child", SOON, || {
-            // A first look at processes that are there.
+            // The first look, at processes that already run.
             tree = ProcessTree::new(shell.id());
             usage = tree.usage().unwrap();
             usage.processes == 3 && usage.cpu >= Duration::from_millis(20)

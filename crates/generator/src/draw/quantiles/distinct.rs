@@ -42,7 +42,7 @@ pub(crate) fn distinct(
             Number::Real(_) => None,
         })
         .collect();
-    // The first multiple that is no smaller.
+    // The first multiple that is at least as large.
     let above = |n: i128| n.div_euclid(step) + i128::from(n.rem_euclid(step) > 0);
     let least = points.first().map_or(0, |point| above(point.1));
     let rising = points.windows(2).filter(|pair| pair[0].0 < pair[1].0);

@@ -46,7 +46,7 @@ pub(crate) enum Step {
 /// The most fields of a record: each takes memory before any is read.
 pub(crate) const MAX_FIELDS: usize = 1 << 20;
 
-/// Fields that are no record: quotes that do not fit together, or too many.
+/// Fields that do not make a record: their quotes do not match, or they are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
     /// After the closing quote comes something else than a delimiter or the end of the line.
