@@ -87,9 +87,9 @@ pub(crate) fn of_text(kind: &LogicalType, text: &str) -> Option<Listed> {
 }
 
 /// `constant = VALUE`.
-pub(crate) fn constant(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
-    let listed = of_node(kind, node, path, 1.0)?;
-    build(kind, vec![listed], node, path)
+pub(crate) fn constant(kind: &LogicalType, node: SpecNode<'_>) -> Result<ValueSpec, Error> {
+    let listed = of_node(kind, node, 1.0)?;
+    build(kind, vec![listed], node)
 }
 
 /// Texts with equal probabilities.
@@ -97,33 +97,28 @@ pub(crate) fn of_texts<'a>(
     kind: &LogicalType,
     texts: impl Iterator<Item = &'a str>,
     node: SpecNode<'_>,
-    path: &str,
 ) -> Result<ValueSpec, Error> {
     let values = texts.filter_map(|text| listed(kind, &Literal::Text(text), 1.0));
-    build(kind, values.collect(), node, path)
+    build(kind, values.collect(), node)
 }
 
 /// `weights = { VALUE = WEIGHT, ... }`.
-pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
-    build(kind, listed_weights(kind, node, path)?, node, path)
+pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>) -> Result<ValueSpec, Error> {
+    build(kind, listed_weights(kind, node)?, node)
 }
 
 /// The values of `{ VALUE = WEIGHT, ... }`.
-pub(crate) fn listed_weights(
-    kind: &LogicalType,
-    node: SpecNode<'_>,
-    path: &str,
-) -> Result<Vec<Listed>, Error> {
-    let table = node.any_table(path, "weights")?;
+pub(crate) fn listed_weights(kind: &LogicalType, node: SpecNode<'_>) -> Result<Vec<Listed>, Error> {
+    let table = node.any_table("weights")?;
     let mut values = Vec::new();
     for (key, weight) in table.entries() {
         let Some(number) = weight.number() else {
             let what = format!("the weight of {key:?} is {}", weight.described());
-            return Err(weight.error(path, what, "use a number of 0 or more"));
+            return Err(weight.error(what, "use a number of 0 or more"));
         };
         let value = listed(kind, &Literal::of_key(kind, key), number);
         values.push(value.ok_or_else(|| {
-            table.key_error(key, path, format!("{key:?} is not {}", kind.a_name()), kind.takes())
+            table.key_error(key, format!("{key:?} is not {}", kind.a_name()), kind.takes())
         })?);
     }
     Ok(values)
@@ -133,67 +128,56 @@ pub(crate) fn listed_weights(
 pub(crate) fn choice(
     kind: &LogicalType,
     node: SpecNode<'_>,
-    path: &str,
     folder: &SpecFolder<'_>,
 ) -> Result<ValueSpec, Error> {
     let skewed = |rank: usize, s: f64| pow((rank + 1) as f64, -s);
     if let Some(array) = node.array() {
-        let values = array.map(|value| of_node(kind, value, path, 1.0)).collect::<Result<_, _>>()?;
-        return build(kind, values, node, path);
+        let values = array.map(|value| of_node(kind, value, 1.0)).collect::<Result<_, _>>()?;
+        return build(kind, values, node);
     }
-    let table = node.table(path, "choice", &["values", "file", "s"])?;
-    let s = table.get("s").map_or(Ok(0.0), |node| exponent(node, path))?;
+    let table = node.table("choice", &["values", "file", "s"])?;
+    let s = table.get("s").map_or(Ok(0.0), |node| exponent(node))?;
     let values = match (table.get("values"), table.get("file")) {
         (Some(values), None) => {
             let Some(array) = values.array() else {
-                return Err(values.unfit(path, "`values = {}` of choice", "write a list: [\"a\", \"b\"]"));
+                return Err(values.unfit("`values = {}` of choice", "write a list: [\"a\", \"b\"]"));
             };
-            array.enumerate().map(|(i, v)| of_node(kind, v, path, skewed(i, s))).collect::<Result<_, _>>()?
+            array.enumerate().map(|(i, v)| of_node(kind, v, skewed(i, s))).collect::<Result<_, _>>()?
         }
         (None, Some(file)) => {
             let Some(name) = file.string() else {
-                return Err(file.wrong("file", path, "write the name of a text file in quotes"));
+                return Err(file.wrong("file", "write the name of a text file in quotes"));
             };
             let full = folder.path(name);
             let text = folder.read(name).map_err(|error| {
                 let what = format!("cannot read {}: {error}", full.display());
-                file.error(path, what, "name a text file with one value per line, in the folder of the spec")
+                file.error(what, "name a text file with one value per line, in the folder of the spec")
             })?;
             let mut values = Vec::new();
             for (i, line) in text.lines().filter(|line| !line.is_empty()).enumerate() {
                 let value = listed(kind, &Literal::of_key(kind, line), skewed(i, s));
                 values.push(value.ok_or_else(|| {
                     let what = format!("{line:?} in {} is not {}", full.display(), kind.a_name());
-                    file.error(path, what, kind.takes())
+                    file.error(what, kind.takes())
                 })?);
             }
             values
         }
-        _ => return Err(node.error(path, "choice takes either `values` or `file`", "use one of them")),
+        _ => return Err(node.error("choice takes either `values` or `file`", "use one of them")),
     };
-    build(kind, values, node, path)
+    build(kind, values, node)
 }
 
-pub(crate) fn of_node(
-    kind: &LogicalType,
-    node: SpecNode<'_>,
-    path: &str,
-    weight: f64,
-) -> Result<Listed, Error> {
+pub(crate) fn of_node(kind: &LogicalType, node: SpecNode<'_>, weight: f64) -> Result<Listed, Error> {
     Literal::new(node)
         .and_then(|literal| listed(kind, &literal, weight))
-        .ok_or_else(|| node.unfit(path, &format!("{{}} is not {}", kind.a_name()), kind.takes()))
+        .ok_or_else(|| node.unfit(&format!("{{}} is not {}", kind.a_name()), kind.takes()))
 }
 
-fn build(
-    kind: &LogicalType,
-    mut values: Vec<Listed>,
-    node: SpecNode<'_>,
-    path: &str,
-) -> Result<ValueSpec, Error> {
+fn build(kind: &LogicalType, mut values: Vec<Listed>, node: SpecNode<'_>) -> Result<ValueSpec, Error> {
     if values.len() > MAX_VALUES {
         let what = format!("a list of {} values", values.len());
-        return Err(node.error(path, what, format!("use at most {MAX_VALUES}")));
+        return Err(node.error(what, format!("use at most {MAX_VALUES}")));
     }
     // In column order, so that the smallest index of a page is its smallest value.
     values.sort_by(ordered);
@@ -205,27 +189,27 @@ fn build(
             Key::Real(v) => v.to_string(),
             Key::Bytes => format!("{:?}", String::from_utf8_lossy(&pair[0].entry)),
         };
-        return Err(node.error(path, format!("the value {shown} is listed twice"), "list each value once"));
+        return Err(node.error(format!("the value {shown} is listed twice"), "list each value once"));
     }
     let weights: Vec<f64> = values.iter().map(|v| v.weight).collect();
-    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
+    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node))?;
     if *kind == LogicalType::Boolean {
         let share = |value: u8| {
             let at = values.iter().position(|v| v.entry == [value]);
             at.map_or(0.0, |i| table.probabilities()[i])
         };
-        let table = Weights::new(&[share(0), share(1)]).map_err(|bad| bad_weights(&bad, node, path))?;
+        let table = Weights::new(&[share(0), share(1)]).map_err(|bad| bad_weights(&bad, node))?;
         return Ok(ValueSpec::Boolean(table));
     }
     Ok(ValueSpec::Choice { table, dictionary: Dictionary::new(values.iter()), by: None })
 }
 
 /// The error for an invalid list of weights.
-pub(crate) fn bad_weights(bad: &BadWeights, node: SpecNode<'_>, path: &str) -> Error {
+pub(crate) fn bad_weights(bad: &BadWeights, node: SpecNode<'_>) -> Error {
     let what = match bad {
         BadWeights::Empty => "no values to choose from".to_owned(),
         BadWeights::NotAWeight(w) => format!("the weight {w} is negative or not a finite number"),
         BadWeights::AllZero => "the weights sum to zero".to_owned(),
     };
-    node.error(path, what, "use weights of 0 or more, at least one above 0")
+    node.error(what, "use weights of 0 or more, at least one above 0")
 }

@@ -43,47 +43,42 @@ pub(crate) enum Curve {
 
 impl Curve {
     /// Reads the parameters of the distribution `name`. Quantities are in the units of `kind`.
-    pub(crate) fn read(
-        name: &str,
-        node: SpecNode<'_>,
-        kind: &LogicalType,
-        path: &str,
-    ) -> Result<Self, Error> {
+    pub(crate) fn read(name: &str, node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
         let read = |table: SpecTable<'_>, key: &str, least: f64| -> Result<f64, Error> {
-            let node = table.need(key, path, name)?;
-            let value = quantity(kind, node, path)?;
+            let node = table.need(key, name)?;
+            let value = quantity(kind, node)?;
             if value < least {
                 let what = format!("`{key} = {}` of {name}", node.described());
                 let advice = match least > 0.0 {
                     true => "use more than 0".to_owned(),
                     false => format!("use at least {least}"),
                 };
-                return Err(node.error(path, what, advice));
+                return Err(node.error(what, advice));
             }
             Ok(value)
         };
         Ok(match name {
             "normal" => {
-                let table = node.table(path, name, &["mean", "stddev", "min", "max"])?;
+                let table = node.table(name, &["mean", "stddev", "min", "max"])?;
                 let mean = read(table, "mean", f64::NEG_INFINITY)?;
                 Curve::Normal { mean, stddev: read(table, "stddev", 0.0)? }
             }
             "lognormal" => {
-                let table = node.table(path, name, &["mu", "median", "sigma", "min", "max"])?;
+                let table = node.table(name, &["mu", "median", "sigma", "min", "max"])?;
                 let mu = match (table.get("mu"), table.get("median")) {
                     (None, Some(_)) => ln(read(table, "median", f64::MIN_POSITIVE)?),
                     (Some(_), None) => read(table, "mu", f64::NEG_INFINITY)?,
                     _ => {
                         let what = "lognormal takes either `mu` or `median`";
-                        return Err(table.error(path, what, "use one of them: median = exp(mu)"));
+                        return Err(table.error(what, "use one of them: median = exp(mu)"));
                     }
                 };
-                let sigma = table.need("sigma", path, name)?;
-                let wrong = || sigma.unfit(path, "`sigma = {}` of lognormal", "use a number of at least 0");
+                let sigma = table.need("sigma", name)?;
+                let wrong = || sigma.unfit("`sigma = {}` of lognormal", "use a number of at least 0");
                 Curve::LogNormal { mu, sigma: sigma.number_in(0.0..=f64::MAX).ok_or_else(wrong)? }
             }
             _ => {
-                let table = node.table(path, name, &["mean", "min", "max"])?;
+                let table = node.table(name, &["mean", "min", "max"])?;
                 Curve::Exponential { mean: read(table, "mean", f64::MIN_POSITIVE)? }
             }
         })
@@ -182,13 +177,13 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Reads the parameters of the distribution `name`. `min` and `max` are optional.
-    pub(crate) fn read(name: &str, node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
+    pub(crate) fn read(name: &str, node: SpecNode<'_>) -> Result<Self, Error> {
         let key = if name == "poisson" { "mean" } else { "p" };
-        let table = node.table(path, name, &[key, "min", "max"])?;
+        let table = node.table(name, &[key, "min", "max"])?;
         let of = |key: &str| format!("`{key} = {{}}` of {name}");
         let parameter = |low: f64, high: f64| -> Result<f64, Error> {
-            let node = table.need(key, path, name)?;
-            let wrong = || node.unfit(path, &of(key), format!("use a number from {low} to {high}"));
+            let node = table.need(key, name)?;
+            let wrong = || node.unfit(&of(key), format!("use a number from {low} to {high}"));
             node.number_in(low..=high).ok_or_else(wrong)
         };
         let (mut first, mut weights) = match name {
@@ -197,12 +192,12 @@ impl Counts {
         };
         let bound = |key: &str, default: u32| {
             let Some(node) = table.get(key) else { return Ok(default) };
-            let wrong = || node.unfit(path, &of(key), format!("use a whole number from 0 to {MAX_MEAN}"));
+            let wrong = || node.unfit(&of(key), format!("use a whole number from 0 to {MAX_MEAN}"));
             node.integer_in(0..=MAX_MEAN as u32).ok_or_else(wrong)
         };
         let (min, max) = (bound("min", 0)?, bound("max", u32::MAX)?);
         if min > max {
-            return Err(table.error(path, format!("min {min} is greater than max {max}"), "swap them"));
+            return Err(table.error(format!("min {min} is greater than max {max}"), "swap them"));
         }
         // Counts outside of the bounds are set to the bound.
         let mut within = Vec::new();
@@ -214,7 +209,7 @@ impl Counts {
         }
         (first, weights) = (start, within);
         let table = Weights::new(&weights)
-            .map_err(|_| node.error(path, format!("{name} without any outcome"), "use other parameters"))?;
+            .map_err(|_| node.error(format!("{name} without any outcome"), "use other parameters"))?;
         Ok(Counts { first, table })
     }
 
@@ -283,12 +278,12 @@ pub(crate) enum Ranks {
 
 impl Ranks {
     /// Reads `{ n = ..., s = ... }`.
-    pub(crate) fn read(node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
-        let table = node.table(path, "zipf", &["n", "s"])?;
-        let n = count(table.need("n", path, "zipf")?, path, u64::MAX >> 11)?;
-        let s = exponent(table.need("s", path, "zipf")?, path)?;
+    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self, Error> {
+        let table = node.table("zipf", &["n", "s"])?;
+        let n = count(table.need("n", "zipf")?, u64::MAX >> 11)?;
+        let s = exponent(table.need("s", "zipf")?)?;
         Self::new(n, s).ok_or_else(|| {
-            table.error(path, format!("zipf with n = {n}, s = {s}"), "use an exponent s of 0 or more")
+            table.error(format!("zipf with n = {n}, s = {s}"), "use an exponent s of 0 or more")
         })
     }
 
@@ -372,20 +367,20 @@ fn harmonic(n: f64, s: f64) -> f64 {
 }
 
 /// Reads a whole number from 1 to `most`.
-pub(crate) fn count(node: SpecNode<'_>, path: &str, most: u64) -> Result<u64, Error> {
+pub(crate) fn count(node: SpecNode<'_>, most: u64) -> Result<u64, Error> {
     let advice = || format!("use a whole number from 1 to {most}");
-    node.integer_in(1..=most).ok_or_else(|| node.unfit(path, "{} is not a valid number of values", advice()))
+    node.integer_in(1..=most).ok_or_else(|| node.unfit("{} is not a valid number of values", advice()))
 }
 
 /// Reads the exponent of a Zipf distribution.
-pub(crate) fn exponent(node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
-    let wrong = || node.unfit(path, "{} is not a Zipf exponent", "use a number from 0 to 100");
+pub(crate) fn exponent(node: SpecNode<'_>) -> Result<f64, Error> {
+    let wrong = || node.unfit("{} is not a Zipf exponent", "use a number from 0 to 100");
     node.number_in(0.0..=100.0).ok_or_else(wrong)
 }
 
 /// Reads a quantity in the units of `kind`: a number or, for dates and times, a duration (`"3h"`) or a point
 /// in time.
-pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
+pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>) -> Result<f64, Error> {
     let temporal = kind.ticks_per_day();
     let value = match (temporal, Literal::new(node)) {
         (Some(per_day), Some(Literal::Text(text))) => duration_ticks(text, per_day),
@@ -398,7 +393,7 @@ pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Re
         } else {
             "use a number"
         };
-        node.unfit(path, &format!("{{}} is not a quantity of type {}", kind.name()), advice)
+        node.unfit(&format!("{{}} is not a quantity of type {}", kind.name()), advice)
     })
 }
 

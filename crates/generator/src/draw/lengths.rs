@@ -29,13 +29,8 @@ pub(crate) const LENGTHS: [&str; 9] =
 impl Lengths {
     /// Reads a distribution of lengths. `empty` is the optional share of empty lists among those that are not
     /// null.
-    pub(crate) fn read(
-        node: SpecNode<'_>,
-        empty: Option<SpecNode<'_>>,
-        nulls: Nulls,
-        path: &str,
-    ) -> Result<Self, Error> {
-        Self::read_up_to(MAX_ELEMENTS, node, empty, nulls, path)
+    pub(crate) fn read(node: SpecNode<'_>, empty: Option<SpecNode<'_>>, nulls: Nulls) -> Result<Self, Error> {
+        Self::read_up_to(MAX_ELEMENTS, node, empty, nulls)
     }
 
     /// Reads a distribution of lengths up to `most`.
@@ -44,15 +39,14 @@ impl Lengths {
         node: SpecNode<'_>,
         empty: Option<SpecNode<'_>>,
         nulls: Nulls,
-        path: &str,
     ) -> Result<Self, Error> {
-        let mut weighted = outcomes(most, node, path)?;
+        let mut weighted = outcomes(most, node)?;
         if weighted.is_empty() || weighted.iter().any(|(n, _)| *n > most) {
             let advice = format!("use lengths of at most {most}");
-            return Err(node.error(path, "a length that is too long", advice));
+            return Err(node.error("a length that is too long", advice));
         }
         if let Some(empty) = empty {
-            let wrong = || empty.unfit(path, "`empty = {}` is not a probability", "use 0.0 to 1.0");
+            let wrong = || empty.unfit("`empty = {}` is not a probability", "use 0.0 to 1.0");
             let share = empty.number_in(0.0..=1.0).ok_or_else(wrong)?;
             let total: f64 = weighted.iter().map(|(_, w)| w).sum();
             for (_, weight) in &mut weighted {
@@ -60,22 +54,17 @@ impl Lengths {
             }
             weighted.push((0, share));
         }
-        Self::of_weights(&weighted, nulls, node, path)
+        Self::of_weights(&weighted, nulls, node)
     }
 
     /// Lists of `size` elements, unless they are null.
-    pub(crate) fn of_size(size: u32, nulls: Nulls, node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
-        Self::of_weights(&[(size, 1.0)], nulls, node, path)
+    pub(crate) fn of_size(size: u32, nulls: Nulls, node: SpecNode<'_>) -> Result<Self, Error> {
+        Self::of_weights(&[(size, 1.0)], nulls, node)
     }
 
-    fn of_weights(
-        weighted: &[(u32, f64)],
-        nulls: Nulls,
-        node: SpecNode<'_>,
-        path: &str,
-    ) -> Result<Self, Error> {
+    fn of_weights(weighted: &[(u32, f64)], nulls: Nulls, node: SpecNode<'_>) -> Result<Self, Error> {
         let longest = weighted.iter().map(|(n, _)| *n).max().unwrap_or(0);
-        let build = |weights: &[f64]| Weights::new(weights).map_err(|bad| bad_weights(&bad, node, path));
+        let build = |weights: &[f64]| Weights::new(weights).map_err(|bad| bad_weights(&bad, node));
         let table = build(&weighted.iter().map(|(_, w)| *w).collect::<Vec<_>>())?;
         let mut lengths: Vec<Option<u32>> = weighted.iter().map(|(n, _)| Some(*n)).collect();
         let Nulls::Share(null) = nulls else { return Ok(Lengths { table, lengths, longest }) };
@@ -100,68 +89,63 @@ impl Lengths {
 }
 
 /// Reads the lengths with their relative probabilities.
-fn outcomes(longest: u32, node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
-    let table = node.any_table(path, "`length`")?;
+fn outcomes(longest: u32, node: SpecNode<'_>) -> Result<Vec<(u32, f64)>, Error> {
+    let table = node.any_table("`length`")?;
     let mut entries = table.entries();
     let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
         let what = "`length` must be a table with one key, the name of a distribution";
-        return Err(node.error(path, what, "for example { uniform = { min = 0, max = 3 } }"));
+        return Err(node.error(what, "for example { uniform = { min = 0, max = 3 } }"));
     };
     let length = |node: SpecNode<'_>| {
-        let wrong =
-            || node.unfit(path, "{} is not a length", format!("use a whole number from 0 to {longest}"));
+        let wrong = || node.unfit("{} is not a length", format!("use a whole number from 0 to {longest}"));
         node.integer_in(0..=longest).ok_or_else(wrong)
     };
     match name {
         "constant" => Ok(vec![(length(parameters)?, 1.0)]),
         "uniform" => {
-            let table = parameters.table(path, name, &["min", "max"])?;
-            let (min, max) = (table.need("min", path, name)?, table.need("max", path, name)?);
+            let table = parameters.table(name, &["min", "max"])?;
+            let (min, max) = (table.need("min", name)?, table.need("max", name)?);
             let (low, high) = (length(min)?, length(max)?);
             if low > high {
-                return Err(min.error(path, format!("min {low} is greater than max {high}"), "swap them"));
+                return Err(min.error(format!("min {low} is greater than max {high}"), "swap them"));
             }
             Ok((low..=high).map(|n| (n, 1.0)).collect())
         }
         "zipf" => {
-            let table = parameters.table(path, name, &["n", "s"])?;
-            let n = length(table.need("n", path, name)?)?;
-            let s = exponent(table.need("s", path, name)?, path)?;
+            let table = parameters.table(name, &["n", "s"])?;
+            let n = length(table.need("n", name)?)?;
+            let s = exponent(table.need("s", name)?)?;
             Ok((1..=n).map(|k| (k, pow(f64::from(k), -s))).collect())
         }
         "weights" => {
             let mut out = Vec::new();
-            for (key, weight) in parameters.any_table(path, name)?.entries() {
+            for (key, weight) in parameters.any_table(name)?.entries() {
                 let (Ok(n), Some(weight)) = (key.parse::<u32>(), weight.number()) else {
                     let what = format!("{key:?} = {} is not a length with its weight", weight.described());
-                    return Err(weight.error(path, what, "use whole numbers as keys: { 1 = 45, 2 = 10 }"));
+                    return Err(weight.error(what, "use whole numbers as keys: { 1 = 45, 2 = 10 }"));
                 };
                 out.push((n, weight));
             }
             Ok(out)
         }
         "poisson" | "geometric" => {
-            let counts = Counts::read(name, parameters, path)?;
+            let counts = Counts::read(name, parameters)?;
             Ok(trimmed(counts.outcomes().collect()))
         }
         "normal" | "lognormal" | "exponential" => {
-            let curve = Curve::read(name, parameters, &LogicalType::Double, path)?;
-            let table = parameters.any_table(path, name)?;
+            let curve = Curve::read(name, parameters, &LogicalType::Double)?;
+            let table = parameters.any_table(name)?;
             let min = table.get("min").map_or(Ok(0), length)?;
             let max = table.get("max").map_or(Ok(MAX_ELEMENTS), length)?;
             if min > max {
-                return Err(parameters.error(
-                    path,
-                    format!("min {min} is greater than max {max}"),
-                    "swap them",
-                ));
+                return Err(parameters.error(format!("min {min} is greater than max {max}"), "swap them"));
             }
             let outcomes = curve.rounded(min, max);
             Ok(if table.get("max").is_some() { outcomes } else { trimmed(outcomes) })
         }
         _ => {
             let what = format!("unknown distribution of lengths {name:?}");
-            Err(table.key_error(name, path, what, format!("allowed: {}", listed(&LENGTHS))))
+            Err(table.key_error(name, what, format!("allowed: {}", listed(&LENGTHS))))
         }
     }
 }

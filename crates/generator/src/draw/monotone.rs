@@ -25,23 +25,22 @@ pub(crate) struct Monotone {
 }
 
 impl Monotone {
-    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
-        let table = node.table(path, "walk", &["start", "step", "jitter", "late"])?;
+    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
+        let table = node.table("walk", &["start", "step", "jitter", "late"])?;
         let one = kind.one_real();
         let share = |node: SpecNode<'_>, most: f64| {
-            let wrong =
-                || node.unfit(path, "{} is not a valid share", format!("use a number from 0 to {most}"));
+            let wrong = || node.unfit("{} is not a valid share", format!("use a number from 0 to {most}"));
             node.number_in(0.0..=most).ok_or_else(wrong)
         };
-        let start = whole_of(kind, table.need("start", path, "a walk")?, path)?;
-        let step = quantity(kind, table.need("step", path, "a walk")?, path)? * one;
+        let start = whole_of(kind, table.need("start", "a walk")?)?;
+        let step = quantity(kind, table.need("step", "a walk")?)? * one;
         let jitter = table.get("jitter").map_or(Ok(0.0), |node| share(node, 1000.0))?;
         let late = match table.get("late") {
             None => None,
             Some(node) => {
-                let table = node.table(path, "late", &["share", "by"])?;
-                let how_many = share(table.need("share", path, "late")?, 1.0)?;
-                Some((how_many, quantity(kind, table.need("by", path, "late")?, path)? * one))
+                let table = node.table("late", &["share", "by"])?;
+                let how_many = share(table.need("share", "late")?, 1.0)?;
+                Some((how_many, quantity(kind, table.need("by", "late")?)? * one))
             }
         };
         Ok(Monotone { start, step, jitter, late })

@@ -61,25 +61,25 @@ type Point = (f64, Number);
 
 impl Quantiles {
     /// Reads the parameters of `quantiles` for a leaf of type `kind`.
-    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
         let keys = ["values", "shares", "atoms", "step", "stepped", "unique"];
-        let table = node.table(path, "quantiles", &keys)?;
-        if table.flag("unique", path)? {
+        let table = node.table("quantiles", &keys)?;
+        if table.flag("unique")? {
             let what = "unique draws of a formula";
-            return Err(table.key_error("unique", path, what, "leave unique out"));
+            return Err(table.key_error("unique", what, "leave unique out"));
         }
-        let atoms = atoms(table, kind, path)?;
-        let points = points(table, kind, path)?;
-        let step = step(table, kind, path)?;
+        let atoms = atoms(table, kind)?;
+        let points = points(table, kind)?;
+        let step = step(table, kind)?;
         let alone: f64 = atoms.iter().map(|(share, _)| share).sum();
         if alone > 1.0 + 1e-9 {
             let what = format!("atoms with shares of {alone} in total");
-            return Err(table.key_error("atoms", path, what, "the shares of all atoms sum to at most 1"));
+            return Err(table.key_error("atoms", what, "the shares of all atoms sum to at most 1"));
         }
         let rest = (1.0 - alone).max(0.0);
         if points.is_empty() && rest > 1e-9 {
             let what = "quantiles without `values`";
-            return Err(table.error(path, what, "add `values`, or atoms whose shares sum to 1"));
+            return Err(table.error(what, "add `values`, or atoms whose shares sum to 1"));
         }
         let unit = match (kind.is_whole(), step) {
             // The last piece includes the greatest value.
@@ -217,22 +217,22 @@ fn takes(kind: &LogicalType) -> String {
     if kind.is_wide() { NARROW.to_owned() } else { kind.takes() }
 }
 
-fn atoms(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Point>, Error> {
+fn atoms(table: SpecTable<'_>, kind: &LogicalType) -> Result<Vec<Point>, Error> {
     let Some(node) = table.get("atoms") else { return Ok(Vec::new()) };
     let mut atoms: Vec<Point> = Vec::new();
-    for (key, share) in node.any_table(path, "`atoms`")?.entries() {
+    for (key, share) in node.any_table("`atoms`")?.entries() {
         let Some(share) = share.number_in(0.0..=1.0) else {
             let what = format!("the share of {key:?} is {}", share.described());
-            return Err(share.error(path, what, "use a number from 0 to 1"));
+            return Err(share.error(what, "use a number from 0 to 1"));
         };
         let Some(value) = number_of(kind, &Literal::of_key(kind, key)) else {
-            return Err(node.error(path, format!("{key:?} is not {}", kind.a_name()), takes(kind)));
+            return Err(node.error(format!("{key:?} is not {}", kind.a_name()), takes(kind)));
         };
         atoms.push((share, value));
     }
     if atoms.len() > MAX_POINTS {
         let what = format!("{} atoms", atoms.len());
-        return Err(node.error(path, what, format!("use at most {MAX_POINTS}")));
+        return Err(node.error(what, format!("use at most {MAX_POINTS}")));
     }
     // NaN sorts last.
     atoms.sort_by(|a, b| match (a.1, b.1) {
@@ -243,11 +243,11 @@ fn atoms(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Poi
 }
 
 /// The quantiles: the share of values below each, and the value.
-fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Point>, Error> {
+fn points(table: SpecTable<'_>, kind: &LogicalType) -> Result<Vec<Point>, Error> {
     let Some(node) = table.get("values") else { return Ok(Vec::new()) };
     let list = |node: SpecNode<'_>, key: &str| {
         let what = format!("`{key}` of quantiles is {}", node.described());
-        node.error(path, what, format!("write a list of 2 to {MAX_POINTS}, from the least to the greatest"))
+        node.error(what, format!("write a list of 2 to {MAX_POINTS}, from the least to the greatest"))
     };
     let mut values = Vec::new();
     for value in node.array().ok_or_else(|| list(node, "values"))? {
@@ -255,13 +255,13 @@ fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Po
         let number = literal.and_then(|literal| number_of(kind, &literal));
         let Some(number) = number.filter(|number| number.real().is_finite()) else {
             let what = format!("{} is not a finite {}", value.described(), kind.name());
-            return Err(value.error(path, what, takes(kind)));
+            return Err(value.error(what, takes(kind)));
         };
         if let Some(before) = values.last()
             && !ordered(*before, number)
         {
             let what = format!("the quantile {} after a greater one", value.described());
-            return Err(value.error(path, what, "sort the values"));
+            return Err(value.error(what, "sort the values"));
         }
         values.push(number);
     }
@@ -281,7 +281,7 @@ fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Po
         Some(shares) => Ok(shares.into_iter().zip(values).collect()),
         None => {
             let what = "`shares` of quantiles that do not rise from 0 to 1, one for each value";
-            Err(node.error(path, what, "write the share of values below each quantile"))
+            Err(node.error(what, "write the share of values below each quantile"))
         }
     }
 }
@@ -293,17 +293,17 @@ fn ordered(a: Number, b: Number) -> bool {
     }
 }
 
-fn step(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Option<Step>, Error> {
+fn step(table: SpecTable<'_>, kind: &LogicalType) -> Result<Option<Step>, Error> {
     let share = table.get("stepped").map_or(Ok(1.0), |node| {
-        let wrong = || node.unfit(path, "`stepped = {}` is not a share", "use a number from 0 to 1");
+        let wrong = || node.unfit("`stepped = {}` is not a share", "use a number from 0 to 1");
         node.number_in(0.0..=1.0).ok_or_else(wrong)
     })?;
     let Some(node) = table.get("step") else { return Ok(None) };
-    let wrong = || node.wrong("step", path, "use a positive step, in whole units of the type");
+    let wrong = || node.wrong("step", "use a positive step, in whole units of the type");
     if kind.is_whole() {
         let whole = match kind.is_temporal() {
-            true => quantity(kind, node, path)?.round() as i128,
-            false => whole_of(kind, node, path)?,
+            true => quantity(kind, node)?.round() as i128,
+            false => whole_of(kind, node)?,
         };
         let real = whole as f64;
         return if whole > 0 { Ok(Some(Step { whole, a_unit: None, real, share })) } else { Err(wrong()) };
@@ -364,7 +364,7 @@ mod tests {
         let text = format!("q = {parameters}");
         let table = DeTable::parse(&text).unwrap();
         let root = SpecTable::root(table.get_ref(), &text);
-        Quantiles::read(root.get("q").unwrap(), kind, "f").map_err(|error| error.to_string())
+        Quantiles::read(root.get("q").unwrap(), kind).map_err(|error| error.to_string())
     }
 
     const INT: LogicalType = LogicalType::Integer { bits: 32, signed: true };

@@ -135,14 +135,14 @@ pub(crate) fn read_table(
     let (fields, present) = match (tables, &derived) {
         (Some(tables), Some(derived)) => reader.derived(derived, tables, root)?,
         _ => {
-            let specs = root.need("fields", "", "a dataset")?;
-            let (names, present) = present(root, specs, "")?;
+            let specs = root.need("fields", "a dataset")?;
+            let (names, present) = present(root, specs)?;
             (reader.fields(specs, Position::RECORD, names.as_deref())?, present)
         }
     };
     if fields.is_empty() && !matches!(only, Only::Key(_)) {
         let what = "a record without fields that files have";
-        return Err(root.error("", what, "add a field that is not hidden"));
+        return Err(root.error(what, "add a field that is not hidden"));
     }
     let follows_copula = reader.follows_copula;
     let mut dataset = reader.finished(fields, present, rows, derived.as_ref());
@@ -157,11 +157,11 @@ fn table_name(root: SpecTable<'_>, is_table: bool) -> Result<&str, Error> {
     let of_tables = [&[PER, SCALE, FILE], DERIVED_KEYS].concat();
     let keys = DATASET_KEYS.iter().chain(of_tables.iter().filter(|_| is_table));
     let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
-    root.check("", if is_table { "a table" } else { "a dataset" }, &keys)?;
-    let node = root.need("name", "", "a dataset")?;
+    root.check(if is_table { "a table" } else { "a dataset" }, &keys)?;
+    let node = root.need("name", "a dataset")?;
     node.string().filter(|name| is_stem(name)).ok_or_else(|| {
         let what = format!("{} cannot be the start of file names", node.described());
-        node.error("", what, "use letters, digits, - and _")
+        node.error(what, "use letters, digits, - and _")
     })
 }
 
@@ -177,7 +177,7 @@ fn declared_rows(
     let count = |node: SpecNode<'_>| match node.integer() {
         // Data may be empty.
         Some(0) => Ok(0),
-        _ => count(node, "", i64::MAX as u64),
+        _ => count(node, i64::MAX as u64),
     };
     Ok((root.get("rows").map(count).transpose()?, None))
 }

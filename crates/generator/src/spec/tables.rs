@@ -105,7 +105,7 @@ impl<'a> Tables<'a> {
             };
             let chain: Vec<String> = open.iter().chain([&key]).map(shown).collect();
             let what = format!("{CYCLE}: {}", chain.join(", "));
-            return Err(table.error("", what, "use a column that does not depend on this one"));
+            return Err(table.error(what, "use a column that does not depend on this one"));
         }
         let only = match column {
             "" => Only::All,
@@ -163,18 +163,18 @@ impl<'a> Tables<'a> {
         }
         match (table.get("rows"), self.fan_out_below(name, depth)?) {
             (Some(node), Some(_)) => {
-                Err(node.error("", "`rows` of a table with `per`", "remove one: `per` determines the rows"))
+                Err(node.error("`rows` of a table with `per`", "remove one: `per` determines the rows"))
             }
             (None, Some(_)) if table.get("scale").is_some() => {
                 let what = "`scale` of a table with `per`, which determines its rows";
-                Err(table.key_error("scale", "", what, "give it to the parent"))
+                Err(table.key_error("scale", what, "give it to the parent"))
             }
             (None, Some(fan_out)) => Ok(Some(fan_out.rows)),
             (Some(node), None) => {
                 let rows = node.integer().and_then(|rows| u64::try_from(rows).ok());
                 let rows = rows.filter(|rows| (1..=i64::MAX as u64).contains(rows)).ok_or_else(|| {
                     let what = format!("`rows = {}` of the table {name}", node.described());
-                    node.error("", what, "write a whole number of at least 1, or leave the table out")
+                    node.error(what, "write a whole number of at least 1, or leave the table out")
                 })?;
                 Ok(Some(((rows as f64 * self.factor(table)?).round() as u64).max(1)))
             }
@@ -191,7 +191,7 @@ impl<'a> Tables<'a> {
             Some("fixed") => Ok(1.0),
             _ => {
                 let advice = format!("write one of: {}", SCALES.join(", "));
-                Err(node.wrong("scale", "", advice))
+                Err(node.wrong("scale", advice))
             }
         }
     }
@@ -203,26 +203,26 @@ impl<'a> Tables<'a> {
 
     fn fan_out_below(&self, name: &str, depth: usize) -> Result<Option<Arc<FanOut>>, Error> {
         let Some(node) = self.table(name).and_then(|table| table.get("per")) else { return Ok(None) };
-        let per = node.table("", "`per`", &["table", "rows"])?;
-        let parent = per.need("table", "", "`per`")?;
+        let per = node.table("`per`", &["table", "rows"])?;
+        let parent = per.need("table", "`per`")?;
         let parent_name = parent.string().unwrap_or_default();
         if depth > MAX_PARENTS || parent_name == name {
             let what = "tables that are one another's parents";
-            return Err(parent.error("", what, "end the chain at a table with `rows`"));
+            return Err(parent.error(what, "end the chain at a table with `rows`"));
         }
         if !self.has(parent_name) {
             let advice = format!("the tables are {}", self.names().join(", "));
-            return Err(parent.unfit("", "no table is named {}", advice));
+            return Err(parent.unfit("no table is named {}", advice));
         }
         let Some(parents) = self.rows_below(parent_name, depth + 1)? else {
             let what = format!("the table {parent_name} has an unknown number of rows");
-            return Err(parent.error("", what, format!("add `rows` to {parent_name}")));
+            return Err(parent.error(what, format!("add `rows` to {parent_name}")));
         };
-        let counts = Lengths::read(per.need("rows", "", "`per`")?, None, Nulls::Never, "")?;
+        let counts = Lengths::read(per.need("rows", "`per`")?, None, Nulls::Never)?;
         let fan_out = FanOut::new(parent_name, parents, &counts, purpose(name, "children"));
         if fan_out.rows == 0 {
             let what = format!("{parents} rows of {parent_name} have no rows of {name}");
-            return Err(node.error("", what, "declare more rows for each"));
+            return Err(node.error(what, "declare more rows for each"));
         }
         Ok(Some(Arc::new(fan_out)))
     }
@@ -243,21 +243,21 @@ pub(crate) fn one_folder(other: &str, name: &str) -> Option<String> {
 pub(crate) fn named(root: SpecTable<'_>) -> Result<Option<Vec<(&str, SpecTable<'_>)>>, Error> {
     let Some(node) = root.get("tables") else { return Ok(None) };
     let keys: Vec<&str> = SCHEMA_KEYS.iter().map(|(key, _)| *key).collect();
-    root.check("", "a spec with several tables", &keys)?;
+    root.check("a spec with several tables", &keys)?;
     let Some(array) = node.array().filter(|array| (1..=MAX_TABLES).contains(&array.len())) else {
         let advice = format!("write 1 to {MAX_TABLES} tables, each under [[tables]]");
-        return Err(node.unfit("", "`tables` is {}", advice));
+        return Err(node.unfit("`tables` is {}", advice));
     };
     let mut tables: Vec<(&str, SpecTable<'_>)> = Vec::new();
     for table in array {
-        let table = table.any_table("", "a table")?;
-        let node = table.need("name", "", "a table")?;
+        let table = table.any_table("a table")?;
+        let node = table.need("name", "a table")?;
         let Some(name) = node.string().filter(|name| is_stem(name)) else {
             let what = "{} cannot be the name of a table and of its folder";
-            return Err(node.unfit("", what, "use letters, digits, - and _"));
+            return Err(node.unfit(what, "use letters, digits, - and _"));
         };
         if let Some(what) = tables.iter().find_map(|(other, _)| one_folder(other, name)) {
-            return Err(node.error("", what, "rename one of them"));
+            return Err(node.error(what, "rename one of them"));
         }
         tables.push((name, table));
     }

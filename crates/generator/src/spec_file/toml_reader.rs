@@ -5,26 +5,34 @@
 
 use std::ops::RangeInclusive;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
 
 use crate::error::Error;
 
+/// A place in the file.
+#[derive(Clone, Copy, Debug)]
+struct Place<'a> {
+    text: &'a str,
+    /// The byte offset.
+    start: usize,
+    /// The path of the field that it is about.
+    path: &'a str,
+}
+
 /// A value in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecNode<'a> {
     value: &'a DeValue<'a>,
-    /// Byte offset of its first character.
-    start: usize,
-    text: &'a str,
+    place: Place<'a>,
 }
 
 /// A table in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpecTable<'a> {
     table: &'a DeTable<'a>,
-    start: usize,
-    text: &'a str,
+    place: Place<'a>,
 }
 
 /// A byte offset as "line 3, column 7".
@@ -40,14 +48,14 @@ pub(crate) fn shown(path: &str) -> String {
     if path.is_empty() { "the record".to_owned() } else { format!("field {path}") }
 }
 
-fn error_at(
-    text: &str,
-    start: usize,
-    path: &str,
-    what: impl Into<String>,
-    advice: impl Into<String>,
-) -> Error {
-    Error::spec(what, format!("{}, {}", position(text, start), shown(path)), advice)
+impl<'a> Place<'a> {
+    fn error(self, what: impl Into<String>, advice: impl Into<String>) -> Error {
+        Error::spec(what, format!("{}, {}", position(self.text, self.start), shown(self.path)), advice)
+    }
+
+    fn node(self, value: &'a Spanned<DeValue<'a>>) -> SpecNode<'a> {
+        SpecNode { value: value.get_ref(), place: Place { start: value.span().start, ..self } }
+    }
 }
 
 /// `` `a`, `b` and `c` ``.
@@ -60,35 +68,38 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 }
 
 impl<'a> SpecNode<'a> {
-    /// An error about this value of the field at `path`.
-    pub(crate) fn error(self, path: &str, what: impl Into<String>, advice: impl Into<String>) -> Error {
-        error_at(self.text, self.start, path, what, advice)
+    /// The same value, of the field at `path`.
+    pub(crate) fn at(self, path: &'a str) -> Self {
+        SpecNode { place: Place { path, ..self.place }, ..self }
+    }
+
+    /// An error about this value.
+    pub(crate) fn error(self, what: impl Into<String>, advice: impl Into<String>) -> Error {
+        self.place.error(what, advice)
     }
 
     /// An error about this value; `what` has it in place of `{}`.
-    pub(crate) fn unfit(self, path: &str, what: &str, advice: impl Into<String>) -> Error {
-        self.error(path, what.replace("{}", &self.described()), advice)
+    pub(crate) fn unfit(self, what: &str, advice: impl Into<String>) -> Error {
+        self.error(what.replace("{}", &self.described()), advice)
     }
 
     /// An error about this value of `key`.
-    pub(crate) fn wrong(self, key: &str, path: &str, advice: impl Into<String>) -> Error {
-        self.unfit(path, &format!("`{key} = {{}}`"), advice)
+    pub(crate) fn wrong(self, key: &str, advice: impl Into<String>) -> Error {
+        self.unfit(&format!("`{key} = {{}}`"), advice)
     }
 
     /// This value as a table whose keys are all in `allowed`. `of` names the owner of the keys.
-    pub(crate) fn table(self, path: &str, of: &str, allowed: &[&str]) -> Result<SpecTable<'a>, Error> {
-        let table = self.any_table(path, of)?;
-        table.check(path, of, allowed)?;
+    pub(crate) fn table(self, of: &str, allowed: &[&str]) -> Result<SpecTable<'a>, Error> {
+        let table = self.any_table(of)?;
+        table.check(of, allowed)?;
         Ok(table)
     }
 
     /// This value as a table with any keys.
-    pub(crate) fn any_table(self, path: &str, of: &str) -> Result<SpecTable<'a>, Error> {
+    pub(crate) fn any_table(self, of: &str) -> Result<SpecTable<'a>, Error> {
         match self.value {
-            DeValue::Table(table) => Ok(SpecTable { table, start: self.start, text: self.text }),
-            _ => {
-                Err(self.error(path, format!("{} where {of} is expected", self.described()), "write a table"))
-            }
+            DeValue::Table(table) => Ok(SpecTable { table, place: self.place }),
+            _ => Err(self.unfit(&format!("{{}} where {of} is expected"), "write a table")),
         }
     }
 
@@ -146,9 +157,7 @@ impl<'a> SpecNode<'a> {
     }
 
     pub(crate) fn array(self) -> Option<impl ExactSizeIterator<Item = SpecNode<'a>>> {
-        let text = self.text;
-        let array = self.value.as_array()?;
-        Some(array.iter().map(move |v| SpecNode { value: v.get_ref(), start: v.span().start, text }))
+        Some(self.value.as_array()?.iter().map(move |v| self.place.node(v)))
     }
 
     /// The value for messages: its text if that is short, otherwise its type.
@@ -167,89 +176,82 @@ impl<'a> SpecNode<'a> {
 impl<'a> SpecTable<'a> {
     /// The root table of the file.
     pub(crate) fn root(table: &'a DeTable<'a>, text: &'a str) -> Self {
-        SpecTable { table, start: 0, text }
+        SpecTable { table, place: Place { start: 0, text, path: "" } }
+    }
+
+    /// The same table, of the field at `path`.
+    pub(crate) fn at(self, path: &'a str) -> Self {
+        SpecTable { place: Place { path, ..self.place }, ..self }
+    }
+
+    /// The path of the field that it is about.
+    pub(crate) fn path(self) -> &'a str {
+        self.place.path
     }
 
     /// Refuses keys that are not among `allowed`.
-    pub(crate) fn check(self, path: &str, of: &str, allowed: &[&str]) -> Result<(), Error> {
+    pub(crate) fn check(self, of: &str, allowed: &[&str]) -> Result<(), Error> {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
             if !allowed.contains(&name) {
                 let what = format!("unknown key `{name}` of {of}");
-                return Err(error_at(
-                    self.text,
-                    key.span().start,
-                    path,
-                    what,
-                    format!("allowed there: {}", listed(allowed)),
-                ));
+                let place = Place { start: key.span().start, ..self.place };
+                return Err(place.error(what, format!("allowed there: {}", listed(allowed))));
             }
         }
         Ok(())
     }
 
-    pub(crate) fn error(self, path: &str, what: impl Into<String>, advice: impl Into<String>) -> Error {
-        error_at(self.text, self.start, path, what, advice)
+    pub(crate) fn error(self, what: impl Into<String>, advice: impl Into<String>) -> Error {
+        self.place.error(what, advice)
     }
 
     pub(crate) fn get(self, key: &str) -> Option<SpecNode<'a>> {
-        let value = self.table.get(key)?;
-        Some(SpecNode { value: value.get_ref(), start: value.span().start, text: self.text })
+        self.table.get(key).map(|value| self.place.node(value))
     }
 
     /// The value of `key`, which is required.
-    pub(crate) fn need(self, key: &str, path: &str, of: &str) -> Result<SpecNode<'a>, Error> {
-        self.get(key).ok_or_else(|| self.error(path, format!("{of} without `{key}`"), format!("add `{key}`")))
+    pub(crate) fn need(self, key: &str, of: &str) -> Result<SpecNode<'a>, Error> {
+        self.get(key).ok_or_else(|| self.error(format!("{of} without `{key}`"), format!("add `{key}`")))
     }
 
     /// What `read` makes of the value of `key`; `None` without the key.
     pub(crate) fn read<T>(
         self,
         key: &str,
-        path: &str,
         advice: impl Into<String>,
         read: impl FnOnce(SpecNode<'a>) -> Option<T>,
     ) -> Result<Option<T>, Error> {
         let Some(node) = self.get(key) else { return Ok(None) };
-        read(node).map(Some).ok_or_else(|| node.wrong(key, path, advice))
+        read(node).map(Some).ok_or_else(|| node.wrong(key, advice))
     }
 
     /// The same of a key that is required.
     pub(crate) fn read_needed<T>(
         self,
         (key, of): (&str, &str),
-        path: &str,
         advice: impl Into<String>,
         read: impl FnOnce(SpecNode<'a>) -> Option<T>,
     ) -> Result<T, Error> {
-        let node = self.need(key, path, of)?;
-        read(node).ok_or_else(|| node.wrong(key, path, advice))
+        let node = self.need(key, of)?;
+        read(node).ok_or_else(|| node.wrong(key, advice))
     }
 
     /// Whether `key` is `true`.
-    pub(crate) fn flag(self, key: &str, path: &str) -> Result<bool, Error> {
-        Ok(self.read(key, path, "use true or false", SpecNode::boolean)?.unwrap_or(false))
+    pub(crate) fn flag(self, key: &str) -> Result<bool, Error> {
+        Ok(self.read(key, "use true or false", SpecNode::boolean)?.unwrap_or(false))
     }
 
     /// An error about a key, at the key's position.
-    pub(crate) fn key_error(
-        self,
-        key: &str,
-        path: &str,
-        what: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Error {
-        let start = self.table.keys().find(|k| k.get_ref() == key).map_or(self.start, |k| k.span().start);
-        error_at(self.text, start, path, what, advice)
+    pub(crate) fn key_error(self, key: &str, what: impl Into<String>, advice: impl Into<String>) -> Error {
+        let named = self.table.keys().find(|known| known.get_ref() == key);
+        let start = named.map_or(self.place.start, |key| key.span().start);
+        Place { start, ..self.place }.error(what, advice)
     }
 
     /// Keys and values, sorted by key.
     pub(crate) fn entries(self) -> impl Iterator<Item = (&'a str, SpecNode<'a>)> {
-        let text = self.text;
-        self.table.iter().map(move |(key, value)| {
-            let key: &str = key.get_ref();
-            (key, SpecNode { value: value.get_ref(), start: value.span().start, text })
-        })
+        self.table.iter().map(move |(key, value)| (key.get_ref().as_ref(), self.place.node(value)))
     }
 }
 
@@ -262,7 +264,7 @@ mod tests {
         let text = "a = 1\n  colour = 2\n";
         let table = DeTable::parse(text).unwrap();
         let root = SpecTable::root(table.get_ref(), text);
-        let error = root.check("x.y", "a field", &["a", "b", "c"]).unwrap_err().to_string();
+        let error = root.at("x.y").check("a field", &["a", "b", "c"]).unwrap_err().to_string();
         assert_eq!(
             error,
             "unknown key `colour` of a field - line 2, column 3, field x.y - allowed there: `a`, `b` and `c`"

@@ -199,15 +199,15 @@ impl LogicalType {
     }
 
     /// The type of the leaf in `field`; `None` if `name` is not a leaf type.
-    pub(crate) fn read(name: &str, field: SpecTable<'_>, path: &str) -> Result<Option<Self>, Error> {
+    pub(crate) fn read(name: &str, field: SpecTable<'_>) -> Result<Option<Self>, Error> {
         if let Some((_, kind)) = PLAIN.iter().find(|(known, _)| *known == name) {
             return Ok(Some(kind.clone()));
         }
         Ok(Some(match name {
-            "decimal" => decimal(field, path)?,
+            "decimal" => decimal(field)?,
             "time" => {
-                let unit = unit(field, path)?.unwrap_or(Unit::Microseconds);
-                LogicalType::Time { unit, utc: field.flag("utc", path)? }
+                let unit = unit(field)?.unwrap_or(Unit::Microseconds);
+                LogicalType::Time { unit, utc: field.flag("utc")? }
             }
             "timestamp" => {
                 let zone = match field.get("zone") {
@@ -221,32 +221,27 @@ impl LogicalType {
                                          like \"+02:00\""
                                     .to_owned(),
                             };
-                            return Err(node.unfit(path, "{} is not a time zone", advice));
+                            return Err(node.unfit("{} is not a time zone", advice));
                         }
                     },
                 };
-                match unit(field, path)? {
+                match unit(field)? {
                     None => match zone {
                         None => LogicalType::Int96,
                         Some(_) => {
                             let what = "a zone on a timestamp stored as int96";
-                            return Err(field.key_error("zone", path, what, "remove `zone`"));
+                            return Err(field.key_error("zone", what, "remove `zone`"));
                         }
                     },
                     Some(unit) => LogicalType::Timestamp { unit, zone },
                 }
             }
-            "duration" => LogicalType::Duration { unit: unit(field, path)?.unwrap_or(Unit::Microseconds) },
-            "geometry" => LogicalType::Geometry { crs: crs(field, path)? },
+            "duration" => LogicalType::Duration { unit: unit(field)?.unwrap_or(Unit::Microseconds) },
+            "geometry" => LogicalType::Geometry { crs: crs(field)? },
             "fixed_binary" => {
                 let advice = format!("use 1 to {MAX_WIDTH} bytes");
                 let within = |node: SpecNode<'_>| node.integer_in(1..=MAX_WIDTH);
-                LogicalType::FixedBinary(field.read_needed(
-                    ("width", "a fixed_binary"),
-                    path,
-                    advice,
-                    within,
-                )?)
+                LogicalType::FixedBinary(field.read_needed(("width", "a fixed_binary"), advice, within)?)
             }
             _ => return Ok(None),
         }))
@@ -457,13 +452,13 @@ pub(crate) fn is_zone(zone: &str) -> bool {
 }
 
 /// The coordinate reference system of shapes.
-fn crs(field: SpecTable<'_>, path: &str) -> Result<Option<String>, Error> {
+fn crs(field: SpecTable<'_>) -> Result<Option<String>, Error> {
     let advice = "name a coordinate reference system, like \"EPSG:4326\"";
-    field.read("crs", path, advice, |node| node.string().filter(|text| !text.is_empty()).map(str::to_owned))
+    field.read("crs", advice, |node| node.string().filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
 /// The unit of a time or timestamp, `None` for int96. The default is microseconds.
-fn unit(field: SpecTable<'_>, path: &str) -> Result<Option<Unit>, Error> {
+fn unit(field: SpecTable<'_>) -> Result<Option<Unit>, Error> {
     let Some(node) = field.get("unit") else { return Ok(Some(Unit::Microseconds)) };
     let is_timestamp = field.get("type").and_then(|t| t.string()) == Some("timestamp");
     match node.string() {
@@ -477,19 +472,19 @@ fn unit(field: SpecTable<'_>, path: &str) -> Result<Option<Unit>, Error> {
             } else {
                 "use \"ms\", \"us\" or \"ns\""
             };
-            Err(node.wrong("unit", path, allowed))
+            Err(node.wrong("unit", allowed))
         }
     }
 }
 
-fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
+fn decimal(field: SpecTable<'_>) -> Result<LogicalType, Error> {
     let digits = |key: &str, default: Option<u8>, least: u8, most: u8| -> Result<u8, Error> {
         let node = match (field.get(key), default) {
             (None, Some(default)) => return Ok(default),
-            (None, None) => field.need(key, path, "a decimal")?,
+            (None, None) => field.need(key, "a decimal")?,
             (Some(node), _) => node,
         };
-        let advice = || node.wrong(key, path, format!("use {least} to {most} digits"));
+        let advice = || node.wrong(key, format!("use {least} to {most} digits"));
         node.integer_in(least..=most).ok_or_else(advice)
     };
     let precision = digits("precision", None, 1, MAX_DIGITS)?;
@@ -509,7 +504,7 @@ fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
                 Some("int64") => "int64 holds 18 digits: use \"fixed\"",
                 _ => "use \"int32\", \"int64\" or \"fixed\"",
             };
-            return Err(node.wrong("storage", path, advice));
+            return Err(node.wrong("storage", advice));
         }
     };
     Ok(LogicalType::Decimal { precision, scale, physical })

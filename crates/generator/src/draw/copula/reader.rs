@@ -42,7 +42,7 @@ struct Read {
 /// The paths of the fields that are members of the copula of `root`, and whether `present` is one.
 pub(crate) fn members(root: SpecTable<'_>) -> (Vec<&str>, bool) {
     let nodes = root.get("copula").and_then(SpecNode::array).into_iter().flatten();
-    let tables: Vec<SpecTable<'_>> = nodes.filter_map(|node| node.any_table("", "").ok()).collect();
+    let tables: Vec<SpecTable<'_>> = nodes.filter_map(|node| node.any_table("").ok()).collect();
     let paths = |key| tables.iter().filter_map(move |table| table.get(key)?.string());
     (
         paths("field").chain(paths("nulls")).collect(),
@@ -56,7 +56,7 @@ pub(crate) fn read(root: SpecTable<'_>, dataset: &mut Dataset) -> Result<(), Err
     let members =
         node.array().filter(|members| (1..=MAX_MEMBERS).contains(&members.len())).ok_or_else(|| {
             let what = format!("`copula` is {}", node.described());
-            node.error("", what, format!("write 1 to {MAX_MEMBERS} members, each under [[copula]]"))
+            node.error(what, format!("write 1 to {MAX_MEMBERS} members, each under [[copula]]"))
         })?;
     let mut reader = Reader { dataset, read: Vec::new(), members: Vec::new(), counts: 0 };
     let mut correlations = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn read(root: SpecTable<'_>, dataset: &mut Dataset) -> Result<(), Err
     let (all, excess) = factors(&correlations);
     if excess > ROUNDING {
         let what = "correlations that no data have together";
-        return Err(node.error("", what, "lower the correlations of `with` that are near to 1 or -1"));
+        return Err(node.error(what, "lower the correlations of `with` that are near to 1 or -1"));
     }
     let Reader { read, mut members, .. } = reader;
     members.iter_mut().zip(all).for_each(|(member, factors)| member.factors = factors);
@@ -134,7 +134,6 @@ impl Reader<'_> {
     /// Reads a member, and returns its correlations with the ones before it.
     fn member(&mut self, node: SpecNode<'_>) -> Result<Vec<f64>, Error> {
         let table = node.table(
-            "",
             "a member of the copula",
             &["field", "nulls", "present", "rows", "order", "with", "by", "autocorrelation"],
         )?;
@@ -146,7 +145,7 @@ impl Reader<'_> {
         } else if let Some((scores, bins)) = self.cycle(kind, of)? {
             if table.get("order").is_some() || with.iter().any(|correlation| *correlation != 0.0) {
                 let what = "`order` or `with` of a field with a cycle";
-                return Err(of.error("", what, "remove it: its ranks are a function of the row"));
+                return Err(of.error(what, "remove it: its ranks are a function of the row"));
             }
             (of.string().unwrap_or_default().to_owned(), scores, Some(bins), None)
         } else {
@@ -161,18 +160,18 @@ impl Reader<'_> {
         };
         if self.read.iter().any(|read| read.name == (kind, name.clone())) {
             let what = format!("a second member with `{kind} = {}`", of.described());
-            return Err(of.error("", what, "name each once"));
+            return Err(of.error(what, "name each once"));
         }
         let by = table.get("by").map(|node| self.by(node, bins.as_deref())).transpose()?;
         let is_drawn = matches!(scores, Scores::Drawn { .. });
         if !is_drawn && by.is_some() {
             let what = format!("`by` of `{kind} = {}`", of.described());
-            return Err(of.error("", what, "remove it: it depends on the number of the row alone"));
+            return Err(of.error(what, "remove it: it depends on the number of the row alone"));
         }
         let before = table.get("autocorrelation").map_or(Ok(0.0), |node| {
             let advice = format!("write 0 to {MAX_BEFORE} for a member that is drawn");
             let read = node.number_in(0.0..=MAX_BEFORE).filter(|_| is_drawn);
-            read.ok_or_else(|| node.unfit("", "`autocorrelation` is {}", advice))
+            read.ok_or_else(|| node.unfit("`autocorrelation` is {}", advice))
         })?;
         self.read.push(Read { name: (kind, name), bins, leaf });
         self.members.push(Member { scores, before, factors: Vec::new(), by, there: None });
@@ -195,11 +194,11 @@ impl Reader<'_> {
             }
             ("rows", ..) => {
                 let advice = "write `rows = true` as the first member, of a dataset with `rows`";
-                Err(node.wrong("rows", "", advice))
+                Err(node.wrong("rows", advice))
             }
             _ => {
                 let advice = "write `present = true`, for a dataset with `present`";
-                Err(node.wrong("present", "", advice))
+                Err(node.wrong("present", advice))
             }
         }
     }
@@ -212,7 +211,7 @@ impl Reader<'_> {
             }
         });
         found.ok_or_else(|| {
-            node.unfit("", "{} is not a field outside of lists", "write the name of a field of the record")
+            node.unfit("{} is not a field outside of lists", "write the name of a field of the record")
         })
     }
 
@@ -222,7 +221,7 @@ impl Reader<'_> {
         let read = node.list(|v| v.number_in(-1.0..=1.0));
         read.filter(|all| all.len() == n).ok_or_else(|| {
             let what = "`with` of a member of the copula";
-            node.error("", what, format!("write a list of {n} correlations, one for each member before it"))
+            node.error(what, format!("write a list of {n} correlations, one for each member before it"))
         })
     }
 
@@ -243,7 +242,7 @@ impl Reader<'_> {
     fn nulls(&self, node: SpecNode<'_>, field: &Field) -> Result<(Option<Vec<f64>>, Ranked), Error> {
         let Nulls::Share(share) = field.nulls else {
             let what = format!("the nulls of {}", field.path);
-            return Err(node.error("", what, "name a field that has `nulls`"));
+            return Err(node.error(what, "name a field that has `nulls`"));
         };
         let ranked = Ranked { member: self.read.len(), ends: Vec::new(), numbers: Vec::new() };
         Ok((Some(vec![0.0, share, 1.0]), ranked))
@@ -265,14 +264,14 @@ impl Reader<'_> {
             ValueSpec::Choice { table, dictionary, by: None } => (table, Some(dictionary)),
             _ => {
                 let advice = "name a field whose values are `quantiles`, `weights`, `choice` or `cycle`";
-                return Err(node.unfit("", "{} has no ranks", advice));
+                return Err(node.unfit("{} has no ranks", advice));
             }
         };
         let shares = weights.probabilities();
         let numbers = match (table.get("order"), dictionary) {
             (Some(order), Some(dictionary)) => ordered(order, leaf, dictionary)?,
             (Some(order), None) => {
-                return Err(order.error("", "`order` of a boolean", "remove it: false comes first"));
+                return Err(order.error("`order` of a boolean", "remove it: false comes first"));
             }
             (None, _) => (0..shares.len() as u32).collect(),
         };
@@ -284,17 +283,17 @@ impl Reader<'_> {
 
     /// Reads `by = { field = "NAME", counts = [[...], ...] }`.
     fn by(&mut self, node: SpecNode<'_>, bins: Option<&[f64]>) -> Result<By, Error> {
-        let table = node.table("", "`by`", &["field", "nulls", "present", "rows", "counts"])?;
+        let table = node.table("`by`", &["field", "nulls", "present", "rows", "counts"])?;
         let (kind, of) = kind(table)?;
         let name = of.string().unwrap_or_default();
         let named = |read: &Read| read.name.0 == kind && read.name.1 == name;
         let member = self.read.iter().position(named).ok_or_else(|| {
             let what = format!("no member before this one has `{kind} = {}`", of.described());
-            of.error("", what, "name one that comes before it")
+            of.error(what, "name one that comes before it")
         })?;
-        let counts = table.need("counts", "", "`by`")?;
+        let counts = table.need("counts", "`by`")?;
         let wrong =
-            |what: &str| counts.error("", what, "write a list of counts for each bin of the other member");
+            |what: &str| counts.error(what, "write a list of counts for each bin of the other member");
         let is_count = |n: &f64| n.is_finite() && *n >= 0.0;
         let read = counts.list(|line| line.list(|n| n.number().filter(is_count)));
         let lines = read.filter(|lines| lines.iter().all(|line| !line.is_empty()) && !lines.is_empty());
@@ -322,7 +321,6 @@ fn kind(table: SpecTable<'_>) -> Result<(&'static str, SpecNode<'_>), Error> {
     match (found.next(), found.next()) {
         (Some(found), None) => Ok(found),
         _ => Err(table.error(
-            "",
             "a member of the copula that is not one thing",
             "write one of `field`, `nulls`, `present` and `rows`",
         )),
@@ -342,7 +340,7 @@ fn ordered(order: SpecNode<'_>, leaf: &Leaf, dictionary: &Dictionary) -> Result<
     places.sort_unstable();
     if places.iter().copied().ne(0..entries.len()) {
         let advice = format!("list each of the {} values of the field once", entries.len());
-        return Err(order.error("", "`order` that is not the values of the field", advice));
+        return Err(order.error("`order` that is not the values of the field", advice));
     }
     Ok(numbers)
 }

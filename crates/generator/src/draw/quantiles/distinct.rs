@@ -28,14 +28,14 @@ pub(crate) fn distinct(
     node: SpecNode<'_>,
     around: &Surroundings<'_>,
 ) -> Result<Option<DistinctNumbers>, Error> {
-    let (kind, path) = (around.kind, around.path);
-    let table = node.any_table(path, "quantiles")?;
+    let kind = around.kind;
+    let table = node.any_table("quantiles")?;
     if !is_unique(table, around)? {
         return Ok(None);
     }
-    let table = node.table(path, "quantiles", &["values", "shares", "step", "unique"])?;
-    let step = step(table, kind, path)?.map_or(1, |step| step.whole);
-    let points: Vec<(f64, i128)> = points(table, kind, path)?
+    let table = node.table("quantiles", &["values", "shares", "step", "unique"])?;
+    let step = step(table, kind)?.map_or(1, |step| step.whole);
+    let points: Vec<(f64, i128)> = points(table, kind)?
         .into_iter()
         .filter_map(|(share, value)| match value {
             Number::Whole(n) => Some((share, n)),
@@ -62,14 +62,14 @@ pub(crate) fn distinct(
     let rows = between.as_ref().map_or(0, |all| most_rows(all));
     let Some(between) = between.filter(|_| rows > 0) else {
         let what = "unique quantiles without a number for each share of rows";
-        return Err(table.key_error("unique", path, what, "write `values` that differ, or leave unique out"));
+        return Err(table.key_error("unique", what, "write `values` that differ, or leave unique out"));
     };
     let pieces = between.iter().map(|of| {
         let (first, end) = (place(of.shares.0, rows), place(of.shares.1, rows));
         Piece { first, count: end - first, low: of.low, width: of.width }
     });
     let pieces = pieces.filter(|piece| piece.count > 0).collect();
-    Ok(Some(DistinctNumbers::with_pieces(least * step, step, pieces, purpose(path, "unique"))))
+    Ok(Some(DistinctNumbers::with_pieces(least * step, step, pieces, purpose(around.path, "unique"))))
 }
 
 /// How many of `rows` rows have smaller values.

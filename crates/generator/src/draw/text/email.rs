@@ -62,21 +62,19 @@ const NAMED_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"];
 /// `email = { name = FIELD, domains = [...] }`: an address that begins with the name in an earlier field of the record, as a
 /// formula.
 pub(crate) fn of_name(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
-    let path = around.path;
-    let table = parameters.table(path, "email", &["name", "domains"])?;
-    let name = table.need("name", path, "email")?;
+    let table = parameters.table("email", &["name", "domains"])?;
+    let name = table.need("name", "email")?;
     let Some(field) = name.string() else {
-        return Err(name.wrong("name", path, "name an earlier field with names, like \"who\""));
+        return Err(name.wrong("name", "name an earlier field with names, like \"who\""));
     };
     let given = table.get("domains");
     let domains = given.map_or(Some(NAMED_DOMAINS.to_vec()), |node| node.list(SpecNode::string));
     let valid = |domain: &&str| {
         !domain.is_empty() && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.'))
     };
-    let domains =
-        domains.filter(|domains| !domains.is_empty() && domains.iter().all(valid)).ok_or_else(|| {
-            given.unwrap_or(parameters).wrong("domains", path, "write a list like [\"example.com\"]")
-        })?;
+    let domains = domains
+        .filter(|domains| !domains.is_empty() && domains.iter().all(valid))
+        .ok_or_else(|| given.unwrap_or(parameters).wrong("domains", "write a list like [\"example.com\"]"))?;
     // Each of the domains that are left has the same probability.
     let mut domain = String::new();
     for (i, name) in domains.iter().enumerate() {
@@ -91,7 +89,7 @@ pub(crate) fn of_name(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -
     // Formulas have no names with spaces, fields may.
     let operand = &mut *around.operand;
     let expression = Expression::parse(&formula, around.kind, &[], &mut |_| operand(field));
-    expression.map(ValueSpec::Expression).map_err(|(what, advice)| name.error(path, what, advice))
+    expression.map(ValueSpec::Expression).map_err(|(what, advice)| name.error(what, advice))
 }
 
 #[cfg(test)]

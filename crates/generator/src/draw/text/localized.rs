@@ -102,16 +102,14 @@ pub(crate) fn read(
     node: SpecNode<'_>,
     around: &Surroundings<'_>,
 ) -> Result<ValueSpec, Error> {
-    let path = around.path;
     let name = KINDS.iter().find(|(known, _)| *known == name).map_or("", |(known, _)| *known);
-    let table = parameters.map(|parameters| parameters.table(path, name, &["locale"])).transpose()?;
+    let table = parameters.map(|parameters| parameters.table(name, &["locale"])).transpose()?;
     let given = table.and_then(|table| table.get("locale"));
     let locale = given.map_or(Ok(DEFAULT), |given| {
         let advice = || format!("use one of {}", locales().join(", "));
-        given.string().ok_or_else(|| given.wrong("locale", path, advice()))
+        given.string().ok_or_else(|| given.wrong("locale", advice()))
     })?;
-    let forms =
-        forms(name, locale).map_err(|(what, advice)| given.unwrap_or(node).error(path, what, advice))?;
+    let forms = forms(name, locale).map_err(|(what, advice)| given.unwrap_or(node).error(what, advice))?;
     match &forms[..] {
         // Values of a single list are stored with a dictionary.
         [form] if matches!(form[..], [Part::Word(_)]) => {
@@ -119,7 +117,7 @@ pub(crate) fn read(
                 Part::Word(words) => words.clone(),
                 _ => Vec::new(),
             });
-            of_texts(around.kind, words, node, path)
+            of_texts(around.kind, words, node)
         }
         _ => Ok(ValueSpec::Localized(Localized { forms, name })),
     }

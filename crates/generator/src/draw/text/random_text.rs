@@ -32,13 +32,13 @@ enum Alphabet {
 
 impl RandomText {
     /// Reads `{ length = ..., letters = "a-z" }`.
-    pub(crate) fn read(node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
-        let table = node.table(path, "text", &["length", "letters"])?;
-        let length = table.need("length", path, "text")?;
-        let lengths = Lengths::read_up_to(MAX_LENGTH, length, None, Nulls::Never, path)?;
+    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self, Error> {
+        let table = node.table("text", &["length", "letters"])?;
+        let length = table.need("length", "text")?;
+        let lengths = Lengths::read_up_to(MAX_LENGTH, length, None, Nulls::Never)?;
         let advice = "write characters and ranges, like \"A-Za-z0-9 \"; - comes last";
         let letters =
-            table.read("letters", path, advice, |node| node.string().and_then(letters).map(Alphabet::new))?;
+            table.read("letters", advice, |node| node.string().and_then(letters).map(Alphabet::new))?;
         Ok(RandomText { lengths, alphabet: letters.unwrap_or(Alphabet::Words) })
     }
 

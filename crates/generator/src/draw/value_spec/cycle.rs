@@ -42,25 +42,25 @@ impl Cycle {
 
 /// `cycle = [VALUE, ...]`, or `{ values = [...], each = N }`.
 pub(crate) fn cycle(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
-    let (kind, path) = (around.kind, around.path);
+    let kind = around.kind;
     if around.in_list || *kind == LogicalType::Boolean {
         let what = if around.in_list { "a cycle inside a list" } else { "a cycle of a boolean" };
-        return Err(node.error(path, what, "use a field of the record with another type"));
+        return Err(node.error(what, "use a field of the record with another type"));
     }
     let (list, each) = match node.array() {
         Some(_) => (node, 1),
         None => {
-            let table = node.table(path, "cycle", &["values", "each"])?;
-            let each = table.get("each").map_or(Ok(1), |node| count(node, path, i64::MAX as u64))?;
-            (table.need("values", path, "cycle")?, each)
+            let table = node.table("cycle", &["values", "each"])?;
+            let each = table.get("each").map_or(Ok(1), |node| count(node, i64::MAX as u64))?;
+            (table.need("values", "cycle")?, each)
         }
     };
     let Some(array) = list.array().filter(|array| (1..=MAX_VALUES).contains(&array.len())) else {
         let advice = format!("write a list of 1 to {MAX_VALUES} values: [1, 2, 3]");
-        return Err(list.unfit(path, "the values of a cycle are {}", advice));
+        return Err(list.unfit("the values of a cycle are {}", advice));
     };
-    let values: Vec<Listed> = array.map(|value| of_node(kind, value, path, 1.0)).collect::<Result<_, _>>()?;
-    in_order(&values, each).map_err(|(what, advice)| node.error(path, what, advice))
+    let values: Vec<Listed> = array.map(|value| of_node(kind, value, 1.0)).collect::<Result<_, _>>()?;
+    in_order(&values, each).map_err(|(what, advice)| node.error(what, advice))
 }
 
 /// Values in this order, each in as many rows.

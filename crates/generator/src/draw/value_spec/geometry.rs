@@ -39,25 +39,18 @@ struct Polygon {
 
 impl Shapes {
     /// Reads `point = { x = [LOW, HIGH], y = [LOW, HIGH] }`, or `polygon` with `radius` and `corners`.
-    pub(crate) fn read(
-        name: &str,
-        node: SpecNode<'_>,
-        kind: &LogicalType,
-        path: &str,
-    ) -> Result<Self, Error> {
+    pub(crate) fn read(name: &str, node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
         if !matches!(kind, LogicalType::Geometry { .. }) {
             let what = format!("{name} draws shapes, not {}", kind.name());
-            return Err(node.error(
-                path,
-                what,
-                "change the type of the field to geometry, or use another distribution",
-            ));
+            return Err(
+                node.error(what, "change the type of the field to geometry, or use another distribution")
+            );
         }
         let is_polygon = name == "polygon";
         let keys: &[&str] = if is_polygon { &["x", "y", "radius", "corners"] } else { &["x", "y"] };
-        let table = node.table(path, name, keys)?;
-        let (x, y) = (span(table, "x", name, path)?, span(table, "y", name, path)?);
-        let polygon = is_polygon.then(|| polygon(table, path)).transpose()?;
+        let table = node.table(name, keys)?;
+        let (x, y) = (span(table, "x", name)?, span(table, "y", name)?);
+        let polygon = is_polygon.then(|| polygon(table)).transpose()?;
         Ok(Shapes { x, y, polygon })
     }
 
@@ -101,30 +94,27 @@ impl Shapes {
     }
 }
 
-fn span(table: SpecTable<'_>, key: &str, name: &str, path: &str) -> Result<Span, Error> {
-    let node = table.need(key, path, name)?;
+fn span(table: SpecTable<'_>, key: &str, name: &str) -> Result<Span, Error> {
+    let node = table.need(key, name)?;
     match node.list(SpecNode::number).as_deref() {
         Some([low, high]) if low <= high && (high - low).is_finite() => {
             Ok(Span { low: *low, width: high - low })
         }
         _ => {
             let what = format!("`{key}` of {name} is not a list of two numbers in their order");
-            Err(node.error(
-                path,
-                what,
-                format!("write the least and the greatest coordinate: {key} = [16.2, 16.6]"),
-            ))
+            Err(node
+                .error(what, format!("write the least and the greatest coordinate: {key} = [16.2, 16.6]")))
         }
     }
 }
 
-fn polygon(table: SpecTable<'_>, path: &str) -> Result<Polygon, Error> {
+fn polygon(table: SpecTable<'_>) -> Result<Polygon, Error> {
     let advice = "use a number above 0, in the unit of x and y";
-    let radius = table.read_needed(("radius", "polygon"), path, advice, |node| {
+    let radius = table.read_needed(("radius", "polygon"), advice, |node| {
         node.number().filter(|radius| radius.is_finite() && *radius > 0.0)
     })?;
     let advice = format!("use 3 to {MAX_CORNERS} corners");
-    let corners = table.read("corners", path, advice, |node| node.integer_in(3..=MAX_CORNERS))?.unwrap_or(4);
+    let corners = table.read("corners", advice, |node| node.integer_in(3..=MAX_CORNERS))?.unwrap_or(4);
     let angle = |i: u32| std::f64::consts::TAU * f64::from(i) / f64::from(corners);
     let directions = (0..corners).map(angle).map(|angle| (libm::cos(angle), libm::sin(angle))).collect();
     Ok(Polygon { radius, directions })

@@ -22,11 +22,11 @@ pub(crate) struct Intervals {
 
 impl Intervals {
     /// Reads `uniform = { min = "1mo", max = "6mo 20d" }`.
-    pub(crate) fn read(node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
-        let table = node.table(path, "uniform", &["min", "max"])?;
+    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self, Error> {
+        let table = node.table("uniform", &["min", "max"])?;
         let bound = |key| {
-            let node = table.need(key, path, "uniform")?;
-            let wrong = || node.unfit(path, "{} is not an interval", LogicalType::Interval.takes());
+            let node = table.need(key, "uniform")?;
+            let wrong = || node.unfit("{} is not an interval", LogicalType::Interval.takes());
             node.string().and_then(parse).ok_or_else(wrong)
         };
         let (least, most) = (bound("min")?, bound("max")?);
@@ -35,7 +35,7 @@ impl Intervals {
         if let Some((name, (least, most))) = wrong {
             let what = format!("min has {least} {name}, max {most}");
             let advice = "months, days and times are drawn apart: give max at least as many of each";
-            return Err(node.error(path, what, advice));
+            return Err(node.error(what, advice));
         }
         Ok(Intervals { least, most })
     }

@@ -151,12 +151,11 @@ impl ValueSpec {
         if let Some(name) = node.string() {
             return without_parameters(name, node, around);
         }
-        let path = around.path;
-        let table = node.any_table(path, "`values`")?;
+        let table = node.any_table("`values`")?;
         let mut entries = table.entries();
         let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
             let what = "`values` must be a table with one key, the name of a distribution";
-            return Err(node.error(path, what, "for example { uniform = { min = 1, max = 9 } }"));
+            return Err(node.error(what, "for example { uniform = { min = 1, max = 9 } }"));
         };
         let kind = around.kind;
         let only = |made: &str, fits: bool| match fits {
@@ -164,39 +163,39 @@ impl ValueSpec {
             false => {
                 let what = format!("{name} draws {made}, not {}", kind.name());
                 let advice = "change the type of the field, or use another distribution";
-                Err(table.key_error(name, path, what, advice))
+                Err(table.key_error(name, what, advice))
             }
         };
         let numbers = || only("numbers", kind.is_whole() || kind.is_real());
         let whole_numbers = || only("whole numbers", kind.is_whole());
         let text = || text_only(name, parameters, around);
         match name {
-            "constant" => constant(kind, parameters, path),
-            "weights" => weighted(kind, parameters, path),
+            "constant" => constant(kind, parameters),
+            "weights" => weighted(kind, parameters),
             "weights_by" => weights_by(parameters, around),
-            "choice" => choice(kind, parameters, path, around.folder),
+            "choice" => choice(kind, parameters, around.folder),
             "cycle" => cycle(parameters, around),
             "uniform" if *kind == LogicalType::Interval => {
-                Intervals::read(parameters, path).map(ValueSpec::Intervals)
+                Intervals::read(parameters).map(ValueSpec::Intervals)
             }
-            "point" | "polygon" => Shapes::read(name, parameters, kind, path).map(ValueSpec::Shapes),
+            "point" | "polygon" => Shapes::read(name, parameters, kind).map(ValueSpec::Shapes),
             "uniform" => numbers().and_then(|()| uniform(parameters, around)),
-            "zipf" => numbers().and_then(|()| zipf(parameters, kind, path)),
+            "zipf" => numbers().and_then(|()| zipf(parameters, kind)),
             "normal" | "lognormal" | "exponential" => {
-                numbers().and_then(|()| continuous(name, parameters, kind, path))
+                numbers().and_then(|()| continuous(name, parameters, kind))
             }
             "quantiles" => {
                 numbers()?;
                 match distinct(parameters, around)? {
                     Some(numbers) => Ok(ValueSpec::DistinctNumbers(numbers)),
-                    None => Quantiles::read(parameters, kind, path).map(ValueSpec::Quantiles),
+                    None => Quantiles::read(parameters, kind).map(ValueSpec::Quantiles),
                 }
             }
-            "seasonal" => Seasonal::read(parameters, kind, path).map(ValueSpec::Seasonal),
-            "poisson" | "geometric" => numbers().and_then(|()| counts(name, parameters, kind, path)),
-            "sequence" => whole_numbers().and_then(|()| sequence(parameters, kind, path)),
+            "seasonal" => Seasonal::read(parameters, kind).map(ValueSpec::Seasonal),
+            "poisson" | "geometric" => numbers().and_then(|()| counts(name, parameters, kind)),
+            "sequence" => whole_numbers().and_then(|()| sequence(parameters, kind)),
             "walk" => {
-                whole_numbers().and_then(|()| Monotone::read(parameters, kind, path).map(ValueSpec::Monotone))
+                whole_numbers().and_then(|()| Monotone::read(parameters, kind).map(ValueSpec::Monotone))
             }
             "expression" => only("numbers, texts or conditions", kind.is_computable())
                 .and_then(|()| expression(parameters, around)),
@@ -204,10 +203,10 @@ impl ValueSpec {
             "lookup" => lookup(parameters, around),
             "parent" => parent(parameters, around),
             "sum" | "count" | "min" | "max" => of_children(name, parameters, around),
-            "unique" => text().and_then(|()| template(parameters, path)),
+            "unique" => text().and_then(|()| template(parameters)),
             "pattern" => text().and_then(|()| pattern(parameters, around)),
-            "words" => text().and_then(|()| words(parameters, path)),
-            "text" => text().and_then(|()| RandomText::read(parameters, path).map(ValueSpec::Text)),
+            "words" => text().and_then(|()| words(parameters)),
+            "text" => text().and_then(|()| RandomText::read(parameters).map(ValueSpec::Text)),
             "bytes" => bytes(Some(parameters), parameters, around),
             "email" => text().and_then(|()| email::of_name(parameters, around)),
             _ if is_localized(name) => {
@@ -215,9 +214,9 @@ impl ValueSpec {
             }
             "person_name" | "uuid" | "child_number" | "column" => {
                 let what = format!("{name} does not take parameters");
-                Err(parameters.error(path, what, format!("write `values = \"{name}\"`")))
+                Err(parameters.error(what, format!("write `values = \"{name}\"`")))
             }
-            _ => Err(unknown(name, node, path)),
+            _ => Err(unknown(name, node)),
         }
     }
 }
@@ -240,7 +239,7 @@ fn without_parameters(
         "child_number" => child_number(node, around),
         "words" => text_only(name, node, around).map(|()| ValueSpec::Words { least: 3, most: 8 }),
         "bytes" => bytes(None, node, around),
-        _ => Err(unknown(name, node, around.path)),
+        _ => Err(unknown(name, node)),
     }
 }
 
@@ -248,7 +247,7 @@ fn is_localized(name: &str) -> bool {
     localized::KINDS.iter().any(|(known, _)| *known == name)
 }
 
-fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {
+fn unknown(name: &str, node: SpecNode<'_>) -> Error {
     let names: Vec<&str> = VALUES.iter().chain(localized::KINDS).map(|(name, _)| *name).collect();
-    node.error(path, format!("unknown distribution {name:?}"), format!("allowed: {}", listed(&names)))
+    node.error(format!("unknown distribution {name:?}"), format!("allowed: {}", listed(&names)))
 }

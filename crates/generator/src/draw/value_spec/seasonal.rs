@@ -31,39 +31,38 @@ pub(crate) struct Seasonal {
 
 impl Seasonal {
     /// Reads `{ from = DATE, to = DATE, hours = ..., weekdays = ..., months = ..., years = ... }`.
-    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
-        let table = node.table(path, "seasonal", &["from", "to", "hours", "weekdays", "months", "years"])?;
+    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
+        let table = node.table("seasonal", &["from", "to", "hours", "weekdays", "months", "years"])?;
         let per_day = match kind.ticks_per_day() {
             Some(per_day) if !matches!(kind, LogicalType::Time { .. } | LogicalType::Duration { .. }) => {
                 per_day
             }
             _ => {
                 let what = format!("seasonal draws dates and timestamps, not {}", kind.name());
-                return Err(node.error(path, what, "change the type of the field, or use `weights`"));
+                return Err(node.error(what, "change the type of the field, or use `weights`"));
             }
         };
-        let (first, last) = (date(table, "from", path)?, date(table, "to", path)?);
+        let (first, last) = (date(table, "from")?, date(table, "to")?);
         if last < first || last - first >= MAX_DAYS {
             let what = format!("{} days from the first to the last", last - first + 1);
-            return Err(node.error(path, what, format!("use 1 to {MAX_DAYS} days")));
+            return Err(node.error(what, format!("use 1 to {MAX_DAYS} days")));
         }
         let range = kind.range();
         let ends = [first * per_day, (last + 1) * per_day - 1];
         if ends.iter().any(|end| !(range.0..=range.1).contains(end)) {
             let what = format!("days that {} cannot hold", kind.a_name());
-            return Err(node.error(path, what, "use days that are closer to today, or a coarser `unit`"));
+            return Err(node.error(what, "use days that are closer to today, or a coarser `unit`"));
         }
-        let weekdays =
-            weights_of(table, "weekdays", path, &|i| WEEKDAYS.get(i).map(|day| (*day).to_owned()))?;
-        let months = weights_of(table, "months", path, &|i| (i < 12).then(|| (i + 1).to_string()))?;
-        let hours = weights_of(table, "hours", path, &|i| (i < 24).then(|| i.to_string()))?;
+        let weekdays = weights_of(table, "weekdays", &|i| WEEKDAYS.get(i).map(|day| (*day).to_owned()))?;
+        let months = weights_of(table, "months", &|i| (i < 12).then(|| (i + 1).to_string()))?;
+        let hours = weights_of(table, "hours", &|i| (i < 24).then(|| i.to_string()))?;
         let (first_year, ..) = civil::date(first as i64);
         let (last_year, ..) = civil::date(last as i64);
         let year_name = |i: usize| {
             let year = first_year + i as i64;
             (year <= last_year).then(|| year.to_string())
         };
-        let years = weights_of(table, "years", path, &year_name)?;
+        let years = weights_of(table, "years", &year_name)?;
         let weight = |list: &[f64], i: i64| usize::try_from(i).ok().and_then(|i| list.get(i)).copied();
         let day_weight = |day: i128| {
             let (year, month, _) = civil::date(day as i64);
@@ -73,7 +72,7 @@ impl Seasonal {
             factors.into_iter().map(|factor| factor.unwrap_or(1.0)).product()
         };
         let days: Vec<f64> = (first..=last).map(day_weight).collect();
-        let of = |weights: &[f64]| Weights::new(weights).map_err(|bad| bad_weights(&bad, node, path));
+        let of = |weights: &[f64]| Weights::new(weights).map_err(|bad| bad_weights(&bad, node));
         let is_date = *kind == LogicalType::Date;
         let per_hour = (!is_date).then(|| u64::try_from(per_day / 24).unwrap_or(1));
         Ok(Seasonal { first, days: of(&days)?, hours: of(&hours)?, per_hour })
@@ -103,18 +102,17 @@ impl Seasonal {
 }
 
 /// The day of `key`, counted from 1970-01-01.
-fn date(table: SpecTable<'_>, key: &str, path: &str) -> Result<i128, Error> {
-    let node = table.need(key, path, "seasonal")?;
+fn date(table: SpecTable<'_>, key: &str) -> Result<i128, Error> {
+    let node = table.need(key, "seasonal")?;
     let day = Literal::new(node).filter(|literal| matches!(literal, Literal::Datetime(_)));
     day.and_then(|day| whole(&LogicalType::Date, &day))
-        .ok_or_else(|| node.unfit(path, "{} is not a date", "write a date like 2024-02-29"))
+        .ok_or_else(|| node.unfit("{} is not a date", "write a date like 2024-02-29"))
 }
 
 /// The weights of `key`: a list with one for each name, or a table for some names; others weigh 1.
 fn weights_of(
     table: SpecTable<'_>,
     key: &str,
-    path: &str,
     name: &dyn Fn(usize) -> Option<String>,
 ) -> Result<Vec<f64>, Error> {
     let names: Vec<String> = (0..).map_while(name).collect();
@@ -122,16 +120,16 @@ fn weights_of(
     let Some(node) = table.get(key) else { return Ok(weights) };
     let number = |node: SpecNode<'_>| {
         let what = format!("the weight {{}} in `{key}`");
-        node.number_in(0.0..=f64::MAX).ok_or_else(|| node.unfit(path, &what, "use a number of 0 or more"))
+        node.number_in(0.0..=f64::MAX).ok_or_else(|| node.unfit(&what, "use a number of 0 or more"))
     };
     if let Some(list) = node.array() {
         if list.len() != names.len() {
             let what = format!("{} weights in `{key}`", list.len());
-            return Err(node.error(path, what, format!("write {} weights, or a table of some", names.len())));
+            return Err(node.error(what, format!("write {} weights, or a table of some", names.len())));
         }
         return list.map(number).collect();
     }
-    let given = node.any_table(path, key)?;
+    let given = node.any_table(key)?;
     for (key_name, weight) in given.entries() {
         let Some(place) = names.iter().position(|name| name == key_name) else {
             let all = match names.as_slice() {
@@ -139,7 +137,7 @@ fn weights_of(
                 names => names.join(", "),
             };
             let what = format!("{key_name:?} in `{key}`");
-            return Err(given.key_error(key_name, path, what, format!("use {all}")));
+            return Err(given.key_error(key_name, what, format!("use {all}")));
         };
         if let Some(slot) = weights.get_mut(place) {
             *slot = number(weight)?;

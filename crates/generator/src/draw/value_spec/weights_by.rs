@@ -106,38 +106,38 @@ fn compared(a: Number, b: Number) -> Ordering {
 
 /// `weights_by = { field = "NAME", given = { VALUE = { ... } }, otherwise = { ... } }`.
 pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
-    let (kind, path) = (around.kind, around.path);
+    let kind = around.kind;
     if *kind == LogicalType::Boolean {
         let advice = "write a condition: { expression = \"uniform(0, 1) < if(kind == 'A', 0.9, 0.1)\" }";
-        return Err(node.error(path, "weights_by of a boolean", advice));
+        return Err(node.error("weights_by of a boolean", advice));
     }
-    let table = node.table(path, "weights_by", &["field", "given", "otherwise"])?;
+    let table = node.table("weights_by", &["field", "given", "otherwise"])?;
     let advice = "write the name of an earlier field";
-    let field = table.read_needed(("field", "weights_by"), path, advice, SpecNode::string)?;
+    let field = table.read_needed(("field", "weights_by"), advice, SpecNode::string)?;
     let operand = (around.operand)(field)
-        .map_err(|(what, advice)| table.get("field").unwrap_or(node).error(path, what, advice))?;
-    let given = table.need("given", path, "weights_by")?;
+        .map_err(|(what, advice)| table.get("field").unwrap_or(node).error(what, advice))?;
+    let given = table.need("given", "weights_by")?;
     let mut keys = Vec::new();
     let mut lists = Vec::new();
-    let cases = given.any_table(path, "`given`")?;
+    let cases = given.any_table("`given`")?;
     for (key, weights) in cases.entries() {
         let number = lists.len();
         let read = key_of(&operand.kind, key).ok_or_else(|| {
             let what = format!("{key:?} is not {}, the type of {field}", operand.kind.a_name());
-            cases.key_error(key, path, what, operand.kind.takes())
+            cases.key_error(key, what, operand.kind.takes())
         })?;
         keys.push((read, number));
-        lists.push((listed_weights(kind, weights, path)?, weights));
+        lists.push((listed_weights(kind, weights)?, weights));
     }
-    let otherwise = table.need("otherwise", path, "weights_by")?;
-    lists.push((listed_weights(kind, otherwise, path)?, otherwise));
+    let otherwise = table.need("otherwise", "weights_by")?;
+    lists.push((listed_weights(kind, otherwise)?, otherwise));
     let keys = sorted(keys, &operand.kind).map_err(|key| {
-        given.error(path, format!("the value {key} of {field} is given twice"), "give each value once")
+        given.error(format!("the value {key} of {field} is given twice"), "give each value once")
     })?;
-    let (dictionary, tables) = tables(&lists, path)?;
+    let (dictionary, tables) = tables(&lists)?;
     let mut every = vec![0.0; dictionary.entries.len()];
     tables.iter().for_each(|table| table.add_to(&mut every));
-    let table = Weights::new(&every).map_err(|bad| bad_weights(&bad, node, path))?;
+    let table = Weights::new(&every).map_err(|bad| bad_weights(&bad, node))?;
     let by = WeightsBy { operand: [operand], field: field.to_owned(), keys, tables };
     Ok(ValueSpec::Choice { table, dictionary, by: Some(Box::new(ChosenBy::Field(by))) })
 }
@@ -183,7 +183,7 @@ fn sorted(keys: Vec<(Key, usize)>, kind: &LogicalType) -> Result<Keys, String> {
 }
 
 /// The dictionary of all values, and for each list its table of weights over that.
-fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictionary, Vec<Table>), Error> {
+fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)]) -> Result<(Dictionary, Vec<Table>), Error> {
     let mut all: Vec<&Listed> = lists.iter().flat_map(|(list, _)| list).collect();
     all.sort_by(|a, b| ordered(a, b));
     all.dedup_by(|a, b| a.entry == b.entry);
@@ -200,7 +200,7 @@ fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictiona
         }
         if all.len().saturating_mul(with_weights) > MAX_WEIGHTS {
             let what = format!("{} values in {with_weights} tables", all.len());
-            return Err(node.error(path, what, format!("use at most {MAX_WEIGHTS} weights in all")));
+            return Err(node.error(what, format!("use at most {MAX_WEIGHTS} weights in all")));
         }
         let mut weights = vec![0.0; all.len()];
         for one in list {
@@ -209,7 +209,7 @@ fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictiona
                 *weight = one.weight;
             }
         }
-        let weights = Weights::new(&weights).map_err(|bad| bad_weights(&bad, *node, path))?;
+        let weights = Weights::new(&weights).map_err(|bad| bad_weights(&bad, *node))?;
         tables.push(Table::Weights(weights));
     }
     Ok((Dictionary::new(all.into_iter()), tables))

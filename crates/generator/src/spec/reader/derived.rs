@@ -35,7 +35,7 @@ impl Reader<'_> {
             let own = self.fields(specs, Position::RECORD, None)?;
             if let Some(twice) = own.iter().find(|own| fields.iter().any(|field| field.name == own.name)) {
                 let what = format!("a field {:?}, which the table has already", twice.name);
-                return Err(specs.error(&twice.path, what, "give the field another name"));
+                return Err(specs.at(&twice.path).error(what, "give the field another name"));
             }
             fields.extend(own);
         }

@@ -29,7 +29,7 @@ impl Reader<'_> {
         position: Position<'_>,
         together: Option<&[String]>,
     ) -> Result<Vec<Field>, Error> {
-        let all = named(specs, position.parent)?;
+        let all = named(specs)?;
         if !position.parent.is_empty() {
             return all.iter().map(|field| self.named_field(field, position, together)).collect();
         }
@@ -52,7 +52,7 @@ impl Reader<'_> {
         together: Option<&[String]>,
         fields: &mut Vec<Field>,
     ) -> Result<(), Error> {
-        self.is_hidden = named.table.flag("hidden", named.name)? && matches!(self.only, Only::All);
+        self.is_hidden = named.table.at(named.name).flag("hidden")? && matches!(self.only, Only::All);
         let field = self.named_field(named, Position::RECORD, together)?;
         let place = match self.is_hidden {
             true => self.hidden.len(),
@@ -127,77 +127,77 @@ impl Reader<'_> {
         position: Position<'_>,
         together: Option<usize>,
     ) -> Result<Field, Error> {
+        let table = table.at(&path);
         if position.depth > MAX_DEPTH {
             let what = format!("nested more than {MAX_DEPTH} levels deep");
-            return Err(table.error(&path, what, "flatten the record"));
+            return Err(table.error(what, "flatten the record"));
         }
-        let type_node = table.need("type", &path, "a field")?;
+        let type_node = table.need("type", "a field")?;
         let type_name = type_node.string().unwrap_or_default();
-        self.check_keys(table, type_node, type_name, (&path, position))?;
-        let (nulls, null_where) = self.nulls(table, together, &path)?;
+        check_keys(table, type_node, type_name, position)?;
+        let (nulls, null_where) = self.nulls(table, together)?;
         let optional = u8::from(nulls != Nulls::Never);
         let mut levels = Levels { definition: position.levels.definition + optional, ..position.levels };
         let kind = match type_name {
             "struct" => {
                 self.groups.insert(path.clone(), levels);
-                let specs = table.need("fields", &path, "a struct")?;
-                let (names, present) = present(table, specs, &path)?;
+                let specs = table.need("fields", "a struct")?;
+                let (names, present) = present(table, specs)?;
                 let inner = Position { parent: &path, levels, depth: position.depth + 1, ..position };
                 let fields = self.fields(specs, inner, names.as_deref())?;
                 Kind::Struct { fields, present }
             }
-            "list" | "map" => self.list(table, type_name, &path, &mut levels, nulls, position)?,
-            _ => self.leaf(table, type_name, &path, levels, position)?,
+            "list" | "map" => self.list(table, type_name, &mut levels, nulls, position)?,
+            _ => self.leaf(table, type_name, levels, position)?,
         };
         let (null_draws, value_draws) = (purpose(&path, "null"), purpose(&path, "value"));
         Ok(Field { name: name.to_owned(), path, nulls, null_where, levels, kind, null_draws, value_draws })
     }
+}
 
-    /// Refuses unknown types, and keys that do not belong to the type.
-    fn check_keys(
-        &self,
-        table: SpecTable<'_>,
-        node: SpecNode<'_>,
-        name: &str,
-        (path, position): (&str, Position<'_>),
-    ) -> Result<(), Error> {
-        let mut allowed = vec!["name", "type", "nulls"];
-        if position.parent.is_empty() {
-            allowed.push("hidden");
-        }
-        if let Some((_, keys)) = GROUP_KEYS.iter().find(|(group, _)| *group == name) {
-            allowed.extend_from_slice(keys);
-        } else if let Some(keys) = LogicalType::keys(name) {
-            allowed.push("values");
-            allowed.extend_from_slice(keys);
-        } else {
-            let names = LEAF_TYPES.iter().map(|(name, _)| *name);
-            let names: Vec<&str> = names.chain(GROUP_KEYS.iter().map(|(name, _)| *name)).collect();
-            return Err(node.unfit(path, "{} is not a known type", format!("allowed: {}", listed(&names))));
-        }
-        table.check(path, &format!("a field of type {name}"), &allowed)
+/// Refuses unknown types, and keys that do not belong to the type.
+fn check_keys(
+    table: SpecTable<'_>,
+    node: SpecNode<'_>,
+    name: &str,
+    position: Position<'_>,
+) -> Result<(), Error> {
+    let mut allowed = vec!["name", "type", "nulls"];
+    if position.parent.is_empty() {
+        allowed.push("hidden");
     }
+    if let Some((_, keys)) = GROUP_KEYS.iter().find(|(group, _)| *group == name) {
+        allowed.extend_from_slice(keys);
+    } else if let Some(keys) = LogicalType::keys(name) {
+        allowed.push("values");
+        allowed.extend_from_slice(keys);
+    } else {
+        let names = LEAF_TYPES.iter().map(|(name, _)| *name);
+        let names: Vec<&str> = names.chain(GROUP_KEYS.iter().map(|(name, _)| *name)).collect();
+        return Err(node.unfit("{} is not a known type", format!("allowed: {}", listed(&names))));
+    }
+    table.check(&format!("a field of type {name}"), &allowed)
 }
 
 /// The fields `specs` of the record or of the struct at `path`, with their names.
-fn named<'a>(specs: SpecNode<'a>, path: &str) -> Result<Vec<Named<'a>>, Error> {
+fn named<'a>(specs: SpecNode<'a>) -> Result<Vec<Named<'a>>, Error> {
     let Some(array) = specs.array() else {
-        return Err(specs.unfit(path, "`fields` is {}", "write each field under [[fields]]"));
+        return Err(specs.unfit("`fields` is {}", "write each field under [[fields]]"));
     };
     if array.len() == 0 {
-        return Err(specs.error(path, "no fields", "add at least one field"));
+        return Err(specs.error("no fields", "add at least one field"));
     }
     let mut names = HashSet::with_capacity(array.len());
     let mut all = Vec::with_capacity(array.len());
     for spec in array {
-        let table = spec.any_table(path, "a field")?;
-        let node = table.need("name", path, "a field")?;
+        let table = spec.any_table("a field")?;
+        let node = table.need("name", "a field")?;
         let Some(name) = node.string().filter(|n| !n.is_empty() && !n.contains(['.', '\0'])) else {
             let advice = "write `name = \"...\"` without dots";
-            return Err(node.unfit(path, "{} is not a valid field name", advice));
+            return Err(node.unfit("{} is not a valid field name", advice));
         };
         if !names.insert(name) {
-            return Err(node.error(path, format!("two fields are named {name:?}"), "rename one of them"));
+            return Err(node.error(format!("two fields are named {name:?}"), "rename one of them"));
         }
         all.push(Named { name, table });
     }
@@ -215,6 +215,6 @@ fn leaves_in(table: SpecTable<'_>) -> usize {
     let fields = table.get("fields").and_then(SpecNode::array).into_iter().flatten();
     let children = ["element", "key", "value"].into_iter().filter_map(|key| table.get(key));
     let nested: Vec<SpecNode<'_>> = fields.chain(children).collect();
-    let leaves = |node: &SpecNode<'_>| node.any_table("", "a field").map_or(0, leaves_in);
+    let leaves = |node: &SpecNode<'_>| node.any_table("a field").map_or(0, leaves_in);
     if nested.is_empty() { 1 } else { nested.iter().map(leaves).sum() }
 }

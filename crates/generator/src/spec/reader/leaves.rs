@@ -17,21 +17,20 @@ impl Reader<'_> {
         &mut self,
         table: SpecTable<'_>,
         type_name: &str,
-        path: &str,
         levels: Levels,
         position: Position<'_>,
     ) -> Result<Kind, Error> {
-        let Some(kind) = LogicalType::read(type_name, table, path)? else {
-            return Err(table.error(path, format!("{type_name} is not a leaf type"), "change the type"));
+        let Some(kind) = LogicalType::read(type_name, table)? else {
+            return Err(table.error(format!("{type_name} is not a leaf type"), "change the type"));
         };
-        let node = table.need("values", path, "a leaf")?;
+        let (path, node) = (table.path(), table.need("values", "a leaf")?);
         if node.string() == Some("column") {
             let file = self.tables.map_or(Ok(None), |tables| tables.file(self.dataset))?;
             let Some(file) = file.filter(|_| position.levels.repetition == 0) else {
                 let what = "a column of a file in a table without `file`, or in a list";
-                return Err(node.error(path, what, "add `file = \"rows.csv\"` to the table"));
+                return Err(node.error(what, "add `file = \"rows.csv\"` to the table"));
             };
-            let values = file.column(path, &kind).map_err(|(what, advice)| node.error(path, what, advice))?;
+            let values = file.column(path, &kind).map_err(|(what, advice)| node.error(what, advice))?;
             let index = self.see(path, &kind, levels, &values);
             return Ok(Kind::Leaf(Box::new(Leaf::new(index, kind, values))));
         }
@@ -62,9 +61,9 @@ impl Reader<'_> {
             }),
         };
         let values = ValueSpec::read(node, &mut around)?;
-        check_length(&values, position.elements, node, path)?;
+        check_length(&values, position.elements, node)?;
         let optional = levels.definition > position.levels.definition;
-        self.use_operands(&values, optional, node, path)?;
+        self.use_operands(&values, optional, node)?;
         let index = self.see(path, &kind, levels, &values);
         let mut leaf = Leaf::new(index, kind, values);
         leaf.most_in_record = position.elements.into();
@@ -72,13 +71,7 @@ impl Reader<'_> {
     }
 
     /// Notes the fields that `values` depend on. Where one of them is null, so is the value.
-    fn use_operands(
-        &mut self,
-        values: &ValueSpec,
-        optional: bool,
-        node: SpecNode<'_>,
-        path: &str,
-    ) -> Result<(), Error> {
+    fn use_operands(&mut self, values: &ValueSpec, optional: bool, node: SpecNode<'_>) -> Result<(), Error> {
         let operand = values.operands().iter().find(|operand| operand.nullable);
         let operand = operand.and_then(|operand| self.leaves.iter().find(|seen| seen.index == operand.leaf));
         let other = match values {
@@ -87,14 +80,14 @@ impl Reader<'_> {
                 let what = format!("the {}, of which some rows have none", children.name);
                 let advice =
                     "add `nulls = 0`: the field is then null in these rows; or give each row at least one";
-                return Err(node.error(path, what, advice));
+                return Err(node.error(what, advice));
             }
             _ => operand.map(|seen| &seen.path),
         };
         if let (false, Some(name)) = (optional, other) {
             let what = format!("a required field computed from {name}, which can be null");
             let advice = format!("add `nulls = 0`: the field is then null wherever {name} is");
-            return Err(node.error(path, what, advice));
+            return Err(node.error(what, advice));
         }
         // To count elements, their levels are enough.
         if !matches!(values, ValueSpec::OfChildren(children) if children.fold == Fold::Count) {
@@ -105,7 +98,7 @@ impl Reader<'_> {
 }
 
 /// Refuses values if the `elements` of one record would be too long together.
-fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
+fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>) -> Result<(), Error> {
     let longest = longest(values).unwrap_or(0);
     if longest.saturating_mul(elements.into()) <= MAX_RECORD_BYTES {
         return Ok(());
@@ -115,5 +108,5 @@ fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>, path: &st
         n => format!("{n} values of up to {longest} bytes in one record"),
     };
     let advice = format!("shorten the values or lists to {MAX_RECORD_BYTES} bytes in one record");
-    Err(node.error(path, what, advice))
+    Err(node.error(what, advice))
 }

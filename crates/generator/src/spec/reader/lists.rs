@@ -13,33 +13,32 @@ impl Reader<'_> {
         &mut self,
         table: SpecTable<'_>,
         type_name: &str,
-        path: &str,
         levels: &mut Levels,
         nulls: Nulls,
         position: Position<'_>,
     ) -> Result<Kind, Error> {
-        let (length, lengths, fixed) = list_lengths(table, type_name, nulls, path)?;
+        let (length, lengths, fixed) = list_lengths(table, type_name, nulls)?;
         let elements = position.elements.saturating_mul(lengths.longest.max(1));
         if elements > MAX_ELEMENTS {
             let what = format!("lists may hold {elements} elements in one record");
             let advice = format!("shorten the lists to at most {MAX_ELEMENTS} on one path");
-            return Err(length.error(path, what, advice));
+            return Err(length.error(what, advice));
         }
         *levels = Levels { definition: levels.definition + 1, repetition: levels.repetition + 1 };
         let (number, first) = (self.lists, self.next_leaf());
         self.lists += 1;
+        let path = table.path();
         let inner = Position { parent: path, levels: *levels, elements, depth: position.depth + 1 };
         if type_name == "map" {
-            let (key_node, value) = (table.need("key", path, "a map")?, table.need("value", path, "a map")?);
+            let (key_node, value) = (table.need("key", "a map")?, table.need("value", "a map")?);
             let group = format!("{path}.key_value");
             self.groups.insert(group.clone(), *levels);
-            let key =
-                self.field(child(key_node, type_name, path)?, "key", format!("{group}.key"), inner, None)?;
+            let key = self.field(child(key_node, type_name)?, "key", format!("{group}.key"), inner, None)?;
             let value =
-                self.field(child(value, type_name, path)?, "value", format!("{group}.value"), inner, None)?;
+                self.field(child(value, type_name)?, "value", format!("{group}.value"), inner, None)?;
             if key.nulls != Nulls::Never || !matches!(key.kind, Kind::Leaf(_)) {
                 let what = "the key of a map must be a required leaf";
-                return Err(key_node.error(path, what, "use a leaf type, without `nulls`"));
+                return Err(key_node.error(what, "use a leaf type, without `nulls`"));
             }
             let mut children = vec![key, value];
             if let Some(Field { kind: Kind::Leaf(leaf), .. }) = children.first_mut() {
@@ -48,24 +47,24 @@ impl Reader<'_> {
                 if u64::from(lengths.longest) > different {
                     let what =
                         format!("maps of {} keys, but only {different} different keys", lengths.longest);
-                    return Err(key_node.error(path, what, "shorten the map or allow more key values"));
+                    return Err(key_node.error(what, "shorten the map or allow more key values"));
                 }
             }
             self.see_list((path, group), *levels, first, &lengths);
             return Ok(Kind::List { number, lengths, style: ListStyle::Map, children });
         }
-        let legacy = table.flag("legacy", path)?;
-        let node = table.need("element", path, "a list")?;
+        let legacy = table.flag("legacy")?;
+        let node = table.need("element", "a list")?;
         let (style, name, own) = match (legacy, fixed) {
             (true, _) => (ListStyle::Legacy, "array", format!("{path}.array")),
             (false, None) => (ListStyle::Standard, "element", format!("{path}.list.element")),
             (false, Some(size)) => (ListStyle::Fixed(size), "element", format!("{path}.list.element")),
         };
         self.groups.insert(own.rsplit_once('.').map_or(path, |(group, _)| group).to_owned(), *levels);
-        let element = self.field(child(node, type_name, path)?, name, own.clone(), inner, None)?;
+        let element = self.field(child(node, type_name)?, name, own.clone(), inner, None)?;
         if legacy && (element.nulls != Nulls::Never || matches!(element.kind, Kind::List { .. })) {
             let what = "the element of a legacy list cannot be nullable, a list or a map";
-            return Err(node.error(path, what, "remove `nulls` or `legacy`"));
+            return Err(node.error(what, "remove `nulls` or `legacy`"));
         }
         self.see_list((path, own), *levels, first, &lengths);
         Ok(Kind::List { number, lengths, style, children: vec![element] })
@@ -90,23 +89,22 @@ fn list_lengths<'a>(
     table: SpecTable<'a>,
     type_name: &str,
     nulls: Nulls,
-    path: &str,
 ) -> Result<(SpecNode<'a>, Lengths, Option<u32>), Error> {
     let Some(node) = table.get("size").filter(|_| type_name == "list") else {
         if type_name == "list" && table.get("length").is_none() {
             let advice = "add `length`, or `size` if all have the same";
-            return Err(table.error(path, "a list without `length`", advice));
+            return Err(table.error("a list without `length`", advice));
         }
-        let length = table.need("length", path, &format!("a {type_name}"))?;
-        return Ok((length, Lengths::read(length, table.get("empty"), nulls, path)?, None));
+        let length = table.need("length", &format!("a {type_name}"))?;
+        return Ok((length, Lengths::read(length, table.get("empty"), nulls)?, None));
     };
     if let Some(key) = ["length", "empty", "legacy"].iter().find(|key| table.get(key).is_some()) {
         let what = format!("`{key}` on a list with a `size`, which always has as many elements");
-        return Err(table.key_error(key, path, what, format!("remove `{key}` or `size`")));
+        return Err(table.key_error(key, what, format!("remove `{key}` or `size`")));
     }
-    let wrong = || node.wrong("size", path, format!("use 1 to {MAX_ELEMENTS} elements"));
+    let wrong = || node.wrong("size", format!("use 1 to {MAX_ELEMENTS} elements"));
     let size = node.integer_in(1..=MAX_ELEMENTS).ok_or_else(wrong)?;
-    Ok((node, Lengths::of_size(size, nulls, node, path)?, Some(size)))
+    Ok((node, Lengths::of_size(size, nulls, node)?, Some(size)))
 }
 
 /// How many different keys maps can have.
@@ -121,11 +119,11 @@ fn different_keys(values: &ValueSpec) -> u64 {
 }
 
 /// The field inside a list or map, which the format names.
-fn child<'a>(node: SpecNode<'a>, around: &str, path: &str) -> Result<SpecTable<'a>, Error> {
-    let table = node.any_table(path, "a field")?;
+fn child<'a>(node: SpecNode<'a>, around: &str) -> Result<SpecTable<'a>, Error> {
+    let table = node.any_table("a field")?;
     if table.get("name").is_some() {
         let what = format!("`name` on a field inside a {around}");
-        return Err(table.key_error("name", path, what, "remove it: the format names this field"));
+        return Err(table.key_error("name", what, "remove it: the format names this field"));
     }
     Ok(table)
 }

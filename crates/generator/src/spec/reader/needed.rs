@@ -39,8 +39,7 @@ fn is_in(path: &str, name: &str) -> bool {
 /// The names of the fields of a table that has none for `column`.
 pub(crate) fn others(table: SpecTable<'_>, column: &str) -> Option<Vec<String>> {
     let nodes = table.get("fields").and_then(SpecNode::array).into_iter().flatten();
-    let name =
-        |node: SpecNode<'_>| node.any_table("", "a field").ok()?.get("name")?.string().map(str::to_owned);
+    let name = |node: SpecNode<'_>| node.any_table("a field").ok()?.get("name")?.string().map(str::to_owned);
     let names: Vec<String> = nodes.filter_map(name).collect();
     names.iter().all(|name| !is_in(column, name)).then_some(names)
 }

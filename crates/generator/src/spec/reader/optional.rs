@@ -16,24 +16,23 @@ impl Reader<'_> {
         &mut self,
         table: SpecTable<'_>,
         together: Option<usize>,
-        path: &str,
     ) -> Result<(Nulls, Option<Box<Expression>>), Error> {
         let given = table.get("nulls").filter(|node| node.is_table());
-        let given = given.map(|node| node.any_table(path, "`nulls`")).transpose()?;
+        let given = given.map(|node| node.any_table("`nulls`")).transpose()?;
         let Some(node) = given.and_then(|given| given.get("expression")) else {
-            return Ok((nulls(table, together, path)?, None));
+            return Ok((nulls(table, together)?, None));
         };
-        given.map_or(Ok(()), |given| given.check(path, "`nulls`", &["expression"]))?;
+        given.map_or(Ok(()), |given| given.check("`nulls`", &["expression"]))?;
         if together.is_some() || node.string().is_none() {
             let advice = "write a condition, for a field that no `present` names";
-            return Err(node.wrong("nulls.expression", path, advice));
+            return Err(node.wrong("nulls.expression", advice));
         }
-        let resolve = &mut |name: &str| self.scope(path).operand(name);
+        let resolve = &mut |name: &str| self.scope(table.path()).operand(name);
         let text = node.string().unwrap_or_default();
         let condition = Expression::parse(text, &LogicalType::Boolean, &[], resolve)
-            .map_err(|(what, advice)| node.error(path, what, advice))?;
+            .map_err(|(what, advice)| node.error(what, advice))?;
         if condition.operands.iter().any(|operand| operand.row != OperandRow::Own) {
-            return Err(node.error(path, "previous() in a condition of nulls", "use a hidden field for it"));
+            return Err(node.error("previous() in a condition of nulls", "use a hidden field for it"));
         }
         self.operands.extend(condition.operands.iter().map(|operand| operand.leaf));
         Ok((Nulls::Where, Some(Box::new(condition))))
@@ -41,24 +40,23 @@ impl Reader<'_> {
 }
 
 /// Reads how often the field in `table` is null, if no condition says it.
-fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nulls, Error> {
+fn nulls(table: SpecTable<'_>, together: Option<usize>) -> Result<Nulls, Error> {
     let Some(node) = table.get("nulls") else {
         return Ok(together.map_or(Nulls::Never, |bit| Nulls::Together(bit as u32)));
     };
     if together.is_some() {
         let what = "`nulls` on a field that the `present` of its struct names";
-        return Err(node.error(path, what, "keep one of them"));
+        return Err(node.error(what, "keep one of them"));
     }
     let wrong = || {
         let advice = "use 0.0 to 1.0, { weights = { null = 1, value = 9 } } or { expression = \"...\" }";
-        node.unfit(path, "`nulls = {}` is not a probability", advice)
+        node.unfit("`nulls = {}` is not a probability", advice)
     };
     if node.is_table() {
-        let weights =
-            node.table(path, "`nulls`", &["weights", "expression"])?.need("weights", path, "`nulls`")?;
-        let weights = weights.table(path, "`nulls`", &["null", "value"])?;
+        let weights = node.table("`nulls`", &["weights", "expression"])?.need("weights", "`nulls`")?;
+        let weights = weights.table("`nulls`", &["null", "value"])?;
         let weight = |key| {
-            let number = weights.need(key, path, "`nulls`")?.number();
+            let number = weights.need(key, "`nulls`")?.number();
             number.filter(|w| (0.0..=f64::MAX).contains(w)).ok_or_else(wrong)
         };
         let (null, value) = (weight("null")?, weight("value")?);
@@ -71,41 +69,40 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
 pub(super) fn present(
     table: SpecTable<'_>,
     fields: SpecNode<'_>,
-    path: &str,
 ) -> Result<(Option<Vec<String>>, Option<Present>), Error> {
     let Some(node) = table.get("present") else { return Ok((None, None)) };
     let wrong = |node: SpecNode<'_>| {
-        node.unfit(path, "`present` contains {}", "write a list of { fields = [...], weight = ... }")
+        node.unfit("`present` contains {}", "write a list of { fields = [...], weight = ... }")
     };
     let mut combinations: Vec<(Vec<String>, f64)> = Vec::new();
     for combination in node.array().ok_or_else(|| wrong(node))? {
-        let table = combination.table(path, "a combination of `present`", &["fields", "weight"])?;
-        let names = table.need("fields", path, "a combination of `present`")?;
+        let table = combination.table("a combination of `present`", &["fields", "weight"])?;
+        let names = table.need("fields", "a combination of `present`")?;
         let mut all = Vec::new();
         for name in names.array().ok_or_else(|| wrong(names))? {
             let text = name.string().ok_or_else(|| wrong(name))?;
             let known = fields.array().into_iter().flatten().any(|field| {
-                let table = field.any_table(path, "a field").ok();
+                let table = field.any_table("a field").ok();
                 table.and_then(|t| t.get("name")).and_then(|n| n.string()) == Some(text)
             });
             if !known {
                 let what = format!("no field is named {text:?}");
-                return Err(name.error(path, what, "use names of fields of this struct"));
+                return Err(name.error(what, "use names of fields of this struct"));
             }
             all.push(text.to_owned());
         }
-        let weight = table.need("weight", path, "a combination of `present`")?;
+        let weight = table.need("weight", "a combination of `present`")?;
         combinations.push((all, weight.number().ok_or_else(|| wrong(weight))?));
     }
     let mut names: Vec<String> = combinations.iter().flat_map(|(names, _)| names.iter().cloned()).collect();
     names.sort_unstable();
     names.dedup();
     if names.len() > 32 {
-        return Err(node.error(path, "`present` names more than 32 fields", "name fewer fields"));
+        return Err(node.error("`present` names more than 32 fields", "name fewer fields"));
     }
     let bit = |name: &String| names.iter().position(|n| n == name).map_or(0, |i| 1u32 << i);
     let masks = combinations.iter().map(|(n, _)| n.iter().map(bit).fold(0, |a, b| a | b)).collect();
     let weights: Vec<f64> = combinations.iter().map(|(_, w)| *w).collect();
-    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
+    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node))?;
     Ok((Some(names), Some(Present { table, masks })))
 }

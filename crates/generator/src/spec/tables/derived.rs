@@ -72,11 +72,11 @@ impl Tables<'_> {
             ["rows", "per", "scale", "present", "file"].into_iter().filter(|key| table.get(key).is_some());
         if let Some(other) = given.map(|(key, _)| key).chain(more).next() {
             let what = format!("`{other}` of a table with `{key}`, which determines its rows");
-            return Err(table.key_error(other, "", what, "remove one of them"));
+            return Err(table.key_error(other, what, "remove one of them"));
         }
         if depth > MAX_PARENTS {
             let what = format!("tables that are derived from one another, such as {name}");
-            return Err(node.error("", what, "end the chain at a table with `rows`"));
+            return Err(node.error(what, "end the chain at a table with `rows`"));
         }
         match key {
             "changes" => self.changes(name, node, depth).map(Some),
@@ -87,7 +87,7 @@ impl Tables<'_> {
                     Some(Derived::Changes(changes, columns)) => Ok(Some(Derived::State(changes, columns))),
                     _ => {
                         let what = format!("{} is not a table with `changes`", node.described());
-                        Err(node.error("", what, "name the change stream whose last state the table has"))
+                        Err(node.error(what, "name the change stream whose last state the table has"))
                     }
                 }
             }
@@ -102,26 +102,26 @@ impl Tables<'_> {
         key: &str,
         depth: usize,
     ) -> Result<(String, u64), Error> {
-        let of = table.need("of", "", key)?;
+        let of = table.need("of", key)?;
         let text = of.string().unwrap_or_default();
         if !self.has(text) || text == name {
-            return Err(of.wrong("of", "", format!("name another table: {}", self.names().join(", "))));
+            return Err(of.wrong("of", format!("name another table: {}", self.names().join(", "))));
         }
         let rows = self.rows_below(text, depth + 1)?.ok_or_else(|| {
             let what = format!("the table {text} has an unknown number of rows");
-            of.error("", what, format!("add `rows` to {text}"))
+            of.error(what, format!("add `rows` to {text}"))
         })?;
         Ok((text.to_owned(), rows))
     }
 
     fn changes(&self, name: &str, node: SpecNode<'_>, depth: usize) -> Result<Derived, Error> {
-        let table = node.table("", "`changes`", &["of", "updates", "deletes", "columns"])?;
+        let table = node.table("`changes`", &["of", "updates", "deletes", "columns"])?;
         let (of, rows) = self.source(name, table, "`changes`", depth)?;
-        let updates = table.need("updates", "", "`changes`")?;
-        let updates = Lengths::read_up_to(MAX_UPDATES, updates, None, Nulls::Never, "")?;
-        let deleted = table.read("deletes", "", SHARE, share)?.unwrap_or(0.0);
+        let updates = table.need("updates", "`changes`")?;
+        let updates = Lengths::read_up_to(MAX_UPDATES, updates, None, Nulls::Never)?;
+        let deleted = table.read("deletes", SHARE, share)?.unwrap_or(0.0);
         let advice = format!("list columns of {of} that updates change");
-        let columns = table.read("columns", "", advice, |node| {
+        let columns = table.read("columns", advice, |node| {
             node.list(|name| name.string().map(str::to_owned)).filter(|names| !names.is_empty())
         })?;
         let changes = Changes::new(&of, rows, &updates, deleted, purpose(name, "changes"));
@@ -129,14 +129,14 @@ impl Tables<'_> {
     }
 
     fn arrivals(&self, name: &str, node: SpecNode<'_>, depth: usize) -> Result<Arc<Arrivals>, Error> {
-        let table = node.table("", "`arrivals`", &["of", "late", "twice"])?;
+        let table = node.table("`arrivals`", &["of", "late", "twice"])?;
         let (of, rows) = self.source(name, table, "`arrivals`", depth)?;
         let delayed = |key: &str| -> Result<Option<Delayed>, Error> {
             let Some(node) = table.get(key) else { return Ok(None) };
-            let table = node.table("", key, &["share", "by"])?;
-            let share = table.read_needed(("share", key), "", SHARE, share)?;
-            let by = table.need("by", "", key)?;
-            let by = Lengths::read_up_to(BLOCK as u32, by, None, Nulls::Never, "")?;
+            let table = node.table(key, &["share", "by"])?;
+            let share = table.read_needed(("share", key), SHARE, share)?;
+            let by = table.need("by", key)?;
+            let by = Lengths::read_up_to(BLOCK as u32, by, None, Nulls::Never)?;
             Ok(Some(Delayed { share, by }))
         };
         let arrivals =

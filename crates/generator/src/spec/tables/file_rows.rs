@@ -32,12 +32,12 @@ impl FileRows {
     ) -> Result<Self, Error> {
         if let Some(key) = ["rows", "per", "scale"].iter().find(|key| table.get(key).is_some()) {
             let what = format!("`{key}` of a table with `file`, which determines its rows");
-            return Err(table.key_error(key, "", what, "remove one of them"));
+            return Err(table.key_error(key, what, "remove one of them"));
         }
         let name = node.string().unwrap_or_default();
         let text = folder.read(name).map_err(|error| {
             let what = format!("cannot read the rows in {}: {error}", folder.path(name).display());
-            node.error("", what, "put a CSV file next to the spec")
+            node.error(what, "put a CSV file next to the spec")
         })?;
         let mut records = records(&text).into_iter();
         let columns = records.next().unwrap_or_default();
@@ -51,7 +51,7 @@ impl FileRows {
                 None => return Ok(FileRows { file: name.to_owned(), columns, rows }),
             },
         };
-        Err(node.error("", what, "write a header, then rows with as many cells, separated by commas"))
+        Err(node.error(what, "write a header, then rows with as many cells, separated by commas"))
     }
 
     /// The values of the column `name`, for a field of this type.

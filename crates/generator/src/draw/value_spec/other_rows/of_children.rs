@@ -90,10 +90,10 @@ pub(crate) fn of_children(
     node: SpecNode<'_>,
     around: &mut Surroundings<'_>,
 ) -> Result<ValueSpec, Error> {
-    let (kind, path) = (around.kind, around.path);
-    let of = node.table(path, name, &["of"])?.need("of", path, name)?;
+    let kind = around.kind;
+    let of = node.table(name, &["of"])?.need("of", name)?;
     let text = of.string().unwrap_or_default();
-    let complaint = |(what, advice): Complaint| of.error(path, what, advice);
+    let complaint = |(what, advice): Complaint| of.error(what, advice);
     let fold = match name {
         "sum" => Fold::Sum,
         "min" => Fold::Min,
@@ -101,7 +101,7 @@ pub(crate) fn of_children(
         _ => Fold::Count,
     };
     if fold == Fold::Count && !matches!(kind, LogicalType::Integer { .. }) {
-        return Err(of.error(path, format!("a count in {}", kind.a_name()), "use an integer type"));
+        return Err(of.error(format!("a count in {}", kind.a_name()), "use an integer type"));
     }
     let table = text.split_once('.').map_or(text, |(table, _)| table);
     let (children, may_be_none) = match (around.tables.children)(table) {
@@ -130,10 +130,9 @@ fn rows(
     of: SpecNode<'_>,
     around: &Surroundings<'_>,
 ) -> Result<Children, Error> {
-    let path = around.path;
     let text = of.string().unwrap_or_default();
-    let wrong = |what: String, advice: &str| Err(of.error(path, what, advice));
-    let complaint = |(what, advice): Complaint| of.error(path, what, advice);
+    let wrong = |what: String, advice: &str| Err(of.error(what, advice));
+    let complaint = |(what, advice): Complaint| of.error(what, advice);
     if around.in_list {
         return wrong(format!("a {name} of children inside a list"), "use it in a field of the record");
     }
@@ -142,7 +141,7 @@ fn rows(
         (Fold::Count, Some(_)) => return wrong(format!("a count of {text}"), "name a table: it counts rows"),
         (_, Some(parts)) => parts,
         (_, None) => {
-            return Err(of.wrong("of", path, "write a table and its column, like \"items.amount\""));
+            return Err(of.wrong("of", "write a table and its column, like \"items.amount\""));
         }
     };
     let dataset = (around.tables.table)(table, column).map_err(complaint)?;

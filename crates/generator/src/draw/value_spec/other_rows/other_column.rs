@@ -119,67 +119,64 @@ impl ReferencedKey {
 
 /// `lookup = { by = "FIELD", column = "COLUMN" }`.
 pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
-    let path = around.path;
-    let table = node.table(path, "lookup", &["by", "column"])?;
-    let (by, column) = (table.need("by", path, "lookup")?, table.need("column", path, "lookup")?);
+    let table = node.table("lookup", &["by", "column"])?;
+    let (by, column) = (table.need("by", "lookup")?, table.need("column", "lookup")?);
     let name = by.string().unwrap_or_default();
     let found = (around.tables.referring)(name);
-    let (operand, referring) = found.map_err(|(what, advice)| by.error(path, what, advice))?;
+    let (operand, referring) = found.map_err(|(what, advice)| by.error(what, advice))?;
     let column = column.string().unwrap_or_default();
     let dataset = (around.tables.table)(&referring.table, column);
-    let dataset = dataset.map_err(|(what, advice)| by.error(path, what, advice))?;
+    let dataset = dataset.map_err(|(what, advice)| by.error(what, advice))?;
     if referring.has_orphans {
         let what = format!("a look-up by {name}, of whose keys some are of no row of {}", referring.table);
-        return Err(by.error(path, what, "leave out `orphans` of the reference, or the look-up"));
+        return Err(by.error(what, "leave out `orphans` of the reference, or the look-up"));
     }
     if matches!(referring.key, ReferencedKey::Distinct(_)) {
         let what = format!("a look-up by {name}, whose keys match patterns");
-        return Err(by.error(path, what, "give the key `unique` values with {id}"));
+        return Err(by.error(what, "give the key `unique` values with {id}"));
     }
     if matches!(referring.key, ReferencedKey::Uuid(_)) && operand.kind.is_text() {
         let what = format!("a look-up by {name}, which has UUIDs as strings");
-        return Err(by.error(path, what, "give the field the type uuid"));
+        return Err(by.error(what, "give the field the type uuid"));
     }
     if let ReferencedKey::Sequence { step: 0, .. } = referring.key {
         let what = format!("all rows of {} have the same key", referring.table);
-        return Err(by.error(path, what, "use a sequence with another `step`"));
+        return Err(by.error(what, "use a sequence with another `step`"));
     }
     let of = RowOf::Key { operand: [operand], key: referring.key };
     let column = column_of(of, dataset, column, around.kind);
-    column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(path, what, advice))
+    column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(what, advice))
 }
 
 /// `parent = "COLUMN"`.
 pub(crate) fn parent(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
-    let path = around.path;
     let fan_out = fan_out(node, around)?;
     let column = node.string().unwrap_or_default();
     let dataset = (around.tables.table)(&fan_out.parent, column);
-    let dataset = dataset.map_err(|(what, advice)| node.error(path, what, advice))?;
+    let dataset = dataset.map_err(|(what, advice)| node.error(what, advice))?;
     let column = column_of(RowOf::Parent(fan_out), dataset, column, around.kind);
-    column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(path, what, advice))
+    column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(what, advice))
 }
 
 /// `"child_number"`: 1, 2, ... for the rows of each parent.
 pub(crate) fn child_number(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
     if !around.kind.is_whole() {
         let what = format!("child_number counts, and the field is {}", around.kind.a_name());
-        return Err(node.error(around.path, what, "use a field of an integer type"));
+        return Err(node.error(what, "use a field of an integer type"));
     }
     fan_out(node, around).map(ValueSpec::ChildNumber)
 }
 
 /// The children that the rows of the table are.
 pub(crate) fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>, Error> {
-    let path = around.path;
     let Some(fan_out) = around.tables.fan_out else {
         let advice =
             "add `per = { table = \"PARENT\", rows = { uniform = { min = 1, max = 5 } } }` to the table";
-        return Err(node.error(path, "a table without a parent", advice));
+        return Err(node.error("a table without a parent", advice));
     };
     if around.in_list {
         let advice = "use it in a field of the record, and that field in a formula";
-        return Err(node.error(path, "a column of the parent inside a list", advice));
+        return Err(node.error("a column of the parent inside a list", advice));
     }
     Ok(fan_out.clone())
 }

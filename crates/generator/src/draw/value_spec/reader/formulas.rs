@@ -20,14 +20,14 @@ pub(super) fn expression(
     let (node, draws) = match parameters.is_table() {
         false => (parameters, Vec::new()),
         true => {
-            let table = parameters.table(path, "expression", &["formula", "draws"])?;
-            let draws = table.get("draws").map_or(Ok(Vec::new()), |node| draws(node, kind, path))?;
-            (table.need("formula", path, "expression")?, draws)
+            let table = parameters.table("expression", &["formula", "draws"])?;
+            let draws = table.get("draws").map_or(Ok(Vec::new()), |node| draws(node, kind))?;
+            (table.need("formula", "expression")?, draws)
         }
     };
     let Some(text) = node.string() else {
         let what = "an expression must be a string";
-        return Err(node.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
+        return Err(node.error(what, "for example \"start + lognormal(3h, 0.5)\""));
     };
     let name = path.rsplit('.').next();
     let operand = &mut *around.operand;
@@ -36,38 +36,38 @@ pub(super) fn expression(
         (found, _) => found,
     };
     let expression = Expression::parse(text, kind, &draws, &mut resolve)
-        .map_err(|(what, advice)| parameters.error(path, what, advice))?;
+        .map_err(|(what, advice)| parameters.error(what, advice))?;
     let mut before = expression.operands.iter().filter(|operand| operand.row != OperandRow::Own);
     if let Some(operand) = before.next() {
         fan_out(node, around)?;
         if before.chain([operand]).chain(&around.own).any(|operand| operand.nullable) {
             let what = "previous() of a field that can be null, or in one";
-            return Err(node.error(path, what, "use required fields outside of optional structs"));
+            return Err(node.error(what, "use required fields outside of optional structs"));
         }
     }
     let own = around.own.as_ref().map(|own| own.leaf);
     let repeats = expression.operands.iter().any(|operand| Some(operand.leaf) == own);
     if repeats && expression.longest().is_some_and(|longest| longest > SHORT_BYTES) {
         let what = format!("texts that can grow from row to row, beyond {SHORT_BYTES} bytes");
-        return Err(node.error(path, what, "shorten them: substring(..., 1, 60)"));
+        return Err(node.error(what, "shorten them: substring(..., 1, 60)"));
     }
-    can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
+    can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(what, advice))?;
     Ok(ValueSpec::Expression(expression))
 }
 
 /// The draws of an expression for a field of type `kind`. Those for dates, times and integers are whole
 /// numbers.
-fn draws(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Vec<NamedDraw>, Error> {
+fn draws(node: SpecNode<'_>, kind: &LogicalType) -> Result<Vec<NamedDraw>, Error> {
     let kind = match kind {
         LogicalType::Decimal { .. } => kind.clone(),
         kind if kind.is_real() => LogicalType::Double,
         _ => LogicalType::Integer { bits: 64, signed: true },
     };
     let mut draws = Vec::new();
-    for (name, node) in node.any_table(path, "`draws`")?.entries() {
-        let table = node.table(path, "a draw of an expression", &["quantiles"])?;
-        let parameters = table.need("quantiles", path, "a draw of an expression")?;
-        let quantiles = Quantiles::read(parameters, &kind, path)?;
+    for (name, node) in node.any_table("`draws`")?.entries() {
+        let table = node.table("a draw of an expression", &["quantiles"])?;
+        let parameters = table.need("quantiles", "a draw of an expression")?;
+        let quantiles = Quantiles::read(parameters, &kind)?;
         draws.push(NamedDraw { name: name.to_owned(), quantiles, kind: kind.clone() });
     }
     Ok(draws)

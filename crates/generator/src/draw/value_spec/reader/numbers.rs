@@ -16,30 +16,28 @@ use crate::types::number::Number;
 /// `uniform`: numbers from `min` to `max`, whole ones `unique` on request.
 pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
     let (kind, path) = (around.kind, around.path);
-    let table = node.table(path, "uniform", &["min", "max", "unique"])?;
+    let table = node.table("uniform", &["min", "max", "unique"])?;
     let is_unique = is_unique(table, around)?;
-    let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
+    let (min, max) = (table.need("min", "uniform")?, table.need("max", "uniform")?);
     let above = || {
         let what = format!("min {} is greater than max {}", min.described(), max.described());
-        min.error(path, what, "swap them")
+        min.error(what, "swap them")
     };
     if kind.is_real() {
         let bound = |node: SpecNode<'_>| {
             let value = Literal::new(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
-            value.ok_or_else(|| {
-                node.unfit(path, &format!("{{}} is not a finite {}", kind.name()), kind.takes())
-            })
+            value.ok_or_else(|| node.unfit(&format!("{{}} is not a finite {}", kind.name()), kind.takes()))
         };
         let (low, high) = (bound(min)?, bound(max)?);
         if low > high {
             return Err(above());
         }
         if !(high - low).is_finite() {
-            return Err(max.error(path, "the span from min to max is not finite", "use closer bounds"));
+            return Err(max.error("the span from min to max is not finite", "use closer bounds"));
         }
         return Ok(ValueSpec::Reals { min: low, width: high - low });
     }
-    let (low, high) = (wide_of(kind, min, path)?, wide_of(kind, max, path)?);
+    let (low, high) = (wide_of(kind, min)?, wide_of(kind, max)?);
     if low > high {
         return Err(above());
     }
@@ -62,20 +60,20 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
 
 /// Whether numbers are to be `unique`, which whole ones of the record can be.
 pub(crate) fn is_unique(table: SpecTable<'_>, around: &Surroundings<'_>) -> Result<bool, Error> {
-    let is_unique = table.flag("unique", around.path)?;
+    let is_unique = table.flag("unique")?;
     match table.get("unique").filter(|_| is_unique && (around.in_list || around.kind.is_real())) {
         Some(node) => {
             let what = "unique numbers that are real or in a list";
-            Err(node.error(around.path, what, "use whole numbers of the record"))
+            Err(node.error(what, "use whole numbers of the record"))
         }
         None => Ok(is_unique),
     }
 }
 
 /// `zipf`: ranks up to one that fits into the type.
-pub(super) fn zipf(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
-    let ranks = Ranks::read(parameters, path)?;
-    fits(kind, i128::from(ranks.count()), parameters, path)?;
+pub(super) fn zipf(parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec, Error> {
+    let ranks = Ranks::read(parameters)?;
+    fits(kind, i128::from(ranks.count()), parameters)?;
     Ok(ValueSpec::Zipf(ranks))
 }
 
@@ -84,48 +82,42 @@ pub(super) fn continuous(
     name: &str,
     parameters: SpecNode<'_>,
     kind: &LogicalType,
-    path: &str,
 ) -> Result<ValueSpec, Error> {
-    let curve = Curve::read(name, parameters, kind, path)?;
-    let (low, high) = bounds(curve, parameters, kind, path)?;
+    let curve = Curve::read(name, parameters, kind)?;
+    let (low, high) = bounds(curve, parameters, kind)?;
     Ok(ValueSpec::Curve { curve, low, high })
 }
 
 /// `poisson` or `geometric`: counts up to one that fits into the type.
-pub(super) fn counts(
-    name: &str,
-    parameters: SpecNode<'_>,
-    kind: &LogicalType,
-    path: &str,
-) -> Result<ValueSpec, Error> {
-    let counts = Counts::read(name, parameters, path)?;
+pub(super) fn counts(name: &str, parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec, Error> {
+    let counts = Counts::read(name, parameters)?;
     let most = counts.outcomes().last().map_or(0, |(k, _)| k);
-    fits(kind, most.into(), parameters, path)?;
+    fits(kind, most.into(), parameters)?;
     Ok(ValueSpec::Counts(counts))
 }
 
 /// `sequence`: whole numbers from `start` in steps of `step`.
-pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
-    let table = parameters.table(path, "sequence", &["start", "step"])?;
+pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec, Error> {
+    let table = parameters.table("sequence", &["start", "step"])?;
     let start = match table.get("start") {
-        Some(node) => whole_of(kind, node, path)?,
+        Some(node) => whole_of(kind, node)?,
         None => 0,
     };
     let step = match table.get("step") {
         None if matches!(kind, LogicalType::Decimal { scale: 39.., .. }) => {
             let what = "a sequence with steps of 1 and more than 38 digits after the point";
-            return Err(table.error(path, what, "set a smaller `step`"));
+            return Err(table.error(what, "set a smaller `step`"));
         }
         None => kind.one(),
         Some(node) if kind.is_temporal() => {
-            let step = quantity(kind, node, path)?;
+            let step = quantity(kind, node)?;
             nearest_whole(step).filter(|whole| *whole as f64 == step).ok_or_else(|| {
                 let what =
                     format!("a step of {}, which is {step} units of type {}", node.described(), kind.name());
-                node.error(path, what, "use a step of whole units")
+                node.error(what, "use a step of whole units")
             })?
         }
-        Some(node) => whole_of(kind, node, path)?,
+        Some(node) => whole_of(kind, node)?,
     };
     Ok(ValueSpec::Sequence { start, step })
 }
@@ -134,61 +126,61 @@ pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType, path: &str)
 pub(crate) const NARROW: &str = "use at most 38 digits here: only `uniform` and lists of values take more";
 
 /// Reads a whole number of the type `kind` that has at most 128 bits.
-pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<i128, Error> {
-    wide_of(kind, node, path)?.narrow().ok_or_else(|| {
+pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>) -> Result<i128, Error> {
+    wide_of(kind, node)?.narrow().ok_or_else(|| {
         let what = format!("{} with more than 38 digits", node.described());
-        node.error(path, what, NARROW)
+        node.error(what, NARROW)
     })
 }
 
 /// Reads a whole number of the type `kind`.
-fn wide_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<Int256, Error> {
-    Literal::new(node).and_then(|literal| wide(kind, &literal)).ok_or_else(|| {
-        node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
-    })
+fn wide_of(kind: &LogicalType, node: SpecNode<'_>) -> Result<Int256, Error> {
+    Literal::new(node)
+        .and_then(|literal| wide(kind, &literal))
+        .ok_or_else(|| node.error(format!("{} is not {}", node.described(), kind.a_name()), kind.takes()))
 }
 
 /// Refuses distributions whose largest value `most` exceeds the type.
-fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
+fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>) -> Result<(), Error> {
     let too_large = match kind.is_real() {
         true => most as f64 > kind.most_real(),
         false => wide(kind, &Literal::Whole(most)).is_none(),
     };
     if too_large {
         let what = format!("values up to {most} in {}", kind.a_name());
-        return Err(node.error(path, what, "use a wider type or smaller parameters"));
+        return Err(node.error(what, "use a wider type or smaller parameters"));
     }
     Ok(())
 }
 
 /// Reads the optional `min` and `max` of a continuous distribution, in the units of the draw. A missing bound
 /// is infinite.
-fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
-    let table = node.any_table(path, "parameters")?;
+fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType) -> Result<(f64, f64), Error> {
+    let table = node.any_table("parameters")?;
     let (least, most) = match kind.is_whole() {
         true => kind.real_range(),
         false => (-kind.most_real(), kind.most_real()),
     };
     let bound = |key: &str| match table.get(key) {
         None => Ok(None),
-        Some(node) => match quantity(kind, node, path)? {
+        Some(node) => match quantity(kind, node)? {
             bound if (least..=most).contains(&bound) => Ok(Some(bound)),
             _ => {
                 let what = format!("`{key} = {}` of {}", node.described(), kind.a_name());
-                Err(node.error(path, what, format!("use a value from {least} to {most}")))
+                Err(node.error(what, format!("use a value from {least} to {most}")))
             }
         },
     };
     let (min, max) = (bound("min")?, bound("max")?);
     let (low, high) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
     if low > high {
-        return Err(node.error(path, format!("min {low} is greater than max {high}"), "swap them"));
+        return Err(node.error(format!("min {low} is greater than max {high}"), "swap them"));
     }
     // Otherwise half of the values would not fit.
     let centre = curve.centre().clamp(low, high);
     if !(least..=most).contains(&centre) {
         let what = format!("values around {} in {}", Number::Real(centre), kind.a_name());
-        return Err(node.error(path, what, "use a wider type, or set `min` and `max`"));
+        return Err(node.error(what, "use a wider type, or set `min` and `max`"));
     }
     Ok((low, high))
 }

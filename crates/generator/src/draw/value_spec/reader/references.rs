@@ -33,15 +33,15 @@ enum Frequencies {
 }
 
 impl Frequencies {
-    fn read(table: SpecTable<'_>, used: f64, path: &str) -> Result<Self, Error> {
+    fn read(table: SpecTable<'_>, used: f64) -> Result<Self, Error> {
         let Some(node) = table.get("frequencies") else {
-            let s = table.get("s").map_or(Ok(1.0), |node| exponent(node, path))?;
+            let s = table.get("s").map_or(Ok(1.0), |node| exponent(node))?;
             return Ok(Frequencies::Zipf { s, used });
         };
         let advice = "write [SHARE OF THE ROWS, SHARE OF THE REFERENCES] for each run of rows, as in [[0.01, 0.3], [0.6, 0.7]]";
         if table.get("s").is_some() || table.get("used").is_some() {
             let what = "`frequencies` with `s` or `used`";
-            return Err(node.error(path, what, "leave out `s` and `used`: frequencies say both"));
+            return Err(node.error(what, "leave out `s` and `used`: frequencies say both"));
         }
         let pair = |node: SpecNode<'_>| match node.list(SpecNode::number)?[..] {
             [rows, references] => Some((rows, references)),
@@ -49,7 +49,7 @@ impl Frequencies {
         };
         node.list(pair)
             .map(Frequencies::Runs)
-            .ok_or_else(|| node.error(path, "`frequencies` that are no pairs of shares", advice))
+            .ok_or_else(|| node.error("`frequencies` that are no pairs of shares", advice))
     }
 
     fn ranks(&self, rows: u64) -> Option<Ranks> {
@@ -63,17 +63,17 @@ impl Frequencies {
 }
 
 impl Referred {
-    fn read(table: SpecTable<'_>, path: &str) -> Result<Self, Error> {
+    fn read(table: SpecTable<'_>) -> Result<Self, Error> {
         let share = |key: &str, range: RangeInclusive<f64>| {
             let advice = format!("write a share from {} to {}", range.start(), range.end());
-            table.read(key, path, advice, |node| node.number_in(range))
+            table.read(key, advice, |node| node.number_in(range))
         };
         let used = share("used", f64::MIN_POSITIVE..=1.0)?.unwrap_or(1.0);
         Ok(Referred {
-            rows: table.get("rows").map(|node| count(node, path, u64::MAX >> 11)).transpose()?,
-            frequencies: Frequencies::read(table, used, path)?,
-            shuffled: table.flag("shuffled", path)?,
-            distinct: table.flag("distinct", path)?,
+            rows: table.get("rows").map(|node| count(node, u64::MAX >> 11)).transpose()?,
+            frequencies: Frequencies::read(table, used)?,
+            shuffled: table.flag("shuffled")?,
+            distinct: table.flag("distinct")?,
             orphans: share("orphans", 0.0..=0.999)?.unwrap_or(0.0),
         })
     }
@@ -81,7 +81,6 @@ impl Referred {
 
 /// Reads the parameters of `ref`: a key of another dataset, and how often its rows are referred to.
 pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
-    let path = around.path;
     let (to, referred) = match node.string() {
         Some(to) => {
             let frequencies = Frequencies::Zipf { s: 1.0, used: 1.0 };
@@ -89,26 +88,26 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
         }
         None => {
             let keys = ["to", "rows", "s", "shuffled", "used", "frequencies", "orphans", "distinct"];
-            let table = node.table(path, "ref", &keys)?;
+            let table = node.table("ref", &keys)?;
             let with = ["s", "shuffled", "used", "frequencies", "orphans"]
                 .iter()
                 .find(|key| table.get(key).is_some());
             if let (Some(distinct), Some(with)) = (table.get("distinct"), with) {
                 let what = format!("`distinct` with `{with}`");
-                return Err(distinct.error(path, what, "leave one out: distinct rows are equally probable"));
+                return Err(distinct.error(what, "leave one out: distinct rows are equally probable"));
             }
             let advice = "write a dataset and its key, like \"orders.id\"";
-            let name = table.read_needed(("to", "ref"), path, advice, SpecNode::string)?;
-            (name, Referred::read(table, path)?)
+            let name = table.read_needed(("to", "ref"), advice, SpecNode::string)?;
+            (name, Referred::read(table)?)
         }
     };
-    let (key, rows_in_spec) = (around.key)(to).map_err(|(what, advice)| node.error(path, what, advice))?;
+    let (key, rows_in_spec) = (around.key)(to).map_err(|(what, advice)| node.error(what, advice))?;
     let Some(rows) = referred.rows.or(rows_in_spec).filter(|rows| *rows > 0) else {
         let what = format!("the dataset of {to} has no rows, or an unknown number of them");
         let advice = format!(
             "write {{ ref = {{ to = \"{to}\", rows = ... }} }}, or add `rows` to that dataset's spec"
         );
-        return Err(node.error(path, what, advice));
+        return Err(node.error(what, advice));
     };
     // Orphans have the keys that as many rows again would have.
     let orphans =
@@ -124,17 +123,17 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
             let inside = |n: &i128| (low..=high).contains(n);
             if !(around.kind.is_whole() && inside(start) && last.as_ref().is_some_and(inside)) {
                 let what = format!("the keys of {to} do not fit {}", around.kind.a_name());
-                return Err(node.error(path, what, "use the type of the key for this field"));
+                return Err(node.error(what, "use the type of the key for this field"));
             }
         }
     }
     let ranks = referred.frequencies.ranks(rows).ok_or_else(|| match referred.frequencies {
         Frequencies::Zipf { s, .. } => {
-            node.error(path, format!("a reference with s = {s}"), "use an s from 0 to 100")
+            node.error(format!("a reference with s = {s}"), "use an s from 0 to 100")
         }
         Frequencies::Runs(_) => {
             let what = "`frequencies` whose shares are not positive, or of more than all rows";
-            node.error(path, what, "use positive shares; those of the rows may sum to 1")
+            node.error(what, "use positive shares; those of the rows may sum to 1")
         }
     })?;
     // The same rows are frequent in every field that refers to the key.
@@ -150,7 +149,7 @@ fn distinct_rows(node: SpecNode<'_>, rows: u64, around: &Surroundings<'_>) -> Re
     if fan_out.most_children() > rows {
         let what =
             format!("a parent has up to {} children, but there are {rows} rows", fan_out.most_children());
-        return Err(node.error(around.path, what, "shorten `per`, or leave out `distinct`"));
+        return Err(node.error(what, "shorten `per`, or leave out `distinct`"));
     }
     Ok(DistinctRows { fan_out, rows, order: purpose(around.path, "distinct") })
 }
