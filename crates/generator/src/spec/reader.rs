@@ -30,29 +30,15 @@ use crate::spec::reader::optional::present;
 use crate::spec::tables;
 use crate::spec::tables::Tables;
 use crate::spec::tables::derived::{DERIVED_KEYS, Derived};
-use crate::spec::tables::file_rows::FILE;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, position};
 use crate::types::logical_type::LogicalType;
 
-/// The top-level keys of a spec, with their descriptions.
-pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
-    ("name", "the name of the dataset; file names start with it"),
-    ("rows", "the number of rows, for commands without --rows and for references from other datasets"),
-    ("fields", "the fields of a record"),
-    ("present", "which optional fields of the record are present together"),
-    ("copula", "the fields whose ranks depend on one another, and how"),
-];
+/// The top-level keys of a spec.
+const DATASET_KEYS: [&str; 5] = ["name", "rows", "fields", "present", "copula"];
 
-/// The key of a table beside the dataset's keys.
-pub(crate) const PER: (&str, &str) =
-    ("per", "the parent `table`, for each row of which the table has a drawn number of `rows`");
-
-/// How `--scale` changes the rows of a table, another key beside the dataset's.
-pub(crate) const SCALE: (&str, &str) = (
-    "scale",
-    "how the rows follow `--scale`: `linear`, which is the default, `sqrt`, or `fixed`: not at all",
-);
+/// The keys of a table beside those of a dataset and those that derive it.
+const TABLE_KEYS: [&str; 3] = ["per", "scale", "file"];
 
 /// The types with nested fields, and the keys of each.
 pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
@@ -154,10 +140,10 @@ pub(crate) fn read_table(
 
 /// The name of a dataset or table, whose keys are checked.
 fn table_name(root: SpecTable<'_>, is_table: bool) -> Result<&str, Error> {
-    let of_tables = [&[PER, SCALE, FILE], DERIVED_KEYS].concat();
-    let keys = DATASET_KEYS.iter().chain(of_tables.iter().filter(|_| is_table));
-    let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
-    root.check(if is_table { "a table" } else { "a dataset" }, &keys)?;
+    match is_table {
+        true => root.check("a table", &[&DATASET_KEYS[..], &TABLE_KEYS, &DERIVED_KEYS].concat())?,
+        false => root.check("a dataset", &DATASET_KEYS)?,
+    }
     let node = root.need("name", "a dataset")?;
     node.string().filter(|name| is_stem(name)).ok_or_else(|| {
         let what = format!("{} cannot be the start of file names", node.described());

@@ -23,15 +23,6 @@ use crate::spec::tables::file_rows::FileRows;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::SpecTable;
 
-/// The keys of a spec with several tables, with their descriptions.
-pub(crate) const SCHEMA_KEYS: &[(&str, &str)] = &[
-    ("name", "the name of the dataset"),
-    ("tables", "the tables, each with its `name`, `fields` and `rows` or `per`"),
-];
-
-/// How the rows of a table follow the scale.
-pub(crate) const SCALES: [&str; 3] = ["linear", "sqrt", "fixed"];
-
 /// The complaint about a column that depends on itself.
 pub(crate) const CYCLE: &str = "tables that look one another up";
 
@@ -124,7 +115,7 @@ impl<'a> Tables<'a> {
     /// The columns of the table `name`, if `column` is not among them and the table does not follow from another one.
     pub(crate) fn columns_without(&self, name: &str, column: &str) -> Option<Vec<String>> {
         let table = self.table(name)?;
-        let is_derived = derived::DERIVED_KEYS.iter().any(|(key, _)| table.get(key).is_some());
+        let is_derived = derived::DERIVED_KEYS.iter().any(|key| table.get(key).is_some());
         others(table, column).filter(|_| !is_derived)
     }
 
@@ -189,10 +180,7 @@ impl<'a> Tables<'a> {
             Some("linear") => Ok(self.scale),
             Some("sqrt") => Ok(self.scale.sqrt()),
             Some("fixed") => Ok(1.0),
-            _ => {
-                let advice = format!("write one of: {}", SCALES.join(", "));
-                Err(node.wrong("scale", advice))
-            }
+            _ => Err(node.wrong("scale", "write one of: linear, sqrt, fixed")),
         }
     }
 
@@ -242,8 +230,7 @@ pub(crate) fn one_folder(other: &str, name: &str) -> Option<String> {
 /// A table has no name, or one that cannot be that of its folder beside the others.
 pub(crate) fn named(root: SpecTable<'_>) -> Result<Option<Vec<(&str, SpecTable<'_>)>>, Error> {
     let Some(node) = root.get("tables") else { return Ok(None) };
-    let keys: Vec<&str> = SCHEMA_KEYS.iter().map(|(key, _)| *key).collect();
-    root.check("a spec with several tables", &keys)?;
+    root.check("a spec with several tables", &["name", "tables"])?;
     let Some(array) = node.array().filter(|array| (1..=MAX_TABLES).contains(&array.len())) else {
         let advice = format!("write 1 to {MAX_TABLES} tables, each under [[tables]]");
         return Err(node.unfit("`tables` is {}", advice));

@@ -125,33 +125,33 @@ pub(crate) enum LogicalType {
     },
 }
 
-/// The names of the leaf types, with the Parquet types of their columns.
-pub(crate) const LEAF_TYPES: &[(&str, &str)] = &[
-    ("boolean", "BOOLEAN"),
-    ("int8", "INT32, INTEGER(8, signed)"),
-    ("int16", "INT32, INTEGER(16, signed)"),
-    ("int32", "INT32"),
-    ("int64", "INT64"),
-    ("uint8", "INT32, INTEGER(8, unsigned)"),
-    ("uint16", "INT32, INTEGER(16, unsigned)"),
-    ("uint32", "INT32, INTEGER(32, unsigned)"),
-    ("uint64", "INT64, INTEGER(64, unsigned)"),
-    ("float16", "FIXED_LEN_BYTE_ARRAY(2), FLOAT16"),
-    ("float", "FLOAT"),
-    ("double", "DOUBLE"),
-    ("decimal", "DECIMAL of `precision` and `scale` in INT32, INT64 or FIXED_LEN_BYTE_ARRAY"),
-    ("date", "INT32, DATE"),
-    ("time", "TIME in INT32 or INT64, by its `unit`"),
-    ("timestamp", "INT64, TIMESTAMP; INT96 with `unit = \"int96\"`"),
-    ("duration", "INT64 of its `unit`, a duration in the Arrow schema of the footer"),
-    ("interval", "FIXED_LEN_BYTE_ARRAY(12), INTERVAL of months, days and milliseconds"),
-    ("string", "BYTE_ARRAY, STRING"),
-    ("enum", "BYTE_ARRAY, ENUM"),
-    ("json", "BYTE_ARRAY, JSON"),
-    ("binary", "BYTE_ARRAY"),
-    ("fixed_binary", "FIXED_LEN_BYTE_ARRAY of `width` bytes"),
-    ("uuid", "FIXED_LEN_BYTE_ARRAY(16), UUID"),
-    ("geometry", "BYTE_ARRAY, GEOMETRY in the coordinate reference system `crs`"),
+/// The names of the leaf types.
+pub(crate) const LEAF_TYPES: [&str; 25] = [
+    "boolean",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float",
+    "double",
+    "decimal",
+    "date",
+    "time",
+    "timestamp",
+    "duration",
+    "interval",
+    "string",
+    "enum",
+    "json",
+    "binary",
+    "fixed_binary",
+    "uuid",
+    "geometry",
 ];
 
 /// The leaf types without parameters.
@@ -186,7 +186,7 @@ pub(crate) const MAX_WIDTH: u32 = 65_536;
 impl LogicalType {
     /// The additional keys of a leaf of type `name`; `None` if the type is unknown.
     pub(crate) fn keys(name: &str) -> Option<&'static [&'static str]> {
-        LEAF_TYPES.iter().find(|(known, _)| *known == name)?;
+        LEAF_TYPES.contains(&name).then_some(())?;
         Some(match name {
             "decimal" => &["precision", "scale", "storage"],
             "time" => &["unit", "utc"],

@@ -81,68 +81,44 @@ pub(crate) struct OtherTables<'a> {
     pub fan_out: Option<&'a Arc<FanOut>>,
 }
 
-/// The names of distributions and what they draw, for error messages and the JSON schema.
-pub(crate) const VALUES: &[(&str, &str)] = &[
-    ("constant", "always the same value"),
-    (
-        "uniform",
-        "every value from `min` to `max` with the same probability; whole numbers, dates and times include `max`, and may be `unique`",
-    ),
-    ("zipf", "the ranks 1 to `n`, rank k with a probability proportional to k^-s"),
-    ("weights", "one of the keys, with a probability proportional to its weight"),
-    (
-        "weights_by",
-        "one of several values, with weights for each value (`given`) of an earlier `field`, and those `otherwise`",
-    ),
-    ("choice", "one of a list of values or of the lines of a `file`, uniformly or with Zipfian skew `s`"),
-    ("cycle", "the values of a list one after the other, as many rows `each`, again and again"),
-    ("normal", "the normal distribution of `mean` and standard deviation `stddev`"),
-    (
-        "lognormal",
-        "exp of a normal distribution of mean `mu` (or ln(`median`)) and standard deviation `sigma`",
-    ),
-    ("exponential", "waiting times with this `mean`"),
-    (
-        "quantiles",
-        "the distribution whose quantiles are `values`, with single values (`atoms`) that have shares of their own",
-    ),
-    (
-        "seasonal",
-        "dates and timestamps of the days `from` to `to`, by weights of `hours`, `weekdays`, `months` and `years`",
-    ),
-    ("poisson", "counts with this `mean`"),
-    ("geometric", "the number of failures before the first success, with success probability `p`"),
-    ("sequence", "`start`, `start + step`, ...: by row or, inside a list, by the position of the element"),
-    ("walk", "from `start`, increasing by `step` each row, with `jitter`; some values are `late`"),
-    ("expression", "a formula over earlier fields of the record"),
-    ("ref", "the key of a row of another dataset; rows are drawn with Zipfian skew"),
-    ("lookup", "a `column` of the row that an earlier field refers to (`by`)"),
-    ("parent", "a column of the row of the parent table to which this row belongs"),
-    ("sum", "the sum of a column `of` the rows whose parent the row is, or of an earlier list"),
-    (
-        "count",
-        "how many rows `of` another table have the row as their parent, or the length of an earlier list",
-    ),
-    ("min", "the least value of a column `of` the rows whose parent the row is, or of an earlier list"),
-    ("max", "the greatest value of a column `of` the rows whose parent the row is, or of an earlier list"),
-    ("child_number", "1, 2, ... for the rows of each row of the parent table"),
-    ("column", "the column of this name in the `file` of the table"),
-    ("unique", "a template with a number that is unique in the dataset"),
-    ("pattern", "strings that match a regular expression, or one of several by their `weights`"),
-    ("person_name", "\"First Last\""),
-    (
-        "email",
-        "an e-mail address, after the `name` in another field if there is one, at one of some `domains`",
-    ),
-    ("words", "from `min` to `max` words of a small dictionary, with realistic frequencies"),
-    ("text", "words, or letters from `letters`, of a `length` in characters"),
-    ("point", "a point between the ends of `x` and `y`"),
-    (
-        "polygon",
-        "a polygon of some `corners`, within a `radius` around a point between the ends of `x` and `y`",
-    ),
-    ("uuid", "a random UUID of version 4"),
-    ("bytes", "from `min` to `max` random bytes"),
+/// The names of distributions.
+pub(crate) const VALUES: [&str; 36] = [
+    "constant",
+    "uniform",
+    "zipf",
+    "weights",
+    "weights_by",
+    "choice",
+    "cycle",
+    "normal",
+    "lognormal",
+    "exponential",
+    "quantiles",
+    "seasonal",
+    "poisson",
+    "geometric",
+    "sequence",
+    "walk",
+    "expression",
+    "ref",
+    "lookup",
+    "parent",
+    "sum",
+    "count",
+    "min",
+    "max",
+    "child_number",
+    "column",
+    "unique",
+    "pattern",
+    "person_name",
+    "email",
+    "words",
+    "text",
+    "point",
+    "polygon",
+    "uuid",
+    "bytes",
 ];
 
 impl ValueSpec {
@@ -244,10 +220,10 @@ fn without_parameters(
 }
 
 fn is_localized(name: &str) -> bool {
-    localized::KINDS.iter().any(|(known, _)| *known == name)
+    localized::KINDS.contains(&name)
 }
 
 fn unknown(name: &str, node: SpecNode<'_>) -> Error {
-    let names: Vec<&str> = VALUES.iter().chain(localized::KINDS).map(|(name, _)| *name).collect();
+    let names = [&VALUES[..], &localized::KINDS].concat();
     node.error(format!("unknown distribution {name:?}"), format!("allowed: {}", listed(&names)))
 }

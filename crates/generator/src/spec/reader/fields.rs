@@ -172,7 +172,7 @@ fn check_keys(
         allowed.push("values");
         allowed.extend_from_slice(keys);
     } else {
-        let names = LEAF_TYPES.iter().map(|(name, _)| *name);
+        let names = LEAF_TYPES.into_iter();
         let names: Vec<&str> = names.chain(GROUP_KEYS.iter().map(|(name, _)| *name)).collect();
         return Err(node.unfit("{} is not a known type", format!("allowed: {}", listed(&names))));
     }

@@ -11,15 +11,8 @@ use crate::random::rng::purpose;
 use crate::spec::tables::{MAX_PARENTS, Tables};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 
-/// The keys of tables that are derived from another one, with their descriptions.
-pub(crate) const DERIVED_KEYS: &[(&str, &str)] = &[
-    (
-        "changes",
-        "the table is the change stream `of` another one: inserts, drawn `updates` of some `columns`, a share of `deletes`",
-    ),
-    ("state_of", "the table has the rows that are left after all changes of that change stream"),
-    ("arrivals", "the table has the rows `of` another one as they arrive: shares of them `late`, or `twice`"),
-];
+/// The keys of tables that are derived from another one.
+pub(crate) const DERIVED_KEYS: [&str; 3] = ["changes", "state_of", "arrivals"];
 
 /// The most updates of a row.
 const MAX_UPDATES: u32 = 10_000;
@@ -66,7 +59,7 @@ impl Tables<'_> {
     /// How the rows of the table `name` follow from another table's rows, if they do.
     pub(crate) fn derived(&self, name: &str, depth: usize) -> Result<Option<Derived>, Error> {
         let Some(table) = self.table(name) else { return Ok(None) };
-        let mut given = DERIVED_KEYS.iter().filter_map(|(key, _)| Some((*key, table.get(key)?)));
+        let mut given = DERIVED_KEYS.into_iter().filter_map(|key| Some((key, table.get(key)?)));
         let Some((key, node)) = given.next() else { return Ok(None) };
         let more =
             ["rows", "per", "scale", "present", "file"].into_iter().filter(|key| table.get(key).is_some());

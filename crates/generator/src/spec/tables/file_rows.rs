@@ -8,12 +8,6 @@ use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
-/// The key of a table with the rows of a file.
-pub(crate) const FILE: (&str, &str) = (
-    "file",
-    "a CSV file with a header, whose rows the table has; fields with the values `column` are its columns",
-);
-
 /// The names of the columns, and the rows.
 #[derive(Debug)]
 pub(crate) struct FileRows {
