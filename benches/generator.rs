@@ -19,7 +19,7 @@ use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterio
 use generator_run::generate;
 use parquet60::arrow::ArrowWriter;
 use parquet60::file::properties::WriterProperties;
-use sawmill_generator::{CategoricalSampler, Dataset, FileOptions, ZipfSampler};
+use sawmill_generator::{Dataset, FileOptions, ZipfSampler};
 
 /// Rows per dataset: several pages of each column.
 const ROWS: u64 = 100_000;
@@ -72,14 +72,6 @@ fn value(criterion: &mut Criterion) {
         let sampler = ZipfSampler::new(n, 1.1, 42).unwrap();
         group.bench_function(format!("zipf, n = {n}"), |bench| {
             bench.iter(|| (0..BLOCKS).for_each(|block| sampler.fill(block, black_box(&mut ranks))));
-        });
-    }
-    let mut indices = vec![0u32; 1024];
-    for categories in [3, 100, 3_000] {
-        let weights: Vec<f64> = (1..=categories).map(f64::from).collect();
-        let sampler = CategoricalSampler::new(&weights, 42).unwrap();
-        group.bench_function(format!("categorical of {categories}"), |bench| {
-            bench.iter(|| (0..BLOCKS).for_each(|block| sampler.fill(block, black_box(&mut indices))));
         });
     }
     group.finish();

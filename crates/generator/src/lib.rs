@@ -73,7 +73,7 @@ mod write;
 #[cfg(feature = "arrow")]
 pub use arrow::batches::Batches;
 pub use benchmark::Benchmark;
-pub use draw::sampler::{CategoricalSampler, ZipfSampler};
+pub use draw::sampler::ZipfSampler;
 pub use draw::value_spec::own::DrawnNumber;
 pub use encode::compression::Compression;
 pub use encode::values::Encoding;
@@ -108,7 +108,6 @@ pub use output::lock::{OutputLock, Patience};
 pub use output::sink::{Sink, Upload};
 pub use output::source_file::protect_sources;
 pub use output::unfinished_run::{UnfinishedRun, is_manifest, unfinished_dataset};
-pub use random::value_rng::ValueRng;
 pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
 pub use spec::named::{DatasetName, NamedRows};

@@ -1,11 +1,10 @@
-//! The draws of datasets without files: skewed ranks and categories.
+//! The skewed ranks of datasets, without files.
 //!
 //! As in datasets, draw `i` of block `b` depends on the seed, `b` and `i` alone, and uses the same tables.
 
 use crate::draw::distribution::Ranks;
 use crate::error::Error;
 use crate::random::rng::{Stream, purpose};
-use crate::random::weights::Weights;
 
 /// Ranks from 1 to `n`; rank `k` has a probability proportional to `k^-s`.
 ///
@@ -51,42 +50,6 @@ impl ZipfSampler {
     }
 }
 
-/// Indices, each with a probability proportional to its weight, by Vose's alias method.
-///
-/// ```
-/// use sawmill_generator::CategoricalSampler;
-/// let colours = CategoricalSampler::new(&[55.0, 35.0, 10.0], 42)?;
-/// let mut drawn = [0; 100];
-/// colours.fill(0, &mut drawn);
-/// assert!(drawn.iter().all(|index| *index < 3));
-/// # Ok::<(), sawmill_generator::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct CategoricalSampler {
-    table: Weights,
-    seed: u64,
-}
-
-impl CategoricalSampler {
-    /// A sampler with these weights.
-    ///
-    /// # Errors
-    ///
-    /// The list of weights is empty, one is negative or not finite, or all are 0.
-    pub fn new(weights: &[f64], seed: u64) -> Result<Self, Error> {
-        let table = Weights::new(weights).map_err(|_| {
-            let advice = "use weights of 0 or more, at least one above 0";
-            Error::spec("these weights are not a distribution", "sampler", advice)
-        })?;
-        Ok(Self { table, seed })
-    }
-
-    /// Fills `out` with the indices of `block`.
-    pub fn fill(&self, block: u64, out: &mut [u32]) {
-        self.table.fill(Stream::new(self.seed, purpose("", "weights"), block), out);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,23 +81,9 @@ mod tests {
     }
 
     #[test]
-    fn categories_follow_their_weights() {
-        let sampler = CategoricalSampler::new(&[55.0, 35.0, 10.0], 7).unwrap();
-        let mut counts = [0; 3];
-        let mut drawn = vec![0; 1_000_000];
-        sampler.fill(3, &mut drawn);
-        drawn.iter().for_each(|index| counts[*index as usize] += 1);
-        // Two degrees of freedom.
-        assert!(chi_square(&counts, &[0.55, 0.35, 0.1]) < 18.4, "{counts:?}");
-    }
-
-    #[test]
     fn invalid_distributions_are_refused() {
         for (n, s) in [(0, 1.0), (10, -1.0), (10, f64::NAN), (u64::MAX, f64::INFINITY)] {
             assert!(ZipfSampler::new(n, s, 0).is_err(), "{n} {s}");
-        }
-        for weights in [&[][..], &[0.0, 0.0], &[1.0, -1.0], &[f64::NAN]] {
-            assert!(CategoricalSampler::new(weights, 0).is_err(), "{weights:?}");
         }
     }
 }

@@ -5,7 +5,6 @@ pub(crate) mod instruction_sets;
 pub(crate) mod normal;
 pub(crate) mod permutation;
 pub(crate) mod rng;
-pub(crate) mod value_rng;
 pub(crate) mod weights;
 pub(crate) mod ziggurat;
 pub(crate) mod zipf;
