@@ -1,10 +1,11 @@
 //! Converts schemas to the `parquet` crate's types, pruned to some leaves.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use super::parquet::basic::{
-    ConvertedType as TheirConverted, EdgeInterpolationAlgorithm as TheirEdges, LogicalType as Theirs,
-    Repetition as TheirRepetition, TimeUnit as TheirUnit, Type as TheirType,
+    ConvertedType as TheirConverted, LogicalType as Theirs, Repetition as TheirRepetition,
+    TimeUnit as TheirUnit, Type as TheirType,
 };
 use super::parquet::errors::ParquetError;
 use super::parquet::schema::types::{Type, TypePtr};
@@ -158,53 +159,21 @@ fn theirs(element: Element<'_>, error: &ParquetError) -> Error {
     Error::new(format!("the schema's element `{:.60}` is not valid: {error}", element.path()))
 }
 
-fn physical(element: Element<'_>, physical_type: PhysicalType) -> Result<TheirType, Error> {
-    Ok(match physical_type {
-        PhysicalType::Boolean => TheirType::BOOLEAN,
-        PhysicalType::Int32 => TheirType::INT32,
-        PhysicalType::Int64 => TheirType::INT64,
-        PhysicalType::Int96 => TheirType::INT96,
-        PhysicalType::Float => TheirType::FLOAT,
-        PhysicalType::Double => TheirType::DOUBLE,
-        PhysicalType::ByteArray => TheirType::BYTE_ARRAY,
-        PhysicalType::FixedLenByteArray => TheirType::FIXED_LEN_BYTE_ARRAY,
-        PhysicalType::Unknown(number) => {
-            let what = format!("expected a known type of the column `{}`, found {number}", element.path());
-            return Err(Error::new(what).with_advice("leave the column out"));
-        }
+/// The crate's value for a number of the format, by the name that both have for it.
+fn known<T: FromStr>(element: Element<'_>, what: &str, number: i32, name: Option<&str>) -> Result<T, Error> {
+    name.and_then(|name| name.parse().ok()).ok_or_else(|| {
+        let what = format!("expected a known {what} `{}`, found {number}", element.path());
+        Error::new(what).with_advice("leave the column out")
     })
 }
 
+fn physical(element: Element<'_>, of: PhysicalType) -> Result<TheirType, Error> {
+    known(element, "type of the column", of.number(), PhysicalType::name_of(of.number()))
+}
+
 fn converted(element: Element<'_>) -> Result<TheirConverted, Error> {
-    Ok(match element.converted_type() {
-        None => TheirConverted::NONE,
-        Some(ConvertedType::Utf8) => TheirConverted::UTF8,
-        Some(ConvertedType::Map) => TheirConverted::MAP,
-        Some(ConvertedType::MapKeyValue) => TheirConverted::MAP_KEY_VALUE,
-        Some(ConvertedType::List) => TheirConverted::LIST,
-        Some(ConvertedType::Enum) => TheirConverted::ENUM,
-        Some(ConvertedType::Decimal) => TheirConverted::DECIMAL,
-        Some(ConvertedType::Date) => TheirConverted::DATE,
-        Some(ConvertedType::TimeMillis) => TheirConverted::TIME_MILLIS,
-        Some(ConvertedType::TimeMicros) => TheirConverted::TIME_MICROS,
-        Some(ConvertedType::TimestampMillis) => TheirConverted::TIMESTAMP_MILLIS,
-        Some(ConvertedType::TimestampMicros) => TheirConverted::TIMESTAMP_MICROS,
-        Some(ConvertedType::UInt8) => TheirConverted::UINT_8,
-        Some(ConvertedType::UInt16) => TheirConverted::UINT_16,
-        Some(ConvertedType::UInt32) => TheirConverted::UINT_32,
-        Some(ConvertedType::UInt64) => TheirConverted::UINT_64,
-        Some(ConvertedType::Int8) => TheirConverted::INT_8,
-        Some(ConvertedType::Int16) => TheirConverted::INT_16,
-        Some(ConvertedType::Int32) => TheirConverted::INT_32,
-        Some(ConvertedType::Int64) => TheirConverted::INT_64,
-        Some(ConvertedType::Json) => TheirConverted::JSON,
-        Some(ConvertedType::Bson) => TheirConverted::BSON,
-        Some(ConvertedType::Interval) => TheirConverted::INTERVAL,
-        Some(ConvertedType::Unknown(number)) => {
-            let what = format!("expected a known converted type of `{}`, found {number}", element.path());
-            return Err(Error::new(what).with_advice("leave the column out"));
-        }
-    })
+    let Some(of) = element.converted_type() else { return Ok(TheirConverted::NONE) };
+    known(element, "converted type of", of.number(), ConvertedType::name_of(of.number()))
 }
 
 fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {
@@ -245,15 +214,10 @@ fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {
         LogicalType::Variant { specification_version } => Theirs::variant(*specification_version),
         LogicalType::Geometry { crs } => Theirs::geometry(text(crs)),
         LogicalType::Geography { crs, algorithm } => {
-            let edges = match algorithm {
-                None => None,
-                Some(EdgeInterpolationAlgorithm::Spherical) => Some(TheirEdges::SPHERICAL),
-                Some(EdgeInterpolationAlgorithm::Vincenty) => Some(TheirEdges::VINCENTY),
-                Some(EdgeInterpolationAlgorithm::Thomas) => Some(TheirEdges::THOMAS),
-                Some(EdgeInterpolationAlgorithm::Andoyer) => Some(TheirEdges::ANDOYER),
-                Some(EdgeInterpolationAlgorithm::Karney) => Some(TheirEdges::KARNEY),
-                Some(EdgeInterpolationAlgorithm::Unknown(_)) => return Err(unknown("kind of edges")),
-            };
+            let name = |of: &EdgeInterpolationAlgorithm| EdgeInterpolationAlgorithm::name_of(of.number());
+            let edges =
+                |of| name(of).and_then(|name| name.parse().ok()).ok_or_else(|| unknown("kind of edges"));
+            let edges = algorithm.as_ref().map(edges).transpose()?;
             Theirs::geography(text(crs), edges)
         }
         // Readers fall back to the physical type for a logical type that they do not know.
