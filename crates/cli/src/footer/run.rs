@@ -88,6 +88,9 @@ struct Decoded {
 /// An object, or standard input.
 type Reader = Box<dyn RangeReader + Send>;
 
+/// A decoded file, and what an object or standard input was read from.
+pub(crate) type Opened = (FooterSummary, Footer, Option<Reader>);
+
 impl Opening {
     /// Opens files as `sawmill footer` does by default.
     pub(crate) fn new(options: Options) -> Self {
@@ -103,12 +106,8 @@ impl Opening {
         }
     }
 
-    /// Opens a file, and decodes its footer. Also returns what an object or standard input was read from.
-    pub(crate) fn open(
-        &self,
-        place: &Place,
-        objects: &Objects,
-    ) -> Result<(FooterSummary, Footer, Option<Reader>), Error> {
+    /// Opens a file, and decodes its footer.
+    pub(crate) fn open(&self, place: &Place, objects: &Objects) -> Result<Opened, Error> {
         let opened = self.decode(place, objects)?;
         if self.is_checked {
             consistent(&opened.1)?;
@@ -116,16 +115,9 @@ impl Opening {
         Ok(opened)
     }
 
-    fn decode(
-        &self,
-        place: &Place,
-        objects: &Objects,
-    ) -> Result<(FooterSummary, Footer, Option<Reader>), Error> {
+    fn decode(&self, place: &Place, objects: &Objects) -> Result<Opened, Error> {
         match place {
-            Place::Path(path) => {
-                let (summary, footer) = self.open_file(path)?;
-                Ok((summary, footer, None))
-            }
+            Place::Path(path) => Ok(self.open_file(path).map(|(summary, footer)| (summary, footer, None))?),
             Place::StandardInput(bytes) => {
                 let read = || Footer::read(bytes, &place.to_string(), &self.options);
                 let (summary, footer) = FooterSummary::new(&place.name(), read)?;
@@ -187,8 +179,8 @@ impl<'r> Run<'r> {
             OutputFormat::Text if self.views.is_empty() => self.summary(),
             OutputFormat::Text => self.text(),
             OutputFormat::Json => self.json(),
-            OutputFormat::Ndjson => self.lines(None, write_ndjson),
-            OutputFormat::Csv => self.lines(Some(CSV_HEADER), write_csv),
+            OutputFormat::Ndjson => self.lines("", write_ndjson),
+            OutputFormat::Csv => self.lines(&format!("{CSV_HEADER}\n"), write_csv),
             OutputFormat::MergePlan => Ok(()),
         }?;
         self.report()
@@ -198,18 +190,13 @@ impl<'r> Run<'r> {
     pub(crate) fn plan_merge(mut self, target: u64) -> Result<(), Error> {
         let mut plan = MergePlan::new(target);
         self.each(|summary, file| {
-            if let Some(file) = file {
-                plan.add(&summary, file.footer());
-            }
+            file.into_iter().for_each(|file| plan.add(&summary, file.footer()));
             Ok(())
         })?;
         plan.finish();
         match self.console.json {
             true => self.console.result(&plan, String::new)?,
-            false => {
-                let style = style(self.console);
-                self.write(|out| plan.text(&style, out))?;
-            }
+            false => end(self.console.output(), |out| plan.text(&style(self.console), out))?,
         }
         self.report()
     }
@@ -327,7 +314,7 @@ impl<'r> Run<'r> {
             return Ok(());
         }
         let (dataset, style) = (&self.dataset, style(self.console));
-        self.write(|out| {
+        end(self.console.output(), |out| {
             out.write_all(summary_table(&summaries, &style).as_bytes())?;
             match summaries.as_slice() {
                 [] => Ok(()),
@@ -349,29 +336,25 @@ impl<'r> Run<'r> {
         let titles = views.len() > 1 || self.files.len() > 1;
         let mut out = self.console.output();
         let mut first = true;
-        self.each(|_, file| {
-            let Some(file) = file else { return Ok(()) };
+        self.each_file(&mut out, |file, out| {
             for &view in &views {
-                let mut separated = || -> io::Result<()> {
-                    if !std::mem::take(&mut first) {
-                        writeln!(out)?;
-                    }
-                    if titles {
-                        writeln!(out, "{}: {}", file.name(), view.title())?;
-                    }
-                    match view {
-                        Shown::View(view) => view.text(file, &mut out),
-                        Shown::Bench => bench::text(file, &mut out),
-                    }
-                };
-                separated().map_err(unwritten)?;
+                if !std::mem::take(&mut first) {
+                    writeln!(out)?;
+                }
+                if titles {
+                    writeln!(out, "{}: {}", file.name(), view.title())?;
+                }
+                match view {
+                    Shown::View(view) => view.text(file, out),
+                    Shown::Bench => bench::text(file, out),
+                }?;
             }
             Ok(())
         })?;
-        if views.contains(&Shown::View(View::Dump)) {
-            self.dump_broken(&mut out).map_err(unwritten)?;
-        }
-        out.flush().map_err(unwritten)
+        end(out, |out| match views.contains(&Shown::View(View::Dump)) {
+            true => self.dump_broken(out),
+            false => Ok(()),
+        })
     }
 
     /// What can be dumped of the footers that could not be decoded.
@@ -380,18 +363,18 @@ impl<'r> Run<'r> {
         for &index in &self.broken {
             writeln!(out)?;
             let place = &self.files[index];
-            let object = match place {
-                Place::Object(url) => self.objects.open(url, self.opening.tail).ok().map(ObjectBytes),
-                Place::Path(_) | Place::StandardInput(_) => None,
-            };
-            let reader: Option<&dyn RangeReader> = match (place, &object) {
-                (Place::Path(path), _) => {
+            let reader: Option<Reader> = match place {
+                Place::Path(path) => {
                     dump_undecoded(path, most, &style, out)?;
                     continue;
                 }
-                (Place::StandardInput(bytes), _) => Some(bytes),
-                (Place::Object(_), object) => object.as_ref().map(|object| object as &dyn RangeReader),
+                Place::StandardInput(bytes) => Some(Box::new(bytes.clone())),
+                Place::Object(url) => {
+                    let object = self.objects.open(url, self.opening.tail).ok();
+                    object.map(|object| Box::new(ObjectBytes(object)) as Reader)
+                }
             };
+            let reader = reader.as_deref().map(|reader| reader as &dyn RangeReader);
             dump_undecoded_of((&place.name(), reader), most, &style, out)?;
         }
         Ok(())
@@ -401,15 +384,9 @@ impl<'r> Run<'r> {
     fn check(&mut self, pages: bool) -> Result<(), Error> {
         let mut out = self.console.output();
         let mut total = CheckTotal::default();
-        self.each(|_, file| {
-            let Some(file) = file else { return Ok(()) };
-            total.add(file, pages, &mut out).map_err(unwritten)
-        })?;
+        self.each_file(&mut out, |file, out| total.add(file, pages, out))?;
         let unreadable = self.broken.len() as u64;
-        total
-            .write(pages, unreadable, &style(self.console), &mut out)
-            .and_then(|()| out.flush())
-            .map_err(unwritten)
+        end(out, |out| total.write(pages, unreadable, &style(self.console), out))
     }
 
     /// One document.
@@ -422,33 +399,35 @@ impl<'r> Run<'r> {
         if let Some(ended) = self.ended.take() {
             return Err(ended);
         }
-        done.map_err(io::Error::from)
-            .and_then(|()| writeln!(out))
-            .and_then(|()| out.flush())
-            .map_err(unwritten)
+        done.map_err(|error| unwritten(error.into()))?;
+        end(out, |out| writeln!(out))
     }
 
     /// The column chunks of all files, one on each line.
     fn lines(
         &mut self,
-        head: Option<&str>,
+        head: &str,
         write: impl Fn(&OpenFile, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Error> {
         let mut out = self.console.output();
-        if let Some(head) = head {
-            writeln!(out, "{head}").map_err(unwritten)?;
-        }
-        self.each(|_, file| {
-            let Some(file) = file else { return Ok(()) };
-            write(file, &mut out).map_err(unwritten)
-        })?;
-        out.flush().map_err(unwritten)
+        out.write_all(head.as_bytes()).map_err(unwritten)?;
+        self.each_file(&mut out, write)?;
+        end(out, |_| Ok(()))
     }
 
-    fn write(&self, text: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
-        let mut out = self.console.output();
-        text(&mut out).and_then(|()| out.flush()).map_err(unwritten)
+    /// Writes what `show` says of each file.
+    fn each_file(
+        &mut self,
+        out: &mut dyn Write,
+        mut show: impl FnMut(&OpenFile, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        self.each(|_, file| file.map_or(Ok(()), |file| show(file, out).map_err(unwritten)))
     }
+}
+
+/// Ends the output with `text`.
+fn end(mut out: impl Write, text: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    text(&mut out).and_then(|()| out.flush()).map_err(unwritten)
 }
 
 /// The error of an output that ended early: interrupted, or not writable.
