@@ -7,7 +7,7 @@ use crate::footer::Footer;
 const AROUND: u64 = 12;
 
 impl Footer {
-    /// Whether the file is a footer alone, and its chunks, which can be read, are in no file.
+    /// Whether the file is a footer alone, and its chunks, which can be read or are encrypted, are in no file.
     pub fn has_no_data(&self) -> bool {
         if self.file_len() != Some(self.footer_len() as u64 + AROUND) {
             return false;
@@ -17,10 +17,13 @@ impl Footer {
             let elsewhere =
                 chunk.locations().is_ok_and(|at| at.file_path.is_some_and(|path| !path.is_empty()));
             // Those have an error of their own.
-            if elsewhere || !chunk.has_metadata() || chunk.readable().is_err() {
+            if elsewhere || !chunk.is_encrypted() && chunk.readable().is_err() {
                 return false;
             }
-            claimed += chunk.compressed_size().max(0);
+            claimed += match chunk.has_metadata() {
+                true => chunk.compressed_size().max(0),
+                false => chunk.row_group().num_rows().max(0),
+            };
         }
         claimed > 0
     }
@@ -29,9 +32,11 @@ impl Footer {
     ///
     /// # Errors
     ///
-    /// It is a footer alone.
+    /// It is a footer alone, without encrypted columns.
     pub fn check_has_data(&self, wanted: &str) -> Result<(), Error> {
-        if !self.has_no_data() {
+        // Encrypted chunks have an error of their own.
+        let mut chunks = self.row_groups().flat_map(|group| group.columns());
+        if !self.has_no_data() || chunks.any(|chunk| chunk.is_encrypted()) {
             return Ok(());
         }
         let error = Error::new(format!("expected {wanted}, found a footer alone: the file has no data"))

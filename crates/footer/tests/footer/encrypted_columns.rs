@@ -29,6 +29,14 @@ fn a_column_with_a_key_of_its_own_has_no_metadata_and_the_file_can_be_read() {
     assert_eq!(chunk.details().unwrap().encrypted_column_metadata, Some(&b"secret"[..]));
     assert!(chunk.readable().unwrap_err().what().contains("encrypted column"));
     footer.column_chunk(0, 0).unwrap().readable().unwrap();
+    has_no_data_alone(&bytes);
+}
+
+/// The footer in a file of its own, as `sawmill footer extract` makes them: no data is missed there.
+fn has_no_data_alone(bytes: &[u8]) {
+    let file = file(4, bytes);
+    let alone = Footer::from_file_bytes(&file, &Options::new()).unwrap();
+    assert!(alone.has_no_data());
 }
 
 #[test]
@@ -66,4 +74,5 @@ fn an_encrypted_column_with_plaintext_metadata_is_valid_but_unreadable() {
     let mut found = Vec::new();
     sawmill_inspect::check_file(&footer, file.as_slice(), |finding| found.push(finding.to_string())).unwrap();
     assert_eq!(found, [""; 0]);
+    has_no_data_alone(&bytes);
 }
