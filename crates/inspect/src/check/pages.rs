@@ -7,15 +7,16 @@ use crate::check::structure::has_unknown_levels;
 
 /// Reads the pages of all decoded column chunks that are in this file and not encrypted. For every chunk,
 /// calls `found` with the first page whose checksum does not match, whose levels are not what its header and its row
-/// group state, or that cannot be read. Returns the sums over all chunks.
+/// group state, or that cannot be read. Returns the sums over all chunks, and how many were left out.
 pub(crate) fn check_pages<R: RangeReader + ?Sized>(
     footer: &Footer,
     reader: &R,
     mut found: impl FnMut(Inconsistency),
-) -> PageChecksums {
-    let mut all = PageChecksums::default();
+) -> (PageChecksums, u64) {
+    let (mut all, mut left_out) = (PageChecksums::default(), 0);
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
         if chunk.is_here().is_err() || chunk.is_encrypted() || !chunk.has_metadata() {
+            left_out += 1;
             continue;
         }
         let PageChecksums { pages, checked, bytes, wrong, unread, refused, .. } =
@@ -38,5 +39,5 @@ pub(crate) fn check_pages<R: RangeReader + ?Sized>(
             found(Inconsistency { what, path, offset: Some(chunk.footer_offset() as u64) });
         }
     }
-    all
+    (all, left_out)
 }

@@ -39,8 +39,8 @@ fn check(file: &OpenFile, pages: bool, mut found: impl FnMut(Inconsistency)) -> 
                 file.fail(|| error);
             }
             if pages {
-                let sums = check_pages(&file.footer, reader, &mut count);
-                (checked.pages, checked.with_checksum) = (sums.pages, sums.checked);
+                let (sums, left_out) = check_pages(&file.footer, reader, &mut count);
+                checked = Checked { pages: sums.pages, with_checksum: sums.checked, left_out, ..checked };
             }
         }
         None => check::check(&file.footer, &mut count),
@@ -59,22 +59,28 @@ struct Checked {
     pages: u64,
     /// Pages whose checksum matches their bytes.
     with_checksum: u64,
+    /// Column chunks whose pages cannot be read.
+    left_out: u64,
 }
 
 impl Checked {
     /// `, 12 pages read, the checksums of 10 compared`
     fn pages(&self, asked: bool, style: &TextStyle) -> String {
-        match (asked, self.pages, self.with_checksum) {
-            (false, ..) => String::new(),
-            (true, pages, 0) => format!(", {} pages read, none of them with a checksum", style.count(pages)),
-            (true, pages, sums) => {
-                format!(
-                    ", {} pages read, the checksums of {} compared",
-                    style.count(pages),
-                    style.count(sums)
-                )
-            }
+        if !asked {
+            return String::new();
         }
+        let sums = match self.with_checksum {
+            0 => "none of them with a checksum".to_owned(),
+            sums => format!("the checksums of {} compared", style.count(sums)),
+        };
+        let left_out = match self.left_out {
+            0 => String::new(),
+            chunks => {
+                let chunks = style.counted(chunks, "column chunk");
+                format!(", {chunks} left out (encrypted or in another file)")
+            }
+        };
+        format!(", {} pages read, {sums}{left_out}", style.count(self.pages))
     }
 }
 
@@ -101,7 +107,7 @@ impl CheckTotal {
     /// Writing failed.
     pub fn add(&mut self, file: &OpenFile, pages: bool, out: &mut dyn Write) -> io::Result<()> {
         let mut written = Ok(());
-        let Checked { wrong, pages, with_checksum } = check(file, pages, |finding| {
+        let Checked { wrong, pages, with_checksum, left_out } = check(file, pages, |finding| {
             if written.is_ok() {
                 written = writeln!(out, "{}: {}", file.name, escaped(&finding.to_string()));
             }
@@ -111,6 +117,7 @@ impl CheckTotal {
         self.checked.wrong += wrong;
         self.checked.pages += pages;
         self.checked.with_checksum += with_checksum;
+        self.checked.left_out += left_out;
         written
     }
 

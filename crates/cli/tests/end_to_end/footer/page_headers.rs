@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::memory::confined;
 use super::view;
+use crate::harness::sawmill;
 use crate::parquet_files::raw_footer;
 use crate::thrift_writer::ThriftWriter;
 
@@ -189,4 +190,13 @@ fn encrypted_columns_have_no_pages_to_show() {
     assert_eq!(text.matches("encrypted").count(), 2, "{text}");
     let json = view(&path, &["--page-headers", "--json", "--column-number", "1"]).ok().json();
     assert_eq!(json["files"][0]["views"]["page_headers"][0]["pages"], Value::Null);
+    // A check says that it leaves them out, and misses no data where there is a footer alone.
+    let (other, alone) = (dir.path().join("other"), dir.path().join("alone"));
+    std::fs::copy(&path, &other).unwrap();
+    let [path, other, alone] = [&path, &other, &alone].map(|path| path.to_str().unwrap());
+    let text = sawmill(["footer", "check", "--pages", path, other]).out;
+    assert!(text.contains(", 4 column chunks left out (encrypted or in another file): "), "{text}");
+    sawmill(["footer", "extract", "--scrub", path, alone]).ok();
+    let text = sawmill(["footer", "check", alone]).out;
+    assert!(!text.contains("expected data within"), "{text}");
 }
