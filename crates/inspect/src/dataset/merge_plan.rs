@@ -28,6 +28,8 @@ pub struct MergePlan {
     groups: Vec<MergeGroup>,
     kept: Total,
     all: Total,
+    /// Files that are a footer alone.
+    without_data: u64,
 }
 
 struct Open {
@@ -81,11 +83,16 @@ impl MergePlan {
             groups: Vec::new(),
             kept: Total::default(),
             all: Total::default(),
+            without_data: 0,
         }
     }
 
-    /// Adds the next file.
+    /// Adds the next file; a footer alone is only counted.
     pub fn add(&mut self, summary: &FooterSummary, footer: &Footer) {
+        if footer.has_no_data() {
+            self.without_data += 1;
+            return;
+        }
         self.all.add(summary);
         let bytes = summary.file_bytes.unwrap_or(u64::MAX);
         if bytes > self.target / 2 {
@@ -139,6 +146,10 @@ impl MergePlan {
     ///
     /// Writing failed.
     pub fn text(&self, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+        if self.without_data > 0 {
+            let files = style.counted(self.without_data, "file");
+            writeln!(out, "{files} without data, only with a footer, left out")?;
+        }
         let merged = self.merged();
         if self.groups.is_empty() {
             return writeln!(
@@ -200,6 +211,7 @@ struct PlanDoc<'a> {
     merge: &'a [MergeGroup],
     merged: Total,
     kept: Total,
+    without_data: u64,
 }
 
 impl Serialize for MergePlan {
@@ -211,6 +223,7 @@ impl Serialize for MergePlan {
             merge: &self.groups,
             merged: self.merged(),
             kept: self.kept,
+            without_data: self.without_data,
         }
         .serialize(serializer)
     }
