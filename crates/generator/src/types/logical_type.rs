@@ -125,35 +125,6 @@ pub(crate) enum LogicalType {
     },
 }
 
-/// The names of the leaf types.
-pub(crate) const LEAF_TYPES: [&str; 25] = [
-    "boolean",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "float",
-    "double",
-    "decimal",
-    "date",
-    "time",
-    "timestamp",
-    "duration",
-    "interval",
-    "string",
-    "enum",
-    "json",
-    "binary",
-    "fixed_binary",
-    "uuid",
-    "geometry",
-];
-
 /// The leaf types without parameters.
 const PLAIN: &[(&str, LogicalType)] = &[
     ("boolean", LogicalType::Boolean),
@@ -177,6 +148,21 @@ const PLAIN: &[(&str, LogicalType)] = &[
     ("uuid", LogicalType::Uuid),
 ];
 
+/// The others, each with its keys.
+const WITH_KEYS: &[(&str, &[&str])] = &[
+    ("decimal", &["precision", "scale", "storage"]),
+    ("time", &["unit", "utc"]),
+    ("timestamp", &["unit", "zone"]),
+    ("duration", &["unit"]),
+    ("fixed_binary", &["width"]),
+    ("geometry", &["crs"]),
+];
+
+/// The names of the leaf types, each with its keys.
+pub(crate) fn leaf_types() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    PLAIN.iter().map(|(name, _)| (*name, &[][..])).chain(WITH_KEYS.iter().copied())
+}
+
 /// The most digits of a decimal, as in Arrow's 256-bit decimals.
 pub(crate) const MAX_DIGITS: u8 = 76;
 
@@ -184,20 +170,6 @@ pub(crate) const MAX_DIGITS: u8 = 76;
 pub(crate) const MAX_WIDTH: u32 = 65_536;
 
 impl LogicalType {
-    /// The additional keys of a leaf of type `name`; `None` if the type is unknown.
-    pub(crate) fn keys(name: &str) -> Option<&'static [&'static str]> {
-        LEAF_TYPES.contains(&name).then_some(())?;
-        Some(match name {
-            "decimal" => &["precision", "scale", "storage"],
-            "time" => &["unit", "utc"],
-            "timestamp" => &["unit", "zone"],
-            "duration" => &["unit"],
-            "fixed_binary" => &["width"],
-            "geometry" => &["crs"],
-            _ => &[],
-        })
-    }
-
     /// The type of the leaf in `field`; `None` if `name` is not a leaf type.
     pub(crate) fn read(name: &str, field: SpecTable<'_>) -> Result<Option<Self>, Error> {
         if let Some((_, kind)) = PLAIN.iter().find(|(known, _)| *known == name) {

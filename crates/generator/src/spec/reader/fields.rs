@@ -13,7 +13,7 @@ use crate::spec::reader::optional::present;
 use crate::spec::reader::{GROUP_KEYS, Position, Reader, Seen};
 use crate::spec::value_length::{SHORT_BYTES, longest};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
-use crate::types::logical_type::{LEAF_TYPES, LogicalType};
+use crate::types::logical_type::{LogicalType, leaf_types};
 
 /// A field as the spec has it.
 pub(super) struct Named<'a> {
@@ -168,12 +168,11 @@ fn check_keys(
     }
     if let Some((_, keys)) = GROUP_KEYS.iter().find(|(group, _)| *group == name) {
         allowed.extend_from_slice(keys);
-    } else if let Some(keys) = LogicalType::keys(name) {
+    } else if let Some((_, keys)) = leaf_types().find(|(leaf, _)| *leaf == name) {
         allowed.push("values");
         allowed.extend_from_slice(keys);
     } else {
-        let names = LEAF_TYPES.into_iter();
-        let names: Vec<&str> = names.chain(GROUP_KEYS.iter().map(|(name, _)| *name)).collect();
+        let names: Vec<&str> = leaf_types().chain(GROUP_KEYS.iter().copied()).map(|(name, _)| name).collect();
         return Err(node.unfit("{} is not a known type", format!("allowed: {}", listed(&names))));
     }
     table.check(&format!("a field of type {name}"), &allowed)
