@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use sawmill_inspect::escaped;
 
 use super::escape::lines;
-use crate::error::Error;
+use crate::error::{Error, Exit};
 
 /// Replaces the blanks of examples while clap wraps the help, which it does only at blanks.
 const UNBROKEN_BLANK: char = '\u{a0}';
@@ -53,13 +53,21 @@ fn unbroken(text: &str) -> String {
 /// Prints clap's message, such as help or an error, and ends the process.
 pub(crate) fn exit(message: &clap::Error) -> ! {
     match message.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        | ErrorKind::DisplayVersion => {
             let help = message.render().ansi().to_string().replace(UNBROKEN_BLANK, " ");
             // The stream drops colours unless it is a terminal. A reader that went away has read enough.
-            let _ = match message.use_stderr() {
+            let written = match message.use_stderr() {
                 true => anstream::stderr().write_all(help.as_bytes()),
                 false => anstream::stdout().write_all(help.as_bytes()),
             };
+            if let Err(error) = written.map_err(|e| Error::output(&e))
+                && error.exit() == Exit::Failure
+            {
+                crate::report(&error);
+                std::process::exit(error.exit() as i32);
+            }
             std::process::exit(message.exit_code())
         }
         _ => {

@@ -92,10 +92,12 @@ fn a_reader_that_goes_away_does_not_cause_a_crash() {
 
 #[test]
 fn output_that_cannot_be_written_is_an_error() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = command(["completions", "bash"]).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output"));
+    for line in [&["completions", "bash"][..], &["load", "-h"], &["help", "gen"], &["--version"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command(line).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("standard output"), "{line:?}");
+    }
 }
 
 #[test]
