@@ -173,14 +173,15 @@ fn proof_text(proof: &Proof) -> String {
         number(proof.unknown),
         number(proof.read_back)
     );
-    if let Some(operation) = &proof.undeclared {
-        let _ = writeln!(
-            out,
-            "  {} rows NOT CHECKED: {operation:?} writes this table and does not say what; give it `writes`",
-            number(proof.not_checked)
-        );
-    } else if proof.not_checked > 0 {
-        let _ = writeln!(out, "  {} rows of own statements NOT CHECKED", number(proof.not_checked));
+    if proof.not_checked > 0 {
+        let rows = format_counted(proof.not_checked, "row");
+        let _ = match &proof.undeclared {
+            Some(operation) => writeln!(
+                out,
+                "  {rows} NOT CHECKED: {operation:?} writes this table and does not say what; give it `writes`"
+            ),
+            None => writeln!(out, "  {rows} of own statements NOT CHECKED"),
+        };
     }
     if proof.replaced {
         out.push_str("  another program dropped the table during the run and made one of the same name\n");

@@ -92,24 +92,12 @@ impl Proof {
 
     /// Adds what another part of the run has found of its own rows.
     pub(crate) fn add(&mut self, one: &Self) {
-        self.broken += one.broken;
-        self.written += one.written;
-        self.acknowledged += one.acknowledged;
-        self.found += one.found;
-        self.lost += one.lost;
-        self.different += one.different;
-        self.failed += one.failed;
-        self.failed_but_found += one.failed_but_found;
-        self.unknown += one.unknown;
-        self.unknown_found += one.unknown_found;
-        self.foreign += one.foreign;
-        self.doubled += one.doubled;
-        self.updates += one.updates;
-        self.lost_updates += one.lost_updates;
-        self.unsent_updates += one.unsent_updates;
-        self.not_checked += one.not_checked;
+        macro_rules! sums {
+            ($($count:ident),*) => { $(self.$count += one.$count;)* };
+        }
+        sums!(broken, written, acknowledged, found, lost, different, failed, failed_but_found, unknown);
+        sums!(unknown_found, foreign, doubled, updates, lost_updates, unsent_updates, not_checked, read_back);
         self.undeclared = self.undeclared.take().or_else(|| one.undeclared.clone());
-        self.read_back += one.read_back;
         self.replaced |= one.replaced;
         self.unchecked = self.unchecked.take().or_else(|| one.unchecked.clone());
         let room = EXAMPLES.saturating_sub(self.examples.len());

@@ -233,6 +233,6 @@ fn fill(
     messages::push(&mut connection.out, b'd', |out| out.extend_from_slice(&TRAILER));
     messages::push(&mut connection.out, b'c', |_| {});
     connection.send().map_err(lost)?;
-    let answered = messages::answer(connection, &mut |_, _| {}, given_up).map_err(lost)?;
+    let answered = messages::answer(connection, given_up).map_err(lost)?;
     answered.map(drop).map_err(refused)
 }

@@ -1,5 +1,6 @@
 //! PostgreSQL: every kind of operation, and latencies that a stalled server cannot hide.
 
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use sawmill_drive::DriveResult;
@@ -401,6 +402,48 @@ fn a_part_uses_the_table_that_another_one_creates_at_the_same_moment() {
         run.join().unwrap()
     });
     assert!(result.proof[0].holds() && result.proof[0].found > 0, "{:?}", result.proof);
+}
+
+/// A URL of the server behind a proxy that makes every other COMMIT a ROLLBACK, as a server answers one whose
+/// transaction has failed.
+fn rolling_back(server: &LocalPg) -> String {
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (url, port) = (server.url(), proxy.local_addr().unwrap().port());
+    let (head, _) = url.rsplit_once(':').unwrap();
+    let (place, own) = (format!("127.0.0.1:{}", server.port()), format!("{head}:{port}/postgres"));
+    std::thread::spawn(move || {
+        for client in proxy.incoming() {
+            let (mut client, mut server) = (client.unwrap(), std::net::TcpStream::connect(&place).unwrap());
+            let (mut answers, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut answers, &mut back));
+            std::thread::spawn(move || {
+                let (mut bytes, mut commits) = ([0; 65536], 0);
+                while let Ok(length @ 1..) = client.read(&mut bytes) {
+                    let sent = match &bytes[..length] {
+                        b"Q\0\0\0\x0bCOMMIT\0" if commits % 2 == 0 => &b"Q\0\0\0\x0dROLLBACK\0"[..],
+                        sent => sent,
+                    };
+                    commits += usize::from(length == 12);
+                    server.write_all(sent).unwrap();
+                }
+            });
+        }
+    });
+    own
+}
+
+#[test]
+fn a_commit_that_is_answered_with_rollback_is_a_failure_and_no_lost_row() {
+    let server = LocalPg::start().unwrap();
+    let address = sawmill_drive::Address::Postgres(Box::new(rolling_back(&server).parse().unwrap()));
+    let plan = plan(
+        "rate = 100\nfor = \"1s\"\n[tables.events]\n[[operations]]\ntransaction = [{ insert = \"events\" }]\n",
+    );
+    let result = driven(&plan, &address, None);
+    let (operation, proof) = (&result.operations[0], &result.proof[0]);
+    assert!(operation.errors["40000"] > 20 && operation.ok > 20, "{operation:?}");
+    assert!(operation.messages["40000"].contains("COMMIT was answered with ROLLBACK"), "{operation:?}");
+    assert!(proof.holds() && proof.found == operation.ok && proof.failed > 20, "{proof:?}");
 }
 
 #[test]

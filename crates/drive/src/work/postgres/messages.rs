@@ -83,19 +83,16 @@ pub(super) fn begin_copy(
     }
 }
 
-/// Reads until the server is ready: the number of rows of the last command, if it names one, or its error.
-/// Each row that it returns, the description of rows, and that a statement was parsed, is passed to `row` by the
-/// message's type.
+/// Reads until the server is ready: whether the last command was a ROLLBACK, or the server's error.
 pub(super) fn answer(
     connection: &mut BlockingConnection,
-    row: &mut dyn FnMut(u8, &[u8]),
     given_up: &mut dyn FnMut() -> bool,
-) -> io::Result<Answered> {
+) -> io::Result<Result<bool, ServerReport>> {
     let mut answer = Answer::default();
     loop {
         let message = connection.message(given_up)?;
-        if let Some(answered) = answer.take(message, row) {
-            return Ok(answered);
+        if let Some(answered) = answer.take(message, &mut |_, _| {}) {
+            return Ok(answered.map(|_| answer.rolled_back));
         }
     }
 }
@@ -122,6 +119,8 @@ pub(super) type Answered = Result<Option<u64>, ServerReport>;
 pub(super) struct Answer {
     count: Option<u64>,
     report: Option<ServerReport>,
+    /// The last command was a ROLLBACK, whatever was sent: so a server answers the COMMIT of a failed transaction.
+    pub rolled_back: bool,
 }
 
 impl Answer {
@@ -133,6 +132,7 @@ impl Answer {
                 let text = message.body.strip_suffix(&[0]).unwrap_or(message.body);
                 let last = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
                 self.count = std::str::from_utf8(last).ok().and_then(|last| last.parse().ok());
+                self.rolled_back = text == b"ROLLBACK";
             }
             b'E' => {
                 let refused = ServerReport::new(message.body);

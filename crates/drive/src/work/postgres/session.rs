@@ -246,6 +246,9 @@ impl<'a> PgSession<'a> {
             statement.known &= report.code != UNKNOWN_STATEMENT;
             refused(&report)
         })?;
+        if under_way.answer.rolled_back {
+            not_rolled_back(&statement.sql)?;
+        }
         let count = count.unwrap_or(under_way.rows);
         let count = ready.expect.judge(&self.rows, count, !under_way.differs, under_way.version)?;
         let operation = &self.plan.operations[operation];
@@ -272,12 +275,16 @@ impl<'a> PgSession<'a> {
         Ok(Ok(rows))
     }
 
-    fn simple(&mut self, sql: &str) -> io::Result<std::result::Result<(), ServerReport>> {
+    fn simple(&mut self, sql: &str) -> io::Result<std::result::Result<(), Failure>> {
         let mut given_up = patience(self.plan.patience(), self.cancel);
         let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
         query(&mut connection.out, sql);
         connection.send()?;
-        Ok(answer(connection, &mut |_, _| {}, &mut given_up)?.map(drop))
+        Ok(match answer(connection, &mut given_up)? {
+            Ok(true) => not_rolled_back(sql),
+            Ok(false) => Ok(()),
+            Err(report) => Err(refused(&report)),
+        })
     }
 
     fn transaction(&mut self) -> Outcome {
@@ -287,7 +294,7 @@ impl<'a> PgSession<'a> {
         };
         let begun = match self.simple("BEGIN") {
             Ok(Ok(())) => self.sequence(),
-            Ok(Err(report)) => Ok(Err(refused(&report))),
+            Ok(Err(failure)) => Ok(Err(failure)),
             Err(error) => Err(error),
         };
         let rows = match begun {
@@ -303,7 +310,7 @@ impl<'a> PgSession<'a> {
         };
         match self.simple("COMMIT") {
             Ok(Ok(())) => Outcome::Ok(rows),
-            Ok(Err(report)) => self.failed(refused(&report)),
+            Ok(Err(failure)) => self.failed(failure),
             Err(error) => lost(self, &error, false),
         }
     }
@@ -420,6 +427,15 @@ fn refused(report: &ServerReport) -> Failure {
     let kind = if report.code == "57014" { "timeout" } else { &report.code };
     // A session that ends may have ended after the statement took effect.
     Failure::new(kind, report.message.clone(), !report.fatal)
+}
+
+/// The failure of a statement that was answered as a ROLLBACK and is none: nothing of its transaction is there.
+fn not_rolled_back(sql: &str) -> std::result::Result<(), Failure> {
+    let word = sql.split_whitespace().next().unwrap_or_default().trim_end_matches(';');
+    match ["rollback", "abort"].iter().any(|asked| word.eq_ignore_ascii_case(asked)) {
+        true => Ok(()),
+        false => Err(Failure::new("40000", format!("{word} was answered with ROLLBACK"), true)),
+    }
 }
 
 fn lost(error: &io::Error, without_effect: bool) -> Failure {
