@@ -9,6 +9,7 @@ use sawmill_profile::{
     results_table, sweep_tables, write_html_report,
 };
 
+use crate::arguments::paths::each_has_its_file;
 use crate::bench::case::Measured;
 use crate::bench::plan::PlanArgs;
 use crate::bench::saved;
@@ -35,6 +36,7 @@ impl<'a> Outcome<'a> {
         if let Some(name) = &plan.save {
             saved::check(name)?;
         }
+        each_has_its_file([("--json-file", plan.json_file.as_ref()), ("--html", plan.html.as_ref())])?;
         if let Some(path) = &plan.json_file {
             flame::may_replace(path, b'{', &format!("--json-file {}", path.display()))?;
         }

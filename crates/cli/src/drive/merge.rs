@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sawmill_drive::{NamedResult, merge};
 
+use crate::arguments::paths::each_has_its_file;
 use crate::drive::results;
 use crate::drive::run::{may_write, refuse, refuse_lost};
 use crate::error::Error;
@@ -38,6 +39,9 @@ pub(crate) struct MergeArgs {
 }
 
 pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
+    let files = args.files.iter().map(|part| ("a part", Some(part)));
+    let outputs = [("--json-file", args.json_file.as_ref()), ("--html", args.html.as_ref())];
+    each_has_its_file(files.chain(outputs))?;
     if let Some(path) = &args.json_file {
         may_write(path)?;
     }

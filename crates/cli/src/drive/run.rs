@@ -1,10 +1,11 @@
 //! Runs a load test and reports it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, Proof, find_max, run as drive};
 use sawmill_store::is_stream;
 
+use crate::arguments::paths::each_has_its_file;
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
 use crate::drive::{merge, plan, results, text};
 use crate::error::{Error, Exit};
@@ -20,7 +21,8 @@ pub(crate) fn run(command: &DriveCommand, console: Console) -> Result<(), Error>
 
 fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
     let mut plan = plan::plan(args)?;
-    each_has_its_file(args)?;
+    let files = args.watch.files().into_iter().chain([("--json-file", args.json_file.as_ref())]);
+    each_has_its_file(files)?;
     if let Some(path) = &args.json_file {
         may_write(path)?;
     }
@@ -68,21 +70,6 @@ fn write(args: &DriveArgs, result: &DriveResult) -> Result<(), Error> {
         results::write_html(path, &[NamedResult { name: name_of(args), result: result.clone() }])
     });
     json.and(html)
-}
-
-/// Refuses one file for two outputs: the later one would replace the other.
-fn each_has_its_file(args: &DriveArgs) -> Result<(), Error> {
-    let mut taken: Vec<(&str, PathBuf)> = Vec::new();
-    let named = args.watch.files().into_iter().chain([("--json-file", args.json_file.as_ref())]);
-    for (option, path) in named.filter_map(|(option, path)| Some((option, path?))) {
-        let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        if let Some((other, _)) = taken.iter().find(|(_, file)| *file == whole && !is_stream(path)) {
-            let what = format!("{other} and {option} name the same file");
-            return Err(Error::usage(what, path.display().to_string(), "give each a file of its own"));
-        }
-        taken.push((option, whole));
-    }
-    Ok(())
 }
 
 /// The name of the result in a report: the name of its file, or of its plan.

@@ -86,6 +86,14 @@ fn parts_of_a_load_test_merge_into_the_histogram_of_all_operations() {
     assert!(error.contains("p99 < 20ms (90"), "all parts together: {error}");
     std::fs::write(at("data.csv"), "a,b\n").unwrap();
     merge(&home, &["one.json", "two.json", "--json-file", "data.csv"]).fails(2);
+    std::os::unix::fs::symlink(home.path(), at("here")).unwrap();
+    for (outputs, both) in [
+        (["--json-file", "new", "--html", "here/new"], "--json-file and --html"),
+        (["--json-file", "here/one.json", "--html", "new"], "a part and --json-file"),
+    ] {
+        let error = merge(&home, &[&["one.json", "two.json"][..], &outputs].concat()).fails(2);
+        assert!(error.contains(&format!("{both} name the same file")) && !at("new").exists(), "{error}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use sawmill_generator::{is_manifest, unfinished_dataset};
 use sawmill_store::found_files::{self, Found, FoundKeys};
-use sawmill_store::{Location, ObjectUrl};
+use sawmill_store::{Location, ObjectUrl, followed, is_stream};
 
 use crate::arguments::delta::{self, DeltaTable};
 use crate::arguments::stores::{Objects, StoreArgs};
@@ -85,6 +85,26 @@ pub(crate) fn located(paths: &[PathBuf], wanted: Wanted, stores: &StoreArgs) -> 
         places.iter().try_for_each(|place| confinement.check(place))?;
     }
     Ok(Located { places, objects })
+}
+
+/// Refuses one file for two options: the later output would replace the other, or an input. Inputs may be repeated.
+pub(crate) fn each_has_its_file<'a>(
+    named: impl IntoIterator<Item = (&'a str, Option<&'a PathBuf>)>,
+) -> Result<(), Error> {
+    let mut taken: Vec<(&str, PathBuf)> = Vec::new();
+    for (option, path) in named.into_iter().filter_map(|(option, path)| Some((option, path?))) {
+        let mut whole = followed(path).and_then(std::path::absolute).unwrap_or_else(|_| path.clone());
+        if let (Some(Ok(folder)), Some(name)) = (whole.parent().map(Path::canonicalize), whole.file_name()) {
+            whole = folder.join(name);
+        }
+        let other = taken.iter().find(|(other, file)| *file == whole && *other != option);
+        if let Some((other, _)) = other.filter(|_| !is_stream(path)) {
+            let what = format!("{other} and {option} name the same file");
+            return Err(Error::usage(what, path.display().to_string(), "give each a file of its own"));
+        }
+        taken.push((option, whole));
+    }
+    Ok(())
 }
 
 /// The stores of the URLs among some paths.
