@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
-use arrow_array::{Array, ArrayRef, StringArray, new_null_array};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, StringArray, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
@@ -17,7 +17,10 @@ pub(crate) fn value(text: Option<&str>, data_type: &DataType) -> Result<ArrayRef
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(new_null_array(data_type, 1));
     };
-    if matches!(data_type, DataType::BinaryView) || data_type.is_nested() {
+    if matches!(data_type, DataType::BinaryView) {
+        return Ok(Arc::new(BinaryViewArray::from_iter_values([bytes(text)?])));
+    }
+    if data_type.is_nested() {
         return Err(format!("partitions by {data_type} are not supported"));
     }
     let wrong = || format!("{text:?} is not a value of {data_type}");
@@ -38,6 +41,23 @@ pub(crate) fn value(text: Option<&str>, data_type: &DataType) -> Result<ArrayRef
         }
         _ => value,
     })
+}
+
+/// Returns the bytes of a binary value: a character or an escape such as `\u0041` for each byte. Of others than ASCII,
+/// some writers mean the number of the character and some its UTF-8.
+fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    let byte = |digits: &str| match digits.len() == 4 && digits.starts_with("00") {
+        true => u8::from_str_radix(digits, 16).ok(),
+        false => None,
+    };
+    let escaped = text.strip_prefix("\\u").and_then(|text| text.split("\\u").map(byte).collect());
+    match escaped {
+        Some(bytes) => Ok(bytes),
+        None if text.is_ascii() => Ok(text.into()),
+        None => {
+            Err(format!("{text:?} is no bytes: writers of Delta tables disagree on characters beyond ASCII"))
+        }
+    }
 }
 
 /// Whether folders of generated files name values of a type as the log writes them.
@@ -62,6 +82,11 @@ mod tests {
         assert!(of("true", &DataType::Boolean).as_boolean().value(0));
         let decimal = of("1.50", &DataType::Decimal128(10, 2));
         assert_eq!(decimal.as_primitive::<Decimal128Type>().value(0), 150);
+        for (text, bytes) in
+            [("a\u{1}", &b"a\x01"[..]), (r"\u0001\u00fF", b"\x01\xff"), (r"\u0141", br"\u0141")]
+        {
+            assert_eq!(of(text, &DataType::BinaryView).as_binary_view().value(0), bytes, "{text}");
+        }
         let utc = DataType::Timestamp(Microsecond, Some("UTC".into()));
         for text in ["1970-01-01 00:00:01.5", "1970-01-01T00:00:01.500000Z"] {
             assert_eq!(of(text, &utc).as_primitive::<TimestampMicrosecondType>().value(0), 1_500_000);
@@ -77,7 +102,7 @@ mod tests {
             ("1.5", DataType::Int32),
             ("300", DataType::Int8),
             ("2024-02-30", DataType::Date32),
-            ("x", DataType::BinaryView),
+            ("é", DataType::BinaryView),
         ] {
             assert!(value(Some(text), &data_type).is_err(), "{text} {data_type}");
         }

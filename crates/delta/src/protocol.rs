@@ -18,24 +18,9 @@ const READER: [&str; 9] = [
     "variantType-preview",
 ];
 
-/// Features of writers that appends and whole-file removals respect, or that are refused where they are used.
-const WRITER: [&str; 15] = [
-    "appendOnly",
-    "invariants",
-    "checkConstraints",
-    "changeDataFeed",
-    "generatedColumns",
-    "columnMapping",
-    "deletionVectors",
-    "timestampNtz",
-    "v2Checkpoint",
-    "vacuumProtocolCheck",
-    "typeWidening",
-    "typeWidening-preview",
-    "variantType",
-    "variantType-preview",
-    "domainMetadata",
-];
+/// Features of writers alone that appends and whole-file removals respect, or that are refused where they are used.
+const WRITER: [&str; 6] =
+    ["appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "domainMetadata"];
 
 /// Checks that Sawmill can read the table.
 pub(crate) fn check_readable(protocol: &Protocol, metadata: &Metadata, place: &str) -> Result<()> {
@@ -45,7 +30,7 @@ pub(crate) fn check_readable(protocol: &Protocol, metadata: &Metadata, place: &s
         ))
     };
     let features = protocol.reader_features.iter().flatten();
-    if let Some(lack) = lack(["readers", "reading"], (protocol.min_reader_version, 3), features, &READER) {
+    if let Some(lack) = lack(["readers", "reading"], (protocol.min_reader_version, 3), features, &[&READER]) {
         return refused(lack);
     }
     if metadata.format.provider != "parquet" {
@@ -60,12 +45,12 @@ fn lack<'a>(
     [programs, doing]: [&str; 2],
     (version, newest): (i32, i32),
     mut features: impl Iterator<Item = &'a String>,
-    known: &[&str],
+    known: &[&[&str]],
 ) -> Option<String> {
     if !(1..=newest).contains(&version) {
         return Some(format!("the table needs {programs} of version {version}; sawmill has 1 to {newest}"));
     }
-    let unknown = features.find(|name| version == newest && !known.contains(&name.as_str()))?;
+    let unknown = features.find(|name| version == newest && !known.concat().contains(&name.as_str()))?;
     Some(format!("{doing} the table needs the feature {unknown}, which sawmill lacks"))
 }
 
@@ -93,7 +78,9 @@ pub(crate) fn check_writable(
             .advise("write to another folder, or with a program that has it"))
     };
     let features = protocol.writer_features.iter().flatten();
-    if let Some(lack) = lack(["writers", "writing"], (protocol.min_writer_version, 7), features, &WRITER) {
+    if let Some(lack) =
+        lack(["writers", "writing"], (protocol.min_writer_version, 7), features, &[&READER, &WRITER])
+    {
         return refused(lack);
     }
     if mapping(metadata) != Ok(Mapping::None) {
