@@ -369,6 +369,10 @@ impl TextFile {
                     .at(self.place(place(start)))
                     .advise("check the delimiters and quotes");
             }
+            Malformed::Newline { at } => {
+                let what = "a line feed is here, and the lines before end with carriage returns alone";
+                return Error::new(Kind::Source, what).at(self.place(place(at))).advise(CONVERT);
+            }
         };
         self.misquoted(&self.marks, misquoted)
     }
@@ -424,5 +428,8 @@ impl TextFile {
             .advise("allow longer records with --max-record, or check the delimiters and quotes")
     }
 }
+
+/// What to do with a text whose lines end in two ways.
+pub(super) const CONVERT: &str = "make all lines end in one way: tr '\\r' '\\n'";
 
 const QUOTES: &str = "double the quotes within the field, name the --escape character, or read quotes as text with --quote none";

@@ -17,4 +17,5 @@ mod text {
     mod compressed_text;
     mod delimited;
     mod json_lines;
+    mod line_ends;
 }

@@ -66,9 +66,9 @@ pub(crate) struct TextArgs {
     #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv|ndjson",
         help_heading = HEADING)]
     pub format: Option<InputFormat>,
-    /// The separator of fields, one character or several; 'tab' or '\t' is a tab, '\x1f' the byte of this number
-    /// [default: a tab for .tsv and .tab, | for .psv, else a comma, or the one of ; tab | that fits all records at the
-    /// start of the file].
+    /// The separator of fields, one character or several; 'tab' or '\t' is a tab, '\x1f' the byte of this number,
+    /// ', *' a comma and any blanks [default: a tab for .tsv and .tab, | for .psv, else a comma, or the one of ; tab |
+    /// that fits all records at the start of the file].
     #[arg(long, value_name = "CHARS", value_parser = delimiter, help_heading = HEADING)]
     pub delimiter: Option<String>,
     /// The character around fields that contain delimiters or newlines; within them it is doubled. 'none'

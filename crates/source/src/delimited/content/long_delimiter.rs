@@ -31,6 +31,8 @@ pub(super) struct ShortDelimiters<R> {
     bytes: R,
     dialect: Dialect,
     delimiter: Vec<u8>,
+    /// Whether blanks behind a delimiter are part of it: it was given as `, *`.
+    with_blanks: bool,
     state: State,
     held: Vec<u8>,
     at: usize,
@@ -54,8 +56,10 @@ impl<R: Read> ShortDelimiters<R> {
     pub(super) fn new(bytes: R, dialect: &Dialect, delimiter: &str) -> Self {
         let state = if dialect.skip_lines > 0 { State::Skipped(dialect.skip_lines) } else { State::Record };
         let (held, done) = (Vec::new(), Cursor::default());
-        let (dialect, delimiter) = (dialect.clone(), delimiter.as_bytes().to_vec());
-        Self { bytes, dialect, delimiter, state, held, at: 0, is_end: false, done }
+        let shorter = delimiter.strip_suffix(" *").filter(|shorter| !shorter.is_empty());
+        let (with_blanks, delimiter) = (shorter.is_some(), shorter.unwrap_or(delimiter).as_bytes().to_vec());
+        let dialect = dialect.clone();
+        Self { bytes, dialect, delimiter, with_blanks, state, held, at: 0, is_end: false, done }
     }
 
     /// Replaces the delimiters in more bytes; without any, the stream ends.
@@ -88,6 +92,10 @@ impl<R: Read> ShortDelimiters<R> {
             self.done.get_mut().push(UNIT_SEPARATOR);
             self.at += self.delimiter.len();
             self.state = State::Field;
+            return Ok(());
+        }
+        if self.with_blanks && byte == b' ' && matches!(self.state, State::Field) {
+            self.at += 1;
             return Ok(());
         }
         if is_outside && byte == UNIT_SEPARATOR {
@@ -150,5 +158,7 @@ mod tests {
         let text = "a||\"\n# c || d\nx||y|||z\n\"p||\"\"||q\\\"||\"||r\n||";
         assert_eq!(short(text).unwrap(), "a||\"\n# c || d\nx^y^|z\n\"p||\"\"||q\\\"||\"^r\n^");
         assert!(short("\na\x1f||b\n").is_err());
+        let short = with_short_delimiters("a,b\n1,  \"x, y\", 2\n", &Dialect::default(), ", *");
+        assert_eq!(short.unwrap().replace('\x1f', "^"), "a^b\n1^\"x, y\"^2\n");
     }
 }

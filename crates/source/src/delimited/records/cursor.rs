@@ -222,7 +222,11 @@ impl<'a> Cursor<'a> {
                     let why = "after a closing quote comes neither a delimiter nor the end of the record";
                     return Ok(Checked::Bad { start, end: next, why: why.to_owned() });
                 }
-                Step::Malformed(malformed @ (Malformed::Unclosed { .. } | Malformed::TooMany { .. })) => {
+                Step::Malformed(
+                    malformed @ (Malformed::Unclosed { .. }
+                    | Malformed::TooMany { .. }
+                    | Malformed::Newline { .. }),
+                ) => {
                     return Err(self.file.malformed(self.base, malformed));
                 }
                 Step::Incomplete | Step::Malformed(_) if before > 0 => return Ok(Checked::Full),

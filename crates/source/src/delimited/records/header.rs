@@ -6,7 +6,7 @@ use sawmill_profile::{Error, Kind, Result};
 
 use super::cursor::Cursor;
 use super::dialect::{Dialect, Ragged, RecordForm};
-use crate::delimited::text_file::TextFile;
+use crate::delimited::text_file::{CONVERT, TextFile};
 
 /// The columns of a file, and where its first record is.
 pub(crate) struct Header {
@@ -101,9 +101,7 @@ pub(crate) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
     };
     if let Some(name) = columns.iter().find(|name| name.contains('\r')).filter(|_| dialect.header) {
         let what = format!("a name in the header contains a carriage return: {name:?}");
-        return Err(Error::new(Kind::Source, what)
-            .at(&file.name)
-            .advise("some lines end with carriage returns alone, convert them first: tr '\\r' '\\n'"));
+        return Err(Error::new(Kind::Source, what).at(&file.name).advise(CONVERT));
     }
     if let ([only], None, true) = (columns.as_slice(), dialect.delimiter, dialect.header)
         && let Some(likely) = [';', '\t', '|', ','].into_iter().find(|likely| only.contains(*likely))

@@ -104,7 +104,11 @@ impl Ordinary<'_> {
     /// Fields without a separate cell are counted, 64 bytes at a time.
     #[inline]
     pub(crate) fn record(&mut self, at: usize, split: Split, cells: &mut Vec<Cell>) -> Option<usize> {
-        if self.splitter.escape.is_some() || !self.splitter.is_ordinary_start(*self.text.get(at)?) {
+        // A newline may be misplaced among carriage returns.
+        if self.splitter.escape.is_some()
+            || self.splitter.newline != b'\n'
+            || !self.splitter.is_ordinary_start(*self.text.get(at)?)
+        {
             return None;
         }
         let before = cells.len();

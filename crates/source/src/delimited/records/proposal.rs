@@ -17,8 +17,9 @@ pub(crate) const START: usize = 128 << 10;
 /// The delimiters that may be taken without being given.
 const USUAL: [u8; 4] = [b',', b';', b'\t', b'|'];
 const DELIMITERS: [u8; 9] = [b',', b';', b'\t', b'|', b':', b'^', b'~', b' ', 0x1f];
-/// Other possible delimiters, of two characters. Quotes behind the first of them would be within fields.
-const LONG: [&str; 4] = [", ", "; ", "||", "::"];
+/// Other possible delimiters. Quotes behind the first character of the first ones would be within fields; a star is for
+/// blanks that only some records have.
+const LONG: [&str; 6] = [", ", "; ", ", *", "; *", "||", "::"];
 const QUOTES: [Option<u8>; 3] = [Some(b'"'), Some(b'\''), None];
 
 /// An option that a text fits, and why.
@@ -274,7 +275,7 @@ impl Numbers {
 
 /// Divides the start of a text by a delimiter of several characters.
 fn divided_by(text: &str, is_all: bool, long: &'static str, dialect: &Dialect) -> Option<Division> {
-    if !text.contains(long) || text.contains(char::from(UNIT_SEPARATOR)) {
+    if !text.contains(&long.replace('*', "\"")) || text.contains(char::from(UNIT_SEPARATOR)) {
         return None;
     }
     let short = with_short_delimiters(text, &Dialect { skip_lines: 0, ..dialect.clone() }, long)?;
@@ -520,6 +521,7 @@ mod tests {
             ("1,5;2\n1,5;2\n", None),
             ("a, b\n1, \"x, y\"\n", Some(", ")),
             ("a||b\n1||\"||\"\n", Some("||")),
+            ("a,b\n1, \"x, y\"\n2,z\n", Some(", *")),
             // Not all records fit.
             ("a;b\n1;x\n2\n", None),
             ("a;b\n1;x;3\n", None),

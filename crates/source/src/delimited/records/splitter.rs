@@ -55,6 +55,8 @@ pub(crate) enum Malformed {
     Unclosed { opened: usize },
     /// More fields than [`MAX_FIELDS`], in the record that starts here.
     TooMany { start: usize },
+    /// A newline within a line of a text whose lines end with carriage returns.
+    Newline { at: usize },
 }
 
 /// The part of the text after a closing quote.
@@ -108,7 +110,6 @@ impl Splitter {
 
     /// Makes carriage returns the ends of lines.
     pub(crate) fn end_lines_by_returns(&mut self) {
-        self.classes[usize::from(b'\n')] = ORDINARY;
         self.newline = b'\r';
         self.classes[usize::from(b'\r')] = NEWLINE;
     }
@@ -220,6 +221,9 @@ impl Splitter {
                 Some(length) => {
                     let stop = at + length;
                     if text[stop] != self.newline {
+                        if text[stop] == b'\n' {
+                            return Step::Malformed(Malformed::Newline { at: stop });
+                        }
                         cells.push(Cell { start: at as u32, end: stop as u32, form: Form::Plain });
                         at = stop + 1;
                         continue;

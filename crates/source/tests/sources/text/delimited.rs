@@ -11,7 +11,7 @@ use sawmill_source::{
 };
 
 /// Opens one file with these bytes, all columns as text, in chunks of this size.
-fn opened(bytes: &[u8], options: &DelimitedOptions, chunk: u64) -> Result<DelimitedFiles> {
+pub(super) fn opened(bytes: &[u8], options: &DelimitedOptions, chunk: u64) -> Result<DelimitedFiles> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.csv");
     std::fs::write(&path, bytes).unwrap();
@@ -23,7 +23,7 @@ fn opened(bytes: &[u8], options: &DelimitedOptions, chunk: u64) -> Result<Delimi
     files
 }
 
-fn batches(files: &DelimitedFiles, unit_rows: u64, batch_rows: usize) -> Result<Vec<RecordBatch>> {
+pub(super) fn batches(files: &DelimitedFiles, unit_rows: u64, batch_rows: usize) -> Result<Vec<RecordBatch>> {
     let mut reader = files.reader(batch_rows);
     let mut batches = Vec::new();
     // In an order in which each unit needs a mark.
@@ -43,7 +43,7 @@ fn batches(files: &DelimitedFiles, unit_rows: u64, batch_rows: usize) -> Result<
 }
 
 /// The records as texts; NULL is `None`.
-fn texts(batches: &[RecordBatch]) -> Vec<Vec<Option<String>>> {
+pub(super) fn texts(batches: &[RecordBatch]) -> Vec<Vec<Option<String>>> {
     let mut records = Vec::new();
     for batch in batches {
         for row in 0..batch.num_rows() {
@@ -57,7 +57,7 @@ fn texts(batches: &[RecordBatch]) -> Vec<Vec<Option<String>>> {
     records
 }
 
-fn all_text(columns: usize) -> Vec<(String, ColumnType)> {
+pub(super) fn all_text(columns: usize) -> Vec<(String, ColumnType)> {
     (0..columns).map(|column| (format!("c{column}"), ColumnType::Text)).collect()
 }
 
@@ -65,7 +65,7 @@ fn options_of(text: &str) -> (Vec<u8>, DelimitedOptions) {
     (text.as_bytes().to_vec(), DelimitedOptions::default())
 }
 
-fn refused(text: &str, options: &DelimitedOptions) -> String {
+pub(super) fn refused(text: &str, options: &DelimitedOptions) -> String {
     let read = opened(text.as_bytes(), options, 1 << 20).and_then(|files| batches(&files, 100, 100));
     read.expect_err("an error").to_string()
 }
@@ -355,7 +355,9 @@ fn the_error_of_a_text_that_does_not_fit_names_the_options_that_would() {
         let error = refused(text, &DelimitedOptions::default());
         assert!(error.contains("the start of the file fits") && error.contains(named), "{error}");
     }
-    // A quote that fits all records is taken where the text would be refused.
+    // A delimiter or a quote that fits all records is taken where the text would be refused.
+    let files = opened(b"a,b\n1, \"x, y\"\n2,z\n", &DelimitedOptions::default(), 64).unwrap();
+    assert_eq!(batches(&files, 9, 4096).unwrap()[0].column(1).as_string_view().value(0), "x, y");
     let files = opened(b"a,b\n1,'x,y'\n2,z\n", &DelimitedOptions::default(), 64).unwrap();
     assert_eq!(batches(&files, 9, 4096).unwrap()[0].column(1).as_string_view().value(0), "x,y");
     let read = opened(b"a,b\nZo\xeb,1\n", &DelimitedOptions::default(), 64);
@@ -409,25 +411,6 @@ fn a_dialect_or_a_type_is_part_of_the_identity_and_content_of_the_fingerprint() 
     assert_ne!(changed.files()[0].fingerprint, first.files()[0].fingerprint);
     let renamed = opened(b"a,c\n1,2\n", &options, 64).unwrap();
     assert_ne!(renamed.files()[0].fingerprint, first.files()[0].fingerprint);
-}
-
-#[test]
-fn lines_may_end_with_carriage_returns_alone() {
-    let mut options = DelimitedOptions { types: all_text(2), ..DelimitedOptions::default() };
-    for text in ["c0,c1\r1,\"x\ry\"\r\r2,z\r", "c0,c1\r1,\"x\ry\"\r\n2,z"] {
-        // The second also has a newline, so that its carriage returns are characters.
-        if text.contains('\n') {
-            continue;
-        }
-        for chunk in 1..30 {
-            let read = texts(&batches(&opened(text.as_bytes(), &options, chunk).unwrap(), 1, 1).unwrap());
-            let word = |word: &str| Some(word.to_owned());
-            assert_eq!(read, [[word("1"), word("x\ry")], [word("2"), word("z")]]);
-        }
-    }
-    options.types = vec![("c0".into(), ColumnType::Int64)];
-    let error = refused("c0,c1\r1,x\rz,y\r", &options);
-    assert!(error.contains("line 3, byte offset 10, column \"c0\""), "{error}");
 }
 
 #[test]
