@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -31,6 +31,10 @@ const TRANSFERS: u32 = 4;
 /// How often to look whether the caller has cancelled.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How long a cancelled command may take to clean up, all its requests together: a store that does not answer must not
+/// hold it.
+pub(super) const LAST_PATIENCE: Duration = Duration::from_millis(1500);
+
 /// The room that is made before any bytes have come; an answer of a store is usually not larger.
 const MAX_CAPACITY: u64 = 16 << 20;
 
@@ -42,6 +46,8 @@ pub(super) struct Client {
     pub uploads: Option<Arc<UploadList>>,
     pub runtime: Handle,
     cancel: Arc<AtomicBool>,
+    /// When the command was first seen to be cancelled.
+    cancelled: Arc<OnceLock<Instant>>,
     traffic: Arc<Traffic>,
     hedging: Arc<Hedging>,
 }
@@ -49,7 +55,8 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(built: Built, runtime: Handle, cancel: Arc<AtomicBool>, traffic: Arc<Traffic>) -> Self {
         let Built { store, pages, uploads } = built;
-        Self { store, pages, uploads, runtime, cancel, traffic, hedging: Arc::default() }
+        let (cancelled, hedging) = (Arc::default(), Arc::default());
+        Self { store, pages, uploads, runtime, cancel, cancelled, traffic, hedging }
     }
 
     /// Waits for work until the caller cancels.
@@ -58,7 +65,7 @@ impl Client {
         done.ok_or_else(|| Error::new(Kind::Cancelled, "cancelled"))
     }
 
-    /// Waits for work for this long, and when the caller has cancelled, for `last` at most. A thread of its own looks at
+    /// Waits for work for this long, and when the caller has cancelled, until that is `last` ago. A thread of its own looks at
     /// the time: a server can keep those of the runtime busy.
     pub(super) fn within<T>(
         &self,
@@ -69,12 +76,10 @@ impl Client {
         let (given_up, done, cancel) = (Notify::new(), AtomicBool::new(false), &self.cancel);
         std::thread::scope(|scope| {
             let watch = scope.spawn(|| {
-                let (begun, mut cancelled) = (Instant::now(), None);
+                let begun = Instant::now();
                 while !done.load(Relaxed) {
-                    if cancel.load(Relaxed) {
-                        cancelled.get_or_insert_with(Instant::now);
-                    }
-                    let is_over = cancelled.is_some_and(|cancelled: Instant| cancelled.elapsed() >= last);
+                    let is_over =
+                        cancel.load(Relaxed) && self.cancelled.get_or_init(Instant::now).elapsed() >= last;
                     if is_over || begun.elapsed() >= patience {
                         return given_up.notify_one();
                     }

@@ -8,7 +8,6 @@
 //! ```
 
 mod answers;
-mod aws_profile;
 mod build;
 mod checksums;
 mod client;
@@ -17,11 +16,10 @@ mod copying;
 mod faults;
 mod hedging;
 mod listing;
-mod options;
 mod stores;
 mod writing;
 
-pub use options::StoreOptions;
+pub use build::StoreOptions;
 pub use stores::Stores;
 pub use writing::simulated;
 #[cfg(fuzzing)]

@@ -12,11 +12,11 @@ use crate::error::{Error, Kind};
 use crate::found_files::{UNFINISHED, refuse_unfinished};
 use crate::location::{ObjectUrl, Scheme};
 use crate::objects::{Object, ObjectReader, Traffic};
+use crate::remote::build::StoreOptions;
 use crate::remote::build::{self, Built};
 use crate::remote::client::Client;
 use crate::remote::copying;
 use crate::remote::listing;
-use crate::remote::options::StoreOptions;
 use crate::remote::writing::simulated::NewClient;
 use crate::remote::writing::{ObjectFolder, ObjectWriter, UploadLimits, WholeFolder};
 

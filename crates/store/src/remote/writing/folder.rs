@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
 use crate::objects::Object;
-use crate::remote::client::{Client, path_of, version_of};
+use crate::remote::client::{Client, LAST_PATIENCE, path_of, version_of};
 use crate::remote::faults::fault;
 use crate::remote::listing::pages;
 use crate::remote::writing::put::{Mark, put, remove, taken};
@@ -25,8 +25,6 @@ use crate::remote::writing::writer::{ObjectWriter, UploadLimits};
 const PIECE: u64 = 8 << 20;
 /// How long listing, reading and writing a small object may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long it may still take when the caller has cancelled, because a cancelled run cleans up by these requests.
-const LAST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A folder of a store. Names of objects are relative to it, with slashes.
 pub struct ObjectFolder {

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{Error, Kind};
 use crate::location::{ObjectUrl, Scheme};
-use crate::remote::client::Client;
+use crate::remote::client::{Client, LAST_PATIENCE};
 use crate::remote::faults::fault;
 use crate::remote::writing::put::{Mark, put, taken};
 
@@ -241,7 +241,7 @@ impl Drop for ObjectWriter {
             part.abort();
         }
         // If an error led here, it is the one to report; `gen clean` finds the leftovers.
-        let _ = self.client.runtime.block_on(async { tokio::time::timeout(ABORTING, upload.abort()).await });
+        let _ = self.client.within(ABORTING, LAST_PATIENCE, upload.abort());
     }
 }
 

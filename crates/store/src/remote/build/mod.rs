@@ -1,5 +1,8 @@
 //! Makes the client of a store from its URL, the options, and the environment of the store's own tools.
 
+mod aws_profile;
+mod options;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,14 +18,14 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{Error, Kind};
 use crate::location::{ObjectUrl, Scheme};
-use crate::remote::aws_profile;
 use crate::remote::checksums::MODE;
 use crate::remote::connections::Connections;
 use crate::remote::faults::fault;
-use crate::remote::options::StoreOptions;
 use crate::remote::writing::create_only::CreateOnly;
 use crate::remote::writing::simulated::SimulatedStore;
 use crate::remote::writing::uploads::{Bucket, UploadList, Uploads};
+
+pub use options::StoreOptions;
 
 /// Settings of connections, which the user's settings override. A transfer may take as long as bytes arrive.
 const CONNECTIONS: [(ClientConfigKey, &str); 5] = [
