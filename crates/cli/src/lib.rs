@@ -25,6 +25,7 @@ mod forms;
 mod r#gen;
 mod interrupt;
 mod load;
+mod memory;
 mod screen;
 mod sweep;
 mod verify;
@@ -41,6 +42,7 @@ use clap_complete::Shell;
 #[cfg(not(feature = "full"))]
 use crate::demo_build::{bench, convert, drive};
 use crate::error::{Error, Exit};
+pub use crate::memory::Watched;
 use crate::screen::console::{Console, ScreenArgs};
 use crate::sweep::Parameters;
 
@@ -119,6 +121,8 @@ Needs the full build.")]
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // Without it, such an end is an abort.
+    let _ = memory::end_with_an_error();
     let mut words = std::env::args_os();
     let named = words.next().unwrap_or_default();
     let program = std::env::current_exe().map_or(named, OsString::from);

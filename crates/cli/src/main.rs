@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sawmill_cli::Watched<mimalloc::MiMalloc> = sawmill_cli::Watched(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     sawmill_cli::main()
