@@ -65,6 +65,11 @@ impl Client {
         done.ok_or_else(|| Error::new(Kind::Cancelled, "cancelled"))
     }
 
+    /// An error once the caller has cancelled.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.cancel.load(Relaxed) { Err(Error::new(Kind::Cancelled, "cancelled")) } else { Ok(()) }
+    }
+
     /// Waits for work for this long, and when the caller has cancelled, until that is `last` ago. A thread of its own looks at
     /// the time: a server can keep those of the runtime busy.
     pub(super) fn within<T>(

@@ -2,11 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use super::s3::{S3, environment};
 use super::web::{Asked, Fate, Web};
 use super::{served, with_s3};
-use crate::harness::{Ran, command, sawmill};
+use crate::harness::{Ran, command, sawmill, signal, wait};
 
 const OBJECT: &str = "s3://trips/data/contacts-00000.parquet";
 
@@ -160,4 +162,59 @@ fn the_log_of_a_table_in_a_store_names_no_file_outside_of_its_bucket() {
     s3.put("data", log, format!("{}{}{}", &text[..start], secret.display(), &text[end..]).as_bytes());
     let confine = folder.path().to_str().unwrap();
     s3.sawmill(&["footer", "delta:s3://data/t", "--confine", confine]).ok();
+}
+
+/// A store that takes requests, and leaves all of them or those with rows without an answer.
+fn silent(all: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            std::thread::spawn(move || -> std::io::Result<()> {
+                let mut request = vec![0; 1 << 16];
+                loop {
+                    let length = client.read(&mut request)?;
+                    if length == 0 {
+                        return Ok(());
+                    }
+                    let line = String::from_utf8_lossy(&request[..length]);
+                    let answer = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
+                        _ if all => "",
+                        ["GET", list] if list.contains("uploads") => "200 OK|<ListMultipartUploadsResult/>",
+                        ["GET", list] if list.contains('?') => "200 OK|<ListBucketResult/>",
+                        ["GET" | "HEAD", _] => "404 Not Found|",
+                        ["PUT", mark] if mark.contains("_sawmill") => "200 OK|",
+                        _ => "",
+                    };
+                    let Some((status, body)) = answer.split_once('|') else { continue };
+                    let length = body.len();
+                    let head =
+                        format!("HTTP/1.1 {status}\r\nETag: \"e\"\r\nContent-Length: {length}\r\n\r\n");
+                    client.write_all((head + body).as_bytes())?;
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_store_that_takes_requests_and_answers_none_holds_no_interrupted_command() {
+    for all in [true, false] {
+        let address = silent(all);
+        for args in [
+            &["gen", "contacts", "--rows", "100k", "--files", "8", "--out", "s3://trips/data"][..],
+            &["convert", "gen:contacts", "--rows", "1k", "--out", "s3://trips/rows.parquet"],
+            &["footer", "s3://trips/data/x.parquet"],
+        ] {
+            let mut waiting = environment(command(args), &address);
+            let child = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            std::thread::sleep(Duration::from_secs(3));
+            signal(&child, "TERM");
+            let (asked, ran) = (Instant::now(), wait(child));
+            assert!(asked.elapsed().as_secs_f64() < 4.0, "{args:?}: {:?}", asked.elapsed());
+            let ended = !all && args[0] == "footer";
+            assert_eq!(ran.code, Some(if ended { 1 } else { 130 }), "{args:?}: {}", ran.err);
+        }
+    }
 }

@@ -292,6 +292,7 @@ impl ObjectFolder {
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         self.client.within(PATIENCE, LAST_PATIENCE, work).unwrap_or_else(|| {
+            self.client.check()?;
             Err(Error::new(Kind::Unavailable, "the store did not answer in time")
                 .at(url.to_string())
                 .advise("check the address, the endpoint and the network"))
