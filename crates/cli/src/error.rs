@@ -126,16 +126,20 @@ impl Error {
         self.made_table
     }
 
+    /// The error's parts, for programs.
+    pub(crate) fn parts(&self) -> serde_json::Value {
+        let Self { what, place, advice, exit, .. } = self;
+        serde_json::json!({
+            "code": exit, "exit": *exit as u8, "what": what, "where": place, "advice": advice,
+        })
+    }
+
     /// The error for programs, on one line: `{"error": {"code", "exit", "what", "where", "advice"}}`. The codes are
     /// stable, as the exit codes are.
     pub(crate) fn json(&self) -> String {
-        let Self { what, place, advice, exit, .. } = self;
-        let error = serde_json::json!({
-            "code": exit, "exit": *exit as u8, "what": what, "where": place, "advice": advice,
-        });
         let mut line = Vec::new();
         // A vector takes all bytes.
-        let _ = serde_json::json!({ "error": error })
+        let _ = serde_json::json!({ "error": self.parts() })
             .serialize(&mut serde_json::Serializer::new(JsonSafe(&mut line)));
         String::from_utf8_lossy(&line).into_owned()
     }

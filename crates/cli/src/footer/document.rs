@@ -6,6 +6,7 @@ use sawmill_inspect::{FooterSummary, OpenFile};
 use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
+use crate::error::Error;
 use crate::footer::bench;
 use crate::footer::{Run, Shown};
 
@@ -20,7 +21,7 @@ impl Serialize for Document<'_, '_> {
         document.serialize_field("files", &FileList(&self.0))?;
         let run = self.0.borrow();
         document.serialize_field("dataset", &run.dataset)?;
-        let errors: Vec<String> = run.failed.iter().map(ToString::to_string).collect();
+        let errors: Vec<_> = run.failed.iter().map(Error::parts).collect();
         document.serialize_field("errors", &errors)?;
         document.end()
     }
@@ -36,7 +37,7 @@ impl Serialize for FileList<'_, '_, '_> {
             let file = FileDoc { summary: &summary, views: file.map(|file| Views { file, views: &views }) };
             files.serialize_element(&file).map_err(|error| {
                 failure = Some(error);
-                crate::error::Error::failure("", "", "")
+                Error::failure("", "", "")
             })
         });
         match (failure, done) {

@@ -240,5 +240,6 @@ fn a_file_that_is_not_a_complete_parquet_file_is_named_in_the_error() {
     );
     let json = sawmill(["footer", good.to_str().unwrap(), text.to_str().unwrap(), "--json"]).json();
     assert_eq!(json["files"].as_array().unwrap().len(), 1);
-    assert!(json["errors"][0].as_str().unwrap().contains("text"));
+    let error = &json["errors"][0];
+    assert!(error["where"].as_str().unwrap().contains("text") && error["exit"] == 1, "{error}");
 }
