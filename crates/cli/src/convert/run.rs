@@ -14,7 +14,7 @@ use sawmill_source::{
     refuse_variants,
 };
 use sawmill_store::directories::directory_of;
-use sawmill_store::{Location, followed, is_stream};
+use sawmill_store::{Location, is_stream};
 use serde::Serialize;
 
 use super::folders::{self, Folders};
@@ -26,6 +26,7 @@ use super::units_in_order::UnitsInOrder;
 use super::{ConvertArgs, OutputFormat};
 use crate::arguments::inputs::{self, Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
+use crate::arguments::paths::each_has_its_file;
 use crate::arguments::text::{TableText, TextArgs};
 use crate::error::Error;
 use crate::r#gen::formats::failed;
@@ -335,12 +336,6 @@ pub(super) fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
     }
 }
 
-/// The path of a file without links, whether it exists or not.
-fn resolved(path: &Path) -> Option<PathBuf> {
-    let path = followed(path).ok()?;
-    Some(directory_of(&path).canonicalize().ok()?.join(path.file_name()?))
-}
-
 /// Whether `path` is standard output, under any name: then only rows may be written there.
 fn is_standard_output(path: &Path) -> bool {
     let identity = |path: &Path| path.metadata().map(|there| (there.dev(), there.ino())).ok();
@@ -410,15 +405,7 @@ impl ConvertArgs {
             let advice = "give a name that ends in .csv, .ndjson or .jsonl";
             return Err(Error::usage("records that cannot be read are written as text", place, advice));
         }
-        let (Some(rejects), Some(out)) = (&self.rejects, &self.out) else { return Ok(()) };
-        match !is_stream(out) && resolved(rejects) == resolved(out) {
-            false => Ok(()),
-            true => {
-                let place = rejects.display().to_string();
-                let advice = "give another name";
-                Err(Error::usage("the records that are left out and the rows have one file", place, advice))
-            }
-        }
+        each_has_its_file([("--out", self.out.as_ref()), ("--rejects", self.rejects.as_ref())])
     }
 
     /// Threads that read and parse.

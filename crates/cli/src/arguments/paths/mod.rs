@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sawmill_generator::{is_manifest, unfinished_dataset};
+use sawmill_store::directories::directory_of;
 use sawmill_store::found_files::{self, Found, FoundKeys};
 use sawmill_store::{Location, ObjectUrl, followed, is_stream};
 
@@ -94,7 +95,7 @@ pub(crate) fn each_has_its_file<'a>(
     let mut taken: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in named.into_iter().filter_map(|(option, path)| Some((option, path?))) {
         let mut whole = followed(path).and_then(std::path::absolute).unwrap_or_else(|_| path.clone());
-        if let (Some(Ok(folder)), Some(name)) = (whole.parent().map(Path::canonicalize), whole.file_name()) {
+        if let (Ok(folder), Some(name)) = (directory_of(&whole).canonicalize(), whole.file_name()) {
             whole = folder.join(name);
         }
         let other = taken.iter().find(|(other, file)| *file == whole && *other != option);
