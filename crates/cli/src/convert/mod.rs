@@ -11,6 +11,7 @@ mod store_folder;
 mod units_in_order;
 mod writer;
 
+pub(crate) use parquet::MAX_DICTIONARIES;
 pub(crate) use run::run;
 
 use std::num::NonZeroUsize;

@@ -19,6 +19,10 @@ pub(crate) const NUMBER: &str = "sawmill_row";
 pub(crate) const VERSION: &str = "sawmill_version";
 /// Columns before the dataset's columns.
 pub(crate) const OWN_COLUMNS: usize = 2;
+/// The most columns of a table, as PostgreSQL has them.
+const MAX_COLUMNS: usize = 1600;
+/// The most bytes of a block: several of them are in memory for each table.
+const MAX_BYTES: usize = 64 << 20;
 /// Position of the version in an encoded row: after the number of fields, the number with its length, and a length.
 const VERSION_AT: Range<usize> = 18..26;
 
@@ -37,6 +41,13 @@ pub(crate) struct RowMaker {
 impl RowMaker {
     pub(crate) fn new(dataset: Arc<Dataset>, seed: u64) -> Result<Self> {
         let inner = dataset.arrow_schema();
+        if let Some(field) = inner.fields().get(MAX_COLUMNS - OWN_COLUMNS) {
+            let what =
+                format!("{} fields, more than a table of {MAX_COLUMNS} columns has", inner.fields().len());
+            return Err(Error::new(Kind::Config, what)
+                .at(format!("dataset {}, field {}", dataset.name(), field.name()))
+                .advise("leave out this one and the next ones"));
+        }
         let own = |name| Arc::new(Field::new(name, DataType::Int64, false));
         let mut fields = vec![own(NUMBER), own(VERSION)];
         fields.extend(inner.fields().iter().cloned());
@@ -87,7 +98,13 @@ impl RowMaker {
             };
             encoder.batch(&batch, &mut keep).map_err(|stop| place(stop.to_string()))?;
             encoder.flush(&mut keep).map_err(|stop| place(stop.to_string()))?;
+            if made.bytes.len() > MAX_BYTES {
+                let field = self.dataset.longest_value().unwrap_or_default().0;
+                let what = format!("they take more than {} MiB of memory", MAX_BYTES >> 20);
+                return Err(place(what).advise(format!("shorten values, first those of field {field}")));
+            }
         }
+        made.bytes.shrink_to_fit();
         made.find_ends();
         Ok(made)
     }

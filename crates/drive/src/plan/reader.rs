@@ -18,6 +18,9 @@ use crate::plan::operation::operation;
 use crate::plan::pooling::{Pooling, Reconnect};
 use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanCheck, PlanTable, Work, is_query};
 
+/// The most operations of a plan.
+const MAX_OPERATIONS: usize = 1000;
+
 /// The keys of a plan.
 const KEYS: &str = "name rate arrivals clients think for warm-up connections seed isolation timeout retries pooling \
                     reconnect limits abort-when checks chaos proof overwrite drop tables operations";
@@ -100,7 +103,12 @@ impl Plan {
         let Some(list) = root.get("operations") else {
             return Err(root.error("a plan without operations", "add [[operations]]"));
         };
-        for (i, item) in list.items()?.into_iter().enumerate() {
+        let items = list.items()?;
+        if items.len() > MAX_OPERATIONS {
+            let what = format!("{} operations, more than {MAX_OPERATIONS}", items.len());
+            return Err(list.error(what, "drive a plan with fewer"));
+        }
+        for (i, item) in items.into_iter().enumerate() {
             let of = format!("operation {}", i + 1);
             let read = operation(item.table()?.named(&of), &plan.tables, i + 1)?;
             if plan.operations.iter().any(|other| other.name == read.name) {

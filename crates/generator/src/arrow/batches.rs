@@ -23,6 +23,9 @@ use crate::shred::block::{LeafBuffer, Shredded, Shredder};
 use crate::shred::chosen_fields::ChosenFields;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 
+/// The most string bytes of a column in a batch, where they are drawn value by value.
+const MAX_BATCH_BYTES: u64 = 64 << 20;
+
 /// The rows of a dataset in batches.
 #[derive(Debug)]
 pub struct Batches<'a> {
@@ -37,7 +40,7 @@ pub struct Batches<'a> {
 
 impl Dataset {
     /// The rows of a range as Arrow batches of at most `batch_rows` rows each. Multiples of
-    /// 1,024 rows are the fastest. Batches are smaller where a column's strings would have more than 2 GiB.
+    /// 1,024 rows are the fastest. Batches are smaller where a column's strings are long.
     pub fn batches(&self, rows: Range<u64>, seed: u64, batch_rows: usize) -> Batches<'_> {
         let shredder = Shredder::new(self, seed);
         self.made_of(self.fields.iter().collect(), self.arrow_schema(), shredder, rows, batch_rows)
@@ -81,7 +84,9 @@ impl Dataset {
         rows: Range<u64>,
         batch_rows: usize,
     ) -> Batches<'a> {
-        let batch_rows = (batch_rows as u64).max(1);
+        let mut longest = 1;
+        self.each_leaf(&mut |_, leaf| longest = longest.max(leaf.longest_drawn_late()));
+        let batch_rows = (batch_rows as u64).min(MAX_BATCH_BYTES / longest).max(1);
         Batches { fields, shredder, schema, rows, batch_rows, most: i32::MAX as usize }
     }
 }

@@ -18,6 +18,7 @@ use super::writer::{cast, of_parquet, with_types, without_views};
 use crate::r#gen::formats::text_form::NoText;
 use dictionaries::without_useless;
 use encoded_file::EncodedFile;
+pub(crate) use options::MAX_DICTIONARIES;
 pub(super) use options::properties;
 
 /// A Parquet file that is being written. Its first rows decide which columns have a dictionary.

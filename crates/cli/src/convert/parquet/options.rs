@@ -15,7 +15,7 @@ use crate::r#gen::formats::text_form::NoText;
 use crate::r#gen::options::file_args::{DataPageVersion, Statistics};
 
 /// With more columns none has a dictionary unless it is asked for: an empty one takes 64 KiB, twice.
-const MAX_DICTIONARIES: usize = 2048;
+pub(crate) const MAX_DICTIONARIES: usize = 2048;
 
 /// How Parquet is written.
 pub(in crate::convert) fn properties(

@@ -14,6 +14,7 @@ use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::stores::StoreArgs;
 use crate::arguments::text::TextArgs;
 use crate::arguments::words::YesNo;
+use crate::convert::MAX_DICTIONARIES;
 use crate::error::Error;
 use crate::interrupt;
 use crate::screen::console::Console;
@@ -36,7 +37,9 @@ pub(super) fn as_parquet(named: &Path, stores: &StoreArgs) -> Result<(PathBuf, T
     let directory = tempfile::tempdir().map_err(|error| failed(&error))?;
     let path = directory.path().join("rows.parquet");
     let file = File::create(&path).map_err(|error| failed(&error))?;
-    let options = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let options = WriterProperties::builder().set_compression(Compression::SNAPPY);
+    let has_few = source.schema().fields().len() <= MAX_DICTIONARIES;
+    let options = options.set_dictionary_enabled(has_few).build();
     let mut writer =
         ArrowWriter::try_new(file, source.schema().clone(), Some(options)).map_err(|error| failed(&error))?;
     let mut units: Vec<Unit> = source.plan(UNIT_ROWS).concat();

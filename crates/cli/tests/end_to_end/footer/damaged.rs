@@ -318,3 +318,53 @@ fn pages_that_are_hardly_stored_end_no_command_in_a_gigabyte_of_memory() {
         assert!(error.contains("largest pages of all columns") && error.contains("--max-page"), "{error}");
     }
 }
+
+/// Specs, samples, plans and lines of JSON of less than a megabyte whose rows take gigabytes.
+#[cfg(target_os = "linux")]
+#[test]
+fn inputs_of_a_megabyte_end_no_command_in_a_gigabyte_of_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let program = command(["footer"]).get_program().to_owned();
+    let ran = |arguments: &[&str]| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -v 1048576; exec \"$0\" \"$@\""]).arg(&program).args(arguments);
+        let ran = shell.output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let field = |name: &str, values: &str| {
+        format!("[[fields]]\nname = \"{name}\"\ntype = \"string\"\nvalues = {{ {values} }}\n")
+    };
+    let long = field("a", &format!("choice = [\"{}\"]", "x".repeat(900_000)));
+    let formula = field("b", "expression = \"upper(a)\"");
+    std::fs::write(at("long.toml"), format!("name = \"t\"\n{long}")).unwrap();
+    std::fs::write(at("formula.toml"), format!("name = \"t\"\n{long}{formula}")).unwrap();
+    let many: String = (0..7000).map(|i| field(&format!("f{i}"), "constant = \"x\"")).collect();
+    std::fs::write(at("many.toml"), format!("name = \"t\"\n{many}")).unwrap();
+    for name in ["long", "many"] {
+        let spec = at(&format!("{name}.toml"));
+        let plan =
+            format!("rate = 10\nfor = \"1s\"\n[tables.t]\nspec = {spec:?}\n[[operations]]\ninsert = \"t\"\n");
+        std::fs::write(at(&format!("{name}.plan.toml")), plan).unwrap();
+    }
+    let operations = "[[operations]]\ninsert = \"t\"\n".repeat(30_000);
+    std::fs::write(at("operations.toml"), format!("[tables.t]\nspec = \"events\"\n{operations}")).unwrap();
+    let names: Vec<String> = (0..100_000).map(|i| format!("c{i}")).collect();
+    std::fs::write(at("wide.csv"), format!("{}\n{}\n", names.join(","), ["1"; 100_000].join(","))).unwrap();
+    let keys: Vec<String> = (0..9_999).map(|i| format!("\"k{i}\":{i}")).collect();
+    std::fs::write(at("keys.ndjson"), format!("{{{}}}\n{}", keys.join(","), "{\"k1\":1}\n".repeat(10_000)))
+        .unwrap();
+    let done = ran(&["convert", &at("keys.ndjson"), "--parse-only"]);
+    assert_eq!(done.0, Some(0), "{}", done.1);
+    for (arguments, named) in [
+        (&["gen", &at("formula.toml"), "--rows", "10k", "--out", &at("out")][..], "field b"),
+        (&["gen", "--like", &at("wide.csv"), "--rows", "10", "--out", &at("out")], "c20000"),
+        (&["drive", &at("long.plan.toml"), "--to", "null"], "field a"),
+        (&["drive", &at("many.plan.toml"), "--to", "null"], "field f1598"),
+        (&["drive", &at("operations.toml"), "--to", "null"], "30000 operations"),
+    ] {
+        let (code, error) = ran(arguments);
+        assert!(matches!(code, Some(1 | 2)) && error.contains(named), "{arguments:?}: {code:?} {error}");
+        assert!(!error.contains("memory allocation"), "{arguments:?}: {error}");
+    }
+}

@@ -18,6 +18,9 @@ use crate::infer::sample::leaf_sample::LeafSample;
 use crate::infer::sample::stored::Stored;
 use crate::infer::values::made_up::Verbatim;
 
+/// The most columns of a sample: each is compared with others.
+const MAX_FIELDS: usize = 20_000;
+
 /// The most rows of a batch that are sampled at once.
 const MAX_BATCH: usize = 1 << 16;
 
@@ -63,6 +66,14 @@ impl InferredSpec {
         if let Some(unknown) = exclude.iter().find(|name| !columns.contains(&name.as_str())) {
             let what = format!("no column is named {unknown:?}");
             return Err(Error::spec(what, "--exclude", format!("columns: {}", columns.join(", "))));
+        }
+        if columns.len() > MAX_FIELDS {
+            let what = format!("a sample of {} columns, more than {MAX_FIELDS}", columns.len());
+            return Err(Error::spec(
+                what,
+                columns[MAX_FIELDS],
+                "choose fewer, for example with convert --columns",
+            ));
         }
         let mut fields: Vec<Result<Inferred, LeftOut>> = Vec::new();
         for field in schema.fields() {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::spec::dataset::{Kind, Leaf, Levels};
 use crate::spec::reader::names::{children, key, other_table};
 use crate::spec::reader::{Position, Reader};
-use crate::spec::value_length::{MAX_RECORD_BYTES, SHORT_BYTES, longest};
+use crate::spec::value_length::{MAX_FORMULA_BYTES, MAX_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
@@ -100,6 +100,14 @@ impl Reader<'_> {
 /// Refuses values if the `elements` of one record would be too long together.
 fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>) -> Result<(), Error> {
     let longest = longest(values).unwrap_or(0);
+    if let ValueSpec::Expression(formula) = values {
+        let texts = formula.operands.iter().map(|operand| operand.longest).fold(longest, u64::saturating_add);
+        if texts > MAX_FORMULA_BYTES {
+            let what = format!("a formula with texts of up to {texts} bytes");
+            let advice = format!("shorten them to {MAX_FORMULA_BYTES} bytes together: substring(..., 1, 60)");
+            return Err(node.error(what, advice));
+        }
+    }
     if longest.saturating_mul(elements.into()) <= MAX_RECORD_BYTES {
         return Ok(());
     }

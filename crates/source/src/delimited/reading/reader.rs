@@ -10,7 +10,7 @@ use sawmill_profile::{Error, Kind, Result};
 use crate::delimited::columns::arrays::Fields;
 use crate::delimited::files::{Columns, DelimitedFiles, Place};
 use crate::delimited::json::{Misfit, decode};
-use crate::delimited::records::cursor::{Cursor, not_utf8};
+use crate::delimited::records::cursor::{Cursor, MAX_CELLS, not_utf8};
 use crate::delimited::records::leading::Split;
 use crate::delimited::records::place::shown;
 use crate::delimited::records::splitter::{Cell, extent};
@@ -76,7 +76,9 @@ impl DelimitedReader<'_> {
         // After an error its place is not known.
         let Some(mut cursor) = self.cursor.take() else { return Ok(None) };
         let file = cursor.file();
-        let most = self.left.min(self.batch_rows.max(1) as u64) as usize;
+        // A line of JSON is one field, of many columns.
+        let most = self.batch_rows.min(4 * MAX_CELLS / self.places.len().max(1)).max(1);
+        let most = self.left.min(most as u64) as usize;
         let split = file.split_for(&self.places);
         let rows = cursor.records(most, split, &mut self.cells)?;
         if rows == 0 {

@@ -12,8 +12,8 @@ use crate::parquet_files::reader::Readable;
 /// Bytes that are read at once.
 const BLOCK: usize = 1 << 20;
 
-/// Most fields that are split at once.
-const MAX_CELLS: usize = 1 << 18;
+/// Most fields that are split, or values that are read, at once.
+pub(crate) const MAX_CELLS: usize = 1 << 18;
 
 /// The next record, and whether it can be read. Places count in the buffer.
 pub(crate) enum Checked {
