@@ -61,6 +61,7 @@ mod parquet_files;
 mod traced;
 mod units;
 
+pub use columns::leaves::with_leaves;
 pub use columns::united::columns_of_files;
 pub use condition::Condition;
 pub use condition::pruning::{Bounds, Known, Nulls};

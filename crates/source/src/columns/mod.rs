@@ -2,4 +2,5 @@
 
 pub(crate) mod choice;
 pub(crate) mod common;
+pub(crate) mod leaves;
 pub(crate) mod united;

@@ -1,6 +1,7 @@
 //! Annotations of Parquet columns that Arrow has no types for: UUID, JSON, ENUM and INTERVAL. In Arrow schemas they
 //! are marks of fields.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema};
@@ -9,6 +10,7 @@ use parquet::basic::{ConvertedType, LogicalType};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
+use crate::columns::leaves::with_leaves;
 use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION};
 use crate::parquet_files::mapped::group;
 use crate::parquet_files::schema::{ENUM_MARK, EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION};
@@ -51,30 +53,16 @@ impl Annotation {
 /// A column that Parquet has no type for.
 pub fn parquet_schema(schema: &Schema) -> Result<Option<SchemaDescriptor>, ParquetError> {
     let (mut leaves, mut next) = (Vec::new(), 0);
-    for field in schema.fields() {
-        add_marked(field, &mut next, &mut leaves);
-    }
+    let Ok(_) = with_leaves(schema.fields(), &mut |field| {
+        leaves.extend(Annotation::new(field).map(|annotation| (next, annotation)));
+        next += 1;
+        Ok::<_, Infallible>(Arc::clone(field))
+    });
     if leaves.is_empty() {
         return Ok(None);
     }
     let plain = ArrowSchemaConverter::new().convert(schema)?;
     annotated(&plain, &leaves).map(Some)
-}
-
-/// Adds the positions of marked fields among the leaves; `next` is the first leaf of this field.
-fn add_marked(field: &Field, next: &mut usize, leaves: &mut Vec<(usize, Annotation)>) {
-    use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
-    match field.data_type() {
-        Struct(fields) => fields.iter().for_each(|field| add_marked(field, next, leaves)),
-        List(item) | LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) => {
-            add_marked(item, next, leaves);
-        }
-        Map(entries, _) => add_marked(entries, next, leaves),
-        _ => {
-            leaves.extend(Annotation::new(field).map(|annotation| (*next, annotation)));
-            *next += 1;
-        }
-    }
 }
 
 /// Returns the schema with other annotations of these leaves, given in ascending order.

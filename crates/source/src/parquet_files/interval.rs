@@ -9,17 +9,21 @@
 //!                                                                         └─ `annotations` ─▶ writer of Parquet
 //! ```
 
+#[cfg(feature = "generated")]
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 #[cfg(feature = "generated")]
-use arrow_schema::{FieldRef, Fields, IntervalUnit, Schema};
+use arrow_schema::{IntervalUnit, Schema};
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema};
 use parquet::basic::ConvertedType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData};
 use parquet::schema::types::SchemaDescriptor;
 
+#[cfg(feature = "generated")]
+use crate::columns::leaves::with_leaves;
 use crate::parquet_files::annotations::{Annotation, annotated};
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::schema::EXTENSION_NAME;
@@ -98,22 +102,14 @@ pub(super) fn with_schema(metadata: &ParquetMetaData, schema: SchemaDescriptor) 
 /// without an Arrow schema, with the mark by which `ParquetFiles` reads all three.
 #[cfg(feature = "generated")]
 pub(crate) fn embedded_schema(schema: &Schema) -> Schema {
-    Schema::new(schema.fields().iter().map(embedded_field).collect::<Fields>())
-}
-
-#[cfg(feature = "generated")]
-fn embedded_field(field: &FieldRef) -> FieldRef {
-    use DataType::{FixedSizeList, Interval, List, Map, Struct};
-    let embedded = match field.data_type() {
-        Interval(_) => {
-            let read = field.as_ref().clone().with_data_type(Interval(IntervalUnit::DayTime));
-            return marked(&read, EXTENSION_NAME, INTERVAL_EXTENSION);
-        }
-        Struct(fields) => Struct(fields.iter().map(embedded_field).collect()),
-        List(item) => List(embedded_field(item)),
-        FixedSizeList(item, size) => FixedSizeList(embedded_field(item), *size),
-        Map(entries, sorted) => Map(embedded_field(entries), *sorted),
-        _ => return Arc::clone(field),
-    };
-    Arc::new(field.as_ref().clone().with_data_type(embedded))
+    let Ok(fields) = with_leaves(schema.fields(), &mut |field| {
+        Ok::<_, Infallible>(match field.data_type() {
+            DataType::Interval(_) => {
+                let days = DataType::Interval(IntervalUnit::DayTime);
+                marked(&field.as_ref().clone().with_data_type(days), EXTENSION_NAME, INTERVAL_EXTENSION)
+            }
+            _ => Arc::clone(field),
+        })
+    });
+    Schema::new(fields)
 }

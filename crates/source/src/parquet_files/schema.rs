@@ -9,6 +9,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 use sawmill_profile::{Error, Kind, Result};
 
 use crate::columns::common::{merged, values_of};
+use crate::columns::leaves::with_leaves;
 use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_marked};
 
 /// Field metadata that names an Arrow extension type
@@ -74,7 +75,7 @@ pub(crate) fn read_schema(
     embedded: bool,
 ) -> std::result::Result<ReadSchema, String> {
     let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
-    let hint = leaves.fields(arrow.fields())?;
+    let hint = with_leaves(arrow.fields(), &mut |field| leaves.field(field))?;
     let intervals = leaves.intervals;
     let mut named = hint.clone();
     if parquet.root_schema().get_fields().len() == named.len() {
@@ -125,7 +126,7 @@ pub(crate) fn marked(field: &Field, key: &str, value: &str) -> FieldRef {
     Arc::new(field.clone().with_metadata(metadata))
 }
 
-/// Walks Arrow fields and Parquet leaf columns side by side: both are in depth-first order.
+/// Walks the leaves of Arrow fields and the columns of Parquet side by side.
 struct Leaves<'a> {
     parquet: &'a SchemaDescriptor,
     next: usize,
@@ -135,25 +136,7 @@ struct Leaves<'a> {
 }
 
 impl Leaves<'_> {
-    fn fields(&mut self, fields: &Fields) -> std::result::Result<Fields, String> {
-        fields.iter().map(|field| self.field(field)).collect()
-    }
-
     fn field(&mut self, field: &FieldRef) -> std::result::Result<FieldRef, String> {
-        use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
-        let nested = match field.data_type() {
-            Struct(fields) => Some(Struct(self.fields(fields)?)),
-            List(item) => Some(List(self.field(item)?)),
-            LargeList(item) => Some(LargeList(self.field(item)?)),
-            ListView(item) => Some(ListView(self.field(item)?)),
-            LargeListView(item) => Some(LargeListView(self.field(item)?)),
-            FixedSizeList(item, n) => Some(FixedSizeList(self.field(item)?, *n)),
-            Map(entries, sorted) => Some(Map(self.field(entries)?, *sorted)),
-            _ => None,
-        };
-        if let Some(data_type) = nested {
-            return Ok(Arc::new(field.as_ref().clone().with_data_type(data_type)));
-        }
         if self.next >= self.parquet.num_columns() {
             return Err("its Arrow schema has more columns than its Parquet schema".into());
         }
