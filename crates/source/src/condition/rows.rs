@@ -11,7 +11,7 @@ use half::f16;
 use sawmill_profile::{Error, Kind, Result, known_columns};
 
 use crate::condition::literal::{Domain, domain, order_of_f32, order_of_f64, value_type};
-use crate::condition::value_set::ValueSet;
+use crate::condition::value_set::{Next, ValueSet};
 use crate::condition::{Condition, Literal, Node, Operator};
 use crate::hive::Folder;
 use crate::parquet_files::interval::is_interval;
@@ -169,63 +169,45 @@ fn test_of(
 }
 
 pub(super) fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueTest, String> {
-    let whole = domain(data_type) == Some(Domain::Whole);
     Ok(match node {
         Node::IsNull { .. } => ValueTest::Null(!negated),
         Node::Like { pattern, .. } if data_type.is_string() => {
             ValueTest::Like { pattern: pattern.clone(), negated }
         }
         Node::Like { .. } => return Err("only text can be compared with a pattern".into()),
-        Node::Compare { operator, literal, .. } if whole => {
-            let set = whole_set(*operator, literal, data_type)?;
-            ValueTest::Whole(if negated { set.complement() } else { set })
+        _ if domain(data_type) == Some(Domain::Whole) => {
+            let point = |literal: &Literal| literal.point(data_type).map(|point| (point.at, point.exact));
+            ValueTest::Whole(value_set(node, negated, point)?)
         }
-        Node::Compare { operator, literal, .. } => {
-            let set = bytes_set(*operator, literal.bytes(data_type)?);
-            ValueTest::Bytes(if negated { set.complement() } else { set })
-        }
-        Node::OneOf { literals, .. } if whole => {
-            let points = literals.iter().map(|literal| literal.point(data_type));
-            let points = points.collect::<Result<Vec<_>, _>>()?;
-            // A literal between two values equals neither of them.
-            let set =
-                ValueSet::new(points.iter().filter(|point| point.exact).map(|point| point.at).collect());
-            ValueTest::Whole(if negated { set.complement() } else { set })
-        }
-        Node::OneOf { literals, .. } => {
-            let values = literals.iter().map(|literal| literal.bytes(data_type));
-            let set = ValueSet::new(values.collect::<Result<_, _>>()?);
-            ValueTest::Bytes(if negated { set.complement() } else { set })
-        }
-        Node::Not(_) | Node::And(_) | Node::Or(_) => return Err("expected a comparison".into()),
+        _ => ValueTest::Bytes(value_set(node, negated, |literal| Ok((literal.bytes(data_type)?, true)))?),
     })
 }
 
-fn whole_set(operator: Operator, literal: &Literal, data_type: &DataType) -> Result<ValueSet<i128>, String> {
-    let point = literal.point(data_type)?;
-    let equal = || if point.exact { ValueSet::new(vec![point.at]) } else { ValueSet::empty() };
-    let at_most = || ValueSet::at_most(&point.at);
-    // The values below a point after a value are those up to that value.
-    let less = || if point.exact { ValueSet::less_than(point.at) } else { at_most() };
-    Ok(match operator {
-        Operator::Equal => equal(),
-        Operator::NotEqual => equal().complement(),
-        Operator::Less => less(),
-        Operator::AtLeast => less().complement(),
-        Operator::AtMost => at_most(),
-        Operator::Greater => at_most().complement(),
-    })
-}
-
-fn bytes_set(operator: Operator, value: Vec<u8>) -> ValueSet<Vec<u8>> {
-    match operator {
-        Operator::Equal => ValueSet::new(vec![value]),
-        Operator::NotEqual => ValueSet::new(vec![value]).complement(),
-        Operator::Less => ValueSet::less_than(value),
-        Operator::AtLeast => ValueSet::less_than(value).complement(),
-        Operator::AtMost => ValueSet::at_most(&value),
-        Operator::Greater => ValueSet::at_most(&value).complement(),
-    }
+/// The values for which a comparison is true, or false. `place` is where a literal is, and whether it is a value;
+/// otherwise it is between that value and the next.
+fn value_set<T: Next>(
+    node: &Node,
+    negated: bool,
+    place: impl Fn(&Literal) -> Result<(T, bool), String>,
+) -> Result<ValueSet<T>, String> {
+    use Operator::{AtLeast, AtMost, Equal, Greater, Less, NotEqual};
+    let (operator, literals) = match node {
+        Node::Compare { operator, literal, .. } => (*operator, std::slice::from_ref(literal)),
+        Node::OneOf { literals, .. } => (Equal, literals.as_slice()),
+        _ => return Err("expected a comparison".into()),
+    };
+    let mut places = literals.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+    let set = match (operator, places.pop()) {
+        (Less | AtLeast, Some((value, true))) => ValueSet::less_than(value),
+        // The values below a literal between two are those up to the first.
+        (Less | AtLeast | AtMost | Greater, Some((value, _))) => ValueSet::at_most(&value),
+        (_, last) => {
+            let values = places.into_iter().chain(last).filter(|(_, exact)| *exact);
+            ValueSet::new(values.map(|(value, _)| value).collect())
+        }
+    };
+    let inverse = matches!(operator, NotEqual | AtLeast | Greater);
+    Ok(if inverse != negated { set.complement() } else { set })
 }
 
 fn rows_of(test: &Test, batch: &RecordBatch) -> Result<BooleanBuffer> {

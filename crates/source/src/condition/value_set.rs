@@ -37,11 +37,6 @@ pub(super) struct ValueSet<T> {
 }
 
 impl<T: Next> ValueSet<T> {
-    /// Returns the empty set.
-    pub fn empty() -> Self {
-        Self { low: false, cuts: Vec::new() }
-    }
-
     pub fn less_than(value: T) -> Self {
         Self { low: true, cuts: vec![value] }
     }
