@@ -5,14 +5,16 @@ use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, FieldRef, Fields, Schema};
+use arrow_schema::{ArrowError, DataType, Schema};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::ParquetMetaData;
 use sawmill_footer::{Footer, annotated_59};
 use sawmill_inspect::JsonSafe;
-use sawmill_source::{FileBytes, fault_of_page, guarded, intervals_as_bytes, rows_within, undecodable};
+use sawmill_source::{
+    FileBytes, fault_of_page, guarded, intervals_as_bytes, rows_within, undecodable, with_leaves,
+};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -21,7 +23,7 @@ use crate::footer::place::{Place, Places};
 use crate::footer::run::unwritten;
 use crate::footer::values::args::HeadArgs;
 use crate::footer::values::chunk_alone::footer_with_data;
-use crate::footer::values::json_rows::{self, Unwritten};
+use crate::r#gen::formats::ndjson;
 use crate::r#gen::formats::text_form::{NoText, text_batch};
 use crate::interrupt;
 use crate::screen::console::Console;
@@ -112,9 +114,9 @@ fn write_rows(
             return Err(Error::failure(what, place, "name the other columns with --column"));
         }
         first += batch.num_rows() as u64;
-        json_rows::write_rows(&batch, &mut JsonSafe(&mut *out)).map_err(|error| match error {
-            Unwritten::Type(error) => failed(error.to_string()),
-            Unwritten::Output(error) => unwritten(error),
+        ndjson::write_rows(&batch, &mut JsonSafe(&mut *out)).map_err(|error| match error {
+            ArrowError::IoError(_, error) => unwritten(error),
+            error => failed(error.to_string()),
         })?;
         interrupt::check()?;
     }
@@ -174,23 +176,18 @@ fn in_utc(metadata: Arc<ParquetMetaData>) -> parquet::errors::Result<ArrowReader
     let (found, _) = found?;
     let annotated = annotated_59(found.schema(), metadata.file_metadata().schema_descr());
     let schema = annotated.as_ref().unwrap_or(found.schema());
-    let fields: Fields = schema.fields().iter().map(field_in_utc).collect();
+    let Ok(fields) = with_leaves(schema.fields(), &mut |field| {
+        Ok::<_, Infallible>(match field.data_type() {
+            DataType::Timestamp(unit, Some(_)) => {
+                let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
+                Arc::new(field.as_ref().clone().with_data_type(utc))
+            }
+            _ => Arc::clone(field),
+        })
+    });
     if fields == *found.schema().fields() {
         return Ok(found);
     }
     let schema = Arc::new(Schema::new_with_metadata(fields, found.schema().metadata().clone()));
     ArrowReaderMetadata::try_new(read, ArrowReaderOptions::new().with_schema(schema))
-}
-
-fn field_in_utc(field: &FieldRef) -> FieldRef {
-    let data_type = match field.data_type() {
-        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some("+00:00".into())),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field_in_utc).collect()),
-        DataType::Map(entries, sorted) => DataType::Map(field_in_utc(entries), *sorted),
-        DataType::List(item) => DataType::List(field_in_utc(item)),
-        DataType::LargeList(item) => DataType::LargeList(field_in_utc(item)),
-        DataType::FixedSizeList(item, len) => DataType::FixedSizeList(field_in_utc(item), *len),
-        _ => return Arc::clone(field),
-    };
-    Arc::new(field.as_ref().clone().with_data_type(data_type))
 }

@@ -10,8 +10,6 @@ mod dictionary;
 #[cfg(feature = "full")]
 mod head;
 #[cfg(feature = "full")]
-mod json_rows;
-
 #[cfg(not(feature = "full"))]
 pub(crate) use crate::demo_build::values::{bloom, dictionary, head};
 #[cfg(feature = "full")]

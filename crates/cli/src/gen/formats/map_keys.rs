@@ -1,24 +1,17 @@
 //! The keys of maps as text, which JSON needs.
 
-use std::sync::{Arc, LazyLock};
-
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_json::writer::make_encoder;
-use arrow_json::{Encoder, EncoderOptions};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
-use super::ndjson::Encoders;
+use super::ndjson::WHOLE;
 use super::text_form::text_of_bytes;
 
-/// Options for JSON with all fields, so that keys that differ have different texts.
-static WHOLE: LazyLock<EncoderOptions> = LazyLock::new(|| {
-    EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(Encoders))
-});
-
-/// The keys as the text that shows them: structs, lists and maps as JSON.
+/// The keys as the text that shows them: structs, lists and maps as JSON, with all members, so that keys that differ
+/// have different texts.
 pub(super) fn key_texts(field: &FieldRef, keys: &ArrayRef) -> Result<StringArray, ArrowError> {
     if let Some(text) = text_of_bytes(field) {
         return Ok(keys.as_fixed_size_binary().iter().map(|bytes| bytes.map(text)).collect());
@@ -46,14 +39,4 @@ pub(super) fn key_texts(field: &FieldRef, keys: &ArrayRef) -> Result<StringArray
         texts.append_value("");
     }
     Ok(texts.finish())
-}
-
-/// Writes keys that are not text.
-pub(super) struct Keys(pub StringArray);
-
-impl Encoder for Keys {
-    fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
-        // Writing text to memory cannot fail.
-        let _ = serde_json::to_writer(out, self.0.value(i));
-    }
 }
