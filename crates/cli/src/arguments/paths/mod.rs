@@ -133,49 +133,37 @@ fn url(place: &Location) -> Option<&ObjectUrl> {
     }
 }
 
-/// The files that a path names.
+/// The files that a path names: itself, those below it, or those that match it and those in directories that match;
+/// each file once.
 fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
+    let shown = path.display().to_string();
     // A file may have the name of a pattern.
-    if found_files::is_pattern(path) && path.symlink_metadata().is_err() {
-        return matching(path, wanted);
+    let is_pattern = found_files::is_pattern(path) && path.symlink_metadata().is_err();
+    let named = match is_pattern {
+        true => found_files::matching(path).map_err(|error| unreadable((path.to_owned(), error)))?,
+        false => vec![path.to_owned()],
+    };
+    if named.is_empty() {
+        let advice = "check the pattern; it skips names that start with _ or . unless it starts so itself";
+        return Err(Error::failure("no files match", shown, advice));
     }
-    if path.is_dir() {
-        if wanted == Wanted::ParquetOrText {
-            let has = |below: &str| path.join(below).is_dir();
-            let is_iceberg = has("data") && is_iceberg_metadata(&path.join("metadata"));
-            refuse_table(&path.display().to_string(), has("_delta_log"), is_iceberg)?;
-            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-            for entry in entries.filter(|entry| is_manifest(&entry.file_name().to_string_lossy())) {
-                // A run may just have replaced it.
-                let manifest = std::fs::read(entry.path()).unwrap_or_default();
-                refuse_unfinished(&path.display().to_string(), &manifest)?;
-            }
+    if !is_pattern && path.is_dir() && wanted == Wanted::ParquetOrText {
+        let has = |below: &str| path.join(below).is_dir();
+        let is_iceberg = has("data") && is_iceberg_metadata(&path.join("metadata"));
+        refuse_table(&shown, has("_delta_log"), is_iceberg)?;
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| is_manifest(&entry.file_name().to_string_lossy())) {
+            // A run may just have replaced it.
+            let manifest = std::fs::read(entry.path()).unwrap_or_default();
+            refuse_unfinished(&shown, &manifest)?;
         }
-        let mut found = Found::default();
-        found_files::parquet_files(path, has_text_extension, &mut found).map_err(unreadable)?;
-        let left_out = found.left_out;
-        let files = wanted.files(found);
-        return match files.is_empty() {
-            true => Err(nothing_in(&path.display().to_string(), left_out)),
-            false => Ok(files),
-        };
     }
     if path.as_os_str() == "-" && path.symlink_metadata().is_err() {
         let advice = "the footer is at the end of a file: write the stream to a file first";
         return Err(Error::usage("expected files, found standard input", "-", advice));
     }
-    Ok(vec![path.to_owned()])
-}
-
-/// The files that match a pattern, and the files in directories that match; each file once.
-fn matching(pattern: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
-    let matches = found_files::matching(pattern).map_err(|error| unreadable((pattern.to_owned(), error)))?;
-    if matches.is_empty() {
-        let advice = "check the pattern; it skips names that start with _ or . unless it starts so itself";
-        return Err(Error::failure("no files match", pattern.display().to_string(), advice));
-    }
     let mut found = Found::default();
-    for path in matches {
+    for path in named {
         match path.is_dir() {
             true => found_files::parquet_files(&path, has_text_extension, &mut found).map_err(unreadable)?,
             false => found.files.push(path),
@@ -184,10 +172,12 @@ fn matching(pattern: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
     let left_out = found.left_out;
     let mut files = wanted.files(found);
     if files.is_empty() {
-        return Err(nothing_in(&pattern.display().to_string(), left_out));
+        return Err(nothing_in(&shown, left_out));
     }
-    files.sort();
-    files.dedup();
+    if is_pattern {
+        files.sort();
+        files.dedup();
+    }
     Ok(files)
 }
 
