@@ -170,7 +170,7 @@ fn told_apart(fidelity: &Fidelity) -> String {
 
 fn text(fidelity: &Fidelity, most: usize) -> String {
     let mut out = format!("{}\n{}", headline(fidelity), told_apart(fidelity));
-    out += &columns(fidelity.columns.iter().take(most));
+    out += &columns(fidelity.columns.iter().take(most)).to_string();
     out += &lost(fidelity, most);
     if !fidelity.relations.is_empty() {
         out += &format!("\n{}", relations(&fidelity.relations));
@@ -213,12 +213,15 @@ fn lost(fidelity: &Fidelity, most: usize) -> String {
     out
 }
 
-/// What a line about a column has.
-const COLUMN_HEADS: [&str; 7] =
-    ["column", "measure", "distance", "nulls %", "distinct", "top value %", "mean length"];
+fn columns<'a>(columns: impl Iterator<Item = &'a ColumnFidelity>) -> Table {
+    let heads = ["column", "measure", "distance", "nulls %", "distinct", "top value %", "mean length"];
+    let align = |at| if at < 2 { Align::Left } else { Align::Right };
+    let mut table = Table::new(heads.into_iter().enumerate().map(|(at, name)| (name, align(at))));
+    columns.for_each(|column| table.row(column_cells(column)));
+    table
+}
 
-/// The line about a column; `none` replaces the mean length of values without a length.
-fn column_cells(column: &ColumnFidelity, none: &str) -> [String; 7] {
+fn column_cells(column: &ColumnFidelity) -> [String; 7] {
     let percent = |[a, b]: [f64; 2]| format!("{:.2} / {:.2}", 100.0 * a, 100.0 * b);
     [
         column.column.clone(),
@@ -228,18 +231,11 @@ fn column_cells(column: &ColumnFidelity, none: &str) -> [String; 7] {
         percent(column.nulls),
         column.distinct.map_or_else(|| "-".to_owned(), |[a, b]| format!("{a} / {b}")),
         column.top.map_or_else(|| "-".to_owned(), percent),
-        column.mean_length.map_or_else(|| none.to_owned(), |[a, b]| format!("{a:.2} / {b:.2}")),
+        column.mean_length.map(|[a, b]| format!("{a:.2} / {b:.2}")).unwrap_or_default(),
     ]
 }
 
-fn columns<'a>(columns: impl Iterator<Item = &'a ColumnFidelity>) -> String {
-    let align = |at| if at < 2 { Align::Left } else { Align::Right };
-    let mut table = Table::new(COLUMN_HEADS.into_iter().enumerate().map(|(at, name)| (name, align(at))));
-    columns.for_each(|column| table.row(column_cells(column, "")));
-    table.to_string()
-}
-
-fn relations(relations: &[RelationFidelity]) -> String {
+fn relations(relations: &[RelationFidelity]) -> Table {
     let mut table =
         Table::new([("relation", Align::Left), ("source %", Align::Right), ("generated %", Align::Right)]);
     for relation in relations {
@@ -247,5 +243,5 @@ fn relations(relations: &[RelationFidelity]) -> String {
         let share = |share: f64| format!("{:.2}", (10_000.0 * share).round() / 100.0 + 0.0);
         table.row([relation.relation.clone(), share(relation.source), share(relation.generated)]);
     }
-    table.to_string()
+    table
 }

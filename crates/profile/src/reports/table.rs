@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::reports::page::text_table;
+
 /// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -57,6 +59,14 @@ impl Table {
     /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// The table as HTML, with a mark in place of an empty cell.
+    pub fn html(&self) -> String {
+        let heads: Vec<&str> = self.headers.iter().map(String::as_str).collect();
+        let marked = |cell: &String| if cell.is_empty() { "-".to_owned() } else { cell.clone() };
+        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(marked).collect()).collect();
+        text_table(&heads, &rows)
     }
 
     fn widths(&self) -> Vec<usize> {

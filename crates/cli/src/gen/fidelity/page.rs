@@ -6,7 +6,7 @@ use sawmill_generator::{Fidelity, MeasureFidelity, RelationFidelity};
 use sawmill_profile::{Page, Section, escape_html, text_table, write_whole};
 
 use crate::error::Error;
-use crate::r#gen::fidelity::{COLUMN_HEADS, column_cells, headline, told_apart};
+use crate::r#gen::fidelity::{columns, headline, relations, told_apart};
 
 /// Writes a section for each table, and one for the references between them.
 pub(super) fn write(
@@ -17,9 +17,13 @@ pub(super) fn write(
 ) -> Result<(), Error> {
     let mut sections = Vec::new();
     for (name, fidelity) in tables {
-        sections.push(Section::new(&format!("Columns of {name}"), "", columns_of(fidelity)));
+        sections.push(Section::new(
+            &format!("Columns of {name}"),
+            "",
+            columns(fidelity.columns.iter()).html(),
+        ));
         sections.push(Section::new(&format!("Pairs and order of {name}"), "", pairs_of(fidelity)));
-        let relations = relations_of(&fidelity.relations);
+        let relations = relations(&fidelity.relations).html();
         sections.push(Section::new(&format!("Relations of {name}"), "", relations));
         let left_out: Vec<String> =
             fidelity.not_compared.iter().map(|what| format!("<li>{}</li>", escape_html(what))).collect();
@@ -27,7 +31,7 @@ pub(super) fn write(
             if left_out.is_empty() { String::new() } else { format!("<ul>{}</ul>", left_out.concat()) };
         sections.push(Section::new(&format!("Not compared of {name}"), "", left_out));
     }
-    sections.push(Section::new("References", "", relations_of(references)));
+    sections.push(Section::new("References", "", relations(references).html()));
     let named = |(name, fidelity): &(String, &Fidelity)| format!("{name}: {}", headline(fidelity));
     let verdicts: Vec<String> = tables.iter().map(named).collect();
     let page = Page {
@@ -38,11 +42,6 @@ pub(super) fn write(
         sections,
     };
     Ok(write_whole(path, page.html().as_bytes())?)
-}
-
-fn columns_of(fidelity: &Fidelity) -> String {
-    let rows: Vec<_> = fidelity.columns.iter().map(|column| column_cells(column, "-").to_vec()).collect();
-    text_table(&COLUMN_HEADS, &rows)
 }
 
 /// How well a tree tells the rows apart, and each pair and order with its worst measure.
@@ -58,13 +57,4 @@ fn pairs_of(fidelity: &Fidelity) -> String {
     let heads = ["columns", "result", "measure", "source", "generated"];
     let rows: Vec<_> = pairs.chain(orders).collect();
     format!("<p>{}</p>\n{}", escape_html(&told_apart(fidelity)), text_table(&heads, &rows))
-}
-
-fn relations_of(relations: &[RelationFidelity]) -> String {
-    let percent = |share: f64| format!("{:.2}", 100.0 * share);
-    let row = |found: &RelationFidelity| {
-        vec![found.relation.clone(), percent(found.source), percent(found.generated)]
-    };
-    let rows: Vec<_> = relations.iter().map(row).collect();
-    text_table(&["relation", "source %", "generated %"], &rows)
 }
