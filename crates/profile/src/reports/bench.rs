@@ -6,7 +6,7 @@ mod details;
 mod heat_map;
 mod history;
 mod over_time;
-mod summary;
+pub(in crate::reports) mod summary;
 mod sweep;
 mod varied;
 mod verdict;

@@ -16,8 +16,34 @@ use crate::text::counts::{format_grouped, format_rate};
 /// A named cell; names are shown where the table's head is not.
 type Cell = (&'static str, String);
 
+/// A side of a case, or one that a saved result has, which has no cells.
+pub(in crate::reports) struct Line<'a> {
+    /// The case, in its first line.
+    pub title: String,
+    pub side: String,
+    pub cells: Vec<Cell>,
+    pub found: Option<&'a SideComparison>,
+}
+
+pub(in crate::reports) fn lines(file: &ResultFile) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    for case in &file.cases {
+        for (place, side) in case.sides.iter().enumerate() {
+            let title = if place == 0 { case.title() } else { String::new() };
+            let found = case.comparisons.iter().find(|found| place > 0 && found.with == side.name);
+            lines.push(Line { title, side: side.name.clone(), cells: cells(side, file.size()), found });
+        }
+        let sides: Vec<&str> = case.sides.iter().skip(1).map(|side| side.name.as_str()).collect();
+        for found in case.comparisons.iter().filter(|found| !sides.contains(&found.with.as_str())) {
+            let side = format!("(saved) {}", found.with);
+            lines.push(Line { title: String::new(), side, cells: Vec::new(), found: Some(found) });
+        }
+    }
+    lines
+}
+
 pub(super) fn section(file: &ResultFile) -> Section {
-    let (size, size_of) = file.size();
+    let (size, _) = file.size();
     let heads = ["runs", "min", "median", "95 % interval", "sd", "rows", size, "rate", "cpu", "memory"];
     let mut text = String::from(
         "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th class=\"l\">case</th>\
@@ -28,18 +54,7 @@ pub(super) fn section(file: &ResultFile) -> Section {
         let _ = write!(text, "<th>{head}</th>");
     }
     text.push_str("<th class=\"l\">ours takes</th></tr></thead>\n<tbody>\n");
-    for case in &file.cases {
-        for (place, side) in case.sides.iter().enumerate() {
-            let title = if place == 0 { case.title() } else { String::new() };
-            let found = case.comparisons.iter().find(|found| place > 0 && found.with == side.name);
-            text.push_str(&line(&title, &side.name, &cells(side, (size, size_of)), found));
-        }
-        let sides: Vec<&str> = case.sides.iter().map(|side| side.name.as_str()).collect();
-        for found in case.comparisons.iter().filter(|found| !sides.contains(&found.with.as_str())) {
-            let empty: Vec<Cell> = heads.iter().map(|head| (*head, String::new())).collect();
-            text.push_str(&line("", &format!("saved: {}", found.with), &empty, Some(found)));
-        }
-    }
+    lines(file).iter().for_each(|line| text.push_str(&line.html(heads)));
     text.push_str("</tbody></table></div>\n");
     Section::new("Summary", &note(&file.cases), text)
 }
@@ -80,20 +95,27 @@ fn cells(side: &SideResult, (size, size_of): (&'static str, fn(&Run) -> Option<u
     ]
 }
 
-fn line(title: &str, side: &str, cells: &[Cell], found: Option<&SideComparison>) -> String {
-    let (title, side) = (escape(title), escape(side));
-    let mut text =
-        format!("<tr><td class=\"l\"><b>{title}</b></td><td class=\"l\" data-name=\"side\">{side}</td>");
-    if title.is_empty() {
-        text = text.replace("<b></b>", "");
+impl Line<'_> {
+    /// The text of a cell.
+    pub fn cell(&self, name: &str) -> &str {
+        self.cells.iter().find(|(have, _)| *have == name).map_or("", |(_, text)| text)
     }
-    for (name, cell) in cells {
-        let _ = write!(text, "<td data-name=\"{name}\">{}</td>", escape(cell));
+
+    fn html(&self, heads: [&str; 10]) -> String {
+        let (title, side) = (escape(&self.title), escape(&self.side));
+        let mut text =
+            format!("<tr><td class=\"l\"><b>{title}</b></td><td class=\"l\" data-name=\"side\">{side}</td>");
+        if title.is_empty() {
+            text = text.replace("<b></b>", "");
+        }
+        for name in heads {
+            let _ = write!(text, "<td data-name=\"{name}\">{}</td>", escape(self.cell(name)));
+        }
+        let verdict = verdict(self.found);
+        let name = if verdict.is_empty() { "" } else { " data-name=\"ours takes\"" };
+        let _ = writeln!(text, "<td class=\"l\"{name}>{verdict}</td></tr>");
+        text
     }
-    let verdict = verdict(found);
-    let name = if verdict.is_empty() { "" } else { " data-name=\"ours takes\"" };
-    let _ = writeln!(text, "<td class=\"l\"{name}>{verdict}</td></tr>");
-    text
 }
 
 /// A verdict as a coloured word, with its interval as a tooltip.
