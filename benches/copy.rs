@@ -23,7 +23,8 @@ use pgpq::ArrowToPostgresBinaryEncoder;
 use sawmill_loader::{BatchEncoder, ContentSum};
 use sawmill_postgres::Postgres;
 use sawmill_source::{
-    Facts, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places,
+    Facts, Known, Mapping, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader,
+    counted_places,
 };
 
 /// Rows per batch, and batches per measurement.
@@ -45,7 +46,7 @@ impl Source for SchemaOnly {
     }
 
     fn facts(&self) -> Facts {
-        Facts::of_files(self.files(), "")
+        Facts::of_files(self.files(), &Mapping::default())
     }
 
     fn plan(&self, _: u64) -> Vec<Vec<Unit>> {

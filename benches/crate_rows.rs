@@ -10,7 +10,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
 use sawmill_loader::BatchEncoder;
 use sawmill_source::{
-    Facts, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places,
+    Facts, Known, Mapping, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader,
+    counted_places,
 };
 
 /// Rows per batch.
@@ -32,7 +33,7 @@ impl Source for OneBatch {
     }
 
     fn facts(&self) -> Facts {
-        Facts::of_files(self.files(), "")
+        Facts::of_files(self.files(), &Mapping::default())
     }
 
     fn plan(&self, _: u64) -> Vec<Vec<Unit>> {

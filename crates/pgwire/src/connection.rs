@@ -59,8 +59,20 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the first endpoint that answers and suits.
+    /// Connects to the first endpoint that answers and suits. Waits for a server that starts up.
     pub fn open(server: &Server, control: &Control<'_>) -> Result<Self> {
+        let mut is_new = true;
+        let pause = |starting: &Error| {
+            if std::mem::take(&mut is_new) {
+                let most = server.patience.as_secs();
+                control.notice(&format!("{}: waiting for the server, up to {most} s", starting.what()));
+            }
+            control.sleep(5 * LOOK)
+        };
+        server.once_it_takes_connections(pause, || Self::now(server, control))
+    }
+
+    fn now(server: &Server, control: &Control<'_>) -> Result<Self> {
         let mut last = Error::new(Kind::Config, "the address names no host").at(server.place());
         for wanted in server.session.rounds() {
             for endpoint in &server.endpoints {

@@ -64,6 +64,14 @@ pub(crate) fn is_full(error: &Error) -> bool {
     error.what().ends_with(&format!("[{}]", SqlState::TOO_MANY_CONNECTIONS.code()))
 }
 
+/// Whether the server answered that it takes no connections yet, as it starts up, or shuts down to start again. A standby
+/// whose detail says so takes none at all.
+pub(crate) fn is_starting(error: &Error) -> bool {
+    let what = error.what();
+    let code = format!("[{}]", SqlState::CANNOT_CONNECT_NOW.code());
+    what.ends_with(&code) && !what.contains("Hot standby mode is disabled")
+}
+
 /// Advice after a lost connection.
 const RUN_AGAIN: &str = "run the same command again: what was committed stays and is not loaded twice";
 

@@ -4,8 +4,8 @@ use arrow_array::{Array, RecordBatch};
 use arrow_data::ArrayData;
 use arrow_schema::SchemaRef;
 use sawmill_source::{
-    Error, Facts, Kind, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader,
-    counted_places, recut,
+    Error, Facts, Kind, Known, Mapping, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey,
+    UnitReader, counted_places, recut,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -61,7 +61,7 @@ impl Source for Batches {
     }
 
     fn facts(&self) -> Facts {
-        Facts::of_files(&self.files, "")
+        Facts::of_files(&self.files, &Mapping::default())
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {

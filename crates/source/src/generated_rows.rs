@@ -13,6 +13,7 @@ use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
 use sawmill_profile::{Error, Kind, Result};
 
 use crate::columns::choice::ColumnChoice;
+use crate::columns::mapping::Mapping;
 use crate::condition::pruning::Known;
 use crate::parquet_files::interval::embedded_schema;
 use crate::parquet_files::schema::{ENUM_MARK, marked};
@@ -31,7 +32,7 @@ pub struct GeneratedRows {
     files: Vec<SourceFile>,
     /// The selected columns; `None` for all.
     chosen: Option<Vec<usize>>,
-    mapping: String,
+    mapping: Mapping,
 }
 
 impl GeneratedRows {
@@ -55,7 +56,7 @@ impl GeneratedRows {
         let stamp = Some(fingerprint.clone());
         let files = vec![SourceFile { name, fingerprint, stamp, rows, bytes, columns: None }];
         let schema = as_in_files(&dataset.arrow_schema(), &explained);
-        Self { dataset, seed, first: 0, schema, files, chosen: None, mapping: String::new() }
+        Self { dataset, seed, first: 0, schema, files, chosen: None, mapping: Mapping::default() }
     }
 
     /// Restricts the source to `rows` of the dataset, such as the rows of one part of its files.
@@ -73,7 +74,7 @@ impl GeneratedRows {
         if let Some(choice) = ColumnChoice::new(&self.schema, columns, renames)? {
             self.chosen = Some(choice.places);
             self.schema = choice.schema;
-            self.mapping = choice.mapping;
+            self.mapping = Mapping::of_columns(choice.mapping);
         }
         Ok(self)
     }

@@ -30,7 +30,8 @@ impl Source for Limited<'_> {
 
     fn facts(&self) -> Facts {
         let facts = self.source.facts();
-        let mapping = format!("{} limit {}", facts.mapping, self.rows);
+        let mut mapping = facts.mapping;
+        mapping.columns += &format!(" limit {}", self.rows);
         Facts { rows: facts.rows.min(self.rows), mapping, whole_files: false, ..facts }
     }
 

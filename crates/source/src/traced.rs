@@ -187,10 +187,10 @@ impl Source for Traced<'_> {
         let facts = self.source.facts();
         let mut mapping = facts.mapping;
         if !self.columns.is_empty() {
-            mapping += &format!(" from {:?}", self.columns);
+            mapping.added += &format!("from {:?}", self.columns);
         }
         if let Some(mark) = &self.mark {
-            mapping += &format!(" delete where {}", mark.condition);
+            mapping.added += &format!(" delete where {}", mark.condition);
         }
         Facts { mapping, ..facts }
     }

@@ -10,6 +10,7 @@ use arrow_schema::SchemaRef;
 use sawmill_profile::{Error, Kind, Result};
 use serde::Serialize;
 
+use crate::columns::mapping::Mapping;
 use crate::condition::pruning::Known;
 
 pub use sawmill_profile::UnitKey;
@@ -130,8 +131,8 @@ pub struct Facts {
     /// Whether the number of a unit's rows is known before it is read. If not, [`Unit::rows`] counts the
     /// source rows that they are made from.
     pub knows_rows: bool,
-    /// How columns were selected and renamed, a part of a load's identity; empty if they were not.
-    pub mapping: String,
+    /// What decides the rows of its files, a part of a load's identity.
+    pub mapping: Mapping,
     /// The order of the rows over all files, a part of a load's identity: a unit then has rows of any files, and the
     /// number of the first. Empty for rows in the order of the files.
     pub order: String,
@@ -150,11 +151,11 @@ pub struct Facts {
 
 impl Facts {
     /// The facts of a source that has all rows of its files, in any order of units.
-    pub fn of_files(files: &[SourceFile], mapping: impl Into<String>) -> Self {
+    pub fn of_files(files: &[SourceFile], mapping: &Mapping) -> Self {
         Self {
             rows: files.iter().map(|file| file.rows).sum(),
             knows_rows: true,
-            mapping: mapping.into(),
+            mapping: mapping.clone(),
             order: String::new(),
             whole_files: true,
             keeps_runs: false,
@@ -164,12 +165,9 @@ impl Facts {
         }
     }
 
-    /// Which columns it has, and in which order its rows come.
+    /// Which rows and columns it has, how it reads them, and in which order rows come.
     pub fn arrangement(&self) -> String {
-        match self.order.is_empty() {
-            true => self.mapping.clone(),
-            false => format!("{} {}", self.mapping, self.order),
-        }
+        format!("{}{}", self.mapping.to_text(), self.order)
     }
 }
 

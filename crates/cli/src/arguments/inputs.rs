@@ -275,14 +275,14 @@ impl Inputs {
         }
     }
 
-    /// The records of text that are left out because they cannot be read, by file; `None` for other sources.
-    pub(crate) fn records_left_out(&self) -> Option<BTreeMap<String, u64>> {
+    /// The numbers of the records of text that are left out because they cannot be read, by file; `None` for other sources.
+    pub(crate) fn records_left_out(&self) -> Option<BTreeMap<String, Vec<u64>>> {
         match &self.rows {
             #[cfg(feature = "full")]
             Rows::Text(source) => {
-                let mut left_out = BTreeMap::new();
+                let mut left_out: BTreeMap<String, Vec<u64>> = BTreeMap::new();
                 for record in source.rejected() {
-                    *left_out.entry(record.file.clone()).or_default() += 1;
+                    left_out.entry(record.file.clone()).or_default().push(record.number);
                 }
                 Some(left_out)
             }
@@ -292,7 +292,7 @@ impl Inputs {
 
     /// The number of these records in all files.
     pub(crate) fn records_left_out_in_all(&self) -> Option<u64> {
-        self.records_left_out().map(|of_files| of_files.values().sum())
+        self.records_left_out().map(|of_files| of_files.values().map(|numbers| numbers.len() as u64).sum())
     }
 
     /// The kind of source, in messages.

@@ -124,3 +124,14 @@ fn two_loads_at_once_and_a_killed_one_add_columns_of_cratedb_once() {
     assert_eq!(nights.bench.rows(), Some(2 + 1_990 + 1));
     assert!(nights.night(&["--evolve"]).ok().out.contains("nothing to do"));
 }
+
+#[test]
+fn other_options_for_text_bring_no_row_twice() {
+    let nights = CrateNights::new();
+    nights.night(&["--evolve"]).ok();
+    let rows = nights.rows();
+    // Files on record are not read again.
+    let said = nights.night(&["--evolve", "--null", "a", "--null", ""]).ok().out;
+    assert!(said.contains("nothing to do") && said.contains("by other options for text"), "{said}");
+    assert_eq!(nights.rows(), rows);
+}

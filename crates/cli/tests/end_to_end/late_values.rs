@@ -115,3 +115,31 @@ fn a_file_on_record_is_not_read_again_by_the_options_of_another_night() {
     let error = night(&bench, &folder, "days", &["--mode", "append", "--columns", "id"]).fails(1);
     assert!(error.contains("by a load with other options"), "{error}");
 }
+
+/// The second and the third file have as many units behind the record that cannot be read as before it.
+#[test]
+fn rows_behind_a_record_that_is_left_out_are_loaded_once_whichever_connection_was_quicker() {
+    let bench = Bench::new();
+    let (folder, bad) = (folder(&bench, "many"), bench.dir.path().join("bad.csv"));
+    let write = |name: &str, first: usize| {
+        let late = |row| if row == 100_003 || row == 130_500 { "word".to_owned() } else { format!("{row}") };
+        let rows = (0..160_000).map(|row| format!("{},{}\n", first + row, late(row)));
+        fs::write(folder.join(name), "id,v\n".to_owned() + &rows.collect::<String>()).unwrap();
+    };
+    self::write(&folder, "1.csv", 0, "1");
+    night(&bench, &folder, "many", &[]).ok();
+    let several = ["--connections", "4", "--unit-rows", "1000"];
+    let rejects = ["--rejects", bad.to_str().unwrap()];
+    for (name, first) in [("2.csv", 40_000), ("3.csv", 200_000)] {
+        write(name, first);
+        bench.load(&folder, "many", &several).fails(1);
+        let behind = format!("select count(*) from many where id > {}", first + 100_003);
+        assert!(bench.count(&behind) > 0, "no unit behind the record is in the table");
+        let said = bench.load(&folder, "many", &[&several[..], &rejects, &["--verify"]].concat()).ok().out;
+        assert!(said.contains("verified") && !said.contains("not verified"), "{said}");
+        let counted = "select count(distinct id) from many having count(*) = count(distinct id)";
+        assert_eq!(bench.count(counted), first as i64 + 160_000 - if first == 40_000 { 2 } else { 4 });
+        let said = bench.load(&folder, "many", &[&rejects[..], &["--verify"]].concat()).ok().out;
+        assert!(said.contains("nothing to do") && !said.contains("not verified"), "{said}");
+    }
+}

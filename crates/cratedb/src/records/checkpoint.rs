@@ -191,7 +191,7 @@ impl Records<'_> {
             json!(load.before.as_ref().map(|tally| stored(tally).to_string())),
             json!(row.begun),
             stored_stamps(&load.files),
-            json!(load.mapping),
+            json!(load.mapping_text()),
             json!(json!(row.shape).to_string()),
             json!(row.runs),
             json!(load.facts.to_text()),

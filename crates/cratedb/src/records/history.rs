@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Note, Portion,
-    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, hashed_mapping, load_id,
-    mapping_of_files, refuse_changed, remember,
+    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, refuse_changed,
+    remember,
 };
-use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
 
 use crate::CrateDb;
 use crate::connect::client::{Client, Cluster};
@@ -32,9 +32,13 @@ impl CrateDb {
         load_id(source.files(), &mapping, &table.to_string(), mode)
     }
 
-    /// A hash that two loads of a file share if they load the same rows and columns.
-    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
-        hashed_mapping(&mapping_of_files(source, self.options.by_position))
+    /// What a load takes of its files, hashed.
+    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> Mapping {
+        let mut mapping = source.facts().mapping;
+        if self.options.by_position {
+            mapping.columns += " by position";
+        }
+        mapping.hashed()
     }
 
     /// Whether loads of the same rows and columns have made the table and hold some of the source's files, so that its
@@ -62,7 +66,7 @@ impl CrateDb {
             return Ok(false);
         }
         let (loads, mapping) = (records.of_table(&table.to_string())?, self.mapping_of_files(source));
-        let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.mapping == mapping).collect();
+        let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.takes(&mapping)).collect();
         Ok(adds_files(source, &here, &mapping, options))
     }
 
@@ -127,7 +131,7 @@ impl CrateDb {
         // A key of a row's place, or of its own, stores a row once.
         let keyed = !matches!(plan.key, Key::Tags(_) | Key::None);
         let of_files =
-            |row: &&LoadRow| !keyed && !row.load.mapping.is_empty() && row.load.mode != Mode::Upsert.name();
+            |row: &&LoadRow| !keyed && row.load.mapping.is_some() && row.load.mode != Mode::Upsert.name();
         let loads = Loads {
             here: here.into_iter().map(|row| &row.load).collect(),
             otherwise: otherwise.into_iter().filter(of_files).map(|row| &row.load).collect(),
@@ -324,7 +328,7 @@ impl TableHistory<'_> {
 
     /// Whether a load covered the same rows and columns of its files.
     fn is_of_same_rows(&self, row: &LoadRow) -> bool {
-        row.load.mapping == self.crate_db.mapping_of_files(self.source)
+        row.load.takes(&self.crate_db.mapping_of_files(self.source))
     }
 
     /// Compares the table's count with the one at the end of the last load into it.
@@ -362,13 +366,13 @@ impl TableHistory<'_> {
 /// that another one had brought.
 pub(crate) fn brought(
     loads: &[LoadRow],
-    (mapping, filled): (&str, &[String]),
+    (mapping, filled): (&Mapping, &[String]),
     rows: u64,
     records: &mut Records<'_>,
 ) -> Result<Option<Tally>> {
     let (mut all, mut found) = (Tally::empty(filled.len()), Tally::empty(filled.len()));
     for row in loads {
-        if row.load.mapping != mapping || !row.filled().is_empty() && row.filled() != filled {
+        if !row.load.takes(mapping) || !row.filled().is_empty() && row.filled() != filled {
             return Ok(None);
         }
         for unit in records.units(&row.load.id)?.values() {
@@ -384,7 +388,7 @@ pub(crate) fn brought(
 pub(crate) fn sharing_files<'l>(
     loads: &'l [LoadRow],
     source: &'l dyn Source,
-    mapping: &'l str,
+    mapping: &'l Mapping,
     id: &'l str,
 ) -> impl Iterator<Item = &'l LoadRow> {
     let named = |(name, fingerprint): (&String, &String)| {
@@ -392,7 +396,7 @@ pub(crate) fn sharing_files<'l>(
     };
     loads.iter().filter(move |LoadRow { load, .. }| {
         load.id != id
-            && load.mapping != mapping
+            && !load.takes(mapping)
             && load.files.names.iter().zip(&load.files.fingerprints).any(named)
     })
 }

@@ -18,7 +18,7 @@ use arrow_schema::SchemaRef;
 use sawmill_loader::{BatchEncoder, LoadOptions, Mode, Refusal, Session, Tally};
 use sawmill_profile::format_counted;
 use sawmill_source::{
-    Control, Error, Facts, Kind, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey,
+    Control, Error, Facts, Kind, Known, Mapping, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey,
     UnitReader, counted_places,
 };
 
@@ -422,7 +422,7 @@ impl Source for StatementRows {
     }
 
     fn facts(&self) -> Facts {
-        Facts { knows_rows: false, ..Facts::of_files(&self.files, STATEMENT) }
+        Facts { knows_rows: false, ..Facts::of_files(&self.files, &Mapping::of_columns(STATEMENT)) }
     }
 
     fn plan(&self, _unit_rows: u64) -> Vec<Vec<Unit>> {

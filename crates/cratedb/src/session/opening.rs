@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Note, Share, Tally};
 use sawmill_profile::turns;
-use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
 
 use super::planned::{encode_plan, existing_plan, new_plan, unnest_of};
 use super::transport::{choose_transport, which_tells_rows};
@@ -118,7 +118,7 @@ pub(super) struct Opening<'a, 'o> {
     pub primary: Vec<String>,
     /// The load's ID, and a hash of the mapping from the source's columns to the table's.
     pub id: String,
-    pub mapping: String,
+    pub mapping: Mapping,
     /// How this load stores its rows and creates its table.
     pub shape: Shape,
     /// Rows of the table, once they are counted.
@@ -360,7 +360,7 @@ fn check_mode(mode: Mode) -> Result<()> {
 
 /// Whether other loads inserted other rows of the same files since the load began; or earlier, if the load did not
 /// record the sum at its start.
-fn is_shared(loads: &[LoadRow], source: &dyn Source, mapping: &str, record: &LoadRow) -> bool {
+fn is_shared(loads: &[LoadRow], source: &dyn Source, mapping: &Mapping, record: &LoadRow) -> bool {
     // In the order in which they began.
     let own = loads.iter().position(|row| row.load.id == record.load.id);
     let (before, since) = loads.split_at(own.unwrap_or(0));

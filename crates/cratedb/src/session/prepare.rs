@@ -72,7 +72,7 @@ impl Opening<'_, '_> {
             unit_rows: self.options.unit_rows.max(1),
             files: RecordedFiles::new(self.source.files()),
             before,
-            mapping: self.mapping.clone(),
+            mapping: Some(self.mapping.clone()),
             facts: LoadFacts {
                 filled: self.plan.filled(),
                 replaces: self.crate_db.replaces,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sawmill_pgcopy::{HEADER, TRAILER};
 use sawmill_pgwire::{BlockingConnection, Patience, Server, ServerReport};
-use sawmill_source::{Error, Kind, Result};
+use sawmill_source::{Error, Kind, LOOK, Result};
 
 use crate::plan::pooling::{Away, Reconnect};
 use crate::plan::types::{Plan, PlanTable};
@@ -38,7 +38,13 @@ pub(crate) struct PgTarget {
 
 impl PgTarget {
     pub(crate) fn new(server: &Server, plan: &Plan, cancel: &AtomicBool) -> Result<Self> {
-        let connection = BlockingConnection::open(server, &|| cancel.load(Relaxed))?;
+        let is_cancelled = || cancel.load(Relaxed);
+        let pause = |_: &Error| {
+            std::thread::sleep(LOOK);
+            if is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+        };
+        let open = || BlockingConnection::open(server, &is_cancelled);
+        let connection = server.once_it_takes_connections(pause, open)?;
         let version = connection.parameters.iter().find(|(name, _)| name == "server_version");
         let version = version.map(|(_, version)| version.clone()).unwrap_or_default();
         let timeout = plan.timeout.as_millis().to_string();

@@ -66,8 +66,8 @@ pub struct LoadOptions {
     pub share: Share,
     /// The command for the record of the load, without addresses and passwords.
     pub command: Option<String>,
-    /// Records of text that the source has left out, by file, for the record of the load.
-    pub records_left_out: BTreeMap<String, u64>,
+    /// Records of text that the source has left out, by file: their numbers, where all records count.
+    pub records_left_out: BTreeMap<String, Vec<u64>>,
     /// The order that [`load_in_order`] puts rows in; empty for that of the files.
     pub order: String,
 }

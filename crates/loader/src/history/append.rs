@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
@@ -109,7 +109,7 @@ pub struct Encoding<'e> {
 pub fn remember(
     history: &dyn History,
     Loads { here, otherwise, elsewhere }: Loads<'_>,
-    mapping: &str,
+    mapping: &Mapping,
     source: &dyn Source,
     options: &LoadOptions,
     control: &Control<'_>,
@@ -171,6 +171,9 @@ pub fn remember(
     if !found.is_empty() {
         history.check(&found, &mut remembered)?;
         Rechecking { history, source, options, control }.run(&found, &mut remembered)?;
+    }
+    if remembered.new.is_empty() {
+        remembered.notes.extend(lookup::read_otherwise(&found, mapping));
     }
     Ok(Some(remembered))
 }

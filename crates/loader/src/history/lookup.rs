@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use sawmill_source::{Error, Kind, Result, Source, SourceFile};
+use sawmill_profile::format_counted;
+use sawmill_source::{Error, Kind, Mapping, Result, Source, SourceFile};
 
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
-use crate::history::mapping::may_be_parts;
 use crate::history::portion::Portion;
 use crate::history::record::{LoadRecord, Loads};
 use crate::history::remembered::Remembered;
@@ -27,9 +27,9 @@ pub fn taken<'s>(
     source: &'s dyn Source,
     places: &[u32],
     loads: &[&LoadRecord],
-    mapping: &str,
+    mapping: &Mapping,
 ) -> Vec<&'s SourceFile> {
-    let loads = loads.iter().filter(|load| !may_be_parts(&load.mapping, mapping));
+    let loads = loads.iter().filter(|load| !load.may_be_part_beside(mapping));
     let taken: BTreeSet<(&String, &String)> =
         loads.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
     let files = places.iter().filter_map(|place| source.files().get(*place as usize));
@@ -45,7 +45,7 @@ pub(super) fn refuse_taken_otherwise(
     source: &dyn Source,
     new: &[u32],
     otherwise: &[&LoadRecord],
-    mapping: &str,
+    mapping: &Mapping,
 ) -> Result<()> {
     let Some(file) = taken(source, new, otherwise, mapping).into_iter().next() else { return Ok(()) };
     let what = format!(
@@ -56,6 +56,18 @@ pub(super) fn refuse_taken_otherwise(
         "leave the file out, or give the options of that load; --mode replace loads everything from the beginning; \
          --again adds its rows a second time",
     ))
+}
+
+/// The remark on files that were read by other options for text when they were loaded: they are not read again.
+pub(super) fn read_otherwise(found: &[Found<'_>], mapping: &Mapping) -> Option<Note> {
+    let is_other = |found: &&Found<'_>| found.load.mapping.as_ref().is_some_and(|of_load| of_load != mapping);
+    let count = found.iter().filter(is_other).count() as u64;
+    (count > 0).then(|| {
+        let files = format_counted(count, "file");
+        Note::from(format!(
+            "{files} on record, read by other options for text; --again adds the rows as read now"
+        ))
+    })
 }
 
 /// The rest of the work if all files of a source are loaded again: interrupted loads are finished first.
@@ -105,14 +117,19 @@ pub(super) fn is_known_list(source: &dyn Source, here: &[&LoadRecord], own: &str
 /// Whether to append the source to its table: a load made the table, and one with some of the source's files
 /// filled it. The same files as in the load in mode create that made it, with the same `mapping`, repeat that load
 /// instead; with [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
-pub fn adds_files(source: &dyn Source, loads: &[&LoadRecord], mapping: &str, options: &LoadOptions) -> bool {
+pub fn adds_files(
+    source: &dyn Source,
+    loads: &[&LoadRecord],
+    mapping: &Mapping,
+    options: &LoadOptions,
+) -> bool {
     let names: Vec<&String> = source.files().iter().map(|file| &file.name).collect();
     let complete: Vec<&LoadRecord> = loads.iter().copied().filter(|load| load.complete).collect();
     let mut makers = complete.iter().filter(|load| load.made_the_table()).peekable();
     let is_repeated = |load: &LoadRecord| {
         let unchanged = || load.files.changed(source.files()).is_empty();
         load.mode == Mode::Create.name()
-            && load.mapping == mapping
+            && load.mapping.as_ref() == Some(mapping)
             && load.files.names.iter().eq(names.iter().copied())
             && (!(options.append_changed || options.replace_changed) || unchanged())
     };
@@ -273,7 +290,7 @@ pub fn refuse_begun(
     loads: &Loads<'_>,
     replacing: &[&LoadRecord],
     replaces: bool,
-    mapping: &str,
+    mapping: &Mapping,
     options: &LoadOptions,
 ) -> Result<()> {
     let all: Vec<u32> = (0..source.files().len() as u32).collect();

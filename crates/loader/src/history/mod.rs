@@ -9,7 +9,6 @@
 
 pub(crate) mod append;
 pub(crate) mod lookup;
-pub(crate) mod mapping;
 pub(crate) mod opening;
 pub(crate) mod portion;
 pub(crate) mod presence;

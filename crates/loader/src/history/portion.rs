@@ -8,6 +8,8 @@ use sawmill_source::{
     Facts, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, recut,
 };
 
+use crate::table::records::LoadFacts;
+
 /// Some files of a source, renumbered in the given order. The plan is the same as for a source of these files
 /// alone.
 pub struct Portion<'a> {
@@ -17,13 +19,48 @@ pub struct Portion<'a> {
     files: Vec<SourceFile>,
     /// The order that its rows are to be loaded in.
     order: String,
+    /// Units that the plan has as they are, in order.
+    kept: Vec<Unit>,
 }
 
 impl<'a> Portion<'a> {
     /// The files of `source` at these positions, in this order.
     pub fn new(source: &'a dyn Source, places: Vec<u32>) -> Self {
         let files = places.iter().filter_map(|place| source.files().get(*place as usize).cloned());
-        Self { source, files: files.collect(), places, order: source.facts().order }
+        Self { source, files: files.collect(), places, order: source.facts().order, kept: Vec::new() }
+    }
+
+    /// The whole source with a plan that has some units as a load keeps them, and divides all other rows around them.
+    /// `None` if the load keeps none.
+    pub fn around(source: &'a dyn Source, load: &LoadFacts) -> Option<Self> {
+        let kept = load.kept_units.iter();
+        let unit = |&(file, row_group, first_row, rows): &_| Unit {
+            key: UnitKey { file, row_group, first_row },
+            rows,
+            bytes: 0,
+        };
+        let mut kept: Vec<Unit> = kept.map(unit).collect();
+        kept.sort_unstable_by_key(|unit| unit.key);
+        let whole = Self::new(source, (0..source.files().len() as u32).collect());
+        (!kept.is_empty()).then_some(Self { kept, ..whole })
+    }
+
+    /// The units of a row group, divided around those that are kept.
+    fn around_kept(&self, group: Unit, unit_rows: u64) -> Vec<Unit> {
+        let is_of_group =
+            |unit: &&Unit| (unit.key.file, unit.key.row_group) == (group.key.file, group.key.row_group);
+        let unit = |first_row: u64, rows: u64| {
+            let bytes = (u128::from(group.bytes) * u128::from(rows) / u128::from(group.rows.max(1))) as u64;
+            Unit { key: UnitKey { first_row, ..group.key }, rows, bytes }
+        };
+        let (mut units, mut next) = (Vec::new(), 0);
+        for kept in self.kept.iter().filter(is_of_group).chain([&unit(group.rows, 0)]) {
+            let others = unit(next, kept.key.first_row.saturating_sub(next));
+            units.extend(recut(vec![others], unit_rows).into_iter().flatten());
+            units.extend((kept.rows > 0).then(|| unit(kept.key.first_row, kept.rows)));
+            next = kept.key.first_row + kept.rows;
+        }
+        units
     }
 
     /// The same as its load in this order is identified.
@@ -62,7 +99,10 @@ impl Source for Portion<'_> {
             })
             .collect();
         wanted.sort_unstable_by_key(|unit| unit.key);
-        recut(wanted, unit_rows)
+        match self.kept.is_empty() {
+            true => recut(wanted, unit_rows),
+            false => wanted.into_iter().map(|group| self.around_kept(group, unit_rows)).collect(),
+        }
     }
 
     fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {

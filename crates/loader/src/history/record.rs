@@ -1,5 +1,7 @@
 //! The records that a target keeps of a load and of its units.
 
+use sawmill_source::Mapping;
+
 use crate::engine::content_sum::Tally;
 use crate::identity::RecordedFiles;
 use crate::table::mode::Mode;
@@ -22,14 +24,28 @@ pub struct LoadRecord {
     pub complete: bool,
     /// The sum of the table's earlier rows, if rows are appended and will be verified.
     pub before: Option<Tally>,
-    /// The selection of rows and columns that its files are loaded with. Empty if files are not remembered one
-    /// by one.
-    pub mapping: String,
+    /// What it takes of its files, and how it reads them; `None` if files are not remembered one by one.
+    pub mapping: Option<Mapping>,
     /// How it was run.
     pub facts: LoadFacts,
 }
 
 impl LoadRecord {
+    /// Whether it takes the same rows and columns of a file, even if it reads text otherwise.
+    pub fn takes(&self, mapping: &Mapping) -> bool {
+        self.mapping.as_ref().is_some_and(|own| own.takes_the_same(mapping))
+    }
+
+    /// Whether a load of other rows or columns may have taken other rows of a file than this one.
+    pub(super) fn may_be_part_beside(&self, mapping: &Mapping) -> bool {
+        self.mapping.as_ref().is_some_and(|own| own.may_be_parts(mapping))
+    }
+
+    /// The mapping as the target's records hold it.
+    pub fn mapping_text(&self) -> String {
+        self.mapping.as_ref().map(Mapping::to_text).unwrap_or_default()
+    }
+
     /// Whether its units have rows of several files.
     pub fn mixes_files(&self) -> bool {
         !self.facts.order.is_empty()

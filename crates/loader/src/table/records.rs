@@ -34,6 +34,10 @@ pub struct LoadFacts {
     /// The order of the rows over all files; empty for that of the files. Units then have rows of any files.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub order: String,
+    /// Units that were committed before other records were left out, and which the plan therefore keeps as they are: file, row
+    /// group, first row and number of rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept_units: Vec<(u32, u32, u64, u64)>,
     /// Whether a value of the files has ended the last run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub value_refused: bool,
@@ -54,8 +58,9 @@ impl LoadFacts {
 
     /// The same of a load of these files, whose records the options leave out.
     pub fn leaving_out(self, options: &LoadOptions, files: &[SourceFile]) -> Self {
-        let records =
-            |file: &SourceFile| Some((file.name.clone(), *options.records_left_out.get(&file.name)?));
+        let records = |file: &SourceFile| {
+            Some((file.name.clone(), options.records_left_out.get(&file.name)?.len() as u64))
+        };
         Self { records_left_out: files.iter().filter_map(records).collect(), ..self }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
 use sawmill_profile::{Error, Kind, Result};
@@ -18,6 +18,7 @@ use crate::address::password_file;
 use crate::address::session_kind::SessionKind;
 use crate::address::sslmode;
 use crate::login::requirements::Requirements;
+use crate::server_error::is_starting;
 
 /// Default time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -184,6 +185,33 @@ impl Server {
     /// a lost connection, and not a wrong address.
     pub fn is_reached(&self) -> bool {
         self.reached.load(Relaxed)
+    }
+
+    /// Opens a connection, again and again for as long as the patience lasts if the server answers that it starts up.
+    /// `pause` waits before the next try.
+    ///
+    /// # Errors
+    /// Errors of both.
+    pub fn once_it_takes_connections<T>(
+        &self,
+        mut pause: impl FnMut(&Error) -> Result<()>,
+        mut open: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        let since = Instant::now();
+        loop {
+            match open() {
+                Err(error) if is_starting(&error) => match since.elapsed() < self.patience {
+                    true => pause(&error)?,
+                    // Not a lost connection, after which callers would try for another patience.
+                    false => {
+                        return Err(Error::new(Kind::Server, error.what())
+                            .at(error.place())
+                            .advise("run the same command again when the server has started, or wait longer (--patience)"));
+                    }
+                },
+                opened => return opened,
+            }
+        }
     }
 
     pub(crate) fn was_reached(&self) {

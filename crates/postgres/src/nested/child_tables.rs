@@ -266,7 +266,7 @@ impl<'a> PostgresTables<'a> {
             },
         };
         let names = self.names_of(&rows);
-        let mut mapping = self.source.facts().mapping + "nested tables";
+        let mut mapping = self.source.facts().mapping.to_text() + "nested tables";
         if !self.postgres.kind.is_plain() {
             mapping += &format!("{:?}", self.postgres.kind);
         }

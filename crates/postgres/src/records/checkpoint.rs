@@ -9,13 +9,13 @@
 //! A crash of the server empties unlogged tables. So `units_unlogged`, which the same crash empties, records
 //! the units of loads into such tables: records and rows exist together, or neither does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, RecordedUnit, Tally, check_name, quote};
 use sawmill_pgwire::Connection;
-use sawmill_source::{Error, Kind, Result, UnitKey};
+use sawmill_source::{Error, Kind, Mapping, Result, Unit, UnitKey};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -204,7 +204,7 @@ impl Records<'_> {
                 &before.map(|tally| tally.content_sum.to_string()),
                 &before.map(|tally| signed(&tally.non_null)),
                 &record.files.stamps,
-                &record.mapping,
+                &record.mapping_text(),
                 &database,
                 &record.facts.to_text(),
             ],
@@ -317,6 +317,23 @@ impl Records<'_> {
         self.delete(id).map(drop)
     }
 
+    /// Renames the units of a load whose rows have other places in their files now.
+    pub(crate) fn move_units(&self, id: &str, units: &BTreeMap<UnitKey, Unit>) -> Result<()> {
+        // Rows only move to the front: in this order no unit takes the key of another one.
+        for (was, now) in units.iter().filter(|(was, now)| **was != now.key) {
+            let (file, row_group, first_row) = key_columns(*was);
+            for table in [UNITS, UNITS_UNLOGGED] {
+                let sql = format!(
+                    "UPDATE {} SET first_row = $5 WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
+                    self.table(table)
+                );
+                let now = now.key.first_row as i64;
+                self.link.execute(&sql, &[&id, &file, &row_group, &first_row, &now])?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes the records of all other loads whose rows are in a table.
     pub(crate) fn delete_of_table(&self, oid: u32, but: &str) -> Result<()> {
         let sql = format!(
@@ -424,7 +441,7 @@ impl FromRow for LoadRecord {
             complete: connection.get(row, 4)?,
             files,
             before,
-            mapping: connection.get(row, 11)?,
+            mapping: Mapping::from_text(&connection.get::<String>(row, 11)?),
             facts: LoadFacts::from_text(connection.get::<Option<String>>(row, 12)?.as_deref()),
         })
     }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, NewColumns, Note, Portion,
     Presence, RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files,
-    id_of_names, mapping_of_files, refuse_changed, remember, takes_the_same,
+    id_of_names, refuse_changed, remember,
 };
 use sawmill_pgcopy::Buffers;
 use sawmill_pgwire::{Connection, KnownServer};
 use sawmill_profile::format_counted;
-use sawmill_source::{Control, Read, Result, Source, UnitKey};
+use sawmill_source::{Control, Mapping, Read, Result, Source, UnitKey};
 
 use crate::encode::summing::SummingEncoder;
 use crate::records::checkpoint::{Checkpoints, Records};
@@ -74,7 +74,7 @@ impl Postgres {
         }
         let mut loads = Loads::default();
         for load in &all {
-            match (load.table_oid == oid, takes_the_same(&load.mapping, &mapping)) {
+            match (load.table_oid == oid, load.takes(&mapping)) {
                 (true, true) => loads.here.push(load),
                 (true, false) => loads.otherwise.push(load),
                 (false, true) => loads.elsewhere.push(load),
@@ -84,9 +84,6 @@ impl Postgres {
         let mut remembered = remember(&history, loads, &mapping, source, options, control)?;
         if let Some(remembered) = remembered.as_mut().filter(|_| !rehearse) {
             history.write_missing_rejects(remembered)?;
-        }
-        if let Some(remembered) = remembered.as_mut().filter(|remembered| remembered.new.is_empty()) {
-            remembered.notes.extend(history.read_otherwise(&all, &mapping));
         }
         Ok(remembered)
     }
@@ -118,7 +115,7 @@ impl Postgres {
             let (table, mapping) = (self.table.within(&found.schema), self.mapping_of_files(source));
             let loads = records.of_table(&table, found.oid, &server, true)?;
             let here = loads.iter().filter(|load| load.table_oid == found.oid);
-            let here: Vec<_> = here.filter(|load| takes_the_same(&load.mapping, &mapping)).collect();
+            let here: Vec<_> = here.filter(|load| load.takes(&mapping)).collect();
             Ok(adds_files(source, &here, &mapping, options))
         })
     }
@@ -196,11 +193,16 @@ impl Postgres {
         id_of_names(names, &mapping, &table.to_string(), mode)
     }
 
-    /// Identifies which rows and columns of a file are loaded; empty for loads whose files are not remembered
-    /// one by one.
-    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
-        let zone = self.values.timezone.map_or_else(String::new, |zone| format!(" timezone {zone}"));
-        mapping_of_files(source, self.by_position) + &zone
+    /// What a load takes of its files.
+    pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> Mapping {
+        let mut mapping = source.facts().mapping;
+        if self.by_position {
+            mapping.columns += " by position";
+        }
+        if let Some(zone) = self.values.timezone {
+            mapping.columns += &format!(" timezone {zone}");
+        }
+        mapping
     }
 }
 
@@ -411,7 +413,8 @@ impl Records<'_> {
         for (rows, sum, counts, mapping, same_columns) in
             self.link.rows::<(i64, String, Vec<i64>, String, bool)>(&sql, &[&record.id])?
         {
-            if mapping.is_empty() || !same_columns || !takes_the_same(&mapping, &record.mapping) {
+            let of_load = Mapping::from_text(&mapping);
+            if !same_columns || !of_load.is_some_and(|of_load| record.takes(&of_load)) {
                 return Ok(None);
             }
             since.add(&self.tally((rows, sum, counts))?);
@@ -430,14 +433,15 @@ impl Records<'_> {
     /// The sum of the rows that all loads have added to a table, if they filled the same columns as this one of the same
     /// rows.
     pub(crate) fn sum_of_table(&self, record: &LoadRecord, columns: &[String]) -> Result<Option<Tally>> {
-        match self.all_of_table(record.table_oid, &record.mapping, columns)? {
+        let Some(mapping) = &record.mapping else { return Ok(None) };
+        match self.all_of_table(record.table_oid, mapping, columns)? {
             AllOfTable::Rows(all) => Ok(Some(all)),
             AllOfTable::OtherRows | AllOfTable::OtherColumns => Ok(None),
         }
     }
 
     /// The sum of the rows that all loads have added to a table.
-    fn all_of_table(&self, oid: u32, mapping: &str, columns: &[String]) -> Result<AllOfTable> {
+    fn all_of_table(&self, oid: u32, mapping: &Mapping, columns: &[String]) -> Result<AllOfTable> {
         let loads = self.table("loads");
         let sql = format!(
             "SELECT u.rows, u.content_sum, u.non_null, l.mapping, coalesce(l.columns = $2, true) \
@@ -449,7 +453,8 @@ impl Records<'_> {
         for (rows, sum, counts, of_load, same_columns) in
             self.link.rows::<(i64, String, Vec<i64>, String, bool)>(&sql, parameters)?
         {
-            match (takes_the_same(&of_load, mapping), same_columns) {
+            let of_load = Mapping::from_text(&of_load);
+            match (of_load.is_some_and(|of_load| of_load.takes_the_same(mapping)), same_columns) {
                 (true, true) => all.add(&self.tally((rows, sum, counts))?),
                 (true, false) => return Ok(AllOfTable::OtherColumns),
                 (false, _) => return Ok(AllOfTable::OtherRows),

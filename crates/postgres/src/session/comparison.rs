@@ -62,7 +62,7 @@ impl PostgresSession<'_> {
     /// Whether the table holds exactly the rows that this load and all others have recorded. The sum of the rows before
     /// this load lacks those that another one committed while it was read.
     fn is_what_all_loads_recorded(&self, whole: &Tally, control: &Control<'_>) -> Result<bool> {
-        if self.postgres.mode != Mode::Append || self.record.mapping.is_empty() {
+        if self.postgres.mode != Mode::Append || self.record.mapping.is_none() {
             return Ok(false);
         }
         self.with_connection(control, |link| {
@@ -138,7 +138,7 @@ impl PostgresSession<'_> {
 
     fn locating<'l>(&'l self, refused: Option<&'l BadRecords>) -> Locating<'l> {
         Locating {
-            source: self.source,
+            source: self.around_kept.as_ref().map_or(self.source, |kept| kept),
             server: &self.server,
             table: &self.written,
             columns: &self.columns,

@@ -173,8 +173,9 @@ impl PostgresSession<'_> {
     /// How the load was run, up to now.
     fn facts(&self) -> LoadFacts {
         let command = self.options.command.as_deref().or(self.record.facts.command.as_deref());
-        let (merge, order) = (self.postgres.merge(), self.record.facts.order.clone());
-        let facts = LoadFacts { merge, order, ..LoadFacts::new(command, self.changes_so_far()) };
+        let LoadFacts { order, kept_units, .. } = self.record.facts.clone();
+        let merge = self.postgres.merge();
+        let facts = LoadFacts { merge, order, kept_units, ..LoadFacts::new(command, self.changes_so_far()) };
         facts
             .leaving_out(self.options, self.source.files())
             .after(turns::now().saturating_duration_since(self.started))

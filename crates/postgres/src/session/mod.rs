@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use sawmill_loader::{
     Arrived, BatchEncoder, ColumnChanges, Encoders, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode,
-    Note, RecordedFiles, ServerWaits, Session, TableName, Tally, UnitWriter, Verification,
+    Note, Portion, RecordedFiles, ServerWaits, Session, TableName, Tally, UnitWriter, Verification,
 };
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer};
@@ -46,6 +46,8 @@ pub(crate) struct PostgresSession<'a> {
     route: Route,
     /// The source in the order of the table's partitions, where workers fill these.
     by_partition: Option<PartitionedRows<'a>>,
+    /// The source with units that an earlier run has committed with other numbers, if there are some.
+    around_kept: Option<Portion<'a>>,
     /// Holds the load's lock, and does everything but copy. It also copies if the role may open only one.
     control_connection: Mutex<Connection>,
     /// The server on which the load began.
@@ -169,7 +171,8 @@ impl Session for PostgresSession<'_> {
     }
 
     fn source(&self) -> Option<&dyn Source> {
-        self.by_partition.as_ref().map(|rows| rows as &dyn Source)
+        let kept = self.around_kept.as_ref().map(|rows| rows as &dyn Source);
+        self.by_partition.as_ref().map(|rows| rows as &dyn Source).or(kept)
     }
 
     fn done(&self) -> &HashMap<UnitKey, Tally> {

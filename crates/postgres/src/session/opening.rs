@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use arrow_schema::Schema;
-use sawmill_loader::{ColumnChanges, LoadOptions, LoadRecord, LoadState, Mode, Share, TableName, Tally};
+use sawmill_loader::{
+    ColumnChanges, LoadOptions, LoadRecord, LoadState, Mode, Portion, Share, TableName, Tally,
+};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_profile::turns;
@@ -108,6 +110,7 @@ impl<'a> PostgresSession<'a> {
             source,
             options,
             by_partition: opening.rows_by_partition(staged),
+            around_kept: Portion::around(source, &record.facts),
             route,
             parts,
             rejects: opening.reject_counter(earlier.rejected),

@@ -2,7 +2,7 @@
 
 use sawmill_loader::{ContentSum, LoadRecord, Mode, REPLACED, TableName, Tally, literal, quote};
 use sawmill_pgcopy::Column;
-use sawmill_source::{Error, Kind, Result};
+use sawmill_source::{Error, Kind, Mapping, Result};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED};
@@ -27,7 +27,7 @@ pub(crate) struct ReplacedFiles<'r> {
     pub checkpoints: &'r Checkpoints,
     pub record: &'r LoadRecord,
     /// The mapping by which later appends recognise the load.
-    pub mapping: &'r str,
+    pub mapping: &'r Mapping,
 }
 
 /// A gathered row with a key that another row has.
@@ -177,7 +177,7 @@ impl ReplacedFiles<'_> {
         );
         link.execute(&end, &[&oid, &id, &self.names])?;
         let own = format!("UPDATE {loads} SET mode = $2, mapping = $3 WHERE load_id = $1");
-        link.execute(&own, &[&id, &Mode::Append.name(), &self.mapping])?;
+        link.execute(&own, &[&id, &Mode::Append.name(), &self.mapping.to_text()])?;
         let names = self.columns.iter().map(|column| column.name.as_str());
         let planned = PlannedColumns::read(link, self.table, self.record.table_oid, names)?;
         self.checkpoints.on(link).set_columns(id, &planned.recorded(self.columns))

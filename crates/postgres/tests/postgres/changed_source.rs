@@ -203,6 +203,25 @@ fn an_interrupted_load_that_replaces_rows_begins_again_with_corrected_and_with_m
 }
 
 #[test]
+fn a_new_table_that_was_begun_is_made_from_the_beginning_when_there_are_more_files() {
+    let words = Words::new();
+    let target = words.target(Mode::Create);
+    words.begin(&target, 13_000);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int64Array::from(vec![ROWS]))),
+        ("word", Arc::new(StringArray::from(vec!["word of a new file"]))),
+    ];
+    let (_kept, more) = file_of(columns, 10);
+    // Without the file of the load that was begun its rows would be lost.
+    let error = run(&ParquetFiles::open(&[&more]).unwrap(), &target, &small()).unwrap_err();
+    assert!(error.what().contains("is unfinished"), "{error}");
+    let report = run(&ParquetFiles::open(&[&words.path, &more]).unwrap(), &target, &small()).unwrap();
+    assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64 + 1));
+    assert!(report.verified.unwrap().matches());
+    assert_eq!((words.database.count("t"), words.database.count("_sawmill.loads")), (ROWS + 1, 1));
+}
+
+#[test]
 fn the_new_content_is_appended_on_request() {
     let words = Words::new();
     words.database.client().batch_execute("CREATE TABLE t (id bigint, word text)").unwrap();

@@ -40,6 +40,7 @@ mod renamed_tables;
 mod replacing;
 mod slowed;
 mod staged;
+mod starting;
 mod tables;
 mod tables_refused;
 mod taxi;

@@ -3,4 +3,5 @@
 pub(crate) mod choice;
 pub(crate) mod common;
 pub(crate) mod leaves;
+pub(crate) mod mapping;
 pub(crate) mod united;

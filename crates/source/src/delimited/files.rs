@@ -21,6 +21,7 @@ use super::text_file::{Opening, TextFile};
 use sawmill_profile::{Control, Error, Kind, Pool, Result, known_columns};
 
 use crate::columns::choice::ColumnChoice;
+use crate::columns::mapping::Mapping;
 use crate::condition::pruning::Known;
 use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
@@ -66,7 +67,7 @@ pub struct DelimitedFiles {
     /// Where the values of each column of the schema come from.
     pub(super) chosen: Vec<Place>,
     folders: Vec<FolderColumn>,
-    mapping: String,
+    mapping: Mapping,
     /// How many sorted copies were read.
     pub(super) gathered: Gathered,
     rejected: Vec<RejectedRecord>,
@@ -189,7 +190,10 @@ impl DelimitedFiles {
         fields.extend(folder_fields);
         let given: Vec<String> =
             given.iter().map(|(name, of)| format!("{name:?} {}", of.identity())).collect();
-        let mapping = format!("text {} types {given:?} {}", dialect.identity(), folders.mapping());
+        let mapping = Mapping {
+            reading: format!("{} types {given:?}", dialect.identity()),
+            ..Mapping::of_columns(format!("text {}{}", dialect.names_identity(), folders.mapping()))
+        };
         let files = opened.iter().map(|file| SourceFile {
             name: file.name.clone(),
             fingerprint: file.fingerprint.clone(),
@@ -215,7 +219,7 @@ impl DelimitedFiles {
         files.name_own_columns();
         if let Some(most) = most_rejected {
             files.rejected = rejected::leave_out(&mut files, *most, control)?;
-            files.mapping += " without records that cannot be read";
+            files.mapping.reading += " without records that cannot be read";
         }
         Ok(files)
     }
@@ -311,7 +315,7 @@ impl DelimitedFiles {
     pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
         if let Some(choice) = ColumnChoice::new(&self.schema, columns, renames)? {
             self.chosen = choice.places.iter().filter_map(|place| self.chosen.get(*place).copied()).collect();
-            self.mapping += &choice.mapping;
+            self.mapping.columns += &choice.mapping;
             self.schema = choice.schema;
             self.name_own_columns();
         }

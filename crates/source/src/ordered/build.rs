@@ -62,7 +62,7 @@ impl Builder<'_> {
     fn order_and(&self, shown: impl Fn(&SourceFile) -> String) -> String {
         let source = self.addressed.source();
         let files: Vec<String> = source.files().iter().map(shown).collect();
-        format!("{}\n{}\n{}", self.order.identity(), source.facts().mapping, files.join("\n"))
+        format!("{}\n{}\n{}", self.order.identity(), source.facts().mapping.to_text(), files.join("\n"))
     }
 
     /// Reads the columns that decide the order, and writes sorted runs, with copies of the rows if they are ranges

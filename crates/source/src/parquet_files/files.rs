@@ -18,6 +18,7 @@ use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 
 use crate::columns::choice::ColumnChoice;
 use crate::columns::common::is_untyped;
+use crate::columns::mapping::Mapping;
 use crate::condition::pruning::{Known, known_of};
 use crate::hive::{Compared, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
 use crate::parquet_files::guarded::guarded;
@@ -48,7 +49,7 @@ pub struct ParquetFiles {
     files: Vec<SourceFile>,
     pub(crate) opened: Vec<OpenedFile>,
     folders: Vec<FolderColumn>,
-    mapping: String,
+    mapping: Mapping,
     pub(crate) checksums: PageChecksums,
     /// The largest page that is decompressed, in bytes.
     pub(crate) max_page: u64,
@@ -139,14 +140,14 @@ impl ParquetFiles {
     }
 
     /// Opened files with the columns of `schema`.
-    pub(super) fn new(schema: Schema, files: Vec<(SourceFile, OpenedFile)>, mapping: String) -> Self {
+    pub(super) fn new(schema: Schema, files: Vec<(SourceFile, OpenedFile)>, columns: String) -> Self {
         let (files, opened) = files.into_iter().unzip();
         Self {
             schema: Arc::new(schema),
             files,
             opened,
             folders: Vec::new(),
-            mapping,
+            mapping: Mapping::of_columns(columns),
             checksums: PageChecksums::default(),
             stop: None,
             max_page: DEFAULT_MAX_PAGE,
@@ -252,7 +253,7 @@ impl ParquetFiles {
             });
             *own = Arc::new(Schema::new(renamed.collect::<Vec<Field>>()));
         }
-        self.mapping += &mapping;
+        self.mapping.columns += &mapping;
         self.schema = schema;
         Ok(self)
     }

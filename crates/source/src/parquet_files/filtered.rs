@@ -25,6 +25,7 @@ use sawmill_profile::{Control, Error, Result};
 use sawmill_store::RequestPlan;
 use serde::Serialize;
 
+use crate::columns::mapping::Mapping;
 use crate::condition::Condition;
 use crate::condition::pruning::{Known, intersection, outlook, outlook_of_folders, pages};
 use crate::condition::rows::RowTest;
@@ -469,10 +470,8 @@ impl Source for Filtered<'_> {
 
     fn facts(&self) -> Facts {
         let facts = self.files.facts();
-        let mapping = match &self.condition {
-            Some(condition) => format!("{} where {condition}", facts.mapping),
-            None => facts.mapping,
-        };
+        let condition = self.condition.as_ref().map_or_else(String::new, ToString::to_string);
+        let mapping = Mapping { condition, ..facts.mapping };
         let rows = self.named.iter().map(|file| file.rows).sum();
         Facts { rows, mapping, counts_all_rows: false, ..facts }
     }

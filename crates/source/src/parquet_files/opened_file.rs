@@ -336,7 +336,7 @@ pub(super) fn begin_object(url: &ObjectUrl, objects: OpenObject<'_>, max_footer:
 /// Returns the length of the file and the XXH3-128 hash of its footer. The footer contains sizes, offsets and
 /// statistics of every column chunk, so most changes of the content change it, but not all: the `identity`
 /// room of `sawmill-loader` says what else is compared.
-pub(super) fn fingerprint(footer: &Footer, length: u64) -> String {
+pub fn fingerprint(footer: &Footer, length: u64) -> String {
     format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
 }
 

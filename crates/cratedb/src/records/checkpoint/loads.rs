@@ -1,7 +1,7 @@
 //! Loads as they are recorded, read.
 
 use sawmill_loader::{LoadFacts, LoadRecord};
-use sawmill_source::Result;
+use sawmill_source::{Mapping, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ impl StoredLoad {
             files: recorded_files(self.names, self.fingerprints, self.stamps),
             complete: state == State::Complete,
             before: read_stored(self.before)?,
-            mapping: self.mapping,
+            mapping: Mapping::from_text(&self.mapping),
             facts: LoadFacts::from_text(self.facts.as_deref()),
         };
         let shape = read_shape(&self.shape)?;

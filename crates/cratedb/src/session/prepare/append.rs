@@ -1,17 +1,24 @@
 //! Mode append: rows go into a table that holds others.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use sawmill_loader::{LoadState, Mode, OnRecord, Standing, Tally, open, taken};
+use sawmill_profile::turns;
 use sawmill_source::{Error, Kind, Result};
 
 use crate::encode::encoder::file_hash;
 use crate::records::checkpoint::LoadRow;
 use crate::records::history::sharing_files;
+use crate::records::lease::Lease;
 use crate::records::{lease, void};
 use crate::session::opening::Opening;
 use crate::table::columns::Key;
 use crate::verify::read_back::{OfFiles, ReadBack};
+
+/// How long a load waits for the beginnings of others, and how often it looks.
+const BEGINNING: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_millis(100);
 
 impl Opening<'_, '_> {
     pub(crate) fn append(&mut self) -> Result<(LoadRow, LoadState)> {
@@ -31,6 +38,35 @@ impl Opening<'_, '_> {
             true => self.sum_up_before()?,
             false => None,
         };
+        // If two loads start at once with the same file, each would see the other and refuse: one after the other.
+        let turn = match self.plan.key {
+            Key::None => Some(self.take_turn()?),
+            _ => None,
+        };
+        let begun = self.begin_append(earlier, before);
+        drop(turn);
+        begun
+    }
+
+    /// Waits until no other append without a key begins to load into the table.
+    fn take_turn(&mut self) -> Result<Lease> {
+        let (name, end) = (format!("{}, beginning of an append", self.table), turns::now() + BEGINNING);
+        loop {
+            match Lease::take(&self.checkpoints, &name, &mut self.sql) {
+                Err(error) if error.kind() == Kind::Busy && turns::now() < end => {
+                    self.sql.control().sleep(AGAIN)?;
+                }
+                taken => return taken,
+            }
+        }
+    }
+
+    fn begin_append(
+        &mut self,
+        earlier: Option<LoadRow>,
+        before: Option<Tally>,
+    ) -> Result<(LoadRow, LoadState)> {
+        self.refuse_twice(Kind::Exists)?;
         let rows = self.count()?;
         if rows == 0 && self.options.again {
             // The rows are gone, and so their records must go.
@@ -42,7 +78,7 @@ impl Opening<'_, '_> {
             self.keep_earlier(earlier)?;
         }
         self.records().begin(&record, is_known)?;
-        // If two loads start at once with the same file, each sees the other by now.
+        // A replacement of these files takes no turn, and this run may have lost its own.
         if let Err(error) = self.refuse_beside().and_then(|()| self.refuse_twice(Kind::Busy)) {
             self.checkpoints.on(&mut self.sql).delete(&self.id)?;
             return Err(error);
@@ -116,7 +152,7 @@ impl Opening<'_, '_> {
         }
         let others = self.others_of_files()?;
         let mut counted = Vec::new();
-        for row in others.iter().filter(|row| !row.load.mapping.is_empty()) {
+        for row in others.iter().filter(|row| row.load.mapping.is_some()) {
             if !void::holds_nothing(row, true, (&self.table, &self.checkpoints), &mut self.sql)? {
                 counted.push(&row.load);
             }

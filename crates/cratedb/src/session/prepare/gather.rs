@@ -104,21 +104,20 @@ impl Opening<'_, '_> {
         let same_files = begun.as_ref().filter(|into| {
             let names = self.source.files().iter().map(|file| &file.name);
             into.load.mode == self.crate_db.mode.name()
-                && into.load.mapping == self.mapping
+                && into.load.mapping.as_ref() == Some(&self.mapping)
                 && into.load.files.names.iter().eq(names)
         });
         let differs = same_files.and_then(|into| self.shape.differs_from(&into.shape));
         Err(self.unfinished(differs.as_deref(), begun.as_ref().map(|into| &into.load)))
     }
 
-    /// Whether this load gathers all rows of an unfinished one that nobody sees yet: both replace the table with the same
+    /// Whether this load gathers all rows of an unfinished one that nobody sees yet: both make the table with the same
     /// options, and the other's files are among this one's, perhaps with other content.
     fn gathers_again(&self, into: &LoadRow) -> bool {
         let ours: HashSet<&str> = self.source.files().iter().map(|file| file.name.as_str()).collect();
-        let (load, replace) = (&into.load, Mode::Replace);
-        self.crate_db.mode == replace
-            && load.mode == replace.name()
-            && load.mapping == self.mapping
+        let load = &into.load;
+        load.mode == self.crate_db.mode.name()
+            && load.mapping.as_ref() == Some(&self.mapping)
             && self.shape.differs_from(&into.shape).is_none()
             && load.files.names.iter().all(|name| ours.contains(name.as_str()))
     }
@@ -147,8 +146,9 @@ impl Gathered<'_, '_, '_> {
 
     /// Whether the rows of an interrupted replacement, which nobody sees yet, are of other content.
     fn begins_again(&self) -> bool {
-        let again = self.record.as_ref().is_some_and(|record| self.opening.gathers_again(record));
-        again && !self.changed().is_empty()
+        let opening = &self.opening;
+        let again = self.record.as_ref().is_some_and(|record| opening.gathers_again(record));
+        again && opening.crate_db.mode == Mode::Replace && !self.changed().is_empty()
     }
 
     fn other_options(&self, differs: &str) -> Error {

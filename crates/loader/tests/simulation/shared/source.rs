@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use sawmill_source::{
-    Error, Facts, Kind, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader,
-    counted_places, recut,
+    Error, Facts, Kind, Known, Mapping, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey,
+    UnitReader, counted_places, recut,
 };
 
 use super::draw::Draw;
@@ -143,7 +143,7 @@ impl Source for SimulatedSource {
     }
 
     fn facts(&self) -> Facts {
-        Facts::of_files(&self.files, "")
+        Facts::of_files(&self.files, &Mapping::default())
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {

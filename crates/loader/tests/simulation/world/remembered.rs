@@ -6,7 +6,7 @@ use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Portion, Presence, RecordedFiles,
     RecordedUnit, Remembered, Tally, Verification, remember,
 };
-use sawmill_source::{Control, Result, Source, UnitKey};
+use sawmill_source::{Control, Mapping, Result, Source, UnitKey};
 
 use super::connection::Connection;
 use super::fault::Step;
@@ -31,7 +31,7 @@ pub fn remembered(
     let (here, elsewhere): (Vec<_>, Vec<_>) = loads.iter().partition(|load| load.table_oid == table.oid);
     let loads = Loads { here, elsewhere, otherwise: Vec::new() };
     let history = SimulatedHistory { target, options, connection: &connection, table };
-    remember(&history, loads, "", source, options, control)
+    remember(&history, loads, &Mapping::default(), source, options, control)
 }
 
 struct SimulatedHistory<'r> {

@@ -46,7 +46,7 @@ impl SimulatedTarget {
     }
 
     pub fn id_of(&self, source: &dyn Source) -> String {
-        load_id(source.files(), &source.facts().mapping, TABLE, self.mode.name())
+        load_id(source.files(), &source.facts().arrangement(), TABLE, self.mode.name())
     }
 
     pub fn lock(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {

@@ -1,12 +1,10 @@
 //! Interrupted appends go on by the options of now, if these leave the committed rows as they are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashSet};
 
-use sawmill_loader::{
-    LoadFacts, LoadRecord, Mode, Note, Portion, RecordedFiles, Share, still_holds, takes_the_same,
-};
+use sawmill_loader::{LoadFacts, LoadRecord, Mode, Portion, RecordedFiles, Share, held_units};
 use sawmill_profile::format_counted;
-use sawmill_source::{Control, Result, Source};
+use sawmill_source::{Control, Mapping, Result, Source, Unit, UnitKey};
 
 use crate::records::history::TableHistory;
 
@@ -16,7 +14,12 @@ impl TableHistory<'_> {
     ///
     /// # Errors
     /// No connection; a file that cannot be read.
-    pub(super) fn take_up(&self, loads: &[LoadRecord], mapping: &str, control: &Control<'_>) -> Result<bool> {
+    pub(super) fn take_up(
+        &self,
+        loads: &[LoadRecord],
+        mapping: &Mapping,
+        control: &Control<'_>,
+    ) -> Result<bool> {
         let facts = self.source.facts();
         if self.options.share != Share::Whole || !self.options.order.is_empty() || !facts.whole_files {
             return Ok(false);
@@ -25,7 +28,7 @@ impl TableHistory<'_> {
         let mut any = false;
         for load in loads {
             let is_append = load.mode == Mode::Append.name() && load.table_oid == self.oid;
-            let is_alike = is_append && !load.mixes_files() && takes_the_same(&load.mapping, mapping);
+            let is_alike = is_append && !load.mixes_files() && load.takes(mapping);
             if load.complete || !is_alike {
                 continue;
             }
@@ -41,27 +44,6 @@ impl TableHistory<'_> {
         Ok(any)
     }
 
-    /// A remark on files of the source that are on record, and were read by other options for text.
-    pub(super) fn read_otherwise(&self, loads: &[LoadRecord], mapping: &str) -> Option<Note> {
-        let read_so = |load: &&LoadRecord| load.mapping == mapping;
-        let here = || loads.iter().filter(|load| load.table_oid == self.oid);
-        let of = |load: &LoadRecord| load.files.names.clone();
-        let now: BTreeSet<String> = here().filter(read_so).flat_map(of).collect();
-        let then: BTreeSet<String> = here()
-            .filter(|load| !read_so(load) && takes_the_same(&load.mapping, mapping))
-            .flat_map(of)
-            .collect();
-        let files =
-            self.source.files().iter().filter(|file| then.contains(&file.name) && !now.contains(&file.name));
-        let count = files.count() as u64;
-        (count > 0).then(|| {
-            let files = format_counted(count, "file");
-            Note::from(format!(
-                "{files} on record, read by other options for text; --again adds the rows as read now"
-            ))
-        })
-    }
-
     /// The files of a load, if the source has all of them.
     fn portion_of(&self, load: &LoadRecord) -> Option<Portion<'_>> {
         let files = self.source.files();
@@ -69,12 +51,25 @@ impl TableHistory<'_> {
         Some(Portion::new(self.source, load.files.names.iter().map(place).collect::<Option<_>>()?))
     }
 
+    /// The committed units, if the plan of the files as they are now has not all of them: it has to keep them as they are.
+    fn kept(
+        load: &LoadRecord,
+        portion: &Portion<'_>,
+        held: &BTreeMap<UnitKey, Unit>,
+    ) -> Vec<(u32, u32, u64, u64)> {
+        let planned = portion.plan(load.unit_rows).into_iter().flatten();
+        let planned: HashSet<(UnitKey, u64)> = planned.map(|unit| (unit.key, unit.rows)).collect();
+        let is_planned = held.values().all(|unit| planned.contains(&(unit.key, unit.rows)));
+        let held = held.values().filter(|_| !is_planned);
+        held.map(|Unit { key, rows, .. }| (key.file, key.row_group, key.first_row, *rows)).collect()
+    }
+
     /// The same of one load, in the open transaction.
     fn take_up_one(
         &self,
         load: &LoadRecord,
         portion: &Portion<'_>,
-        mapping: &str,
+        mapping: &Mapping,
         control: &Control<'_>,
     ) -> Result<bool> {
         let (records, id) = (&self.records, self.postgres.id_of(portion, self.table, false));
@@ -86,11 +81,10 @@ impl TableHistory<'_> {
             return Ok(false);
         }
         let filled = records.columns(&load.id)?;
-        if filled.as_ref() != Some(&self.filled()?.now(self)?.1)
-            || !still_holds(self, load, portion, self.options, control)?
-        {
+        if filled.as_ref() != Some(&self.filled()?.now(self)?.1) {
             return Ok(false);
         }
+        let Some(held) = held_units(self, load, portion, self.options, control)? else { return Ok(false) };
         if id != load.id {
             match records.find(&id)? {
                 Some(same) if same.complete => records.keep_under_another_id(&id)?,
@@ -100,9 +94,15 @@ impl TableHistory<'_> {
             records.move_to(&load.id, &id)?;
         }
         let (files, command) = (RecordedFiles::new(portion.files()), self.options.command.clone());
-        let facts = LoadFacts { command, value_refused: false, ..load.facts.clone() }
-            .leaving_out(self.options, portion.files());
-        records.set(&id, "mapping", &mapping)?;
+        let facts = LoadFacts {
+            command,
+            value_refused: false,
+            kept_units: Self::kept(load, portion, &held),
+            ..load.facts.clone()
+        }
+        .leaving_out(self.options, portion.files());
+        records.move_units(&id, &held)?;
+        records.set(&id, "mapping", &mapping.to_text())?;
         records.set(&id, "fingerprints", &files.fingerprints)?;
         records.set(&id, "stamps", &files.stamps)?;
         records.set(&id, "facts", &facts.to_text())?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{LoadOptions, LoadRecord, Loads, Mode, refuse_begun, takes_the_same};
+use sawmill_loader::{LoadOptions, LoadRecord, Loads, Mode, refuse_begun};
 use sawmill_source::Result;
 
 use super::Preparing;
@@ -56,8 +56,7 @@ impl Preparing<'_, '_> {
             replacing.extend(runs.then_some(load));
         }
         let mapping = postgres.mapping_of_files(source);
-        let (here, otherwise): (Vec<_>, Vec<_>) =
-            counted.iter().partition(|load| takes_the_same(&load.mapping, &mapping));
+        let (here, otherwise): (Vec<_>, Vec<_>) = counted.iter().partition(|load| load.takes(&mapping));
         let loads = Loads { here, otherwise, elsewhere: Vec::new() };
         let (replacing, replaces) = (replacing.iter().collect::<Vec<_>>(), postgres.replaces_files());
         refuse_begun(source, &loads, &replacing, replaces, &mapping, options)

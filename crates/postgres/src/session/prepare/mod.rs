@@ -5,12 +5,12 @@ mod meanwhile;
 mod unfinished;
 
 use sawmill_loader::{
-    AddedColumn, ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Presence, RecordedFiles,
-    Share, Standing, TableName, Tally, open, refuse_cut_otherwise,
+    AddedColumn, ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Portion, Presence,
+    RecordedFiles, Share, Standing, TableName, Tally, open, refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{KnownServer, POLICIES};
-use sawmill_source::{Error, Kind, Result, Source};
+use sawmill_source::{Error, Kind, Mapping, Result, Source};
 
 use self::found::Found;
 use crate::records::checkpoint::Records;
@@ -124,8 +124,8 @@ impl Preparing<'_, '_> {
         let (theirs, ours) = (&record.files.names, RecordedFiles::new(self.source.files()).names);
         let without =
             |names: &[String], others: &[String]| names.iter().find(|name| !others.contains(name)).cloned();
-        let mappings = [&record.mapping, &self.mapping()];
-        let other_rows = mappings.iter().all(|mapping| !mapping.is_empty()) && mappings[0] != mappings[1];
+        let own = self.mapping();
+        let other_rows = record.mapping.is_some() && own.is_some() && record.mapping != own;
         if let Some(file) = without(theirs, &ours) {
             format!("their file {file} is not among the files given")
         } else if let Some(file) = without(&ours, theirs) {
@@ -307,7 +307,8 @@ impl Preparing<'_, '_> {
             return Ok(());
         }
         let done = self.records.units(self.id)?;
-        refuse_cut_otherwise(self.source, record.unit_rows, &done)
+        let kept = Portion::around(self.source, &record.facts);
+        refuse_cut_otherwise(kept.as_ref().map_or(self.source, |kept| kept), record.unit_rows, &done)
     }
 
     fn presence(&self, scope: Scope<'_>, table: &TableName) -> Result<Presence> {
@@ -376,12 +377,12 @@ impl Preparing<'_, '_> {
         self.records.delete(self.id).map(drop)
     }
 
-    /// Identifies which rows and columns of a file are loaded; empty if files are not remembered one by one.
-    fn mapping(&self) -> String {
+    /// What is taken of the files; `None` if files are not remembered one by one.
+    fn mapping(&self) -> Option<Mapping> {
         let by_file = self.source.facts().whole_files
             && self.postgres.several.is_none()
             && self.postgres.mode != Mode::Upsert;
-        if by_file { self.postgres.mapping_of_files(self.source) } else { String::new() }
+        by_file.then(|| self.postgres.mapping_of_files(self.source))
     }
 
     fn record(&self, table_oid: u32, before: Option<Tally>) -> LoadRecord {

@@ -82,8 +82,9 @@ impl Preparing<'_, '_> {
         Ok(Some(record))
     }
 
-    /// Whether this load gathers all rows of an unfinished one, which are not in their place yet: that has files of these
-    /// names, of which some may have other content now, and the same options or a value that has ended its last run.
+    /// Whether this load gathers all rows of an unfinished one, which are not in their place yet: that has some of these
+    /// files, of which some may have other content now, and the same options or a value that has ended its last run. In
+    /// mode create it has fewer files, or such a value.
     fn gathers_again(&self, id: &str) -> Result<bool> {
         let Self { postgres, source, table, .. } = self;
         let alone = self.options.share == Share::Whole && postgres.several.is_none();
@@ -92,10 +93,10 @@ impl Preparing<'_, '_> {
         // A value that this load may take has ended its last run.
         let is_refused =
             record.facts.value_refused && record.mode == mode && record.facts.merge == postgres.merge();
-        if postgres.mode == Mode::Create && !is_refused {
+        let ours: HashSet<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
+        if postgres.mode == Mode::Create && !is_refused && record.files.names.len() == ours.len() {
             return Ok(false);
         }
-        let ours: HashSet<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
         let names = || record.files.names.iter().map(String::as_str);
         let is_alike = |staged| postgres.id_of_names(names(), *source, table, mode, staged) == id;
         Ok(names().all(|name| ours.contains(name)) && (is_refused || [false, true].into_iter().any(is_alike)))

@@ -3,6 +3,7 @@
 //! All records are read once, on all cores, before a plan is made. So row numbers count only good
 //! records and are the same in every run, and a load that leaves records out resumes and verifies like any other.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use sawmill_profile::{Control, Error, Kind, Result};
@@ -34,14 +35,21 @@ pub struct RejectedRecord {
     /// Its bytes from the file, or from its text if the file is compressed or in another encoding.
     #[serde(skip)]
     pub bytes: Vec<u8>,
+    /// Its number in the file, where all records count, from 0.
+    #[serde(skip)]
+    pub number: u64,
 }
 
-/// The place of a record, and its fault.
+/// The place and the number of a record, and its fault.
 struct Found {
     start: u64,
     end: u64,
+    number: u64,
     why: String,
 }
+
+/// The place of a record in a buffer, and its number.
+type Numbered = (usize, usize, u64);
 
 /// Looks at all records; returns those that cannot be read, by file and place.
 ///
@@ -57,17 +65,17 @@ pub(crate) fn leave_out(
     // From each mark to the next.
     let pieces = files.iter().enumerate().flat_map(|(number, file)| {
         let ends = file.marks.iter().skip(1).map(|mark| mark.offset).chain([file.length]);
-        file.marks.iter().zip(ends).map(move |(mark, end)| (number, mark.offset, end))
+        file.marks.iter().zip(ends).map(move |(mark, end)| (number, mark.offset..end, mark.rows))
     });
-    let pieces: Vec<(usize, u64, u64)> = pieces.collect();
+    let pieces: Vec<(usize, Range<u64>, u64)> = pieces.collect();
     let found: Mutex<Vec<(usize, Found)>> = Mutex::default();
-    control.on_all_cores("records", &pieces, Vec::new, |cells, &(number, start, end), control| {
+    control.on_all_cores("records", &pieces, Vec::new, |cells, (number, place, first), control| {
         control.check()?;
-        let Some(file) = files.get(number) else { return Ok(()) };
-        let of_piece = check(shared, file, start, end, cells)?;
-        control.phase().add_bytes(end - start);
+        let Some(file) = files.get(*number) else { return Ok(()) };
+        let of_piece = check(shared, file, place, *first, cells)?;
+        control.phase().add_bytes(place.end - place.start);
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.extend(of_piece.into_iter().map(|found| (number, found)));
+        found.extend(of_piece.into_iter().map(|found| (*number, found)));
         match found.len() as u64 > most {
             true => Err(Error::new(Kind::Value, format!("more than {most} records cannot be read"))
                 .at(found
@@ -98,19 +106,21 @@ fn shown(file: &TextFile, found: &Found) -> Result<RejectedRecord> {
         reason: found.why.clone(),
         record: String::from_utf8_lossy(&bytes).into_owned(),
         bytes,
+        number: found.number,
     })
 }
 
-/// Looks at the records from `start` to `end`.
+/// Looks at the records of a range of bytes, whose first one has this number.
 fn check(
     source: &DelimitedFiles,
     file: &TextFile,
-    start: u64,
-    end: u64,
+    place: &Range<u64>,
+    first: u64,
     cells: &mut Vec<Cell>,
 ) -> Result<Vec<Found>> {
     let mut cursor = Cursor::open(file)?;
-    cursor.seek(start);
+    cursor.seek(place.start);
+    let mut numbers = first..;
     let columns = file.fields();
     let all = Checks { source, file };
     let (mut found, mut records) = (Vec::new(), Vec::new());
@@ -118,11 +128,13 @@ fn check(
         cells.clear();
         records.clear();
         let at_end = loop {
-            match cursor.checked(columns, end, cells)? {
-                Checked::Good { start, end } => records.push((start, end)),
+            let mut number = || numbers.next().unwrap_or_default();
+            match cursor.checked(columns, place.end, cells)? {
+                Checked::Good { start, end } => records.push((start, end, number())),
                 Checked::Bad { start, end, why } => {
                     let (_, base) = cursor.buffer();
-                    found.push(Found { start: base + start as u64, end: base + end as u64, why });
+                    let (start, end) = (base + start as u64, base + end as u64);
+                    found.push(Found { start, end, number: number(), why });
                 }
                 Checked::Full => break false,
                 Checked::End => break true,
@@ -147,14 +159,7 @@ struct Checks<'a> {
 
 impl Checks<'_> {
     /// Reads records. If that fails, reads each half, and so on down to single records.
-    fn read(
-        &self,
-        bytes: &[u8],
-        base: u64,
-        cells: &[Cell],
-        records: &[(usize, usize)],
-        found: &mut Vec<Found>,
-    ) {
+    fn read(&self, bytes: &[u8], base: u64, cells: &[Cell], records: &[Numbered], found: &mut Vec<Found>) {
         if records.is_empty() {
             return;
         }
@@ -165,9 +170,9 @@ impl Checks<'_> {
         let batch =
             Batch { source, file, cells: cells_of_batch, split, bytes, offset: &offset, rows: records.len() };
         let Err(error) = batch.build(&source.chosen, &source.schema) else { return };
-        if let [(start, end)] = *records {
+        if let [(start, end, number)] = *records {
             let why = format!("{}: {}", error.what(), error.place());
-            found.push(Found { start: base + start as u64, end: base + end as u64, why });
+            found.push(Found { start: base + start as u64, end: base + end as u64, number, why });
             return;
         }
         let half = records.len() / 2;

@@ -143,6 +143,14 @@ impl Dialect {
         })
     }
 
+    /// Returns what determines the names of columns, a part of a load's identity.
+    pub(crate) fn names_identity(&self) -> String {
+        match self.records {
+            RecordForm::Json => String::new(),
+            RecordForm::Delimited => format!("header {} names {:?} ", self.header, self.names),
+        }
+    }
+
     /// Returns everything that determines the values, a part of a load's identity.
     pub(crate) fn identity(&self) -> String {
         let Self {
