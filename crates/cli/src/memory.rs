@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::io::{self, Write};
 
 thread_local! {
-    /// How many bytes this thread asked for last in vain; 0: it got all.
+    /// The bytes of the last allocation that this thread was refused, also if it went on without it; 0: none.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -18,8 +18,7 @@ pub struct Watched<A>(pub A);
 
 fn noted(given: *mut u8, bytes: usize) -> *mut u8 {
     if given.is_null() {
-        // A thread that ends has no such places any more.
-        let _ = REFUSED.try_with(|refused| refused.set(bytes));
+        REFUSED.set(bytes);
     }
     given
 }
@@ -54,14 +53,16 @@ pub(crate) fn end_with_an_error() -> io::Result<()> {
 }
 
 fn report() {
-    let bytes = REFUSED.try_with(Cell::get).unwrap_or(0);
+    let bytes = REFUSED.get();
     if bytes == 0 {
+        // An abort of another cause, or one that another process asked for, ends the process as ever.
+        let _ = signal_hook::low_level::emulate_default_handler(libc::SIGABRT);
         return;
     }
     let mut line = [0; 512];
     let mut rest = &mut line[..];
-    let what = "the system gives no more memory, when the command asked for another";
-    let advice = "allow more (ulimit -v, the container), or use fewer threads, columns or bytes in a value";
+    let what = "out of memory: the system refused";
+    let advice = "raise the limit (ulimit -v), or use fewer threads, columns or bytes in a value";
     // It fits.
     let _ = match crate::asks_for_json() {
         true => writeln!(

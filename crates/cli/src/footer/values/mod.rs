@@ -9,7 +9,6 @@ mod chunk_alone;
 mod dictionary;
 #[cfg(feature = "full")]
 mod head;
-#[cfg(feature = "full")]
 #[cfg(not(feature = "full"))]
 pub(crate) use crate::demo_build::values::{bloom, dictionary, head};
 #[cfg(feature = "full")]
