@@ -50,7 +50,7 @@ pub(super) fn leaf_array(
 }
 
 /// The slots of `values`. One without a value is null if the field is optional. Otherwise the enclosing struct is
-/// null, and the slot has the default.
+/// null there, and the slot holds any value.
 fn in_slots(
     values: ArrayRef,
     field: &Field,

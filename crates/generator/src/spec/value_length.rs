@@ -9,7 +9,7 @@ use crate::spec::dataset::{Dataset, Leaf};
 pub(crate) const MAX_RECORD_BYTES: u64 = 1 << 30;
 
 /// The most bytes that the texts of one formula and its result may take together: 1,024 rows of them are in memory.
-pub(crate) const MAX_FORMULA_BYTES: u64 = 1 << 19;
+pub(crate) const MAX_FORMULA_BYTES: u64 = 1 << 21;
 
 /// The bytes that values are taken to have at most which are always short: names, addresses, keys.
 pub(crate) const SHORT_BYTES: u64 = 256;
@@ -48,7 +48,7 @@ impl Dataset {
 }
 
 impl Leaf {
-    /// The bytes of its longest value, if fewer of them need less memory: they are drawn alone or listed.
+    /// The bytes of its longest value, if memory grows with the rows of a batch; else 0.
     pub(crate) fn longest_drawn_late(&self) -> u64 {
         let is_late = self.draws_alone() || matches!(self.values, ValueSpec::Choice { .. });
         longest(&self.values).filter(|_| is_late).unwrap_or(0)

@@ -67,21 +67,19 @@ impl InferredSpec {
             let what = format!("no column is named {unknown:?}");
             return Err(Error::spec(what, "--exclude", format!("columns: {}", columns.join(", "))));
         }
-        if columns.len() > MAX_FIELDS {
-            let what = format!("a sample of {} columns, more than {MAX_FIELDS}", columns.len());
-            return Err(Error::spec(
-                what,
-                columns[MAX_FIELDS],
-                "choose fewer, for example with convert --columns",
-            ));
+        let mut kept = columns.iter().filter(|name| !exclude.iter().any(|excluded| excluded == *name));
+        if let Some(column) = kept.nth(MAX_FIELDS) {
+            let number = MAX_FIELDS + 1 + kept.count();
+            let what = format!("a sample of {number} columns, more than {MAX_FIELDS}");
+            return Err(Error::spec(what, *column, "leave out some with --exclude"));
         }
         let mut fields: Vec<Result<Inferred, LeftOut>> = Vec::new();
         for field in schema.fields() {
             let column = field.name().clone();
-            let twice = columns.iter().filter(|name| **name == column).count() > 1;
+            let twice = || columns.iter().filter(|name| **name == column).count() > 1;
             let found = if exclude.contains(&column) {
                 Err("excluded".to_owned())
-            } else if twice {
+            } else if twice() {
                 Err("another column has the same name".to_owned())
             } else {
                 inferred(field)

@@ -1,6 +1,6 @@
 //! Leaves: their values, and the earlier fields that these depend on.
 
-use crate::draw::expression::{Operand, OperandRow, Reach};
+use crate::draw::expression::{Expression, Operand, OperandRow, Reach};
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::other_rows::of_children::Fold;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
@@ -97,16 +97,26 @@ impl Reader<'_> {
     }
 }
 
+/// Refuses a formula if the texts that it reads and its result would be too long together.
+pub(super) fn check_formula(formula: &Expression, node: SpecNode<'_>) -> Result<(), Error> {
+    let texts = formula.operands.iter().filter(|operand| operand.kind.is_text());
+    let result = formula.longest().unwrap_or(0);
+    let bytes = texts.map(|operand| operand.longest).fold(result, u64::saturating_add);
+    if bytes <= MAX_FORMULA_BYTES {
+        return Ok(());
+    }
+    let what = format!("a formula with texts of up to {bytes} bytes");
+    let advice = format!(
+        "shorten the fields that the formula names, and its result, to {MAX_FORMULA_BYTES} bytes together"
+    );
+    Err(node.error(what, advice))
+}
+
 /// Refuses values if the `elements` of one record would be too long together.
 fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>) -> Result<(), Error> {
     let longest = longest(values).unwrap_or(0);
     if let ValueSpec::Expression(formula) = values {
-        let texts = formula.operands.iter().map(|operand| operand.longest).fold(longest, u64::saturating_add);
-        if texts > MAX_FORMULA_BYTES {
-            let what = format!("a formula with texts of up to {texts} bytes");
-            let advice = format!("shorten them to {MAX_FORMULA_BYTES} bytes together: substring(..., 1, 60)");
-            return Err(node.error(what, advice));
-        }
+        check_formula(formula, node)?;
     }
     if longest.saturating_mul(elements.into()) <= MAX_RECORD_BYTES {
         return Ok(());

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Present;
 use crate::spec::reader::Reader;
+use crate::spec::reader::leaves::check_formula;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
@@ -31,6 +32,7 @@ impl Reader<'_> {
         let text = node.string().unwrap_or_default();
         let condition = Expression::parse(text, &LogicalType::Boolean, &[], resolve)
             .map_err(|(what, advice)| node.error(what, advice))?;
+        check_formula(&condition, node)?;
         if condition.operands.iter().any(|operand| operand.row != OperandRow::Own) {
             return Err(node.error("previous() in a condition of nulls", "use a hidden field for it"));
         }

@@ -1,3 +1,5 @@
+//! Names and addresses of countries, and the ASCII that addresses of mail make of them.
+
 use super::*;
 
 #[test]
