@@ -35,6 +35,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// hold it.
 pub(super) const LAST_PATIENCE: Duration = Duration::from_millis(1500);
 
+/// How long each request may take at least, also when the time to clean up is over.
+const LEAST: Duration = Duration::from_millis(300);
+
 /// The room that is made before any bytes have come; an answer of a store is usually not larger.
 const MAX_CAPACITY: u64 = 16 << 20;
 
@@ -70,8 +73,9 @@ impl Client {
         if self.cancel.load(Relaxed) { Err(Error::new(Kind::Cancelled, "cancelled")) } else { Ok(()) }
     }
 
-    /// Waits for work for this long, and when the caller has cancelled, until that is `last` ago. A thread of its own looks at
-    /// the time: a server can keep those of the runtime busy.
+    /// Waits for work for this long, and when the caller has cancelled, until `last` has passed since then, but
+    /// never less than [`LEAST`] of it. A thread of its own looks at the time: a server can keep those of the runtime
+    /// busy.
     pub(super) fn within<T>(
         &self,
         patience: Duration,
@@ -83,8 +87,9 @@ impl Client {
             let watch = scope.spawn(|| {
                 let begun = Instant::now();
                 while !done.load(Relaxed) {
-                    let is_over =
-                        cancel.load(Relaxed) && self.cancelled.get_or_init(Instant::now).elapsed() >= last;
+                    let is_over = cancel.load(Relaxed)
+                        && self.cancelled.get_or_init(Instant::now).elapsed() >= last
+                        && begun.elapsed() >= last.min(LEAST);
                     if is_over || begun.elapsed() >= patience {
                         return given_up.notify_one();
                     }
