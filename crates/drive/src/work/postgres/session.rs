@@ -429,12 +429,14 @@ fn refused(report: &ServerReport) -> Failure {
     Failure::new(kind, report.message.clone(), !report.fatal)
 }
 
-/// The failure of a statement that was answered as a ROLLBACK and is none: nothing of its transaction is there.
+/// The failure of a statement that the server answered with ROLLBACK although it was to commit.
 fn not_rolled_back(sql: &str) -> std::result::Result<(), Failure> {
-    let word = sql.split_whitespace().next().unwrap_or_default().trim_end_matches(';');
-    match ["rollback", "abort"].iter().any(|asked| word.eq_ignore_ascii_case(asked)) {
-        true => Ok(()),
-        false => Err(Failure::new("40000", format!("{word} was answered with ROLLBACK"), true)),
+    let mut words = sql.split(|c: char| c.is_whitespace() || c == ';');
+    let word = words.next().unwrap_or_default();
+    // Of other statements with this first word none ends a transaction.
+    match ["commit", "end", "prepare"].iter().any(|commits| word.eq_ignore_ascii_case(commits)) {
+        true => Err(Failure::new("40000", format!("{word} was answered with ROLLBACK"), true)),
+        false => Ok(()),
     }
 }
 
