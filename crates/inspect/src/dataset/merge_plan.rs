@@ -148,7 +148,8 @@ impl MergePlan {
     pub fn text(&self, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
         if self.without_data > 0 {
             let files = style.counted(self.without_data, "file");
-            writeln!(out, "{files} without data, only with a footer, left out")?;
+            let are = if self.without_data == 1 { "that is only a footer" } else { "that are only footers" };
+            writeln!(out, "left out {files} {are}")?;
         }
         let merged = self.merged();
         if self.groups.is_empty() {
