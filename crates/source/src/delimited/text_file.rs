@@ -369,12 +369,14 @@ impl TextFile {
                     .at(self.place(place(start)))
                     .advise("check the delimiters and quotes");
             }
-            Malformed::Newline { at } => {
-                let what = "a line feed is here, and the lines before end with carriage returns alone";
-                return Error::new(Kind::Source, what).at(self.place(place(at))).advise(CONVERT);
-            }
+            Malformed::Newline { at } => return self.line_feed(&self.marks, place(at)),
         };
         self.misquoted(&self.marks, misquoted)
+    }
+
+    fn line_feed(&self, marks: &[Mark], at: u64) -> Error {
+        let what = "a line feed is here, and the lines before end with carriage returns alone";
+        Error::new(Kind::Source, what).at(self.place_by(marks, at)).advise(CONVERT)
     }
 
     /// Returns the error for quotes that do not fit, which the search for boundaries found.
@@ -388,12 +390,16 @@ impl TextFile {
                 };
                 let follows = self.reopen().ok().and_then(|file| {
                     let mut bytes = vec![0; self.length.saturating_sub(at).min(12) as usize];
-                    file.read_exact_at(at, &mut bytes).ok().map(|()| shown(&bytes))
+                    file.read_exact_at(at, &mut bytes).ok().map(|()| bytes)
                 });
+                let follows = follows.unwrap_or_default();
+                if follows.first() == Some(&b'\n') {
+                    return self.line_feed(marks, at);
+                }
                 let what = format!(
                     "{start} ends {closed} (byte offset {at}) before {}, which is neither a delimiter nor the end of \
                      the record",
-                    follows.unwrap_or_default()
+                    shown(&follows)
                 );
                 (opened, what)
             }

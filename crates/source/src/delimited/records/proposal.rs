@@ -108,7 +108,8 @@ pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter
         let titles = division.sheet_titles.filter(|_| dialect.may_adapt)?;
         return Some(Dialect { skip_lines: titles, ..dialect.clone() });
     }
-    let long = LONG.iter().filter_map(|long| divided_by(text, is_all, long, dialect));
+    let long = LONG.iter().filter(|long| dialect.may_adapt || !long.contains('*'));
+    let long = long.filter_map(|long| divided_by(text, is_all, long, dialect));
     let long = long.filter(|division| division.fits_all(dialect));
     let best = USUAL.iter().filter_map(|usual| fits(*usual)).chain(long).reduce(Division::better);
     let best = best.or_else(|| {

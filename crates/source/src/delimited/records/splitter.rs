@@ -123,7 +123,7 @@ impl Splitter {
             b'\n' => Some((at + 1, false)),
             b'\r' if text.get(at + 1) == Some(&b'\n') => Some((at + 2, true)),
             b'\r' if is_end && at + 1 == text.len() => Some((at + 1, true)),
-            byte if Some(byte) == self.comment => match memchr(self.newline, &text[at..]) {
+            byte if Some(byte) == self.comment => match memchr2(self.newline, b'\n', &text[at..]) {
                 Some(newline) => Some((at + newline + 1, false)),
                 None => is_end.then_some((text.len(), false)),
             },
@@ -210,6 +210,9 @@ impl Splitter {
                     After::Field(delimiter) => at = delimiter + 1,
                     After::Record(next) => return Step::Record(next),
                     After::Unknown => return Step::Incomplete,
+                    After::Wrong(wrong) if text[wrong] == b'\n' => {
+                        return Step::Malformed(Malformed::Newline { at: wrong });
+                    }
                     After::Wrong(wrong) => {
                         return Step::Malformed(Malformed::AfterQuote { opened: at, at: wrong });
                     }
