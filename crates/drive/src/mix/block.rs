@@ -22,7 +22,7 @@ pub(crate) const OWN_COLUMNS: usize = 2;
 /// The most columns of a table, as PostgreSQL has them.
 const MAX_COLUMNS: usize = 1600;
 /// The most bytes of a block: several of them are in memory for each table.
-const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 256 << 20;
 /// Position of the version in an encoded row: after the number of fields, the number with its length, and a length.
 const VERSION_AT: Range<usize> = 18..26;
 
@@ -75,10 +75,15 @@ impl RowMaker {
             Error::new(Kind::Source, what).at(format!(
                 "dataset {}, rows {first} to {}",
                 self.dataset.name(),
-                first + BLOCK_ROWS
+                first + BLOCK_ROWS - 1
             ))
         };
-        let mut made = Block { first, bytes: Vec::new(), ends: Vec::with_capacity(BLOCK_ROWS as usize) };
+        let longest = self.dataset.longest_value();
+        // Long values are not copied while it grows.
+        let room = longest.as_ref().map_or(0, |(_, bytes)| bytes.saturating_mul(BLOCK_ROWS));
+        let bytes = Vec::with_capacity(room.min(MAX_BYTES as u64) as usize);
+        let mut made = Block { first, bytes, ends: Vec::with_capacity(BLOCK_ROWS as usize) };
+        let mut is_too_long = false;
         let mut encoder = CopyEncoder::new(Arc::clone(&self.columns), Buffers::new(64 * 1024));
         let mut number = first;
         for batch in self.dataset.batches(first..first + BLOCK_ROWS, seed, BLOCK_ROWS as usize) {
@@ -93,15 +98,24 @@ impl RowMaker {
             let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
                 .map_err(|error| place(error.to_string()))?;
             let mut keep = |bytes: Bytes, _: u64| -> std::result::Result<(), std::convert::Infallible> {
-                made.bytes.extend_from_slice(&bytes);
+                is_too_long |= made.bytes.len() + bytes.len() > MAX_BYTES;
+                if !is_too_long {
+                    made.bytes.extend_from_slice(&bytes);
+                }
                 Ok(())
             };
             encoder.batch(&batch, &mut keep).map_err(|stop| place(stop.to_string()))?;
             encoder.flush(&mut keep).map_err(|stop| place(stop.to_string()))?;
-            if made.bytes.len() > MAX_BYTES {
-                let field = self.dataset.longest_value().unwrap_or_default().0;
-                let what = format!("they take more than {} MiB of memory", MAX_BYTES >> 20);
-                return Err(place(what).advise(format!("shorten values, first those of field {field}")));
+            if is_too_long {
+                let (most, each) = (MAX_BYTES >> 20, (MAX_BYTES as u64 / BLOCK_ROWS) >> 10);
+                let what = format!("{BLOCK_ROWS} rows take more than {most} MiB, {each} KiB each");
+                let advice = match longest {
+                    Some((field, bytes)) => {
+                        format!("shorten values, first those of field {field} of up to {bytes} bytes")
+                    }
+                    None => "leave out fields".to_owned(),
+                };
+                return Err(place(what).advise(advice));
             }
         }
         made.bytes.shrink_to_fit();
