@@ -24,7 +24,7 @@ use crate::shred::chosen_fields::ChosenFields;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 
 /// The most string bytes of a column in a batch, where they are drawn value by value.
-const MAX_BATCH_BYTES: u64 = 64 << 20;
+const MAX_BATCH_BYTES: u64 = 256 << 20;
 
 /// The rows of a dataset in batches.
 #[derive(Debug)]
@@ -85,7 +85,9 @@ impl Dataset {
         batch_rows: usize,
     ) -> Batches<'a> {
         let mut longest = 1;
-        self.each_leaf(&mut |_, leaf| longest = longest.max(leaf.longest_drawn_late()));
+        self.each_leaf(&mut |_, leaf| {
+            longest = longest.max(leaf.longest_drawn_late().saturating_mul(leaf.most_in_record));
+        });
         let batch_rows = (batch_rows as u64).min(MAX_BATCH_BYTES / longest).max(1);
         Batches { fields, shredder, schema, rows, batch_rows, most: i32::MAX as usize }
     }

@@ -204,7 +204,15 @@ impl ValueBuffer {
                     Physical::Double => {
                         ValueBuffer::Double(each.map(|i| f64::from_le_bytes(eight(i))).collect())
                     }
-                    Physical::Bytes => strings(&mut |i, out| out.extend_from_slice(entry(&indices[i]))),
+                    Physical::Bytes => {
+                        let mut out = ByteStrings::default();
+                        out.data.reserve_exact(each.clone().map(|i| entry(i).len()).sum());
+                        each.for_each(|i| {
+                            out.data.extend_from_slice(entry(i));
+                            out.push_end();
+                        });
+                        ValueBuffer::Bytes(out)
+                    }
                     Physical::Int96 | Physical::Fixed(_) => {
                         let width = leaf.physical.width().unwrap_or(1);
                         let mut data = Vec::with_capacity(indices.len() * width);
