@@ -558,6 +558,10 @@ mod tests {
             );
             assert_eq!(taken((text.as_bytes(), true), &given, b','), None, "{text:?}");
         }
+        let blanks = ("a,b\n1, \"x, y\"\n2,z\n".as_bytes(), true);
+        let found = taken(blanks, &Dialect::default(), b',').unwrap();
+        assert_eq!(found.long_delimiter.as_deref(), Some(", *"));
+        assert_eq!(taken(blanks, &given, b','), None);
         // The first record may be names, some of them missing.
         for text in ["Report,,\na,b,c\n1,x,2\n", "Report,,\n,,\n1,x,2\n2,y,3\n", "a,,\n,,\n"] {
             assert_eq!(taken((text.as_bytes(), true), &Dialect::default(), b','), None, "{text:?}");
