@@ -252,3 +252,21 @@ fn weights_by_a_field_are_checked_before_a_row_is_made() {
             .contains("given twice")
     );
 }
+
+#[test]
+fn formulas_read_a_mebibyte_of_text_and_make_little_of_it() {
+    let body = format!(
+        "name = \"t\"\n[[fields]]\nname = \"body\"\ntype = \"string\"\nvalues.choice = [\"{}\"]\n",
+        "x".repeat(1 << 20)
+    );
+    let made = |field: &str| Dataset::from_toml(&format!("{body}[[fields]]\nname = \"made\"\n{field}\n"));
+    for field in [
+        "type = \"int64\"\nvalues.expression = \"length(body)\"",
+        "type = \"string\"\nvalues.expression = \"substring(body, 1, 60)\"",
+        "type = \"int64\"\nnulls.expression = \"length(body) > 5\"\nvalues.uniform = { min = 0, max = 9 }",
+    ] {
+        assert!(made(field).is_ok(), "{field}: {:?}", made(field).err());
+    }
+    let error = made("type = \"string\"\nvalues.expression = \"upper(body)\"").unwrap_err().to_string();
+    assert!(error.contains("field made") && error.contains("the fields that the formula names"), "{error}");
+}
