@@ -24,7 +24,7 @@ use crate::shred::chosen_fields::ChosenFields;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 
 /// The most string bytes of a column in a batch, where they are drawn value by value.
-const MAX_BATCH_BYTES: u64 = 256 << 20;
+const MAX_BATCH_BYTES: u64 = 128 << 20;
 
 /// The rows of a dataset in batches.
 #[derive(Debug)]
