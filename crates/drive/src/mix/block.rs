@@ -2,7 +2,7 @@
 //! the parameters of a statement and the rows of an answer have in common.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
@@ -23,6 +23,8 @@ pub(crate) const OWN_COLUMNS: usize = 2;
 const MAX_COLUMNS: usize = 1600;
 /// The most bytes of a block: several of them are in memory for each table.
 const MAX_BYTES: usize = 256 << 20;
+/// A block that may take more is made by one thread at a time.
+const ALONE_BYTES: u64 = 16 << 20;
 /// Position of the version in an encoded row: after the number of fields, the number with its length, and a length.
 const VERSION_AT: Range<usize> = 18..26;
 
@@ -36,6 +38,8 @@ pub(crate) struct RowMaker {
     /// The number and the version first, then the columns of the dataset.
     pub columns: Arc<Vec<Column>>,
     seed: u64,
+    /// Held while a block of long values is made: together several threads would take too much memory.
+    making: Mutex<()>,
 }
 
 impl RowMaker {
@@ -54,7 +58,7 @@ impl RowMaker {
         let schema = Arc::new(Schema::new(fields));
         let columns = natural_columns(&schema, &ValueOptions::default())
             .map_err(|what| Error::new(Kind::Config, what).at(format!("dataset {}", dataset.name())))?;
-        Ok(Self { dataset, schema, columns, seed })
+        Ok(Self { dataset, schema, columns, seed, making: Mutex::default() })
     }
 
     /// Name and type of each column, the number first.
@@ -81,6 +85,7 @@ impl RowMaker {
         let longest = self.dataset.longest_value();
         // Long values are not copied while it grows.
         let room = longest.as_ref().map_or(0, |(_, bytes)| bytes.saturating_mul(BLOCK_ROWS));
+        let _turn = (room > ALONE_BYTES).then(|| self.making.lock().unwrap_or_else(PoisonError::into_inner));
         let bytes = Vec::with_capacity(room.min(MAX_BYTES as u64) as usize);
         let mut made = Block { first, bytes, ends: Vec::with_capacity(BLOCK_ROWS as usize) };
         let mut is_too_long = false;
