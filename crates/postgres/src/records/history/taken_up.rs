@@ -77,7 +77,7 @@ impl TableHistory<'_> {
         let is_replaced = is_changed && self.options.replace_changed && self.postgres.lineage.file.is_some();
         // Only a value that was refused asks for a correction.
         let is_refused = is_changed && !load.facts.value_refused;
-        if id == load.id && !is_changed || is_refused || is_replaced || !records.try_lock(&load.id)? {
+        if id == load.id && !is_changed || is_refused || is_replaced || !records.wait_to_lock(&load.id)? {
             return Ok(false);
         }
         let filled = records.columns(&load.id)?;
