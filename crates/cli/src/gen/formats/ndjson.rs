@@ -60,7 +60,7 @@ impl EncoderFactory for Encoders {
         array: &'a dyn Array,
         options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
-        let form = Form::of(field, array, options)?;
+        let form = Form::new(field, array, options)?;
         Ok(form.map(|form| NullableEncoder::new(Box::new(form), array.nulls().cloned())))
     }
 }
@@ -161,7 +161,7 @@ impl<'a> Values<'a> {
         array: &'a ArrayRef,
         options: &'a EncoderOptions,
     ) -> Result<Self, ArrowError> {
-        Ok(match Form::of(field, array, options)? {
+        Ok(match Form::new(field, array, options)? {
             Some(form) => Self::Own(array, form),
             None => Self::OfCrate(make_encoder(field, array, options)?),
         })
@@ -202,7 +202,7 @@ enum Form<'a> {
 type ReadText = fn(&dyn Array, usize) -> &str;
 
 impl<'a> Form<'a> {
-    fn of(
+    fn new(
         field: &'a FieldRef,
         array: &'a dyn Array,
         options: &'a EncoderOptions,
