@@ -111,8 +111,8 @@ impl Opening<'_, '_> {
         Err(self.unfinished(differs.as_deref(), begun.as_ref().map(|into| &into.load)))
     }
 
-    /// Whether this load gathers all rows of an unfinished one that nobody sees yet: both make the table with the same
-    /// options, and the other's files are among this one's, perhaps with other content.
+    /// Whether this load replaces an unfinished one, whose rows are not visible yet. Both create the table with the same
+    /// options, and this load has all files of the other, perhaps with new content.
     fn gathers_again(&self, into: &LoadRow) -> bool {
         let ours: HashSet<&str> = self.source.files().iter().map(|file| file.name.as_str()).collect();
         let load = &into.load;

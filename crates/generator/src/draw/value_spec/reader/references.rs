@@ -49,7 +49,7 @@ impl Frequencies {
         };
         node.list(pair)
             .map(Frequencies::Runs)
-            .ok_or_else(|| node.error("`frequencies` that are no pairs of shares", advice))
+            .ok_or_else(|| node.error("`frequencies` are not pairs of shares", advice))
     }
 
     fn ranks(&self, rows: u64) -> Option<Ranks> {
