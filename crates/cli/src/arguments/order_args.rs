@@ -111,8 +111,6 @@ pub(crate) struct Ordered {
     /// 1 without partitions.
     pub partitions: usize,
     pub index_bytes: u64,
-    /// Whether a killed run left the index.
-    pub index_reused: bool,
     /// Whether the row groups were in order already, so that there was no index.
     pub in_order: bool,
     /// How rows were gathered.
@@ -124,7 +122,6 @@ impl Ordered {
         Self {
             partitions: rows.partitions().len(),
             index_bytes: rows.index_bytes(),
-            index_reused: rows.is_reused(),
             in_order: rows.is_in_order(),
             gathered: rows.way(),
         }
@@ -219,12 +216,6 @@ pub(crate) fn ordered<'a>(
     let control = interrupt::control(&phase);
     let open = || OrderedRows::open(addressed, order, place, &control);
     let rows = console.with_bar("index", addressed.source().rows(), &phase, open)?;
-    if rows.is_reused() {
-        console.notice(&format!(
-            "using the index that an earlier run has left in {}",
-            place.directory.display()
-        ));
-    }
     if rows.is_in_order() {
         console.notice("the row groups are in order already: no index was needed");
     }

@@ -1,73 +1,40 @@
 //! Builds an index: scans the parts of a source on all cores, spills sorted runs, and merges them.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use sawmill_profile::{Control, Error, Kind, Result};
 
-use super::Order;
 use super::addressed::Addressed;
-use super::directory::{Listed, Part, encode};
-use super::entry::{ENTRY_BYTES, Entry, MAX_FILES, row_bytes};
-use super::index::{DIRECTORY, ENTRIES, Index};
+use super::entry::{ENTRY_BYTES, Entry, MAX_FILES};
+use super::index::{Index, Part};
 use super::keys::{Book, Keying};
 use super::merge::{Target, merge};
 use super::runs::{Runs, Section, Spill};
-use super::workspace::{IndexPlace, Workspace};
-use crate::units::SourceFile;
+use super::workspace::IndexPlace;
 
 /// The source of an index, and its place.
 pub(super) struct Builder<'a> {
     pub addressed: &'a dyn Addressed,
-    pub order: &'a Order,
     pub keying: &'a Keying,
     pub place: &'a IndexPlace,
 }
 
 impl Builder<'_> {
-    /// Builds the index, or takes the one that a killed run of the same command has left. The flag says
-    /// whether it did.
-    pub(super) fn build(&self, control: &Control<'_>) -> Result<(Index, bool)> {
-        let identity = self.identity();
-        let workspace = Workspace::open(self.place, &self.command(), &identity)?;
-        if let Some(listed) = Index::left_by_earlier(&workspace, &identity, control)? {
-            return Ok((Index::open(workspace, listed)?, true));
-        }
-        workspace.clear()?;
-        let (runs, book) = self.scan(&workspace, control)?;
-        let parts = self.merge(&workspace, &runs, &book, control)?;
-        for path in &runs.files {
-            fs::remove_file(path).map_err(|error| workspace.failed(&error))?;
-        }
-        let listed = Listed { parts, copies: runs.copies };
-        let written =
-            workspace.create(DIRECTORY).and_then(|mut to| to.write_all(&encode(&identity, &listed)));
-        written.map_err(|error| workspace.failed(&error))?;
-        Ok((Index::open(workspace, listed)?, false))
-    }
-
-    /// The order and the names of the files, whatever they contain.
-    fn command(&self) -> String {
-        self.order_and(|file| file.name.clone())
-    }
-
-    /// Everything that decides what the index contains.
-    fn identity(&self) -> String {
-        self.order_and(|file| format!("{} {}", file.name, file.fingerprint))
-    }
-
-    fn order_and(&self, shown: impl Fn(&SourceFile) -> String) -> String {
-        let source = self.addressed.source();
-        let files: Vec<String> = source.files().iter().map(shown).collect();
-        format!("{}\n{}\n{}", self.order.identity(), source.facts().mapping.to_text(), files.join("\n"))
+    /// Builds the index.
+    pub(super) fn build(&self, control: &Control<'_>) -> Result<Index> {
+        let (runs, book) = self.scan(control)?;
+        let entries = self.place.create()?;
+        let parts = self.merge(&entries, &runs, &book, control)?;
+        Ok(Index::on_disk(parts, entries, runs.copies, self.place.clone()))
     }
 
     /// Reads the columns that decide the order, and writes sorted runs, with copies of the rows if they are ranges
     /// of bytes.
-    fn scan(&self, workspace: &Workspace, control: &Control<'_>) -> Result<(Runs, Book)> {
+    fn scan(&self, control: &Control<'_>) -> Result<(Runs, Book)> {
         let source = self.addressed.source();
         if source.files().len() > MAX_FILES {
             return Err(Error::new(Kind::Config, "there are too many files").advise("sort fewer at a time"));
@@ -84,7 +51,7 @@ impl Builder<'_> {
             &workers,
             || (),
             |(), _, control| {
-                let mut spill = Spill::new(workspace, &runs, memory, source.rows(), row_bytes);
+                let mut spill = Spill::new(self.place, &runs, memory, source.rows(), row_bytes);
                 let (mut pages, mut numbers) = (book.pages(), Vec::new());
                 while let Some(part) = parts.get(next.fetch_add(1, Relaxed)) {
                     self.addressed.scan(part, &self.keying.columns, control, &mut |scanned| {
@@ -111,16 +78,10 @@ impl Builder<'_> {
     }
 
     /// Merges the runs of each partition.
-    fn merge(
-        &self,
-        workspace: &Workspace,
-        runs: &Runs,
-        book: &Book,
-        control: &Control<'_>,
-    ) -> Result<Vec<Part>> {
+    fn merge(&self, entries: &File, runs: &Runs, book: &Book, control: &Control<'_>) -> Result<Vec<Part>> {
         let failed = |error: io::Error| match control.cancelled() {
             true => Error::cancelled(),
-            false => workspace.failed(&error),
+            false => self.place.failed(&error),
         };
         let none: &[Section] = &[];
         let mut slots: Vec<_> = book.slots().into_iter().enumerate().collect();
@@ -130,31 +91,25 @@ impl Builder<'_> {
             let of_slot = runs.sections.get(number).map_or(none, Vec::as_slice);
             let rows = of_slot.iter().map(|section| section.rows).sum();
             let bytes = runs.bytes.get(number).copied().unwrap_or_default();
-            parts.push((Mutex::new(Part { slot, first, rows, bytes, hash: 0 }), of_slot));
+            parts.push((Part { slot, first, rows, bytes }, of_slot));
             first += rows;
         }
         let copies = !runs.copies.is_empty();
-        let entries = workspace.create(ENTRIES);
-        entries.and_then(|file| file.set_len(first * row_bytes(copies) as u64)).map_err(failed)?;
-        let files = runs.files.iter().map(File::open).collect::<io::Result<Vec<File>>>().map_err(failed)?;
         let memory = self.place.memory / threads() as u64;
         control.on_all_cores(
             "merge",
             &parts,
             || (),
             |(), (part, sections), control| {
-                let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
                 let check = || match control.cancelled() {
                     true => Err(io::ErrorKind::Interrupted.into()),
                     false => Ok(()),
                 };
-                let target = Target { directory: workspace.path(), first: part.first, copies };
-                part.hash = merge(&files, sections, &target, memory, &check).map_err(failed)?;
-                Ok(())
+                let target = Target { file: entries, first: part.first, copies };
+                merge(&runs.files, sections, &target, memory, &check).map_err(failed)
             },
         )?;
-        let parts = parts.into_iter().map(|(part, _)| part.into_inner());
-        Ok(parts.map(|part| part.unwrap_or_else(PoisonError::into_inner)).collect())
+        Ok(parts.into_iter().map(|(part, _)| part).collect())
     }
 }
 

@@ -6,8 +6,7 @@ use sawmill_profile::{Control, Result};
 
 use super::Order;
 use super::addressed::{RowAddress, address_of};
-use super::directory::Part;
-use super::index::{Index, Stretch};
+use super::index::{Index, Part, Stretch};
 use super::keys::{Keying, whole};
 use super::partition::Slot;
 use crate::condition::pruning::{Bounds, Known, Nulls};
@@ -60,7 +59,7 @@ pub(super) fn in_order(
                 part.rows += unit.rows;
                 part.bytes += unit.bytes;
             }
-            None => parts.push(Part { slot, first, rows: unit.rows, bytes: unit.bytes, hash: 0 }),
+            None => parts.push(Part { slot, first, rows: unit.rows, bytes: unit.bytes }),
         }
         first += unit.rows;
     }

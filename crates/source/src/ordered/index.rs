@@ -1,23 +1,24 @@
 //! A finished index: the entries of all partitions, in the order in which rows are read.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
 
 use sawmill_footer::RangeReader;
-use sawmill_profile::{Control, Error, Kind, Result};
-use xxhash_rust::xxh3::Xxh3;
+use sawmill_profile::Result;
 
 use super::addressed::{RowAddress, Wanted};
-use super::directory::{CopyFile, Listed, Part, decode};
 use super::entry::{Entry, row_bytes};
-use super::workspace::Workspace;
+use super::partition::Slot;
+use super::workspace::IndexPlace;
 
-pub(super) const ENTRIES: &str = "entries";
-pub(super) const DIRECTORY: &str = "directory";
-
-/// The name of a file of copies.
-pub(super) fn file_of_copies(number: usize) -> String {
-    format!("records-{number}")
+/// A partition's part of the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub slot: Slot,
+    /// Its first entry, counted from the start of the index.
+    pub first: u64,
+    pub rows: u64,
+    /// The bytes of its rows in the source.
+    pub bytes: u64,
 }
 
 /// A finished index.
@@ -28,9 +29,8 @@ pub(super) struct Index {
 
 /// Where the addresses of the rows are.
 enum Entries {
-    /// In a file, which is removed with its directory when it is dropped; each with the place of the row's copy, if
-    /// there are sorted copies of the rows, in other files of `copied` bytes.
-    OnDisk { file: File, copies: Vec<File>, copied: u64, workspace: Workspace },
+    /// In a file; each with the place of the row's copy, if there are sorted copies of the rows, in other files.
+    OnDisk { file: File, copies: Vec<File>, place: IndexPlace },
     /// Nowhere: the row groups are in order.
     RowGroups(Vec<Stretch>),
 }
@@ -46,14 +46,9 @@ pub(super) struct Stretch {
 }
 
 impl Index {
-    /// Opens the index in a directory.
-    pub(super) fn open(workspace: Workspace, listed: Listed) -> Result<Self> {
-        let open = |name: &str| File::open(workspace.file(name)).map_err(|error| workspace.failed(&error));
-        let file = open(ENTRIES)?;
-        let copies = (0..listed.copies.len()).map(|number| open(&file_of_copies(number)));
-        let copies = copies.collect::<Result<_>>()?;
-        let copied = listed.copies.iter().map(|file| file.bytes).sum();
-        Ok(Self { parts: listed.parts, entries: Entries::OnDisk { file, copies, copied, workspace } })
+    /// The index whose entries and copies are in these files.
+    pub(super) fn on_disk(parts: Vec<Part>, file: File, copies: Vec<File>, place: IndexPlace) -> Self {
+        Self { parts, entries: Entries::OnDisk { file, copies, place } }
     }
 
     /// The files of copies; empty if there are none.
@@ -67,9 +62,11 @@ impl Index {
     /// The bytes of the index and of all copies on disk.
     pub(super) fn bytes(&self) -> u64 {
         match &self.entries {
-            Entries::OnDisk { copies, copied, .. } => {
-                let rows: u64 = self.parts.iter().map(|part| part.rows).sum();
-                rows * row_bytes(!copies.is_empty()) as u64 + copied
+            Entries::OnDisk { copies, .. } => {
+                let has_copies = !copies.is_empty();
+                let of_row = row_bytes(has_copies) as u64;
+                let of_part = |part: &Part| part.rows * of_row + if has_copies { part.bytes } else { 0 };
+                self.parts.iter().map(of_part).sum()
             }
             Entries::RowGroups(_) => 0,
         }
@@ -85,33 +82,6 @@ impl Index {
         matches!(self.entries, Entries::OnDisk { .. })
     }
 
-    /// Returns the content of the directory that an earlier run has left, if the index is whole and of this
-    /// identity.
-    pub(super) fn left_by_earlier(
-        workspace: &Workspace,
-        identity: &str,
-        control: &Control<'_>,
-    ) -> Result<Option<Listed>> {
-        let listed = fs::read(workspace.file(DIRECTORY)).ok().and_then(|bytes| decode(&bytes, identity));
-        let Some(listed) = listed else { return Ok(None) };
-        let open = |name: &str| File::open(workspace.file(name)).ok();
-        let Some(entries) = open(ENTRIES) else { return Ok(None) };
-        let row_bytes = row_bytes(!listed.copies.is_empty()) as u64;
-        for part in &listed.parts {
-            let range = (part.first * row_bytes, part.rows * row_bytes);
-            if hash_of(&entries, range, control)? != Some(part.hash) {
-                return Ok(None);
-            }
-        }
-        for (number, CopyFile { bytes, hash }) in listed.copies.iter().enumerate() {
-            let Some(file) = open(&file_of_copies(number)) else { return Ok(None) };
-            if hash_of(&file, (0, *bytes), control)? != Some(*hash) {
-                return Ok(None);
-            }
-        }
-        Ok(Some(listed))
-    }
-
     /// Reads where a range of a partition's rows is.
     pub(super) fn read(&self, part: &Part, first: u64, found: &mut Wanted, rows: u64) -> Result<()> {
         let rows = rows.min(part.rows.saturating_sub(first));
@@ -120,11 +90,11 @@ impl Index {
         addresses.clear();
         places.clear();
         match &self.entries {
-            Entries::OnDisk { file, copies, workspace, .. } => {
+            Entries::OnDisk { file, copies, place } => {
                 let row_bytes = row_bytes(!copies.is_empty());
                 let mut bytes = vec![0; rows as usize * row_bytes];
                 let read = file.read_exact_at(from * row_bytes as u64, &mut bytes);
-                read.map_err(|error| lost(workspace, &error))?;
+                read.map_err(|error| place.failed(&error))?;
                 for (address, copy) in bytes.chunks_exact(row_bytes).filter_map(Entry::read_row) {
                     addresses.push(address);
                     places.extend(copy);
@@ -141,30 +111,5 @@ impl Index {
             }
         }
         Ok(())
-    }
-}
-
-/// The hash of a range of a file, given by its start and length; `None` if the file does not have it.
-fn hash_of(file: &File, (mut at, bytes): (u64, u64), control: &Control<'_>) -> Result<Option<u64>> {
-    let (mut hash, end) = (Xxh3::new(), at + bytes);
-    let mut block = Vec::new();
-    while at < end {
-        control.check()?;
-        block.resize((end - at).min(1 << 20) as usize, 0);
-        if file.read_exact_at(at, &mut block).is_err() {
-            return Ok(None);
-        }
-        hash.update(&block);
-        at += block.len() as u64;
-    }
-    Ok(Some(hash.digest()))
-}
-
-fn lost(workspace: &Workspace, error: &io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => Error::new(Kind::Changed, "another program has changed the index")
-            .at(workspace.path().display().to_string())
-            .advise("run the same command again"),
-        _ => workspace.failed(error),
     }
 }

@@ -3,14 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
-use std::path::Path;
+use std::fs::File;
+use std::io;
 
 use sawmill_footer::RangeReader;
 
 use super::entry::{ENTRY_BYTES, Entry, row_bytes, write_copy};
-use super::index::ENTRIES;
 use super::runs::{Blocks, Section};
 
 /// Fewest and most entries that are read of a section at once.
@@ -59,24 +57,21 @@ impl Stream<'_> {
 /// Where merged entries go: into the index in `directory`, from the entry `first` on, with the places of copies
 /// if rows are copied.
 pub(super) struct Target<'a> {
-    pub directory: &'a Path,
+    pub file: &'a File,
     pub first: u64,
     pub copies: bool,
 }
 
-/// Writes the entries of all sections in their order. Returns a hash of the written bytes. Reads with buffers
-/// of `memory` bytes altogether.
+/// Writes the entries of all sections in their order. Reads with buffers of `memory` bytes altogether.
 pub(super) fn merge(
     files: &[File],
     sections: &[Section],
     target: &Target<'_>,
     memory: u64,
     check: &dyn Fn() -> io::Result<()>,
-) -> io::Result<u64> {
+) -> io::Result<()> {
     let row_bytes = row_bytes(target.copies);
-    let mut file = OpenOptions::new().write(true).open(target.directory.join(ENTRIES))?;
-    file.seek(SeekFrom::Start(target.first * row_bytes as u64))?;
-    let mut out = Blocks::new(file);
+    let mut out = Blocks::new(target.file.try_clone()?, target.first * row_bytes as u64);
     let mut write = |entry: &Entry, copy: (u32, u64)| {
         let is_written = out.add(row_bytes, |block| {
             entry.write(block);
@@ -97,7 +92,7 @@ pub(super) fn merge(
         while let Some(entry) = stream.next()? {
             write(&entry, stream.copy())?;
         }
-        return Ok(out.finish()?.hash);
+        return out.finish();
     }
     let mut heap = BinaryHeap::with_capacity(streams.len());
     for (number, stream) in streams.iter_mut().enumerate() {
@@ -113,5 +108,5 @@ pub(super) fn merge(
             None => drop(PeekMut::pop(least)),
         }
     }
-    Ok(out.finish()?.hash)
+    out.finish()
 }

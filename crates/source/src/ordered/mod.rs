@@ -18,7 +18,6 @@
 
 pub(crate) mod addressed;
 mod build;
-mod directory;
 mod entry;
 mod in_order;
 mod index;

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use arrow_schema::{DataType, Field, Schema};
 use sawmill_profile::{Error, Kind, Result, civil, days_from_civil};
-use serde::{Deserialize, Serialize};
 
 use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::parquet_files::schema::UUID_EXTENSION;
@@ -41,7 +40,7 @@ pub enum PartitionedBy {
 }
 
 /// The common property of a partition's rows. Slots compare in the order of their values, null last.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
     /// All rows: no partitions.
     All,

@@ -7,9 +7,8 @@ use sawmill_profile::{Control, Error, Kind, Result};
 use super::Order;
 use super::addressed::{Addressed, Fetcher, Wanted};
 use super::build::Builder;
-use super::directory::Part;
 use super::in_order::in_order;
-use super::index::Index;
+use super::index::{Index, Part};
 use super::keys::Keying;
 use super::partition::{PartitionedBy, Slot};
 use super::workspace::IndexPlace;
@@ -29,7 +28,6 @@ pub struct OrderedRows<'a> {
     order: Order,
     a_day: i64,
     files: Vec<SourceFile>,
-    reused: bool,
 }
 
 /// A partition, as [`OrderedRows::partitions`] lists them.
@@ -73,24 +71,19 @@ impl<'a> OrderedRows<'a> {
         let source = addressed.source();
         Self::check(source, order)?;
         let keying = Keying::new(source.schema(), order)?;
-        let (index, reused) = match in_order(source, order, &keying, control)? {
-            Some(index) => (index, false),
-            None => Builder { addressed, order, keying: &keying, place }.build(control)?,
+        let index = match in_order(source, order, &keying, control)? {
+            Some(index) => index,
+            None => Builder { addressed, keying: &keying, place }.build(control)?,
         };
         source.check_unchanged()?;
         let files = files_of(source);
-        Ok(Self { addressed, index, order: order.clone(), a_day: keying.a_day(), files, reused })
+        Ok(Self { addressed, index, order: order.clone(), a_day: keying.a_day(), files })
     }
 
     /// The partitions, in the order of their values.
     pub fn partitions(&self) -> Vec<Partition> {
         let parts = self.index.parts.iter();
         parts.map(|part| Partition { slot: part.slot.clone(), rows: part.rows, bytes: part.bytes }).collect()
-    }
-
-    /// Whether the index is one that a killed run of the same command has left.
-    pub fn is_reused(&self) -> bool {
-        self.reused
     }
 
     /// Whether the row groups are in order already, without an index.

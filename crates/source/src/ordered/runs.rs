@@ -2,17 +2,14 @@
 //! sorts it and appends it to its own files.
 
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
 use sawmill_profile::Result;
-use xxhash_rust::xxh3::Xxh3;
 
-use super::directory::CopyFile;
 use super::entry::{ENTRY_BYTES, Entry};
-use super::index::file_of_copies;
-use super::workspace::Workspace;
+use super::workspace::IndexPlace;
 
 /// The fewest bytes of copies in the buffer.
 const MIN_COPIES: u64 = 64 << 10;
@@ -41,9 +38,9 @@ pub(super) struct Section {
 /// The sections of all runs.
 #[derive(Default)]
 pub(super) struct Runs {
-    pub files: Vec<PathBuf>,
+    pub files: Vec<File>,
     /// The files of copies, in the same order; empty if rows are not copied.
-    pub copies: Vec<CopyFile>,
+    pub copies: Vec<File>,
     /// The sections of each partition, by the numbers of the book.
     pub sections: Vec<Vec<Section>>,
     /// The bytes of the rows of each partition.
@@ -61,7 +58,7 @@ struct Item {
 
 /// A thread's entries.
 pub(super) struct Spill<'a> {
-    workspace: &'a Workspace,
+    place: &'a IndexPlace,
     runs: &'a Mutex<Runs>,
     out: Option<Out>,
     items: Vec<Item>,
@@ -83,7 +80,7 @@ impl<'a> Spill<'a> {
     /// entries, and of
     /// copies of rows of about `row_bytes` bytes if that is known.
     pub(super) fn new(
-        workspace: &'a Workspace,
+        place: &'a IndexPlace,
         runs: &'a Mutex<Runs>,
         memory: u64,
         rows: u64,
@@ -98,7 +95,7 @@ impl<'a> Spill<'a> {
         let most_copies =
             row_bytes.map(|_| memory.saturating_sub(items * of_item).clamp(MIN_COPIES, 1 << 31) as usize);
         let (out, items, copies) = (None, Vec::new(), Vec::new());
-        Self { workspace, runs, out, items, most_items, copies, most_copies }
+        Self { place, runs, out, items, most_items, copies, most_copies }
     }
 
     /// Takes the entry of a row of a partition, and the row if rows are copied.
@@ -123,18 +120,9 @@ impl<'a> Spill<'a> {
     /// Writes the rest. No more rows follow.
     pub(super) fn finish(mut self) -> Result<()> {
         self.write()?;
-        if let Some(Out { number, entries, copies }) = self.out.take() {
-            let failed = |error: io::Error| self.workspace.failed(&error);
-            entries.finish().map_err(failed)?;
-            if let Some(copies) = copies {
-                let of_copies = copies.finish().map_err(failed)?;
-                let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(of_file) = runs.copies.get_mut(number) {
-                    *of_file = of_copies;
-                }
-            }
-        }
-        Ok(())
+        let files = self.out.take().map(|out| [Some(out.entries), out.copies]);
+        let finished = files.into_iter().flatten().flatten().try_for_each(Blocks::finish);
+        finished.map_err(|error| self.place.failed(&error))
     }
 
     /// Sorts the buffer, and appends it as a run.
@@ -146,10 +134,10 @@ impl<'a> Spill<'a> {
             let (a, b) = (a.entry.rank(a.partition), b.entry.rank(b.partition));
             a.0.cmp(&b.0).then(a.1.cmp(&b.1))
         });
-        let failed = |error: io::Error| self.workspace.failed(&error);
+        let failed = |error: io::Error| self.place.failed(&error);
         let out = match &mut self.out {
             Some(out) => out,
-            None => self.out.insert(Out::create(self.workspace, self.runs, self.most_copies.is_some())?),
+            None => self.out.insert(Out::create(self.place, self.runs, self.most_copies.is_some())?),
         };
         let mut found: Vec<(usize, Section, u64)> = Vec::new();
         for same in self.items.chunk_by(|a, b| a.partition == b.partition) {
@@ -185,39 +173,34 @@ impl<'a> Spill<'a> {
 }
 
 impl Out {
-    fn create(workspace: &Workspace, runs: &Mutex<Runs>, copies: bool) -> Result<Self> {
+    fn create(place: &IndexPlace, runs: &Mutex<Runs>, copies: bool) -> Result<Self> {
         let mut runs = runs.lock().unwrap_or_else(PoisonError::into_inner);
         let number = runs.files.len();
-        let create = |name: &str| match workspace.create(name) {
-            Ok(file) => Ok(Blocks::new(file)),
-            Err(error) => Err(workspace.failed(&error)),
+        let create = |listed: &mut Vec<File>| -> Result<Blocks> {
+            let file = place.create()?;
+            listed.push(file.try_clone().map_err(|error| place.failed(&error))?);
+            Ok(Blocks::new(file, 0))
         };
-        let name = format!("runs-{number}");
-        let entries = create(&name)?;
-        runs.files.push(workspace.file(&name));
-        let mut of_copies = None;
-        if copies {
-            of_copies = Some(create(&file_of_copies(number))?);
-            runs.copies.push(CopyFile { bytes: 0, hash: 0 });
-        }
-        Ok(Self { number, entries, copies: of_copies })
+        let entries = create(&mut runs.files)?;
+        let copies = if copies { Some(create(&mut runs.copies)?) } else { None };
+        Ok(Self { number, entries, copies })
     }
 }
 
 /// A file that is written in blocks.
 pub(super) struct Blocks {
     file: File,
+    /// Where the next block is written.
+    at: u64,
     block: Vec<u8>,
-    /// The hash of the written bytes.
-    hash: Xxh3,
     /// How many bytes were written, those included that wait in the block.
     pub written: u64,
 }
 
 impl Blocks {
-    /// Writes from the file's position on.
-    pub(super) fn new(file: File) -> Self {
-        Self { file, block: Vec::with_capacity(BLOCK), hash: Xxh3::new(), written: 0 }
+    /// Writes from byte `at` of the file on.
+    pub(super) fn new(file: File, at: u64) -> Self {
+        Self { file, at, block: Vec::with_capacity(BLOCK), written: 0 }
     }
 
     /// Appends `bytes` bytes, which `write` appends to the block it is given. Returns whether a block was written.
@@ -234,13 +217,13 @@ impl Blocks {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        self.hash.update(&self.block);
-        self.file.write_all(&self.block)
+        self.file.write_all_at(&self.block, self.at)?;
+        self.at += self.block.len() as u64;
+        Ok(())
     }
 
-    /// Writes the rest; returns how many bytes were written, and their hash.
-    pub(super) fn finish(mut self) -> io::Result<CopyFile> {
-        self.write()?;
-        Ok(CopyFile { bytes: self.written, hash: self.hash.digest() })
+    /// Writes the rest.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.write()
     }
 }

@@ -130,7 +130,7 @@ proptest! {
                 prop_assert_eq!(found.iter().map(|(slot, _)| slot.clone()).collect::<Vec<_>>(), days.collect::<Vec<_>>());
             }
             drop(ordered);
-            prop_assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 0, "the index is removed");
+            prop_assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 0, "the index has no name");
         }
     }
 }
@@ -179,58 +179,5 @@ fn a_time_that_does_not_parse_is_named_with_its_place() {
     for part in ["\"soon\" is not of type timestamp", "a.csv, line 3, byte offset 23", "column \"at\""] {
         assert!(error.to_string().contains(part), "{error}");
     }
-    assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 0, "the index is removed");
-}
-
-#[test]
-fn a_left_index_is_used_again_if_it_is_whole_and_its_copies_are_too() {
-    let directory = tempfile::tempdir().unwrap();
-    let row = |n: i64| (Some(n * 7919 % 400_000), format!("row {n}"));
-    let files: Vec<Vec<Row>> = vec![(0..20_000).map(row).collect()];
-    let paths = write(directory.path(), &files, "\n", true);
-    let text = open_text(&paths, 1 << 20);
-    let order = order(Some("at"), Some("day(at)"));
-    for is_text in [true, false] {
-        let by_row = ByRow::new(&text);
-        let addressed: &dyn Addressed = if is_text { &text } else { &by_row };
-        let place = IndexPlace { directory: directory.path().join("index"), memory: 100_000 };
-        let open = || with_control(|control| OrderedRows::open(addressed, &order, &place, control)).unwrap();
-        let wanted: Vec<Vec<Row>> = expected(&files, true, true).into_iter().map(|(_, rows)| rows).collect();
-        let check = |reused: bool| {
-            let ordered = open();
-            assert_eq!(ordered.is_reused(), reused);
-            let found: Vec<Vec<Row>> = read(&ordered, 7_000, 512).into_iter().map(|(_, rows)| rows).collect();
-            assert!(found == wanted);
-        };
-        // The leftovers of a killed process.
-        let kept = directory.path().join("kept");
-        let ordered = open();
-        let left = std::fs::read_dir(&place.directory).unwrap().next().unwrap().unwrap().path();
-        std::fs::create_dir(&kept).unwrap();
-        for file in std::fs::read_dir(&left).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), kept.join(file.file_name())).unwrap();
-        }
-        drop(ordered);
-        let leave = |damaged: Option<(&str, usize)>| {
-            std::fs::create_dir(&left).unwrap();
-            for file in std::fs::read_dir(&kept).unwrap() {
-                let file = file.unwrap();
-                std::fs::copy(file.path(), left.join(file.file_name())).unwrap();
-            }
-            if let Some((name, at)) = damaged {
-                let mut bytes = std::fs::read(left.join(name)).unwrap();
-                bytes[at] ^= 1;
-                std::fs::write(left.join(name), bytes).unwrap();
-            }
-        };
-        leave(None);
-        check(true);
-        let files = if is_text { &["entries", "records-0"][..] } else { &["entries"] };
-        for name in files.iter().chain(&["directory"]) {
-            leave(Some((name, 17)));
-            check(false);
-        }
-        std::fs::remove_dir_all(&kept).unwrap();
-    }
+    assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 0, "the index has no name");
 }
