@@ -107,6 +107,11 @@ impl Error {
         }
     }
 
+    /// The same error with more to its advice.
+    pub(crate) fn advise_also(self, more: &str) -> Self {
+        Error { advice: format!("{}; {more}", self.advice), ..self }
+    }
+
     /// The same error with other advice if its own names one of these options.
     pub(crate) fn advise_instead_of(self, options: &[&str], advice: &str) -> Self {
         match options.iter().any(|option| self.advice.contains(option)) {

@@ -381,15 +381,13 @@ fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
 /// The error of a run, with the way to keep the complete files, if there are some.
 fn resumable(error: sawmill_generator::Error, output: &Output) -> Error {
     use sawmill_generator::ErrorKind;
-    let (kind, what, place, advice) = (error.kind(), error.what(), error.place(), error.advice());
-    let has_files = error.leaves_files();
-    let converted = Error::from(error);
-    match kind {
-        ErrorKind::Io | ErrorKind::Cancelled if has_files && !output.is_single() => {
-            let with_resume = "; add --resume to keep the complete files";
-            Error::new(converted.exit(), what, place, advice + with_resume)
-        }
-        _ => converted,
+    let is_resumable = matches!(error.kind(), ErrorKind::Io | ErrorKind::Cancelled)
+        && error.leaves_files()
+        && !output.is_single();
+    let error = Error::from(error);
+    match is_resumable {
+        true => error.advise_also("add --resume to keep the complete files"),
+        false => error,
     }
 }
 

@@ -51,6 +51,15 @@ pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> R
     for args in &all {
         args.plan(console)?;
     }
-    let each = all.iter().zip(tables);
-    each.map(|(args, table)| make(args, console).map_err(|error| error.in_table(table))).collect()
+    let mut made: Vec<Made> = Vec::with_capacity(all.len());
+    for (args, table) in all.iter().zip(tables) {
+        made.push(make(args, console).map_err(|error| {
+            let error = error.in_table(table);
+            match tables[..made.len()].join(", ") {
+                complete if complete.is_empty() || to_device => error,
+                complete => error.advise_also(&format!("complete in {out}: {complete}")),
+            }
+        })?);
+    }
+    Ok(made)
 }

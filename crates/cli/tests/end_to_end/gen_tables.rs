@@ -109,6 +109,21 @@ fn all_tables_are_checked_before_the_first_is_written() {
     assert!(error.contains("note") && !out.exists(), "{error}");
 }
 
+/// Values show only as they are drawn whether they fit; complete tables stay, as `--resume` needs them.
+#[test]
+fn the_error_of_a_later_table_names_the_tables_that_are_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let (spec, out) = (dir.path().join("shop.toml"), dir.path().join("shop"));
+    let grown = "[[tables.fields]]\nname = \"n\"\ntype = \"int8\"\nvalues.expression = \"id * 9\"\n";
+    fs::write(&spec, SHOP.to_owned() + grown).unwrap();
+    for format in ["parquet", "ndjson"] {
+        let (spec, out) = (spec.to_str().unwrap(), out.join(format));
+        let error = sawmill(["gen", spec, "--as", format, "--out", out.to_str().unwrap()]).fails(2);
+        let complete = format!("; complete in {}: customers\n", out.display());
+        assert!(error.contains("135 does not fit int8") && error.contains(&complete), "{error}");
+    }
+}
+
 /// A spec with a table of `rows` rows whose values do not repeat, and one with three times as many.
 fn unique(rows: u32) -> String {
     format!(
