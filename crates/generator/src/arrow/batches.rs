@@ -84,11 +84,11 @@ impl Dataset {
         rows: Range<u64>,
         batch_rows: usize,
     ) -> Batches<'a> {
-        let mut longest = 1;
+        let mut most = 1;
         self.each_leaf(&mut |_, leaf| {
-            longest = longest.max(leaf.longest_drawn_late().saturating_mul(leaf.most_in_record));
+            most = most.max(leaf.drawn_late().saturating_mul(leaf.most_in_record));
         });
-        let batch_rows = (batch_rows as u64).min(MAX_BATCH_BYTES / longest).max(1);
+        let batch_rows = (batch_rows as u64).min(MAX_BATCH_BYTES / most).max(1);
         Batches { fields, shredder, schema, rows, batch_rows, most: i32::MAX as usize }
     }
 }

@@ -48,10 +48,15 @@ impl Dataset {
 }
 
 impl Leaf {
-    /// The bytes of its longest value, if memory grows with the rows of a batch; else 0.
-    pub(crate) fn longest_drawn_late(&self) -> u64 {
-        let is_late = self.draws_alone() || matches!(self.values, ValueSpec::Choice { .. });
-        longest(&self.values).filter(|_| is_late).unwrap_or(0)
+    /// The bytes to allow for each of its values, if memory grows with the rows of a batch; else 0.
+    pub(crate) fn drawn_late(&self) -> u64 {
+        match &self.values {
+            ValueSpec::Text(text) if self.draws_alone() => text.allowance,
+            values if self.draws_alone() || matches!(values, ValueSpec::Choice { .. }) => {
+                longest(values).unwrap_or(0)
+            }
+            _ => 0,
+        }
     }
 
     /// Whether each value depends on its draw alone and takes its full size as soon as it is drawn. The

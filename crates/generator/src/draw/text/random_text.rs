@@ -19,6 +19,9 @@ const MAX_LENGTH: u32 = 1 << 20;
 pub(crate) struct RandomText {
     lengths: Lengths,
     alphabet: Alphabet,
+    /// The bytes to allow for each of many texts: eight times the average, but at most those of the longest. Texts have
+    /// at most 4 MiB, so that those for which this allows 128 MiB take more in one of 10^12 cases.
+    pub(crate) allowance: u64,
 }
 
 /// What texts are made of.
@@ -39,7 +42,10 @@ impl RandomText {
         let advice = "write characters and ranges, like \"A-Za-z0-9 \"; - comes last";
         let letters =
             table.read("letters", advice, |node| node.string().and_then(letters).map(Alphabet::new))?;
-        Ok(RandomText { lengths, alphabet: letters.unwrap_or(Alphabet::Words) })
+        let mut text = RandomText { lengths, alphabet: letters.unwrap_or(Alphabet::Words), allowance: 0 };
+        let share = (8.0 * text.mean_length() / f64::from(text.lengths.longest)).min(1.0);
+        text.allowance = (share * text.longest() as f64).ceil() as u64;
+        Ok(text)
     }
 
     /// Writes the text of `draw` and returns its length in bytes. `out` has room for

@@ -202,3 +202,14 @@ fn distributions_of_128_bits_refuse_decimals_of_more() {
         assert!(error.contains(what), "{values}: {error}");
     }
 }
+
+/// Batches take up to 128 MiB. Rows draw 1,024 at a time: those of smaller batches draw the other columns again.
+#[test]
+fn batches_are_small_where_texts_are_long_but_not_where_one_in_10_000_is() {
+    let batch_rows = |lengths: &str| {
+        let dataset = dataset("string", &format!("text.length.weights = {{ {lengths} }}"));
+        dataset.batches(0..4_096, 7, 4_096).next().unwrap().unwrap().num_rows()
+    };
+    assert_eq!(batch_rows("40 = 7, 1048576 = 1"), 128);
+    assert_eq!(batch_rows("40 = 9999, 1048576 = 1"), 4_096);
+}
