@@ -18,8 +18,13 @@ use crate::harness::sawmill;
 
 /// Maps of one entry: a key, and 1.
 fn maps(keys: ArrayRef) -> ArrayRef {
-    let values: ArrayRef = Arc::new(Int32Array::from(vec![1; keys.len()]));
-    let offsets = OffsetBuffer::from_lengths(vec![1; keys.len()]);
+    maps_of(1, keys)
+}
+
+/// Maps of `each` entries with these keys, and numbers from 1 up.
+fn maps_of(each: usize, keys: ArrayRef) -> ArrayRef {
+    let values: ArrayRef = Arc::new(Int32Array::from_iter_values((1..=each as i32).cycle().take(keys.len())));
+    let offsets = OffsetBuffer::from_lengths(vec![each; keys.len() / each]);
     let fields = Fields::from(vec![
         Field::new("key", keys.data_type().clone(), false),
         Field::new("value", DataType::Int32, true),
@@ -75,6 +80,16 @@ fn keys_of_any_type_are_text_in_json() {
     for view in ["head", "cat"] {
         assert_eq!(sawmill(["footer", view, file]).ok().out, expected, "{view}");
     }
+}
+
+/// Of equal keys the last one counts, in Parquet and to readers of JSON.
+#[test]
+fn equal_keys_of_a_map_all_stay_in_their_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("maps.parquet");
+    write(&path, vec![("m", maps_of(3, Arc::new(StringArray::from(vec!["a", "b", "a"]))))]);
+    let json = sawmill(["convert", path.to_str().unwrap(), "--as", "ndjson", "--out", "-"]).ok().out;
+    assert_eq!(json, "{\"m\":{\"a\":1,\"b\":2,\"a\":3}}\n");
 }
 
 #[test]
