@@ -14,7 +14,7 @@ use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
 use sawmill_footer::{DEFAULT_MAX_PAGE, Options, enums_as_text_59};
@@ -232,57 +232,49 @@ impl Source {
         take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let most = MAX_BYTES / (self.values_a_row() * VALUE_BYTES).max(1);
-        let ranges = spread(self.rows, wanted.min(most));
-        match &self.files {
-            Files::Parquet(files) => {
-                let mut first = 0;
-                for (place, metadata) in files {
-                    let rows = metadata.metadata().file_metadata().num_rows().max(0) as u64;
-                    let parts = within(&ranges, &(first..first + rows));
-                    if !parts.is_empty() {
-                        let opened = PlaceBytes::open(place, &self.objects)?;
-                        let mut take = |row, batch: &RecordBatch| take(first + row, batch);
-                        each_of_parquet((place, &opened), metadata, &parts, &mut take)?;
-                    }
-                    first += rows;
-                }
-                Ok(())
-            }
-            Files::Arrow(path) => each_of_all(&self.named, arrow_batches(&self.named, path)?, &ranges, take),
-            Files::Json(path) => each_of_all(&self.named, self.json_batches(path)?, &ranges, take),
-        }
+        self.each_of(&spread(self.rows, wanted.min(most)), None, take)
     }
 
-    /// Calls `take` with all values of a column that is not nested, in their order.
+    /// Calls `take` with all values of a column that is not nested, in their order. No other has its name.
     pub(crate) fn each_value(
         &self,
         column: usize,
         take: &mut dyn FnMut(&ArrayRef) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let name = self.schema.field(column).name();
         let all = std::iter::once(0..self.rows).collect::<Vec<_>>();
-        let mut of_batch = |_, batch: &RecordBatch| take(batch.column(column));
-        match &self.files {
-            Files::Parquet(files) => {
-                for (place, metadata) in files {
-                    let opened = PlaceBytes::open(place, &self.objects)?;
-                    let failed = |error: &dyn std::fmt::Display| opened.because(unreadable(place, error));
-                    let mask = ProjectionMask::roots(metadata.parquet_schema(), [column]);
-                    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
-                        opened.bytes.clone(),
-                        metadata.clone(),
-                    );
-                    let reader = builder.with_batch_size(BATCH_ROWS).with_projection(mask).build();
-                    for batch in reader.map_err(|error| failed(&error))? {
-                        take(batch.map_err(|error| failed(&error))?.column(0))?;
-                    }
-                }
-                Ok(())
-            }
+        self.each_of(&all, Some(column), &mut |_, batch| {
+            batch.column_by_name(name).map_or(Ok(()), &mut *take)
+        })
+    }
+
+    /// Calls `take` with the batches of these rows and the number of their first row. Of Parquet files, they have this
+    /// column alone, if one is given.
+    fn each_of(
+        &self,
+        ranges: &[Range<u64>],
+        column: Option<usize>,
+        take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let files = match &self.files {
+            Files::Parquet(files) => files,
             Files::Arrow(path) => {
-                each_of_all(&self.named, arrow_batches(&self.named, path)?, &all, &mut of_batch)
+                return each_of_all(&self.named, arrow_batches(&self.named, path)?, ranges, take);
             }
-            Files::Json(path) => each_of_all(&self.named, self.json_batches(path)?, &all, &mut of_batch),
+            Files::Json(path) => return each_of_all(&self.named, self.json_batches(path)?, ranges, take),
+        };
+        let mut first = 0;
+        for (place, metadata) in files {
+            let rows = metadata.metadata().file_metadata().num_rows().max(0) as u64;
+            let parts = within(ranges, &(first..first + rows));
+            if !parts.is_empty() {
+                let opened = PlaceBytes::open(place, &self.objects)?;
+                let mut take = |row, batch: &RecordBatch| take(first + row, batch);
+                each_of_parquet((place, &opened), (metadata, column), &parts, &mut take)?;
+            }
+            first += rows;
         }
+        Ok(())
     }
 
     /// The records of a JSON file.
@@ -350,21 +342,18 @@ fn arrow_batches(named: &Path, path: &Path) -> Result<Box<dyn RecordBatchReader>
 /// The rows of `parts` of one Parquet file.
 fn each_of_parquet(
     (place, opened): (&Location, &PlaceBytes),
-    metadata: &ArrowReaderMetadata,
+    (metadata, column): (&ArrowReaderMetadata, Option<usize>),
     parts: &[Range<u64>],
     take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let failed = |error: &dyn std::fmt::Display| opened.because(unreadable(place, error));
-    let mut selectors = Vec::new();
-    let mut at = 0;
-    for part in parts {
-        selectors.push(RowSelector::skip((part.start - at) as usize));
-        selectors.push(RowSelector::select((part.end - part.start) as usize));
-        at = part.end;
-    }
+    let rows = metadata.metadata().file_metadata().num_rows().max(0) as usize;
+    let ranges = parts.iter().map(|part| part.start as usize..part.end as usize);
+    let roots = |column| ProjectionMask::roots(metadata.parquet_schema(), [column]);
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata.clone())
         .with_batch_size(BATCH_ROWS)
-        .with_row_selection(RowSelection::from(selectors));
+        .with_projection(column.map_or_else(ProjectionMask::all, roots))
+        .with_row_selection(RowSelection::from_consecutive_ranges(ranges, rows));
     let reader = builder.build().map_err(|error| failed(&error))?;
     // A batch may hold rows of several parts.
     let mut parts = parts.iter().cloned();
