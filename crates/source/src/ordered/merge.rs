@@ -54,7 +54,7 @@ impl Stream<'_> {
     }
 }
 
-/// Where merged entries go: into the index in `directory`, from the entry `first` on, with the places of copies
+/// Where merged entries go: into the index in `file`, from the entry `first` on, with the places of copies
 /// if rows are copied.
 pub(super) struct Target<'a> {
     pub file: &'a File,
