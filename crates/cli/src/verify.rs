@@ -20,7 +20,7 @@ use crate::interrupt;
 use crate::load::reading::Reading;
 use crate::load::tables as load_tables;
 use crate::screen::console::Console;
-use crate::screen::phases::{self, thousands};
+use crate::screen::phases::{self, counted, thousands};
 
 /// Compare a table with Parquet or CSV files: number of rows, non-null values of each column, and content
 /// sum.
@@ -138,7 +138,7 @@ pub(crate) fn check(verification: &Verification, table: &str) -> Result<(), Erro
     let mut what = "the table does not hold what the files hold".to_owned();
     let (source, target) = (verification.source.rows, verification.target.rows);
     if source != target {
-        what += &format!(": {} rows instead of {}", thousands(target), thousands(source));
+        what += &format!(": {} instead of {}", counted(target, "row"), thousands(source));
     }
     let place = match verification.differing.as_slice() {
         [] => format!("table {table}"),
@@ -185,7 +185,8 @@ fn located(located: Option<&Located>) -> String {
     let Some(Located { units, rows_of_none }) = located else { return String::new() };
     let mut text: String = units.iter().take(SHOWN).map(|unit| format!("{unit}\n")).collect();
     if units.len() > SHOWN {
-        text += &format!("and {} more units; --json lists all of them\n", units.len() - SHOWN);
+        let more = counted((units.len() - SHOWN) as u64, "more unit");
+        text += &format!("and {more}; --json lists all of them\n");
     }
-    text + &format!("{} rows of the table are not in the files\n", thousands(*rows_of_none))
+    text + &format!("the files lack {} of the table\n", counted(*rows_of_none, "row"))
 }

@@ -32,7 +32,7 @@ use crate::demo_build::text_source::open_text;
 use crate::error::Error;
 use crate::interrupt;
 use crate::screen::console::Console;
-use crate::screen::phases::table;
+use crate::screen::phases::{counted, table};
 
 /// Which columns of the files to take, and their names.
 #[derive(Args, Debug, Default)]
@@ -373,7 +373,8 @@ fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<In
     if text.meant(&places)?.is_some() {
         return Err(Error::usage("a text format for a Delta table", place(), "its files are Parquet"));
     }
-    console.step(&format!("version {} of the Delta table: {} files", table.version, table.files.len()));
+    let number = counted(table.files.len() as u64, "file");
+    console.step(&format!("version {} of the Delta table: {number}", table.version));
     let DeltaTable { columns: schema, files, objects, .. } = table;
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let source = ParquetFiles::open_table(&schema, &files, &|url| objects.open(url, TAIL), max_footer)?;

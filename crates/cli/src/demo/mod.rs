@@ -200,7 +200,7 @@ impl LoadJob<'_> {
         let Self { profile, console, .. } = self;
         let options = LoadOptions { degree: target::default_degree(), ..LoadOptions::default() };
         let source = ParquetFiles::open(self.paths)?;
-        console.step(&format!("loading over {} connections", options.degree));
+        console.step(&format!("loading over {}", phases::counted(options.degree as u64, "connection")));
         let (load, _) = load_files(&source, target, &options, profile, console)?;
         console.step("verifying");
         let phase = profile.phase("verify");
@@ -255,7 +255,8 @@ pub(crate) fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
 fn text(result: &DemoResult, args: &DemoArgs) -> String {
     let Loaded { load, verification, kept } = &result.loaded;
     let mut out = verification::table_of(verification) + "\n" + &phases::table_of(&result.phases);
-    out += &format!("\n{} rows in table {} over {} units\n", thousands(load.rows), args.table, load.units);
+    let [rows, units] = [(load.rows, "row"), (load.units, "unit")].map(|(n, what)| phases::counted(n, what));
+    out += &format!("\n{rows} in table {} over {units}\n", args.table);
     if let Some(directory) = &args.dir {
         out += &format!("kept the files in {}\n", directory.display());
     }

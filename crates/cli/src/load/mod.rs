@@ -377,9 +377,9 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
     }
     console.detail(|| {
         format!(
-            "{} connections, units of {} rows, at most {} of encoded rows in memory",
-            options.degree,
-            options.unit_rows,
+            "{}, units of {}, at most {} of encoded rows in memory",
+            phases::counted(options.degree as u64, "connection"),
+            phases::counted(options.unit_rows, "row"),
             phases::bytes(options.block_memory())
         )
     });

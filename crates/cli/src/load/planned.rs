@@ -136,7 +136,7 @@ impl PlannedLoad<'_> {
             let state = match plan.state {
                 LoadState::New => "a new load".to_owned(),
                 LoadState::Resumed => {
-                    format!("would resume after {} of {} units", plan.units_done, plan.units)
+                    format!("would resume after {} of {}", plan.units_done, counted(plan.units, "unit"))
                 }
                 LoadState::Complete => "this load is complete already; nothing to do".to_owned(),
             };

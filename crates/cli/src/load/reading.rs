@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::arguments::inputs::{Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered};
-use crate::screen::phases::{bytes, thousands};
+use crate::screen::phases::{bytes, counted, thousands};
 
 /// The part of a report about reading, for people and for `--json`.
 #[derive(Serialize)]
@@ -82,9 +82,9 @@ impl Reading {
             return String::new();
         };
         format!(
-            "objects: {} requests for {}; at most {} of them in memory for each connection, and once more \
+            "objects: {} for {}; at most {} of them in memory for each connection, and once more \
              for the next row group\n",
-            thousands(requests),
+            counted(requests, "request"),
             bytes(asked),
             bytes(read_ahead_bytes)
         )
@@ -115,19 +115,19 @@ impl Reading {
         let of_folders = match pruned.files_pruned + pruned.files_whole {
             0 => String::new(),
             _ => format!(
-                "folders: of {} files, {} have no matching rows and {} have only matching rows\n",
-                thousands(pruned.files),
+                "folders: of {}, {} without matching rows and {} with matching rows only\n",
+                counted(pruned.files, "file"),
                 thousands(pruned.files_pruned),
                 thousands(pruned.files_whole),
             ),
         };
         format!(
-            "{folders}{of_folders}statistics: of {} row groups, {} have no matching rows and {} have only matching rows; \
-             of {} pages of the condition's columns in the other row groups, {} have no matching rows\n",
-            thousands(pruned.row_groups),
+            "{folders}{of_folders}statistics: of {}, {} without matching rows and {} with matching rows only; \
+             of {} of the condition's columns in the other row groups, {} without matching rows\n",
+            counted(pruned.row_groups, "row group"),
             thousands(pruned.row_groups_pruned),
             thousands(pruned.row_groups_whole),
-            thousands(pruned.pages),
+            counted(pruned.pages, "page"),
             thousands(pruned.pages_pruned),
         )
     }

@@ -13,7 +13,7 @@ use crate::load::reading::Reading;
 use crate::load::report::{Manner, Measured, at_most, check, found, sampled};
 use crate::screen::console::Console;
 use crate::screen::limit;
-use crate::screen::phases::{self, thousands};
+use crate::screen::phases::{self, counted, thousands};
 use crate::verify as verification;
 
 /// What `--json` prints of a load.
@@ -117,19 +117,17 @@ pub(crate) fn dry_run(
     console.result(&plans, || {
         let lines = plans.iter().map(|OfTable { table, result: plan }| {
             let state = match plan.state {
-                LoadState::New => format!("a new load of {} units", plan.units),
+                LoadState::New => format!("a new load of {}", counted(plan.units, "unit")),
                 LoadState::Resumed => {
-                    format!("would resume after {} of {} units", plan.units_done, plan.units)
+                    format!("would resume after {} of {}", plan.units_done, counted(plan.units, "unit"))
                 }
                 LoadState::Complete => "complete already; nothing to do".to_owned(),
             };
             format!("{table}: {state}\n{}\n", plan.copy)
         });
-        let (lines, records) = (lines.collect::<String>(), thousands(tables.records()));
-        format!(
-            "{lines}{records} records over {} connections, once for each table\nnothing was changed\n",
-            options.degree
-        )
+        let (lines, records) = (lines.collect::<String>(), counted(tables.records(), "record"));
+        let over = counted(options.degree as u64, "connection");
+        format!("{lines}{records} over {over}, once for each table\nnothing was changed\n")
     })
 }
 

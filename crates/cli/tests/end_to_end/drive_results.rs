@@ -146,7 +146,7 @@ fn merged_results_end_with_the_worst_of_their_parts() {
         second.interrupted = true;
         second.proof = vec![Proof { table: "events".into(), foreign: 1, ..Proof::default() }];
     });
-    assert!(error.fails(4).contains("1 rows are there that this run did not write"));
+    assert!(error.fails(4).contains("1 row is there that this run did not write"));
     let error = write(|second| second.invalid_because = vec!["the driver slept".into()]).fails(1);
     assert!(error.contains("two.json") && error.contains("valid is true"), "{error}");
     let error = write(|second| {

@@ -104,7 +104,7 @@ fn conditions_on_folders_leave_whole_files_unread() {
     let explained = ["--where", "year = 2020 and region is null", "--explain"];
     let text = bench.load(&tree(), "t", &explained).ok().out;
     assert!(
-        text.contains("folders: of 12 files, 10 have no matching rows and 2 have only matching rows"),
+        text.contains("folders: of 12 files, 10 without matching rows and 2 with matching rows only"),
         "{text}"
     );
     for (at, condition) in [

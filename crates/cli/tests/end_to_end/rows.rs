@@ -84,7 +84,7 @@ fn what_statistics_spare_is_explained_and_a_limit_counts_rows_that_pass() {
     assert!(json["pruned"]["pages_pruned"].as_u64().unwrap() > 0, "{json}");
     let text = bench.load(&file, "t", &explain).ok().out;
     assert!(
-        text.contains("of 4 row groups, 3 have no matching rows and 0 have only matching rows"),
+        text.contains("of 4 row groups, 3 without matching rows and 0 with matching rows only"),
         "{text}"
     );
     let limit = ["--columns", "id", "--where", "id > 160000", "--rows", "1000"];

@@ -9,6 +9,7 @@ use sawmill_loader::{
     RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, refuse_changed,
     remember,
 };
+use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
 
 use crate::CrateDb;
@@ -339,8 +340,8 @@ impl TableHistory<'_> {
         if rows >= at_end || self.replacing {
             return Ok(());
         }
-        let what =
-            format!("the table has {rows} rows; it had {at_end} when the last load into it was complete");
+        let (has, at_end) = (format_counted(rows, "row"), format_grouped(at_end));
+        let what = format!("the table has {has}; it had {at_end} when the last load into it was complete");
         if rows > 0 && remembered.has_work() {
             remembered.notes.push(Note::Missing(what));
             return Ok(());

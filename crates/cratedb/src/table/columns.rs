@@ -253,7 +253,11 @@ pub(crate) fn by_position(
     if names.len() < schema.fields().len() {
         return Err(Error::new(
             Kind::Schema,
-            format!("the source has {} columns, the table has {}", schema.fields().len(), names.len()),
+            format!(
+                "the source has more columns than the table: {}, not {}",
+                schema.fields().len(),
+                names.len()
+            ),
         )
         .at(format!("table {table}"))
         .advise("choose columns with --columns, or match them by name"));

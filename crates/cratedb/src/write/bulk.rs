@@ -44,7 +44,7 @@ pub(crate) fn parse(body: &[u8], rows: usize) -> Result<Vec<RowResult>, String> 
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|error| format!("the answer to a batch cannot be read: {error}"))?;
     if answer.results.len() != rows {
-        return Err(format!("the answer to a batch of {rows} rows has {} results", answer.results.len()));
+        return Err(format!("the answer to a batch has {} results for {rows} rows", answer.results.len()));
     }
     let result = |result: OneResult| match (result.rowcount, result.error, result.error_message) {
         (1.., _, _) => RowResult::Inserted,

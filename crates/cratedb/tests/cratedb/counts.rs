@@ -22,7 +22,7 @@ fn an_append_whose_rows_were_deleted_is_not_complete() {
     cluster.sql(&format!("DELETE FROM doc.\"{table}\""));
     let error = run(&second, &target, &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Changed);
-    assert!(error.what().contains("the table has 0 rows; it had 1000 when"), "{error}");
+    assert!(error.what().contains("the table has 0 rows; it had 1,000 when"), "{error}");
     assert!(error.advice().contains("--again"), "{error}");
     let again = run(&second, &target, &LoadOptions { again: true, ..small() }).unwrap();
     assert_eq!((again.state, again.rows, again.rows_in_table), (LoadState::New, 300, Some(300)));

@@ -267,14 +267,14 @@ fn a_table_that_has_lost_rows_is_not_called_complete() {
         files.sql("REFRESH TABLE doc.TABLE");
         let error = run(&files.only("b"), &files.target(), &small()).unwrap_err();
         assert_eq!(error.kind(), Kind::Changed);
-        assert!(error.what().contains("the table has 1000 rows; it had 1400 when"), "{error}");
+        assert!(error.what().contains("the table has 1,000 rows; it had 1,400 when"), "{error}");
         assert!(error.advice().contains("forget") && error.advice().contains("--again"), "{error}");
         // Rows may have been deleted on purpose.
         files.file("c", 2);
         let report = files.append_with(small()).unwrap();
         assert_eq!((report.files_loaded, report.files_already), (1, 2));
         assert!(
-            report.notes.iter().any(|note| note.contains("1000 rows; it had 1400")),
+            report.notes.iter().any(|note| note.contains("1,000 rows; it had 1,400")),
             "{:?}",
             report.notes
         );

@@ -138,7 +138,7 @@ fn too_many_refused_rows_end_the_load() {
     };
     let error = run(&source, &append(cluster.target(&table, options)), &LoadOptions { degree: 1, ..small() })
         .unwrap_err();
-    assert!(error.what().contains("6 rows were refused"), "{error}");
+    assert!(error.what().contains("the server refused 6 rows"), "{error}");
     assert_eq!(rejected(&kept.path().join("rejects.ndjson")).len(), 6);
 }
 

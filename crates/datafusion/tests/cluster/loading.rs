@@ -60,7 +60,7 @@ fn rows_arrive_once_with_more_parts_than_tasks_at_a_time_and_with_fewer() {
     let error = String::from_utf8_lossy(&differs.stderr).into_owned();
     assert_eq!(differs.status.code(), Some(4), "{error}");
     let expected =
-        "error: the table has 49999 rows; according to the records 50000 were loaded into it - table ";
+        "error: the table has 49,999 rows; according to the records 50,000 were loaded into it - table ";
     assert!(error.contains(expected) && error.trim_end().ends_with("load in mode replace"), "{error}");
     let secret = submit(&cluster, "gen:orders?rows=5", "postgres://me:secret@host/db", "t", "1");
     let error = String::from_utf8_lossy(&secret.stderr).into_owned();

@@ -107,16 +107,21 @@ impl Proof {
     /// The violations in words: `3 acknowledged rows are lost`.
     pub fn violations(&self) -> Vec<String> {
         let all = [
-            (self.broken, "rows break the check"),
+            (self.broken, "rows are not as the check says"),
             (self.lost, "acknowledged rows are lost"),
             (self.lost_updates, "acknowledged updates are lost"),
-            (self.unsent_updates, "updates are there that were not sent"),
-            (self.different, "rows have other values"),
-            (self.failed_but_found, "rows are there although the server refused or deleted them"),
+            (self.unsent_updates, "updates are there without being sent"),
+            (self.different, "rows are there with other values"),
+            (self.failed_but_found, "rows are there that the server refused or deleted"),
             (self.doubled, "rows are there more than once"),
             (self.foreign, "rows are there that this run did not write"),
         ];
         let found = all.into_iter().filter(|(rows, _)| *rows > 0);
-        found.map(|(rows, what)| format!("{} {what}", format_grouped(rows))).collect()
+        let one = |what: &str| what.replace("s are ", " is ");
+        let in_words = |(count, what): (u64, &str)| match count {
+            1 => format!("1 {}", one(what)),
+            _ => format!("{} {what}", format_grouped(count)),
+        };
+        found.map(in_words).collect()
     }
 }

@@ -375,9 +375,9 @@ impl UnderWay<'_> {
     fn refuse_missing(&self, runs: &[Vec<Unit>]) -> Result<()> {
         let missing = || runs.iter().flatten();
         let Some(first) = missing().map(|unit| unit.key).min() else { return Ok(()) };
-        let (units, rows) = (missing().count(), missing().map(|unit| unit.rows).sum::<u64>());
-        let what =
-            format!("parts of the load are missing: {units} units with {rows} rows are not in the table");
+        let units = format_counted(missing().count() as u64, "unit");
+        let rows = format_counted(missing().map(|unit| unit.rows).sum(), "row");
+        let what = format!("parts of the load are missing: the table lacks {units} with {rows}");
         Err(Error::new(Kind::Mismatch, what)
             .at(format!(
                 "the first: {}, row group {}, from row {}",
@@ -466,7 +466,7 @@ impl UnderWay<'_> {
         if self.source.facts().knows_rows && recorded != planned {
             return Err(Error::new(
                 Kind::Mismatch,
-                format!("{recorded} rows are recorded as loaded, the source has {planned}"),
+                format!("the records have {recorded} rows as loaded, the source has {planned}"),
             )
             .advise("forget this load and start it again"));
         }
@@ -543,7 +543,8 @@ pub fn refuse_cut_otherwise(
         true => Err(Error::new(
             Kind::Changed,
             format!(
-                "an earlier run loaded {known} units, and this run would divide some of them differently"
+                "an earlier run loaded {}, and this run would divide some of the rows differently",
+                format_counted(known as u64, "unit")
             ),
         )
         .advise("finish the load with the version of sawmill that began it, or forget it and load again")),

@@ -1,5 +1,6 @@
 //! The result of a load.
 
+use sawmill_profile::format_counted;
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
@@ -155,8 +156,9 @@ impl LoadReport {
 /// The remark about units that a target has lost.
 pub(crate) fn sent_again(units: u64, rows: u64) -> Note {
     Note::from(format!(
-        "{units} units with {rows} rows whose commit the server had confirmed were gone after a lost connection, and were sent \
-         again"
+        "{} with {} whose commit the server had confirmed had to be sent again: gone after a lost connection",
+        format_counted(units, "unit"),
+        format_counted(rows, "row")
     ))
 }
 

@@ -1,5 +1,6 @@
 //! Compares the loaded rows with the target's content.
 
+use sawmill_profile::format_counted;
 use sawmill_source::{Error, Kind, Result};
 use serde::Serialize;
 
@@ -110,12 +111,13 @@ impl Verification {
         }
         let mut what = String::from("the table does not hold what the files hold");
         if self.source.rows != self.target.rows {
-            what += &format!(": {} rows instead of {}", self.target.rows, self.source.rows);
+            what += &format!(": {} instead of {}", format_counted(self.target.rows, "row"), self.source.rows);
         }
         let counts = self.source.non_null.iter().zip(&self.target.non_null);
         for (name, (source, target)) in self.columns.iter().zip(counts) {
             if source != target {
-                what += &format!("; column {name:?}: {target} values instead of {source}");
+                what +=
+                    &format!("; column {name:?}: {} instead of {source}", format_counted(*target, "value"));
             }
         }
         if !self.differing.is_empty() {
@@ -131,10 +133,10 @@ impl Verification {
                 what += &format!("; {unit}");
             }
             if units.len() > NAMED {
-                what += &format!("; and {} more units", units.len() - NAMED);
+                what += &format!("; and {}", format_counted((units.len() - NAMED) as u64, "more unit"));
             }
             if *rows_of_none > 0 {
-                what += &format!("; {rows_of_none} rows of the table are not in the files");
+                what += &format!("; the files lack {} of the table", format_counted(*rows_of_none, "row"));
             }
         }
         Err(Error::new(Kind::Mismatch, what)

@@ -1,5 +1,6 @@
 //! Whether a table still has the rows that its loads have recorded.
 
+use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::engine::note::Note;
@@ -60,10 +61,12 @@ impl Presence {
         let Self { recorded, before, .. } = *self;
         let earlier = match before {
             None | Some(0) => String::new(),
-            Some(before) => format!(", and it had {before} rows before"),
+            Some(before) => format!(", and it had {} before", format_counted(before, "row")),
         };
         let found = format!(
-            "the table has {rows} rows; according to the records {recorded} were loaded into it{earlier}"
+            "the table has {}; according to the records {} were loaded into it{earlier}",
+            format_counted(rows, "row"),
+            format_grouped(recorded)
         );
         let rewritten = match self.rewritten {
             true => {
@@ -126,7 +129,8 @@ impl Presence {
             Kind::Mismatch,
             format!(
                 "{what} loaded into a table of this name that no longer exists (dropped, or restored from a dump); the one that \
-                 exists now has {rows} rows, and whether those of the load are among them is unknown"
+                 exists now has {}, and whether those of the load are among them is unknown",
+                format_counted(rows, "row")
             ),
         )
         .at(place)

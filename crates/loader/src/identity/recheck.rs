@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use sawmill_profile::format_counted;
 use sawmill_source::{Control, Error, Kind, Read, Result, Source, Unit, UnitKey};
 
 use crate::engine::content_sum::Tally;
@@ -122,9 +123,12 @@ pub(crate) fn changed(
     Error::new(
         Kind::Changed,
         format!(
-            "the file's content is no longer what was loaded: {} rows with content sum {} now, {} rows with \
-             content sum {} in the load's records (if the file is the same, the type of a column of the table was changed)",
-            is.rows, is.content_sum, was.rows, was.content_sum
+            "the file's content is no longer what was loaded: {} with content sum {} now, {} with content \
+             sum {} in the load's records (if the file is the same, the type of a column of the table was changed)",
+            format_counted(is.rows, "row"),
+            is.content_sum,
+            format_counted(was.rows, "row"),
+            was.content_sum
         ),
     )
     .at(format!("{name}, row group {row_group}"))

@@ -10,6 +10,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
+use sawmill_profile::format_counted;
 use sawmill_source::{
     Error, Facts, Kind, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader,
 };
@@ -286,7 +287,8 @@ impl PartitionedReader<'_> {
 
     fn missing(&self, rows: u64) -> Error {
         let key = self.open.as_ref().map(|open| open.at);
-        Error::new(Kind::Changed, format!("{rows} rows of a partition are missing"))
+        let rows = format_counted(rows, "row");
+        Error::new(Kind::Changed, format!("a partition lacks {rows}"))
             .at(key.map(|key| self.place(key)).unwrap_or_default())
             .advise("the file has changed since its partitions were counted: run the same command again")
     }

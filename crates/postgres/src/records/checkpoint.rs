@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, RecordedUnit, Tally, check_name, quote};
 use sawmill_pgwire::Connection;
+use sawmill_profile::format_counted;
 use sawmill_source::{Error, Kind, Mapping, Result, Unit, UnitKey};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -253,9 +254,12 @@ impl Records<'_> {
         Err(Error::new(
             Kind::Changed,
             format!(
-                "the recorded units have {} rows with content sum {}, but the server had confirmed {} rows with content sum {}: \
+                "the recorded units have {} with content sum {}, but the server had confirmed {} with content sum {}: \
                  it has lost commits, in a crash or a fail-over{unlogged}",
-                there.rows, there.content_sum, total.rows, total.content_sum
+                format_counted(there.rows, "row"),
+                there.content_sum,
+                format_counted(total.rows, "row"),
+                total.content_sum
             ),
         )
         .at(self.link.place())

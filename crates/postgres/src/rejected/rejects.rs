@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use sawmill_loader::RejectOptions;
+use sawmill_profile::format_counted;
 use sawmill_source::{Error, Kind, Result, Unit, UnitKey};
 use tokio_postgres::Statement;
 
@@ -53,7 +54,8 @@ impl RejectCounter {
         if count <= self.most {
             return Ok(());
         }
-        Err(Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {why}"))
+        let rows = format_counted(count, "row");
+        Err(Error::new(Kind::Value, format!("{rows} cannot be loaded, the last one: {why}"))
             .at(place())
             .advise("correct them in the source, or raise --max-rejects"))
     }

@@ -112,7 +112,8 @@ impl PostgresSession<'_> {
                     format!("a trigger or a rule of the table skipped or changed {rows}")
                 });
                 let added = (without_key > 0).then(|| {
-                    format!("{without_key} rows have a null in the key: they equal no row of the table, and each upsert adds them")
+                    let rows = format_counted(without_key as u64, "row");
+                    format!("{rows} with a null in the key: no row of the table equals one, and each upsert adds them")
                 });
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
                     deleted.note(matching.on_conflict).into_iter().chain(versions).chain(touched).chain(why.flatten()).chain(added).collect();

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use sawmill_loader::{LoadState, Mode, Note, Session, Share};
+use sawmill_profile::format_counted;
 
 use super::PostgresSession;
 use crate::write::upsert::OnConflict;
@@ -46,18 +47,19 @@ impl PostgresSession<'_> {
         }
         match (self.rejected(), &self.postgres.rejects) {
             (0, _) => {}
-            (rows, _) if matches!(self.options.share, Share::Part(_)) => notes.push(Note::Rejected(format!(
-                "{rows} rows could not be loaded so far; the run that finishes the load writes them to the file of --rejects"
-            ))),
-            (rows, Some(to)) if to.path.exists() => {
-                notes.push(Note::Rejected(format!(
-                    "{rows} rows could not be loaded and were written to {}",
-                    to.path.display()
-                )));
+            (rows, to) => {
+                let where_to = match to {
+                    _ if matches!(self.options.share, Share::Part(_)) => {
+                        "so far; the run that finishes the load writes them to the file of --rejects"
+                            .to_owned()
+                    }
+                    Some(to) if to.path.exists() => format!("and went to {}", to.path.display()),
+                    _ => "in earlier runs; the same command with --rejects FILE writes them to a file"
+                        .to_owned(),
+                };
+                let rows = format_counted(rows, "row");
+                notes.push(Note::Rejected(format!("{rows} could not be loaded {where_to}")));
             }
-            (rows, _) => notes.push(Note::Rejected(format!(
-                "{rows} rows could not be loaded in earlier runs; the same command with --rejects FILE writes them to a file"
-            ))),
         }
         notes
     }

@@ -329,7 +329,11 @@ pub(crate) fn by_position(
     let names: Vec<&str> =
         existing.iter().filter(|column| !column.generated).map(|column| column.name.as_str()).collect();
     if names.len() < schema.fields().len() {
-        let what = format!("the source has {} columns, the table has {}", schema.fields().len(), names.len());
+        let what = format!(
+            "the source has more columns than the table: {}, not {}",
+            schema.fields().len(),
+            names.len()
+        );
         return Err(Error::new(Kind::Schema, what)
             .at(format!("table {table}"))
             .advise("choose columns with --columns, or match them by name"));

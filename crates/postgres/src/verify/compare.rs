@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sawmill_loader::{LoadOptions, Located, Sums, TableName, Verification, retry_lost};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
+use sawmill_profile::format_counted;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::encode::canonical_row::CanonicalRow;
@@ -166,8 +167,8 @@ impl Sides<'_> {
             return Ok(sums.minus(&rejected));
         }
         let what = format!(
-            "{} rows of the files cannot be stored in the table, but {found} of the rejected ones",
-            left_out.len()
+            "{} of the files cannot be stored in the table, but {found} of the rejected ones",
+            format_counted(left_out.len() as u64, "row")
         );
         Err(Error::new(Kind::Mismatch, what)
             .at(format!("table {}", self.table))

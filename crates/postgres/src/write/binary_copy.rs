@@ -36,7 +36,7 @@ impl BinaryCopy {
         self.0.feed(Bytes::copy_from_slice(&TRAILER)).await?;
         match self.0.as_mut().finish().await? {
             copied if copied == rows => Ok(()),
-            copied => Err(Error::new(Kind::Mismatch, format!("{rows} rows were copied as {copied}"))
+            copied => Err(Error::new(Kind::Mismatch, format!("the server copied {copied} of {rows} rows"))
                 .at(place())
                 .advise("a trigger or rule of the table may drop rows")
                 .into()),

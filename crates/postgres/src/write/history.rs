@@ -3,6 +3,7 @@
 
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::Column;
+use sawmill_profile::format_counted;
 use sawmill_source::{DELETES, Error, Kind, Result, Source};
 
 use crate::table::catalogue::Link;
@@ -148,7 +149,8 @@ impl Merge<'_> {
                 "name the column that says which is the newest (--newest)",
             )),
             (nulls, _) => {
-                Some((format!("{nulls} rows of the source have a null in the key ({listed})"), LEAVE_OUT))
+                let rows = format_counted(nulls as u64, "row");
+                Some((format!("{rows} of the source with a null in the key ({listed})"), LEAVE_OUT))
             }
         };
         if let Some((what, otherwise)) = wrong {

@@ -147,10 +147,8 @@ impl<'a> RejectingUnit<'a> {
         let tally = tally.minus(&refused);
         let (planned, rejected) = (self.unit.rows, self.rejected());
         if self.plan.rows_planned && tally.rows + rejected != planned {
-            let what = format!(
-                "a unit of {planned} rows came to {} loaded and {rejected} rejected rows",
-                tally.rows
-            );
+            let loaded = tally.rows;
+            let what = format!("of {planned} rows of a unit {loaded} were loaded and {rejected} rejected");
             return Err(Error::new(Kind::Mismatch, what).into());
         }
         Ok(Some(tally))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sawmill_loader::LoadOptions;
 use sawmill_pgcopy::{Enums, is_enum};
+use sawmill_profile::format_counted;
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::TableKind;
@@ -93,8 +94,8 @@ impl Postgres {
             return refused(what, "add the column to --primary-key, or leave the key out");
         }
         if key.contains(column) && partitions.null_rows() > 0 {
-            let what =
-                format!("{} rows have no {column:?}, which the primary key needs", partitions.null_rows());
+            let rows = format_counted(partitions.null_rows(), "row");
+            let what = format!("the primary key needs {column:?}, which is null in {rows}");
             return refused(what, &format!("{LEAVE_OUT}, or load without the key"));
         }
         let found = source.schema().index_of(column).ok();

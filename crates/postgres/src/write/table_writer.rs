@@ -132,7 +132,7 @@ impl<'s> TableWriter<'s> {
                 if let Some(tally) =
                     sent.tally.as_ref().filter(|tally| plan.rows_planned && tally.rows != unit.rows)
                 {
-                    let what = format!("a unit of {} rows was read as {}", unit.rows, tally.rows);
+                    let what = format!("{} of the {} rows of a unit were read", tally.rows, unit.rows);
                     return Err(Error::new(Kind::Mismatch, what));
                 }
             }

@@ -2,6 +2,7 @@
 
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::Column;
+use sawmill_profile::format_counted;
 use sawmill_source::{DELETES, Error, Kind, LineageColumns, Result};
 
 use crate::table::catalogue::Link;
@@ -317,8 +318,8 @@ impl Merge<'_> {
     /// The error for rows that are not in the table after the merge.
     fn not_merged(&self, count: i64, first: &str) -> Error {
         let what = format!(
-            "after the merge {count} rows of the source are missing in the table, or have other values there; \
-             the first key is {first}"
+            "the merge left the table without {} of the source, or with other values in them; the first key is {first}",
+            format_counted(count as u64, "row")
         );
         Error::new(Kind::Mismatch, what).at(self.place()).advise(
             "a trigger or a rule of the table changes or skips rows. Nothing was merged; a load without --verify merges them",

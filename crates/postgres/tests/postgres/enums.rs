@@ -207,7 +207,7 @@ fn an_interrupted_load_resumes_with_its_types_and_a_forgotten_one_leaves_none() 
         .unwrap();
     let report = run(&source, &target, &options).unwrap();
     assert_eq!(report.state, LoadState::Resumed);
-    let found = "the table has 2999 rows; according to the records 3000 were loaded into it";
+    let found = "the table has 2,999 rows; according to the records 3,000 were loaded into it";
     assert!(report.notes.iter().any(|note| note.contains(found)), "{:?}", report.notes);
     assert_eq!(types(&database), [pair("t_kind", "high,low,mid")]);
     with_control(|control| forget(&database.target("t"), true, control)).unwrap();

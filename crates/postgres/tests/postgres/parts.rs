@@ -123,7 +123,7 @@ fn a_load_is_not_finished_before_its_last_part() {
     run(&people.source, &target, &part(3, 3)).unwrap();
     let error = run(&people.source, &target, &finish()).unwrap_err();
     assert_eq!(error.kind(), Kind::Mismatch);
-    assert!(error.what().contains("10 units with 10000 rows"), "{error}");
+    assert!(error.what().contains("10 units with 10,000 rows"), "{error}");
     assert!(error.place().contains("1.parquet, row group 0, from row 0"), "{error}");
     // The same load without parts does the rest.
     let whole = LoadOptions { share: Share::Whole, ..finish() };
@@ -173,7 +173,7 @@ fn a_load_whose_rows_were_deleted_meanwhile_is_not_finished() {
             let options = LoadOptions { share, verify: false, ..finish() };
             let error = run(&people.source, &target, &options).unwrap_err();
             assert_eq!(error.kind(), Kind::Mismatch, "{error}");
-            assert!(error.what().contains("29500 rows; according to the records 30000"), "{error}");
+            assert!(error.what().contains("29,500 rows; according to the records 30,000"), "{error}");
             assert!(error.advice().contains("forget"), "{error}");
         }
         assert!(database.has("people__sawmill_loading"));

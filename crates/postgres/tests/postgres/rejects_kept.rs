@@ -99,7 +99,11 @@ fn a_complete_load_writes_a_missing_file_of_rejected_rows_again() {
     let growing = Growing::new();
     growing.file(0);
     let first = growing.append(&small()).unwrap();
-    assert!(first.notes.iter().any(|note| note.contains("were written to")), "{:?}", first.notes);
+    assert!(
+        first.notes.iter().any(|note| note.contains("could not be loaded and went to")),
+        "{:?}",
+        first.notes
+    );
     let was = read_rejects(&growing.rejected());
     std::fs::remove_file(growing.rejected()).unwrap();
     let unnamed = run(&growing.source(), &growing.database.target("t").mode(Mode::Append), &small()).unwrap();

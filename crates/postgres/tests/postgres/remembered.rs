@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, load};
 use sawmill_postgres::{Postgres, status};
-use sawmill_profile::Profile;
+use sawmill_profile::{Profile, format_grouped};
 use sawmill_source::{Control, Kind, Limited, ParquetFiles, Result, Source};
 
 use crate::database::{Database, run, small, with_control};
@@ -288,13 +288,13 @@ fn a_table_that_has_lost_rows_is_not_called_complete() {
         losses.iter().for_each(|loss| files.execute(loss));
         let error = files.append().unwrap_err();
         assert_eq!(error.kind(), Kind::Mismatch);
-        let rows = files.database.count("t");
-        let found = format!("the table has {rows} rows; according to the records 3000 were loaded into it");
+        let rows = format_grouped(files.database.count("t") as u64);
+        let found = format!("the table has {rows} rows; according to the records 3,000 were loaded into it");
         assert!(error.what().contains(&found), "{loss}: {error}");
         assert!(error.advice().contains("forget") && error.advice().contains("--again"), "{error}");
         let report = run(&files.source(), &files.target(), &LoadOptions { again: true, ..small() }).unwrap();
         assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64));
-        if rows == 0 {
+        if rows == "0" {
             // The records of the missing rows are missing as well.
             assert_eq!(files.append().unwrap().state, LoadState::Complete);
             files.holds_files(1);
@@ -310,7 +310,7 @@ fn a_new_table_that_has_lost_rows_is_not_called_complete() {
     files.execute("DELETE FROM people WHERE id < 5");
     let error = run(&files.source(), &people, &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Mismatch);
-    assert!(error.what().contains("2995 rows; according to the records 3000 were loaded"), "{error}");
+    assert!(error.what().contains("2,995 rows; according to the records 3,000 were loaded"), "{error}");
     assert!(error.advice().contains("drop the table"), "{error}");
     // A replacement makes it complete again.
     let replaced = people.clone().mode(Mode::Replace);
@@ -323,7 +323,10 @@ fn a_new_table_that_has_lost_rows_is_not_called_complete() {
     let report = run(&files.source(), &replaced, &LoadOptions { verify: false, ..small() }).unwrap();
     assert_eq!(report.state, LoadState::Complete);
     assert!(
-        report.notes.iter().any(|note| note.contains("3007 rows; according to the records 3000 were loaded")),
+        report
+            .notes
+            .iter()
+            .any(|note| note.contains("3,007 rows; according to the records 3,000 were loaded")),
         "{:?}",
         report.notes
     );
@@ -403,7 +406,10 @@ fn new_files_are_appended_to_a_table_whose_oldest_rows_were_deleted_with_a_note(
     let report = files.append_unverified().unwrap();
     assert_eq!((report.files_loaded, report.files_already), (1, 1));
     assert!(
-        report.notes.iter().any(|note| note.contains("2000 rows; according to the records 3000 were loaded")),
+        report
+            .notes
+            .iter()
+            .any(|note| note.contains("2,000 rows; according to the records 3,000 were loaded")),
         "{:?}",
         report.notes
     );
@@ -434,7 +440,7 @@ fn tables_of_lists_that_have_lost_rows_are_not_called_complete() {
     crate::tables::load(&source, database.target("t"), false, &small()).unwrap();
     database.client().batch_execute("DELETE FROM t WHERE id = 5").unwrap();
     let error = crate::tables::load(&source, database.target("t"), false, &small()).unwrap_err();
-    assert!(error.kind() == Kind::Mismatch && error.what().contains("2999 rows"), "{error}");
+    assert!(error.kind() == Kind::Mismatch && error.what().contains("2,999 rows"), "{error}");
 }
 
 #[test]

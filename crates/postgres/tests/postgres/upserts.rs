@@ -62,7 +62,10 @@ fn a_trigger_or_a_rule_that_changes_merged_rows_fails_a_verified_upsert_and_noth
         client.batch_execute(&sql).unwrap();
         let target = database.target(table).mode(Mode::Upsert).key(vec!["id".into()]);
         let error = run(&source, &target, &small()).unwrap_err();
-        assert!(error.to_string().contains("after the merge 1 rows of the source"), "{error}");
+        assert!(
+            error.to_string().contains("the merge left the table without 1 row of the source"),
+            "{error}"
+        );
         assert!(error.to_string().contains("(700)"), "{error}");
         assert_eq!(database.count(table), 1, "nothing was merged");
         let unchecked = LoadOptions { verify: false, ..small() };
@@ -96,7 +99,7 @@ fn a_verified_upsert_takes_keys_with_nulls_and_keys_that_are_equal_in_other_byte
     let report = run(&source, &target, &small()).unwrap();
     assert!(report.verified.unwrap().matches());
     assert!(
-        report.notes.iter().any(|note| note.contains("400 rows have a null in the key")),
+        report.notes.iter().any(|note| note.contains("400 rows with a null in the key")),
         "{:?}",
         report.notes
     );

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use sawmill_loader::{LoadState, Mode, OnRecord, Standing, Tally, open, taken};
-use sawmill_profile::turns;
+use sawmill_profile::{format_counted, format_grouped, turns};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::encode::encoder::file_hash;
@@ -184,8 +184,8 @@ impl Opening<'_, '_> {
         if rows >= record.rows {
             return Ok(());
         }
-        let at_end = record.rows;
-        let what = format!("the table has {rows} rows; it had {at_end} when this load was complete");
+        let (rows, at_end) = (format_counted(rows, "row"), format_grouped(record.rows));
+        let what = format!("the table has {rows}; it had {at_end} when this load was complete");
         Err(Error::new(Kind::Changed, what).at(self.place()).advise(rows_missing(&self.plan.key)))
     }
 
@@ -209,7 +209,7 @@ impl Opening<'_, '_> {
             return Ok(());
         }
         let what = format!(
-            "cannot be verified: the table has {rows} rows, of which {recorded} were there before or are of recorded units; \
+            "cannot be verified: of {rows} rows of the table {recorded} were there before or are of recorded units; \
              rows have no key, so those of units that an earlier run had begun would be duplicated"
         );
         Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use sawmill_loader::{LoadState, Mode, OnRecord, Standing, open};
-use sawmill_profile::format_counted;
+use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Error, Result};
 
 use super::rename;
@@ -187,7 +187,8 @@ impl Standing for Gathered<'_, '_, '_> {
         if let Some(differs) = self.differs() {
             return Ok(Some(self.other_options(&differs)));
         }
-        let how = format!("with {rows} rows; it had {at_end} when this load was complete");
+        let (has, had) = (format_counted(rows, "row"), format_grouped(at_end));
+        let how = format!("with {has}; it had {had} when this load was complete");
         Ok((rows != at_end).then(|| self.opening.exists(&how)))
     }
 

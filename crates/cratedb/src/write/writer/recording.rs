@@ -82,7 +82,7 @@ impl CrateWriter {
                 return Err(Error::new(
                     Kind::Mismatch,
                     format!(
-                        "a unit of {} rows was read as {} and {rejected} refused ones",
+                        "of {} rows of a unit {} were read and {rejected} refused",
                         unit.rows, tally.rows
                     ),
                 ));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use sawmill_profile::format_counted;
 use sawmill_source::{Error, Kind, Result, Unit};
 use serde_json::value::RawValue;
 
@@ -74,7 +75,7 @@ impl CrateWriter {
             self.accounts.values().try_for_each(|account| self.write_rejects(&account.rejects))?;
             return Err(Error::new(
                 Kind::Value,
-                format!("{rejected} rows were refused, the last one: {reason}"),
+                format!("the server refused {}, the last one: {reason}", format_counted(rejected, "row")),
             )
             .at(place)
             .advise("see the file of rejected rows, or raise --max-rejects"));

@@ -10,6 +10,7 @@ use sawmill_loader::{
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{KnownServer, POLICIES};
+use sawmill_profile::format_counted;
 use sawmill_source::{Error, Kind, Mapping, Result, Source};
 
 use self::found::Found;
@@ -436,8 +437,7 @@ impl Preparing<'_, '_> {
                     .advise("load in mode append to add to it, choose another table, or drop it"));
             }
             Some(MAX_COUNTED) => format!("{MAX_COUNTED} rows or more"),
-            Some(1) => "1 row".to_owned(),
-            Some(rows) => format!("{rows} rows"),
+            Some(rows) => format_counted(rows, "row"),
             None => "rows that this user may not count".to_owned(),
         };
         Ok(Error::new(Kind::Exists, format!("{what}; it has {rows}, which may be those of the files"))
