@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, Forgotten, LoadOptions, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName,
-    Target, Verification,
+    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName, Target,
+    setters,
 };
 use sawmill_source::{Control, Result, Source};
 
@@ -69,16 +69,13 @@ impl CrateDb {
         &self.name
     }
 
-    /// Sets how the table is filled.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
-    }
-
-    /// Sets what mode append does if the files have columns that the table lacks.
-    pub fn schema_change(mut self, schema_change: SchemaChange) -> Self {
-        self.schema_change = schema_change;
-        self
+    setters! {
+        /// Sets how the table is filled.
+        mode: Mode,
+        /// Sets what mode append does if the files have columns that the table lacks.
+        schema_change: SchemaChange,
+        /// Sets the options of the load.
+        options: CrateOptions,
     }
 
     /// Sets the column of the source with the names of files, by which rows of changed files are replaced, and the column
@@ -91,12 +88,6 @@ impl CrateDb {
     /// Changes the options of the load.
     pub fn with(mut self, change: impl FnOnce(&mut CrateOptions)) -> Self {
         change(&mut self.options);
-        self
-    }
-
-    /// Sets the options of the load.
-    pub fn options(mut self, options: CrateOptions) -> Self {
-        self.options = options;
         self
     }
 
@@ -163,21 +154,6 @@ impl CrateDb {
         Ok(Box::new(CrateEncoder::new(Arc::new(encode))))
     }
 
-    /// Compares the table with a source, whoever loaded it. The verification may say that they differ; see
-    /// [`Verification::matches`].
-    ///
-    /// # Errors
-    /// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
-    /// no connection.
-    pub fn verify(
-        &self,
-        source: &dyn Source,
-        options: &LoadOptions,
-        control: &Control<'_>,
-    ) -> Result<Verification> {
-        crate::verify::table::verify(source, self, options, control)
-    }
-
     /// The version of the cluster's first node: `6.4.3`.
     ///
     /// # Errors
@@ -195,15 +171,6 @@ impl CrateDb {
             schema => format!(" --checkpoint-schema {schema}"),
         };
         format!("sawmill load forget --to {} --table {table}{schema}", self.server.url())
-    }
-
-    /// Removes the records of all loads into the table and the leftovers of unfinished loads. With `drop_table`,
-    /// drops the table as well. Appended rows stay.
-    ///
-    /// # Errors
-    /// No connection, or no permission.
-    pub fn forget(&self, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
-        crate::records::forget::forget(self, drop_table, control)
     }
 }
 

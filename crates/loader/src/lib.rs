@@ -35,6 +35,17 @@
 //! | `identity` | recognises files by their content |
 //! | `table` | the table's name, the mode of the load, and the records of loads |
 
+/// Methods that set a field of the same name.
+#[macro_export]
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $of:ty,)+) => {
+        $($(#[$doc])*
+        pub fn $field(self, $field: $of) -> Self {
+            Self { $field, ..self }
+        })+
+    };
+}
+
 mod engine;
 mod history;
 mod identity;
@@ -73,6 +84,6 @@ pub use table::prune::{Kept, KeptLoad, Pruned};
 pub use table::records::{FileStatus, Forgotten, LoadFacts, LoadStatus};
 pub use table::rejects::RejectOptions;
 pub use table::schema_change::{
-    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, Widen, WidenedColumn, first_file_with,
-    refused_changes, with_ways_out,
+    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, Widen, WidenedColumn, and_more_files,
+    first_file_with, refused_changes, renamed, with_ways_out,
 };

@@ -106,10 +106,7 @@ fn kind_of(code: &SqlState) -> Kind {
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::TOO_MANY_CONNECTIONS,
     ];
-    match class == "08" || passing.contains(code) {
-        true => Kind::Connection,
-        false => Kind::Server,
-    }
+    if class == "08" || passing.contains(code) { Kind::Connection } else { Kind::Server }
 }
 
 /// The advice on an error, by its code.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sawmill_loader::{
     BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName, Target,
-    retry_reached,
+    retry_reached, setters,
 };
 use sawmill_pgcopy::{Buffers, Enums, ValueOptions};
 use sawmill_pgwire::Server;
@@ -20,16 +20,6 @@ use crate::table::columns;
 use crate::table::new_table::TableKind;
 use crate::types::natural::Nested;
 use crate::write::upsert::{Matching, OnConflict};
-
-/// Methods that set a field of the same name.
-macro_rules! setters {
-    ($($(#[$doc:meta])* $field:ident: $of:ty,)+) => {
-        $($(#[$doc])*
-        pub fn $field(self, $field: $of) -> Self {
-            Self { $field, ..self }
-        })+
-    };
-}
 
 /// How rows get into a new table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

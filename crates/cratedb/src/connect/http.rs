@@ -85,19 +85,12 @@ impl HttpConnection {
             let stream = Stream::Simulated(connected.map_err(|error| not_sent(&error))?);
             return Ok(Self { stream, input: Vec::new(), at: 0, body: Vec::new(), open: true });
         }
-        let addresses =
+        let mut addresses =
             (node.host.as_str(), node.port).to_socket_addrs().map_err(|error| not_sent(&error))?;
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        let mut connected = None;
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, CONNECT) {
-                Ok(stream) => {
-                    connected = Some(stream);
-                    break;
-                }
-                Err(error) => last = error,
-            }
-        }
+        let connect =
+            |address| TcpStream::connect_timeout(&address, CONNECT).map_err(|error| last = error).ok();
+        let connected = addresses.find_map(connect);
         let Some(stream) = connected else { return Err(not_sent(&last)) };
         let prepared = stream
             .set_nodelay(true)
@@ -154,38 +147,27 @@ impl HttpConnection {
                 return match failure {
                     Failure::Cancelled(error) => Err(TransportError::Cancelled(error)),
                     // A server that refuses a body for its length answers before it has read it all.
-                    Failure::Io(error) => match self.answer(&End::within(LOOK * 10), control) {
-                        Ok(status) => Ok((status, &self.body)),
-                        Err(Failure::Cancelled(error)) => Err(TransportError::Cancelled(error)),
-                        Err(Failure::Io(_)) => {
-                            Err(TransportError::NotSent(format!("the connection broke: {error}")))
+                    Failure::Io(error) => {
+                        match self.answer(&End::within(LOOK * 10), control) {
+                            Ok(status) => Ok((status, &self.body)),
+                            Err(failure) => Err(failure
+                                .or(TransportError::NotSent, |_| format!("the connection broke: {error}"))),
                         }
-                    },
+                    }
                 };
             }
         }
-        match self.answer(&End::new(limit), control) {
-            Ok(status) => Ok((status, &self.body)),
-            Err(Failure::Cancelled(error)) => Err(TransportError::Cancelled(error)),
-            Err(Failure::Io(error)) => {
-                Err(TransportError::Unknown(format!("the server did not answer: {error}")))
-            }
-        }
+        let answered = self.answer(&End::new(limit), control);
+        let unknown = |error: io::Error| format!("the server did not answer: {error}");
+        let status = answered.map_err(|failure| failure.or(TransportError::Unknown, unknown))?;
+        Ok((status, &self.body))
     }
 
     /// Reads an answer; its body is in `self.body`.
     fn answer(&mut self, end: &End<'_>, control: &Control<'_>) -> Result<u16, Failure> {
         let mut interim = 0;
         let (status, length, keep) = loop {
-            let head = loop {
-                if let Some(at) = find(&self.input[self.at..], b"\r\n\r\n") {
-                    break at + 4;
-                }
-                if self.input.len() - self.at > MAX_HEADERS {
-                    return Err(invalid("its headers do not end"));
-                }
-                self.more(end, control)?;
-            };
+            let head = self.until(b"\r\n\r\n", (MAX_HEADERS, "its headers do not end"), end, control)? + 4;
             let parsed =
                 parse_head(&self.input[self.at..self.at + head]).ok_or_else(|| invalid("it is not HTTP"))?;
             self.at += head;
@@ -205,15 +187,7 @@ impl HttpConnection {
         match length {
             Length::Known(length) => self.take(length, most, whole, end, control)?,
             Length::Chunked => loop {
-                let line = loop {
-                    if let Some(at) = find(&self.input[self.at..], b"\r\n") {
-                        break at;
-                    }
-                    if self.input.len() - self.at > MAX_CHUNK_LINE {
-                        return Err(invalid("a chunk has no length"));
-                    }
-                    self.more(end, control)?;
-                };
+                let line = self.until(b"\r\n", (MAX_CHUNK_LINE, "a chunk has no length"), end, control)?;
                 let text = String::from_utf8_lossy(&self.input[self.at..self.at + line]).into_owned();
                 let size = text.split(';').next().unwrap_or_default().trim();
                 let size = u64::from_str_radix(size, 16).map_err(|_| invalid("a chunk has no length"))?;
@@ -253,6 +227,23 @@ impl HttpConnection {
         let cut = !whole && self.body.len() >= most;
         self.open = keep && !cut && !matches!(length, Length::Close);
         Ok(status)
+    }
+
+    /// Reads input until it has these bytes, and returns the number of bytes before them.
+    fn until(
+        &mut self,
+        wanted: &[u8],
+        (most, what): (usize, &str),
+        end: &End<'_>,
+        control: &Control<'_>,
+    ) -> Result<usize, Failure> {
+        loop {
+            match memchr::memmem::find(&self.input[self.at..], wanted) {
+                Some(at) => return Ok(at),
+                None if self.input.len() - self.at > most => return Err(invalid(what)),
+                None => self.more(end, control)?,
+            }
+        }
     }
 
     /// Moves `length` bytes of input to the body. If there are more than `most` together, they are refused, or, if
@@ -303,12 +294,18 @@ enum Failure {
     Cancelled(Error),
 }
 
-fn invalid(what: &str) -> Failure {
-    Failure::Io(io::Error::new(io::ErrorKind::InvalidData, format!("cannot read the answer: {what}")))
+impl Failure {
+    /// The failure of a request: a cancel is passed on.
+    fn or(self, of: fn(String) -> TransportError, what: impl FnOnce(io::Error) -> String) -> TransportError {
+        match self {
+            Self::Cancelled(error) => TransportError::Cancelled(error),
+            Self::Io(error) => of(what(error)),
+        }
+    }
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    memchr::memmem::find(bytes, wanted)
+fn invalid(what: &str) -> Failure {
+    Failure::Io(io::Error::new(io::ErrorKind::InvalidData, format!("cannot read the answer: {what}")))
 }
 
 /// Status, length of the body, and whether the connection stays open (RFC 9112).
@@ -408,19 +405,14 @@ impl<'a> End<'a> {
 impl Stream {
     fn shake_hands(&mut self, end: &End<'_>, control: &Control<'_>) -> Result<(), TransportError> {
         let Self::Tls(connection, socket) = self else { return Ok(()) };
+        let failed = |error: io::Error| format!("the TLS handshake failed: {error}");
         while connection.is_handshaking() {
             match connection.complete_io(socket) {
                 Ok(_) => {}
-                Err(error) if is_pause(&error) => match pause(end, control) {
-                    Ok(()) => {}
-                    Err(Failure::Cancelled(error)) => return Err(TransportError::Cancelled(error)),
-                    Err(Failure::Io(error)) => {
-                        return Err(TransportError::NotSent(format!("the TLS handshake failed: {error}")));
-                    }
-                },
-                Err(error) => {
-                    return Err(TransportError::NotSent(format!("the TLS handshake failed: {error}")));
+                Err(error) if is_pause(&error) => {
+                    pause(end, control).map_err(|failure| failure.or(TransportError::NotSent, failed))?;
                 }
+                Err(error) => return Err(TransportError::NotSent(failed(error))),
             }
         }
         Ok(())

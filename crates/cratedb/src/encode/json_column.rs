@@ -9,12 +9,12 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use base64::Engine as _;
-use half::f16;
 use sawmill_pgcopy::{
     ByteStrings, Fault, INTERVAL_BYTES, Integers, Items, Keys, Lists, Offsets, ParquetInterval, shown, utf8,
     write_clock, write_hex, write_uuid,
 };
 
+use crate::encode::floats::Floats;
 use crate::encode::form::{Form, Member};
 use crate::encode::integers::{self, Scale, scale_of};
 use crate::encode::json;
@@ -31,12 +31,8 @@ pub(crate) enum Values<'a> {
     Bool(&'a BooleanBuffer),
     Int(Integers<'a>),
     Decimal(Integers<'a>, u8, u8),
-    Float16(&'a [f16]),
-    Float32(&'a [f32]),
-    Float64(&'a [f64]),
-    /// Floats of fewer bits in a column of doubles.
-    Wide16(&'a [f16]),
-    Wide32(&'a [f32]),
+    Real(Floats<'a>),
+    Double(Floats<'a>),
     Text(ByteStrings<'a>),
     Varchar(ByteStrings<'a>, u32),
     Base64(ByteStrings<'a>),
@@ -76,17 +72,8 @@ impl Form {
             (Self::Bool, _) => Values::Bool(some!(array.as_boolean_opt()).values()),
             (Self::Int, _) => Values::Int(some!(Integers::bind(array))),
             (Self::Decimal { from, to }, _) => Values::Decimal(some!(Integers::bind(array)), *from, *to),
-            (Self::Real, DataType::Float16) => {
-                Values::Float16(some!(array.as_primitive_opt::<Float16Type>()).values())
-            }
-            (Self::Real, _) => Values::Float32(some!(array.as_primitive_opt::<Float32Type>()).values()),
-            (Self::Double, DataType::Float16) => {
-                Values::Wide16(some!(array.as_primitive_opt::<Float16Type>()).values())
-            }
-            (Self::Double, DataType::Float32) => {
-                Values::Wide32(some!(array.as_primitive_opt::<Float32Type>()).values())
-            }
-            (Self::Double, _) => Values::Float64(some!(array.as_primitive_opt::<Float64Type>()).values()),
+            (Self::Real, DataType::Float16 | DataType::Float32) => Values::Real(some!(Floats::bind(array))),
+            (Self::Double, _) => Values::Double(some!(Floats::bind(array))),
             (Self::Text, _) => Values::Text(some!(ByteStrings::bind(array))),
             (Self::Varchar(most), _) => Values::Varchar(some!(ByteStrings::bind(array)), *most),
             (Self::Base64, _) => Values::Base64(some!(ByteStrings::bind(array))),
@@ -182,11 +169,8 @@ impl JsonColumn<'_> {
             Values::Decimal(values, from, to) => {
                 quoted(out, &|out| integers::write_decimal(values, row, *from, *to, out));
             }
-            Values::Float16(values) => json::write_float(values[row].to_f32(), out),
-            Values::Float32(values) => json::write_float(values[row], out),
-            Values::Float64(values) => json::write_float(values[row], out),
-            Values::Wide16(values) => json::write_float(values[row].to_f64(), out),
-            Values::Wide32(values) => json::write_float(f64::from(values[row]), out),
+            Values::Real(values) => json::write_float(values.get(row) as f32, out),
+            Values::Double(values) => json::write_float(values.get(row), out),
             Values::Text(values) | Values::Varchar(values, _) => {
                 // Text arrives as bytes if some of it is not UTF-8.
                 if let ByteStrings::BinaryView(_) = values {
@@ -281,9 +265,7 @@ impl JsonColumn<'_> {
     #[inline]
     pub(crate) fn double(&self, row: usize) -> Result<f64, Fault> {
         match &self.values {
-            Values::Float16(values) | Values::Wide16(values) => Ok(values[row].to_f64()),
-            Values::Float32(values) | Values::Wide32(values) => Ok(values[row].into()),
-            Values::Float64(values) => Ok(values[row]),
+            Values::Real(values) | Values::Double(values) => Ok(values.get(row)),
             Values::Dictionary(keys, entries) => entries.double(keys.key(row)),
             _ => Err(Fault::new(row, "a column of floats has another form")),
         }
@@ -331,17 +313,6 @@ impl JsonColumn<'_> {
                     members.iter().try_for_each(|(_, bound)| bound.check_text(entry, most))
                 }),
             _ => Ok(()),
-        }
-    }
-
-    /// Whether [`check_text`](Self::check_text) can refuse anything.
-    pub(crate) fn has_text(&self) -> bool {
-        match &self.values {
-            Values::Text(_) | Values::Varchar(..) | Values::Base64(_) | Values::Hex(_) => true,
-            Values::Dictionary(_, inner) | Values::List(_, inner) => inner.has_text(),
-            Values::Struct(members) => members.iter().any(|(_, bound)| bound.has_text()),
-            Values::Entries(_, members) => members.iter().any(|(_, bound)| bound.has_text()),
-            _ => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod bodies;
 pub(crate) mod canonical;
 pub(crate) mod encoder;
+pub(crate) mod floats;
 pub(crate) mod form;
 pub(crate) mod geometry;
 pub(crate) mod integers;

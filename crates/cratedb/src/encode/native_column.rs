@@ -7,13 +7,12 @@ use std::io::Write as _;
 use std::net::IpAddr;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
-use half::f16;
 use sawmill_pgcopy::{ByteStrings, Fault, Items, Lists, Offsets, shown, utf8};
 
+use crate::encode::floats::Floats;
 use crate::encode::geometry::{Geometry, on_globe, point_from_text, write_position};
 use crate::encode::json;
 use crate::table::native::{Native, coordinates};
@@ -27,41 +26,25 @@ pub(crate) struct NativeColumn<'a> {
 }
 
 enum Parts<'a> {
-    List(Offsets<'a>, Floats<'a>),
-    Pair([Floats<'a>; 2]),
+    List(Offsets<'a>, Numbers<'a>),
+    Pair([Numbers<'a>; 2]),
     Bytes(ByteStrings<'a>),
 }
 
-/// Floats of any width.
-struct Floats<'a> {
+/// Floats, some of which may be NULL.
+struct Numbers<'a> {
     nulls: Option<&'a NullBuffer>,
-    values: Width<'a>,
+    values: Floats<'a>,
 }
 
-enum Width<'a> {
-    Half(&'a [f16]),
-    Single(&'a [f32]),
-    Double(&'a [f64]),
-}
-
-impl<'a> Floats<'a> {
+impl<'a> Numbers<'a> {
     fn bind(array: &'a ArrayRef) -> Option<Self> {
-        let values = match array.data_type() {
-            DataType::Float16 => Width::Half(array.as_primitive_opt::<Float16Type>()?.values()),
-            DataType::Float32 => Width::Single(array.as_primitive_opt::<Float32Type>()?.values()),
-            _ => Width::Double(array.as_primitive_opt::<Float64Type>()?.values()),
-        };
-        Some(Self { nulls: array.nulls(), values })
+        Some(Self { nulls: array.nulls(), values: Floats::bind(array)? })
     }
 
     /// `None` where it is NULL.
     fn get(&self, at: usize) -> Option<f64> {
-        match &self.values {
-            _ if self.nulls.is_some_and(|nulls| nulls.is_null(at)) => None,
-            Width::Half(values) => Some(values[at].to_f64()),
-            Width::Single(values) => Some(values[at].into()),
-            Width::Double(values) => Some(values[at]),
-        }
+        self.nulls.is_none_or(|nulls| nulls.is_valid(at)).then(|| self.values.get(at))
     }
 }
 
@@ -71,13 +54,13 @@ impl<'a> NativeColumn<'a> {
         let parts = match array.data_type() {
             DataType::Struct(fields) => {
                 let ([x, y], columns) = (coordinates(fields)?, array.as_struct_opt()?.columns());
-                Parts::Pair([Floats::bind(columns.get(x)?)?, Floats::bind(columns.get(y)?)?])
+                Parts::Pair([Numbers::bind(columns.get(x)?)?, Numbers::bind(columns.get(y)?)?])
             }
             DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
                 let Lists { offsets, items: Items::Values(items), .. } = Lists::bind(array)? else {
                     return None;
                 };
-                Parts::List(offsets, Floats::bind(items)?)
+                Parts::List(offsets, Numbers::bind(items)?)
             }
             _ => Parts::Bytes(ByteStrings::bind(array)?),
         };
@@ -137,7 +120,7 @@ impl<'a> NativeColumn<'a> {
 
     /// Longitude and latitude.
     fn point(&self, row: usize) -> Result<[f64; 2], Fault> {
-        let number = |floats: &Floats<'_>, at: usize| {
+        let number = |floats: &Numbers<'_>, at: usize| {
             floats.get(at).ok_or_else(|| Fault::new(0, "a coordinate of the point is NULL"))
         };
         let position = match &self.parts {

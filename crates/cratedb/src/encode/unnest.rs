@@ -10,6 +10,7 @@ use std::ops::Range;
 use sawmill_pgcopy::{Fault, Integers, numeric};
 use tokio_postgres::types::Type;
 
+use crate::encode::floats::Floats;
 use crate::encode::integers::Scale;
 use crate::encode::json_column::{JsonColumn, Values};
 use crate::table::columns::{Column, Key, Plan};
@@ -106,10 +107,10 @@ impl ArrayColumn {
             (T::BigInt, Values::Int(Integers::Int64(values))) => {
                 self.run(data_type, bound, rows, values, |value| Some(record8(value)))
             }
-            (T::Real, Values::Float32(values)) => {
+            (T::Real, Values::Real(Floats::Single(values))) => {
                 self.run(data_type, bound, rows, values, |value| Some(record4(value.to_bits().to_be_bytes())))
             }
-            (T::Double, Values::Float64(values)) => {
+            (T::Double, Values::Double(Floats::Double(values))) => {
                 self.run(data_type, bound, rows, values, |value| Some(record8(value.to_bits() as i64)))
             }
             (T::Timestamp | T::TimestampTz, Values::Millis(Integers::Int64(values), scale, _)) => match scale

@@ -157,10 +157,7 @@ impl Lease {
     /// # Errors
     /// Another load has the lease; no connection.
     pub(crate) fn confirm(&self, sql: &mut Sql<'_>) -> Result<()> {
-        match self.holder.is_ours(sql)? {
-            true => self.check(),
-            false => Err(self.holder.followed()),
-        }
+        if self.holder.is_ours(sql)? { self.check() } else { Err(self.holder.followed()) }
     }
 }
 

@@ -65,10 +65,7 @@ impl CrateSession<'_> {
 
     /// The table that has the rows now.
     pub(super) fn gathered(&self) -> CrateTable {
-        match self.sealed.load(Relaxed) {
-            true => self.table.sealed(),
-            false => self.written.clone(),
-        }
+        if self.sealed.load(Relaxed) { self.table.sealed() } else { self.written.clone() }
     }
 
     fn audit(&self, tags: &Tags, table: &CrateTable, sql: &mut Sql<'_>) -> Result<Audited> {

@@ -75,8 +75,7 @@ impl CrateSession<'_> {
     /// The error of a row that is equal to one that is kept; `count` rows are like that.
     fn equal_row(&self, place: Place, kept: Place, key: &str, count: u64) -> Error {
         let shown = |(file, row_group, row): Place| {
-            let name = self.source.files().get(file as usize).map_or("", |file| file.name.as_str());
-            format!("{name}, row group {row_group}, row {row}")
+            format!("{}, row group {row_group}, row {row}", self.source.name_of(file))
         };
         let more = match count {
             0 | 1 => String::new(),

@@ -79,9 +79,7 @@ impl CrateDb {
             let existing = catalogue::columns(sql, table)?;
             let following = Following::new(self, source, &existing, table)?;
             let Some(statement) = &following.statement else { return Ok(following.changes) };
-            let Err(error) = sql.run(statement, &[]) else {
-                return Ok(following.changes);
-            };
+            let Err(error) = sql.run(statement, &[]) else { return Ok(following.changes) };
             // Another load may have added some of the columns, or the answer got lost.
             let now = catalogue::columns(sql, table)?;
             if now.len() == existing.len() {

@@ -58,10 +58,7 @@ pub(crate) fn columns(sql: &mut Sql<'_>, table: &CrateTable) -> Result<Vec<Exist
             || data_type.starts_with("object")
             || data_type.ends_with("_array")
     };
-    let declared = match rows.iter().any(has_more) {
-        true => declared(sql, table)?,
-        false => Vec::new(),
-    };
+    let declared = if rows.iter().any(has_more) { declared(sql, table)? } else { Vec::new() };
     let type_of = |row: &Row| match declared.iter().find(|(name, _)| *name == row.0) {
         Some((_, data_type)) if has_more(row) => Ok(data_type.clone()),
         None if has_more(row) => Err(Error::new(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use sawmill_loader::renamed;
 use sawmill_source::{Error, Kind, Result};
 
 use crate::encode::form;
@@ -250,21 +251,7 @@ pub(crate) fn by_position(
         .filter(|column| !column.generated && Some(column.name.as_str()) != skipped)
         .map(|column| column.name.as_str())
         .collect();
-    if names.len() < schema.fields().len() {
-        return Err(Error::new(
-            Kind::Schema,
-            format!(
-                "the source has more columns than the table: {}, not {}",
-                schema.fields().len(),
-                names.len()
-            ),
-        )
-        .at(format!("table {table}"))
-        .advise("choose columns with --columns, or match them by name"));
-    }
-    let fields =
-        schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
-    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+    renamed(schema, names, table)
 }
 
 impl Plan {

@@ -15,45 +15,50 @@ use crate::target::CrateDb;
 use crate::verify::read_back::ReadBack;
 use crate::write::writer::values_of;
 
-/// Compares table and source: number of rows, non-null values of each column, and the content sum. If they differ,
-/// both sides are read once more to name the columns that differ. The mode of `crate_db` does not matter.
-///
-/// # Errors
-/// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
-/// no connection.
-pub(crate) fn verify(
-    source: &dyn Source,
-    crate_db: &CrateDb,
-    options: &LoadOptions,
-    control: &Control<'_>,
-) -> Result<Verification> {
-    let table = crate_db.table()?;
-    let cluster = Cluster::new(&crate_db.server, options.patience, options.retries)?;
-    let mut client = Client::new(&cluster);
-    let sql = &mut client.on(control);
-    // Verification writes nothing, so it needs no key.
-    let mut reading = crate_db.clone();
-    reading.options.row_key = None;
-    reading.options.at_least_once = true;
-    let (plan, primary) = existing_plan(&reading, source, &table, Purpose::Compare, sql)?;
-    let existing = catalogue::columns(sql, &table)?;
-    let compared = |name: &String| plan.columns.iter().any(|column| column.name == *name);
-    let not_compared =
-        existing.into_iter().map(|column| column.name).filter(|name| !compared(name)).collect();
-    let encode = Arc::new(EncodePlan::new(&crate_db.options, source, options.batch_bytes, plan));
-    let read = ReadBack::new(&table, &encode.plan, &primary);
-    let expected = |each_column| {
-        let unit_rows = options.unit_rows;
-        encode_source(source, &encode, options, unit_rows, each_column, control)
-    };
-    let columns = encode.plan.filled();
-    let mut verification =
-        Verification { not_compared, ..Verification::new(columns, expected(false)?.whole, read.run(sql)?) };
-    if !verification.matches() {
-        let names = encode.plan.columns.iter().map(|column| &column.name);
-        verification.differing = expected(true)?.differing(&read.sums(true, sql)?, names);
+impl CrateDb {
+    /// Compares table and source: number of rows, non-null values of each column, and the content sum. If they differ,
+    /// both sides are read once more to name the columns that differ. The mode does not matter, whoever loaded the table. The verification may say that they differ; see
+    /// [`Verification::matches`].
+    ///
+    /// # Errors
+    /// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
+    /// no connection.
+    pub fn verify(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Verification> {
+        let table = self.table()?;
+        let cluster = Cluster::new(&self.server, options.patience, options.retries)?;
+        let mut client = Client::new(&cluster);
+        let sql = &mut client.on(control);
+        // Verification writes nothing, so it needs no key.
+        let mut reading = self.clone();
+        reading.options.row_key = None;
+        reading.options.at_least_once = true;
+        let (plan, primary) = existing_plan(&reading, source, &table, Purpose::Compare, sql)?;
+        let existing = catalogue::columns(sql, &table)?;
+        let compared = |name: &String| plan.columns.iter().any(|column| column.name == *name);
+        let not_compared =
+            existing.into_iter().map(|column| column.name).filter(|name| !compared(name)).collect();
+        let encode = Arc::new(EncodePlan::new(&self.options, source, options.batch_bytes, plan));
+        let read = ReadBack::new(&table, &encode.plan, &primary);
+        let expected = |each_column| {
+            let unit_rows = options.unit_rows;
+            encode_source(source, &encode, options, unit_rows, each_column, control)
+        };
+        let columns = encode.plan.filled();
+        let mut verification = Verification {
+            not_compared,
+            ..Verification::new(columns, expected(false)?.whole, read.run(sql)?)
+        };
+        if !verification.matches() {
+            let names = encode.plan.columns.iter().map(|column| &column.name);
+            verification.differing = expected(true)?.differing(&read.sums(true, sql)?, names);
+        }
+        Ok(verification)
     }
-    Ok(verification)
 }
 
 /// Encodes the whole source and sums it up as the loader did.

@@ -101,19 +101,12 @@ impl LoadReport {
             (LoadState::New, LoadState::New) => LoadState::New,
             _ => LoadState::Resumed,
         };
-        self.files_loaded += other.files_loaded;
-        self.files_already += other.files_already;
-        self.rows += other.rows;
+        macro_rules! add {
+            ($($count:ident),+) => { $(self.$count += other.$count;)+ };
+        }
+        add!(files_loaded, files_already, rows, rows_loaded, rows_there_before, rows_rejected);
+        add!(bytes_read, bytes_sent, units, units_resumed, units_lost, retries);
         self.rows_in_table = other.rows_in_table.or(self.rows_in_table);
-        self.rows_loaded += other.rows_loaded;
-        self.rows_there_before += other.rows_there_before;
-        self.rows_rejected += other.rows_rejected;
-        self.bytes_read += other.bytes_read;
-        self.bytes_sent += other.bytes_sent;
-        self.units += other.units;
-        self.units_resumed += other.units_resumed;
-        self.units_lost += other.units_lost;
-        self.retries += other.retries;
         self.content.add(&other.content);
         self.verified = match (self.verified.take(), other.verified) {
             (Some(mut verified), Some(other)) => {

@@ -34,6 +34,16 @@ impl ServerWaits {
         self.samples >= ENOUGH
     }
 
+    /// The shares of samples that are counted in the order of the fields; `None` without samples.
+    pub fn of_counts(counts: [u64; 7]) -> Option<Self> {
+        let mut waits = Self { samples: counts.iter().sum(), ..Self::default() };
+        let samples = waits.samples as f64;
+        for (share, count) in waits.shares_mut().into_iter().zip(counts) {
+            *share = count as f64 / samples;
+        }
+        (samples > 0.0).then_some(waits)
+    }
+
     /// Combines the samples of several loads; `None` without samples.
     pub fn together<'a>(all: impl IntoIterator<Item = &'a ServerWaits>) -> Option<ServerWaits> {
         let mut sum = ServerWaits::default();

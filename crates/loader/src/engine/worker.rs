@@ -110,9 +110,7 @@ fn send_units(
     while let Some(parcel) = receive(parcels) {
         match parcel {
             Parcel::Unit(unit) => {
-                let Some(committed) = writer.write(&unit, parcels, control)? else {
-                    return control.check();
-                };
+                let Some(committed) = writer.write(&unit, parcels, control)? else { return control.check() };
                 worker.count(&unit, control);
                 *arrived |= !committed.is_empty();
                 committed.iter().for_each(|committed| worker.confirm(committed, control));

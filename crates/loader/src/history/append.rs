@@ -13,8 +13,9 @@ use crate::history::portion::Portion;
 use crate::history::record::{LoadRecord, Loads, RecordedUnit};
 use crate::history::remembered::{AlreadyLoaded, Remembered};
 use crate::identity::reading::Encoders;
-use crate::identity::recheck::{by_row_group, changed, unit_sums};
+use crate::identity::recheck::{changed, compare, unit_sums};
 use crate::identity::{REPLACED, RecordedFiles};
+use crate::table::schema_change::and_more_files;
 
 /// The table of an append and its records, as the target's server has them.
 pub trait History {
@@ -202,10 +203,7 @@ impl NotCompared {
     fn notes(&self) -> impl Iterator<Item = Note> {
         let note = |of: fn(String) -> Note, files: &[String], why: &str| {
             let first = files.first()?;
-            let more = match files.len() - 1 {
-                0 => String::new(),
-                more => format!(" and {more} more files"),
-            };
+            let more = and_more_files(files.len() - 1);
             Some(of(format!("not compared with what was loaded: {first}{more}, since {why}")))
         };
         let other_columns = "the table does not have the columns any more that they were loaded into";
@@ -354,20 +352,10 @@ impl Rechecking<'_> {
         if files.is_empty() {
             return Ok(());
         }
-        let columns = encoding.columns;
         let mut runs = portion.plan(load.unit_rows);
         runs.retain(|run| run.first().is_some_and(|unit| files.contains(&unit.key.file)));
         let now = unit_sums(portion, runs, &*encoding.encoders, self.options, self.control)?;
-        let now = by_row_group(now.iter(), columns);
-        let was = by_row_group(units.iter().map(|(key, unit)| (key, &unit.tally)), columns);
-        let none = Tally::empty(columns);
-        let groups: BTreeSet<(u32, u32)> = was.keys().chain(now.keys()).copied().collect();
-        for group in groups {
-            let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
-            if was != now {
-                return Err(changed(portion, group, was, now, LoadState::Complete));
-            }
-        }
-        Ok(())
+        let was = units.iter().map(|(key, unit)| (key, &unit.tally));
+        compare(portion, (was, now.iter()), encoding.columns, LoadState::Complete)
     }
 }

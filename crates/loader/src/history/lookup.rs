@@ -11,6 +11,7 @@ use crate::history::portion::Portion;
 use crate::history::record::{LoadRecord, Loads};
 use crate::history::remembered::Remembered;
 use crate::table::mode::Mode;
+use crate::table::schema_change::and_more_files;
 
 /// A file of the source that an earlier load contains.
 pub struct Found<'l> {
@@ -143,10 +144,7 @@ pub fn adds_files(
 pub(super) fn found_again(source: &dyn Source, loads: &[&LoadRecord]) -> Option<String> {
     let found = found(source, loads);
     let first = source.files().get(found.first()?.file as usize)?;
-    let more = match found.len() - 1 {
-        0 => String::new(),
-        more => format!(" and {more} more files"),
-    };
+    let more = and_more_files(found.len() - 1);
     Some(format!(
         "--again loads {}{more} once more: rows that the table still has will be there twice, unless a key forbids that",
         first.name
@@ -213,8 +211,7 @@ pub(super) fn broken_off(
             continue;
         }
         let (first, others) = (load.files.names.first(), load.files.names.len().saturating_sub(1));
-        let named = first.cloned().unwrap_or_default()
-            + &if others > 0 { format!(" and {others} more") } else { String::new() };
+        let named = first.cloned().unwrap_or_default() + &and_more_files(others);
         let lacking = load.files.names.iter().zip(&places).find(|(_, place)| place.is_none());
         let places: Vec<u32> = places.iter().flatten().copied().collect();
         let what = match lacking {
@@ -319,10 +316,7 @@ pub fn refuse_begun(
         let advice = "run the same command again: it loads what is missing";
         return Err(Error::new(Kind::Busy, what).advise(advice));
     }
-    match replaces || options.append_changed {
-        true => Ok(()),
-        false => refuse(source, &changed, CHANGED),
-    }
+    if replaces || options.append_changed { Ok(()) } else { refuse(source, &changed, CHANGED) }
 }
 
 /// What to do about a changed file.

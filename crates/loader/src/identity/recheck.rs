@@ -53,18 +53,9 @@ pub(crate) fn recheck(
     let now = unit_sums(source, runs, &encoders, options, control)?;
     let planned: BTreeSet<UnitKey> = now.keys().copied().collect();
     let recorded = done.iter().filter(|(key, _)| looked_at(key.file) && (complete || planned.contains(key)));
-    let recorded = by_row_group(recorded, session.columns());
-    let now = by_row_group(now.iter(), session.columns());
     phase.add_rows(now.values().map(|tally| tally.rows).sum());
     phase.finish();
-    let none = Tally::empty(session.columns());
-    let groups: BTreeSet<(u32, u32)> = recorded.keys().chain(now.keys()).copied().collect();
-    for group in groups {
-        let (was, is) = (recorded.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
-        if was != is {
-            return Err(changed(source, group, was, is, session.state()));
-        }
-    }
+    compare(source, (recorded, now.iter()), session.columns(), session.state())?;
     if !untrusted.is_empty() {
         session.record_stamps(&files.with_stamps_of(source.files()), control)?;
     }
@@ -90,15 +81,28 @@ pub(crate) fn unit_sums(
     Ok(sums.into_iter().flatten().collect())
 }
 
-pub(crate) fn by_row_group<'t>(
-    units: impl Iterator<Item = (&'t UnitKey, &'t Tally)>,
+/// Compares the totals of each row group of the units as they were loaded and as they are now.
+///
+/// # Errors
+/// A row group that has changed.
+pub(crate) fn compare<'t>(
+    source: &dyn Source,
+    (was, is): (
+        impl Iterator<Item = (&'t UnitKey, &'t Tally)>,
+        impl Iterator<Item = (&'t UnitKey, &'t Tally)>,
+    ),
     columns: usize,
-) -> BTreeMap<(u32, u32), Tally> {
-    let mut groups = BTreeMap::new();
-    for (key, tally) in units {
-        groups.entry((key.file, key.row_group)).or_insert_with(|| Tally::empty(columns)).add(tally);
+    state: LoadState,
+) -> Result<()> {
+    let mut groups: BTreeMap<(u32, u32), [Tally; 2]> = BTreeMap::new();
+    for (side, (key, tally)) in was.map(|unit| (0, unit)).chain(is.map(|unit| (1, unit))) {
+        let both = groups.entry((key.file, key.row_group));
+        both.or_insert_with(|| [(); 2].map(|()| Tally::empty(columns)))[side].add(tally);
     }
-    groups
+    match groups.iter().find(|(_, [was, is])| was != is) {
+        Some((group, [was, is])) => Err(changed(source, *group, was, is, state)),
+        None => Ok(()),
+    }
 }
 
 /// The error for a file whose content has changed since it was loaded.

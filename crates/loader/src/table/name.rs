@@ -154,10 +154,7 @@ pub fn quote(name: &str) -> String {
 /// A text literal for SQL. With a backslash it takes the form that does not depend on the server's settings.
 pub fn literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
-    match text.contains('\\') {
-        false => format!("'{quoted}'"),
-        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
-    }
+    if text.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }
 
 impl fmt::Display for TableName {
@@ -195,10 +192,7 @@ fn parts(text: &str) -> Result<Vec<String>> {
             other => parts.last_mut().into_iter().for_each(|part| part.push(other)),
         }
     }
-    match quoted {
-        true => Err(refused(text, "a quotation mark is not closed")),
-        false => Ok(parts),
-    }
+    if quoted { Err(refused(text, "a quotation mark is not closed")) } else { Ok(parts) }
 }
 
 fn refused(text: &str, what: &str) -> Error {

@@ -1,8 +1,11 @@
 //! Columns by which the files of a load and its table differ: the changes a load may make, and those it made.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
-use sawmill_source::{Error, Kind, Source, SourceFile};
+use arrow_schema::{Schema, SchemaRef};
+use sawmill_profile::format_counted;
+use sawmill_source::{Error, Kind, Result, Source, SourceFile};
 use serde::{Deserialize, Serialize};
 
 use crate::table::name::quote;
@@ -110,11 +113,33 @@ impl NullColumn {
     }
 }
 
+/// ` and 2 more files`; empty for none.
+pub fn and_more_files(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(" and {}", format_counted(more as u64, "more file")) }
+}
+
 /// The name of the first file that has a column.
 pub fn first_file_with<'s>(source: &'s dyn Source, column: &str) -> &'s str {
     let has =
         |file: &&SourceFile| file.columns.as_ref().is_none_or(|columns| columns.index_of(column).is_ok());
     source.files().iter().find(has).map(|file| file.name.as_str()).unwrap_or_default()
+}
+
+/// The schema with these names for its columns, one after the other: those of the table.
+///
+/// # Errors
+/// The table has fewer columns.
+pub fn renamed(schema: &Schema, names: Vec<&str>, table: &dyn Display) -> Result<SchemaRef> {
+    let fields = schema.fields();
+    if names.len() < fields.len() {
+        let what =
+            format!("the source has more columns than the table: {}, not {}", fields.len(), names.len());
+        return Err(Error::new(Kind::Schema, what)
+            .at(format!("table {table}"))
+            .advise("choose columns with --columns, or match them by name"));
+    }
+    let fields = fields.iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
 }
 
 /// The error for columns that may not be changed as the files need it, one text for each.
@@ -196,10 +221,7 @@ impl ColumnChanges {
             lines.push(format!("leaves out columns that the table lacks: {}", names.join(", ")));
         }
         for NullColumn { name, files, first } in &self.null {
-            let more = match files.saturating_sub(1) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
+            let more = and_more_files(files.saturating_sub(1) as usize);
             lines.push(format!("NULL in rows of files that lack it: column {name:?} ({first}{more})"));
         }
         lines

@@ -55,8 +55,5 @@ fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let read = |error| failed(format!("cannot read the certificates: {error}"));
     let found: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(read)?.collect::<Result<_, _>>().map_err(read)?;
-    match found.is_empty() {
-        true => Err(failed("there is no certificate in the file".to_owned())),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err(failed("there is no certificate in the file".to_owned())) } else { Ok(found) }
 }

@@ -119,10 +119,7 @@ impl CanonicalRow {
     /// The bytes of the row that are hashed. The caller has checked that the row is complete.
     #[inline]
     pub(crate) fn row<'a>(&'a mut self, row: &'a [u8]) -> &'a [u8] {
-        match self.columns.is_empty() {
-            true => row,
-            false => self.without_the_rest(row),
-        }
+        if self.columns.is_empty() { row } else { self.without_the_rest(row) }
     }
 
     fn without_the_rest(&mut self, row: &[u8]) -> &[u8] {

@@ -294,7 +294,6 @@ impl PartitionedReader<'_> {
     }
 
     fn place(&self, key: UnitKey) -> String {
-        let file = self.rows.files().get(key.file as usize).map(|file| file.name.as_str());
-        format!("{}, row group {}", file.unwrap_or_default(), key.row_group)
+        format!("{}, row group {}", self.rows.name_of(key.file), key.row_group)
     }
 }

@@ -301,13 +301,12 @@ impl Counting<'_> {
                     .advise("partition by longer periods, by a column with fewer values, or by its hash")
             }
             Unplaced::Value(row, what) => {
-                let file = self.source.files().get(key.file as usize).map(|file| file.name.as_str());
                 let row = key.first_row + seen + row as u64;
                 let row = match self.source.place_of_row(key, row) {
                     Some(place) => format!("row {}", place.row),
                     None => format!("row {row} of those that are loaded"),
                 };
-                let (file, row_group) = (file.unwrap_or_default(), key.row_group);
+                let (file, row_group) = (self.source.name_of(key.file), key.row_group);
                 Error::new(Kind::Value, format!("the value has no partition: {what}"))
                     .at(format!("{file}, row group {row_group}, {row}, column {column:?}"))
                     .advise(format!(

@@ -247,10 +247,7 @@ impl Records<'_> {
         if there == *total {
             return Ok(());
         }
-        let unlogged = match self.of_unlogged_table() {
-            true => "; a crash empties an unlogged table",
-            false => "",
-        };
+        let unlogged = if self.of_unlogged_table() { "; a crash empties an unlogged table" } else { "" };
         Err(Error::new(
             Kind::Changed,
             format!(

@@ -174,10 +174,7 @@ impl Postgres {
     ) -> String {
         let by_position = if self.by_position { "by position" } else { "" };
         let native = if self.makes_composites() { "nested native" } else { "" };
-        let kind = match self.kind.is_plain() {
-            true => String::new(),
-            false => format!("{:?}", self.kind),
-        };
+        let kind = if self.kind.is_plain() { String::new() } else { format!("{:?}", self.kind) };
         let partitions = self.partitions.as_ref();
         let partitioned =
             partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));

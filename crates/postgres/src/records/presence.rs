@@ -31,10 +31,7 @@ impl Records<'_> {
         }
         let may_look = self.may_look(&counted)?;
         let counts = counted.iter().map(|table| format!("(SELECT count(*) FROM {})", table.quoted()));
-        let count = match may_look {
-            true => counts.collect::<Vec<_>>().join(" + "),
-            false => "NULL::bigint".to_owned(),
-        };
+        let count = if may_look { counts.collect::<Vec<_>>().join(" + ") } else { "NULL::bigint".to_owned() };
         let (which, id, oid) = match scope {
             Scope::Table(oid) => ("table_oid = $2::bigint AND mode <> 'upsert' AND $1 = ''", "", oid),
             Scope::Load(id) => ("load_id = $1 AND $2::bigint = 0", id, 0),

@@ -252,10 +252,7 @@ impl<'a> RejectsFile<'a> {
             left = &left[here..];
             first = end;
         }
-        match left.is_empty() {
-            true => Ok(()),
-            false => Err(gone(unit.key.row_group)),
-        }
+        if left.is_empty() { Ok(()) } else { Err(gone(unit.key.row_group)) }
     }
 
     /// Writes rows of one batch, whose first row is `first`, with their numbers in their row group. Runs of

@@ -98,7 +98,7 @@ impl Looks {
 #[derive(Default)]
 struct Seen {
     ours: HashSet<i32>,
-    samples: u64,
+    /// The samples of each kind, in the order of [`ServerWaits`].
     counts: [u64; 7],
 }
 
@@ -118,22 +118,11 @@ impl Seen {
         if !self.ours.contains(&pid) {
             return;
         }
-        self.samples += 1;
         self.counts[kind(class, event, idle)] += 1;
     }
 
     fn waits(&self) -> Option<ServerWaits> {
-        let share = |kind: usize| self.counts[kind] as f64 / self.samples as f64;
-        (self.samples > 0).then(|| ServerWaits {
-            samples: self.samples,
-            working: share(WORKING),
-            wal: share(WAL),
-            extend: share(EXTEND),
-            io: share(IO),
-            lock: share(LOCK),
-            client: share(CLIENT),
-            other: share(OTHER),
-        })
+        ServerWaits::of_counts(self.counts)
     }
 }
 

@@ -61,9 +61,7 @@ fn read_below(link: Link<'_>, oid: u32, modifier: i32, depth: usize) -> Result<O
                WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
     let mut attributes = Vec::new();
     for (name, oid, modifier) in link.rows(sql, &[&relation])? {
-        let Some(column_type) = read_below(link, oid, modifier, depth - 1)? else {
-            return Ok(None);
-        };
+        let Some(column_type) = read_below(link, oid, modifier, depth - 1)? else { return Ok(None) };
         attributes.push(Attribute { name, part: Part { column_type, oid } });
     }
     let name = name()?.quoted();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema};
-use sawmill_loader::{LoadOptions, TableName, check_name, quote};
+use sawmill_loader::{LoadOptions, TableName, check_name, quote, renamed};
 use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, is_json};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
@@ -24,7 +24,7 @@ const MAX_COLUMNS: usize = 1600;
 const NOW: &str = "'(now|transaction_timestamp|statement_timestamp|clock_timestamp)[(][)]|current_timestamp|localtimestamp'";
 
 /// A column of an existing table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TableColumn {
     pub name: String,
     /// The type's name as the server writes it.
@@ -66,10 +66,7 @@ pub(crate) fn read(link: Link<'_>, oid: u32) -> Result<Vec<TableColumn>> {
     for row in &rows {
         let (filled, generated): (bool, bool) = (link.get(row, 5)?, link.get(row, 6)?);
         let (oid, modifier): (u32, i32) = (link.get(row, 2)?, link.get(row, 3)?);
-        let column_type = match generated {
-            true => None,
-            false => catalogue_type::read(link, oid, modifier)?,
-        };
+        let column_type = if generated { None } else { catalogue_type::read(link, oid, modifier)? };
         let (type_name, unbound): (String, Option<String>) = (link.get(row, 1)?, link.get(row, 8)?);
         let unbound = unbound.filter(|_| !generated);
         columns.push(TableColumn {
@@ -119,9 +116,7 @@ impl Postgres {
         self.retried(options.retries, control, || {
             let connection = Connection::open(&self.server, control)?;
             let link = Link::new(&connection, control);
-            let Some(found) = catalogue::find(link, &self.table)? else {
-                return Ok(Vec::new());
-            };
+            let Some(found) = catalogue::find(link, &self.table)? else { return Ok(Vec::new()) };
             let columns = read(link, found.oid)?.into_iter();
             let named = columns.filter(|column| !column.generated).map(|column| {
                 let of = column.column_type.as_ref().and_then(ColumnType::plain);
@@ -328,19 +323,7 @@ pub(crate) fn by_position(
     // A column of a type that cannot be written keeps its place: its value must not go into the next one.
     let names: Vec<&str> =
         existing.iter().filter(|column| !column.generated).map(|column| column.name.as_str()).collect();
-    if names.len() < schema.fields().len() {
-        let what = format!(
-            "the source has more columns than the table: {}, not {}",
-            schema.fields().len(),
-            names.len()
-        );
-        return Err(Error::new(Kind::Schema, what)
-            .at(format!("table {table}"))
-            .advise("choose columns with --columns, or match them by name"));
-    }
-    let fields =
-        schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
-    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+    renamed(schema, names, table)
 }
 
 fn checked(

@@ -73,10 +73,7 @@ pub(crate) fn find_labels(
 }
 
 fn check_number(labels: usize) -> Result<(), String> {
-    match labels <= MAX_LABELS {
-        true => Ok(()),
-        false => Err(format!("it has more than {MAX_LABELS} distinct values")),
-    }
+    if labels <= MAX_LABELS { Ok(()) } else { Err(format!("it has more than {MAX_LABELS} distinct values")) }
 }
 
 /// The distinct values of a column that one thread has seen.
@@ -92,9 +89,7 @@ impl Labels {
 
     /// Adds the values of an array; for a dictionary, those that a row refers to.
     fn add(&mut self, array: &ArrayRef) -> Result<(), String> {
-        let Some(dictionary) = array.as_any_dictionary_opt() else {
-            return self.add_values(array, |_| true);
-        };
+        let Some(dictionary) = array.as_any_dictionary_opt() else { return self.add_values(array, |_| true) };
         let entries = dictionary.values();
         let mut used = vec![false; entries.len()];
         for (row, key) in dictionary.normalized_keys().into_iter().enumerate() {

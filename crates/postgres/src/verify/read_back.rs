@@ -194,10 +194,7 @@ fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
     (0..ranges)
         .map(|range| {
             let from = format!(" WHERE ctid >= '({},0)'", bound(range));
-            match range + 1 == ranges {
-                true => from,
-                false => format!("{from} AND ctid < '({},0)'", bound(range + 1)),
-            }
+            if range + 1 == ranges { from } else { format!("{from} AND ctid < '({},0)'", bound(range + 1)) }
         })
         .collect()
 }

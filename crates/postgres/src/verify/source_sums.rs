@@ -39,10 +39,7 @@ impl SourceSums<'_> {
         let Self { source, columns, options, .. } = *self;
         let encoders = || -> Result<Box<dyn BatchEncoder>> {
             let encoder = SummingEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
-            Ok(match self.leave_out {
-                false => Box::new(encoder),
-                true => Box::new(RejectingEncoder::new(encoder)),
-            })
+            Ok(if self.leave_out { Box::new(RejectingEncoder::new(encoder)) } else { Box::new(encoder) })
         };
         // The encoder sums all whole rows that it encodes. For anything else they are parsed again.
         let again = self.each_column || self.by_value || self.refused.is_some();
@@ -82,10 +79,7 @@ impl SourceSums<'_> {
         let mut left_out = Vec::new();
         let sums = parts.into_iter().map(|part| {
             left_out.extend(part.left_out);
-            match again {
-                true => part.tuples.into_sums(),
-                false => Sums { whole: part.encoded, each: Vec::new() },
-            }
+            if again { part.tuples.into_sums() } else { Sums { whole: part.encoded, each: Vec::new() } }
         });
         let sums = Sums::new(sums.collect(), columns.len());
         Ok((sums, left_out))

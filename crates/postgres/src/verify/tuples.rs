@@ -149,10 +149,7 @@ impl Tuples {
             false => marked_rows(block).try_for_each(|mark| {
                 let row = &block.bytes[start..mark.end as usize];
                 start = mark.end as usize;
-                match refused.contains(&(first_row + u64::from(mark.row))) {
-                    true => Ok(()),
-                    false => self.feed(row),
-                }
+                if refused.contains(&(first_row + u64::from(mark.row))) { Ok(()) } else { self.feed(row) }
             }),
         };
         fed.map_err(|what| Error::new(Kind::Source, what))

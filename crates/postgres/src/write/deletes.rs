@@ -42,17 +42,12 @@ impl Postgres {
         let names = schema.fields().iter().map(|field| field.name());
         let names: Vec<String> = names.filter(|name| has(name) || !tested.contains(name)).cloned().collect();
         let mark = TableColumn {
-            stamped: false,
             name: DELETES.to_owned(),
             type_name: "boolean".to_owned(),
             type_oid: BOOLEAN,
             modifier: -1,
             column_type: Some(ColumnType::Plain(PgType::Bool)),
-            read_by_server: None,
-            not_null: false,
-            filled: false,
-            generated: false,
-            numbered: false,
+            ..TableColumn::default()
         };
         let existing: Vec<TableColumn> = existing.iter().cloned().chain([mark]).collect();
         columns::matched_of(&names, schema, &existing, table, &self.values)

@@ -176,10 +176,7 @@ impl<'a> RejectingUnit<'a> {
         drop(sending);
         open.bytes += block.bytes.len();
         open.blocks.push(block);
-        match open.bytes >= self.together || open.failure.is_some() {
-            true => self.end_copy().await,
-            false => Ok(()),
-        }
+        if open.bytes >= self.together || open.failure.is_some() { self.end_copy().await } else { Ok(()) }
     }
 
     /// Ends the COPY of the blocks that were sent. If the server refuses one of their rows, each block is

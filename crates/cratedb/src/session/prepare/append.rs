@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use sawmill_loader::{LoadState, Mode, OnRecord, Standing, Tally, open, taken};
+use sawmill_loader::{LoadState, Mode, OnRecord, Standing, Tally, and_more_files, open, taken};
 use sawmill_profile::{format_counted, format_grouped, turns};
 use sawmill_source::{Error, Kind, Result};
 
@@ -34,10 +34,7 @@ impl Opening<'_, '_> {
 
     fn start_append(&mut self, earlier: Option<LoadRow>) -> Result<(LoadRow, LoadState)> {
         self.refuse_twice(Kind::Exists)?;
-        let before = match self.options.verify {
-            true => self.sum_up_before()?,
-            false => None,
-        };
+        let before = if self.options.verify { self.sum_up_before()? } else { None };
         // If two loads start at once with the same file, each would see the other and refuse: one after the other.
         let turn = match self.plan.key {
             Key::None => Some(self.take_turn()?),
@@ -160,10 +157,7 @@ impl Opening<'_, '_> {
         let all: Vec<u32> = (0..self.source.files().len() as u32).collect();
         let again = taken(self.source, &all, &counted, &self.mapping);
         let Some(first) = again.first() else { return Ok(()) };
-        let others = match again.len() {
-            1 => String::new(),
-            count => format!(" and {} more files", count - 1),
-        };
+        let others = and_more_files(again.len() - 1);
         let what = format!(
             "another load into this table has {}{others}, and rows have no key: they would be duplicated",
             first.name
@@ -196,9 +190,7 @@ impl Opening<'_, '_> {
             // Other loads' records tell whether the rows can be distinguished.
             return Ok(());
         }
-        let Some(before) = &record.load.before else {
-            return Err(not_summed_up(&self.place()));
-        };
+        let Some(before) = &record.load.before else { return Err(not_summed_up(&self.place())) };
         if self.plan.key != Key::None {
             return Ok(());
         }
@@ -229,10 +221,7 @@ impl Standing for Appended<'_, '_, '_> {
     fn on_record(&self) -> Option<OnRecord> {
         let load = &self.record.as_ref()?.load;
         let changed = !load.files.changed(self.opening.source.files()).is_empty();
-        Some(match load.complete {
-            true => OnRecord::Complete { changed },
-            false => OnRecord::Interrupted { changed },
-        })
+        Some(if load.complete { OnRecord::Complete { changed } } else { OnRecord::Interrupted { changed } })
     }
 
     fn taken(&mut self) -> Result<Option<Error>> {

@@ -24,9 +24,7 @@ impl CrateWriter {
         if let Err(reason) = self.connect_wire(control)? {
             return Ok(Err(reason));
         }
-        let Some(connection) = &self.pg else {
-            return Ok(Err("the load has no PostgreSQL wire".to_owned()));
-        };
+        let Some(connection) = &self.pg else { return Ok(Err("the load has no PostgreSQL wire".to_owned())) };
         let what = match connection.insert(&marks.columns, tag, repeat, control) {
             Ok(rows) if rows == all => {
                 self.pg_failures = 0;

@@ -120,8 +120,7 @@ impl UnitReader for FlatReader<'_> {
 
 impl FlatReader<'_> {
     fn placed(&self, error: Error) -> Error {
-        let file = self.rows.files().get(self.unit.file as usize).map(|file| file.name.as_str());
-        error.at(format!("{}, row group {}", file.unwrap_or_default(), self.unit.row_group))
+        error.at(format!("{}, row group {}", self.rows.name_of(self.unit.file), self.unit.row_group))
     }
 }
 

@@ -59,10 +59,7 @@ impl Preparing<'_, '_> {
         if mode.makes_the_table() {
             self.found = find(self.link, self.table)?;
         }
-        let gathered = match mode.gathers() {
-            true => find(self.link, &staging)?,
-            false => None,
-        };
+        let gathered = if mode.gathers() { find(self.link, &staging)? } else { None };
         let record = self.records.find(self.id)?;
         if matches!(mode, Mode::Append | Mode::Truncate) {
             self.refuse_of_another_table(record.as_ref(), oid)?;
