@@ -188,5 +188,5 @@ fn located(located: Option<&Located>) -> String {
         let more = counted((units.len() - SHOWN) as u64, "more unit");
         text += &format!("and {more}; --json lists all of them\n");
     }
-    text + &format!("the files lack {} of the table\n", counted(*rows_of_none, "row"))
+    text + &format!("the table has {} that the files lack\n", counted(*rows_of_none, "row"))
 }

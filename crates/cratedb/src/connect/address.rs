@@ -5,7 +5,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sawmill_source::{Error, Kind, Result};
-use sawmill_store::percent_decoded;
 
 /// Where to connect to, and as whom. `Debug` and errors never show the password.
 #[derive(Clone)]
@@ -187,7 +186,28 @@ fn node(text: &str) -> Result<Node, String> {
 
 /// Undoes percent-encoding (RFC 3986, 2.1).
 fn decode(text: &str) -> Result<String, String> {
-    percent_decoded(text).ok_or_else(|| "the address is not percent-encoded UTF-8".to_owned())
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, more)) = rest.split_first() {
+        match (byte, more) {
+            (b'%', [high, low, more @ ..]) => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                let (Some(high), Some(low)) = (digit(*high), digit(*low)) else {
+                    return Err("a % in the address is not followed by two hexadecimal digits".to_owned());
+                };
+                bytes.push((high * 16 + low) as u8);
+                rest = more;
+            }
+            (b'%', _) => {
+                return Err("a % in the address is not followed by two hexadecimal digits".to_owned());
+            }
+            (byte, more) => {
+                bytes.push(*byte);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| "the address is not UTF-8".to_owned())
 }
 
 #[cfg(test)]

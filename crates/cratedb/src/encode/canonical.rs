@@ -126,16 +126,16 @@ pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<
             let bits = raw.trim_matches('"').trim_start_matches('B').trim_matches('\'');
             json::write_text(bits.as_bytes(), out);
         }
-        Form::Dictionary(inner) => write(inner, value, out)?,
-        Form::List(item) => {
-            list(value, out, |value, out| write(item, value, out)).map_err(|_| unexpected())?
-        }
-        Form::Struct(members) => object(members, value, out).map_err(|_| unexpected())?,
-        Form::Entries(members) => {
-            list(value, out, |value, out| object(members.as_ref(), value, out)).map_err(|_| unexpected())?;
-        }
-        // All others are text.
-        _ => {
+        Form::Native { native: Native::Ip | Native::Char(_), .. }
+        | Form::Text
+        | Form::Varchar(_)
+        | Form::Base64
+        | Form::Hex
+        | Form::Uuid
+        | Form::Stamp
+        | Form::Day
+        | Form::Clock
+        | Form::Interval => {
             let text: Cow<'_, str> = match raw.contains('\\') {
                 false => Cow::Borrowed(
                     raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(unexpected)?,
@@ -143,6 +143,14 @@ pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<
                 true => Cow::Owned(serde_json::from_str(raw).map_err(|_| unexpected())?),
             };
             json::write_text(text.as_bytes(), out);
+        }
+        Form::Dictionary(inner) => write(inner, value, out)?,
+        Form::List(item) => {
+            list(value, out, |value, out| write(item, value, out)).map_err(|_| unexpected())?
+        }
+        Form::Struct(members) => object(members, value, out).map_err(|_| unexpected())?,
+        Form::Entries(members) => {
+            list(value, out, |value, out| object(members.as_ref(), value, out)).map_err(|_| unexpected())?;
         }
     }
     Ok(())

@@ -161,7 +161,9 @@ impl CrateEncoder {
         for (i, column) in bound.iter().enumerate() {
             body.push(b',');
             column.write(row, body).map_err(|fault| (i, fault))?;
-            if let Some(most) = self.encode.plan.longest_text {
+            if let Some(most) = self.encode.plan.longest_text
+                && column.has_text()
+            {
                 column.check_text(row, most).map_err(|fault| (i, fault))?;
             }
         }

@@ -315,6 +315,17 @@ impl JsonColumn<'_> {
             _ => Ok(()),
         }
     }
+
+    /// Whether [`check_text`](Self::check_text) can refuse anything.
+    pub(crate) fn has_text(&self) -> bool {
+        match &self.values {
+            Values::Text(_) | Values::Varchar(..) | Values::Base64(_) | Values::Hex(_) => true,
+            Values::Dictionary(_, inner) | Values::List(_, inner) => inner.has_text(),
+            Values::Struct(members) => members.iter().any(|(_, bound)| bound.has_text()),
+            Values::Entries(_, members) => members.iter().any(|(_, bound)| bound.has_text()),
+            _ => false,
+        }
+    }
 }
 
 /// Refuses text whose end CrateDB would cut silently: beyond the column's length, in UTF-16, it has nothing but blanks

@@ -149,7 +149,7 @@ impl LoadReport {
 /// The remark about units that a target has lost.
 pub(crate) fn sent_again(units: u64, rows: u64) -> Note {
     Note::from(format!(
-        "{} with {} whose commit the server had confirmed had to be sent again: gone after a lost connection",
+        "{} with {} had to be sent again: the server had confirmed their commit, and lost them with a connection",
         format_counted(units, "unit"),
         format_counted(rows, "row")
     ))

@@ -136,7 +136,8 @@ impl Verification {
                 what += &format!("; and {}", format_counted((units.len() - NAMED) as u64, "more unit"));
             }
             if *rows_of_none > 0 {
-                what += &format!("; the files lack {} of the table", format_counted(*rows_of_none, "row"));
+                what +=
+                    &format!("; the table has {} that the files lack", format_counted(*rows_of_none, "row"));
             }
         }
         Err(Error::new(Kind::Mismatch, what)

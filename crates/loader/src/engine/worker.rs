@@ -45,10 +45,8 @@ pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<(
     let (mut attempt, mut reconnecting) = (0, false);
     loop {
         let mut arrived = false;
-        let tried = match worker.take_back_lost(reconnecting, control) {
-            Ok(()) => try_units(worker, control, &mut arrived),
-            Err(error) => Err(error),
-        };
+        let taken_back = worker.take_back_lost(reconnecting, control);
+        let tried = taken_back.and_then(|()| try_units(worker, control, &mut arrived));
         match tried {
             Ok(()) => return Ok(()),
             Err(error) => {

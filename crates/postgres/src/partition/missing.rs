@@ -107,7 +107,7 @@ impl Lacking<'_> {
         let surveyed = Partitions::counted(&layout.by, source, rule, Vec::new(), &control.in_phase(&phase));
         phase.finish();
         // The load rejects the row, or the server reads its value.
-        let may_be_refused = postgres.rejects.is_some() || layout.rule.is_of_nulls();
+        let may_be_refused = postgres.rejects.is_some() || layout.rule.only_nulls;
         let partitions = match surveyed {
             Err(error) if may_be_refused && matches!(error.kind(), Kind::Value | Kind::Source) => {
                 return Ok(Vec::new());
@@ -331,7 +331,7 @@ mod tests {
         let numbered = |column: &dyn Array| {
             let (mut book, mut numbers) = (Book::of_at_most(9), Vec::new());
             let found = rule.numbers(column, &mut book, &mut numbers);
-            found.ok().map(|()| (book.slots().to_vec(), numbers))
+            found.ok().map(|()| (book.slots.clone(), numbers))
         };
         assert_eq!(numbered(&StringArray::new_null(2)), Some((vec![Slot::Null], vec![0, 0])));
         assert_eq!(numbered(&NullArray::new(1)), Some((vec![Slot::Null], vec![0])));

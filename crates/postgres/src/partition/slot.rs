@@ -39,7 +39,7 @@ pub(crate) struct Rule {
     scheme: Scheme,
     values: ValueKind,
     /// The values of the source are of another type than the table's: only NULL has a slot.
-    only_nulls: bool,
+    pub only_nulls: bool,
 }
 
 /// How a column's values are read.
@@ -124,11 +124,6 @@ impl Rule {
         };
         let rule = Self::new(by, &Field::new(&by.column, data_type, true), options).ok()?;
         Some(Self { only_nulls: true, ..rule })
-    }
-
-    /// Whether only NULL has a slot.
-    pub(crate) fn is_of_nulls(&self) -> bool {
-        self.only_nulls
     }
 
     /// The slot of null.
@@ -463,7 +458,8 @@ fn whole(column: &dyn Array) -> Option<Arc<[i64]>> {
 pub(crate) struct Book {
     numbers: HashMap<Slot, u32>,
     bytes: HashMap<Vec<u8>, u32>,
-    slots: Vec<Slot>,
+    /// In the order of their numbers.
+    pub slots: Vec<Slot>,
     most: usize,
 }
 
@@ -482,11 +478,6 @@ impl Book {
         }
         book.most = most;
         book
-    }
-
-    /// The slots in the order of their numbers.
-    pub(crate) fn slots(&self) -> &[Slot] {
-        &self.slots
     }
 
     pub(crate) fn number(&mut self, slot: &Slot) -> Result<u32, Unplaced> {

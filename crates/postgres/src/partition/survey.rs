@@ -134,7 +134,7 @@ impl Partitions {
         let unknown = counting.by_statistics(&mut survey, control)?;
         counting.by_rows(&unknown, control)?;
         let Counts { book, groups } = counting.counts.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Self::of_counts(by, column, rule, book.slots(), groups, survey))
+        Ok(Self::of_counts(by, column, rule, &book.slots, groups, survey))
     }
 
     fn of_counts(
@@ -276,7 +276,7 @@ impl Counting<'_> {
                 let Some(column) = batch.columns().first() else { continue };
                 let numbered = self.rule.numbers(column.as_ref(), &mut book, &mut numbers);
                 numbered.map_err(|error| self.refused(error, unit.key, seen))?;
-                rows.resize(book.slots().len(), 0);
+                rows.resize(book.slots.len(), 0);
                 for number in &numbers {
                     rows[*number as usize] += 1;
                 }
@@ -284,7 +284,7 @@ impl Counting<'_> {
                 control.phase().add_rows(batch.num_rows() as u64);
             }
             let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-            for (slot, rows) in book.slots().iter().zip(rows) {
+            for (slot, rows) in book.slots.iter().zip(rows) {
                 counts.add(unit.key, slot, rows).map_err(|error| self.refused(error, unit.key, 0))?;
             }
             Ok(())

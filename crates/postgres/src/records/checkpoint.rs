@@ -34,7 +34,7 @@ pub(crate) const UNITS_UNLOGGED: &str = "units_unlogged";
 pub(crate) struct Checkpoints {
     pub(crate) schema: String,
     /// The load's table is unlogged.
-    unlogged: bool,
+    pub unlogged: bool,
 }
 
 /// The records, as one connection reads and writes them.
@@ -72,11 +72,6 @@ impl Checkpoints {
     /// The records of a load into an unlogged table, or into a logged one.
     pub(crate) fn of_unlogged(self, unlogged: bool) -> Self {
         Self { unlogged, ..self }
-    }
-
-    /// Whether the load's table is unlogged.
-    pub(crate) fn of_unlogged_table(&self) -> bool {
-        self.unlogged
     }
 
     /// The table that the load's units are recorded in.
@@ -213,24 +208,9 @@ impl Records<'_> {
         Ok(())
     }
 
-    /// Records the current stamps of a load's files.
-    pub(crate) fn set_stamps(&self, id: &str, files: &RecordedFiles) -> Result<()> {
-        self.set(id, "stamps", &files.stamps)
-    }
-
-    /// Records the columns of its table that a load fills.
-    pub(crate) fn set_columns(&self, id: &str, columns: &[String]) -> Result<()> {
-        self.set(id, "columns", &columns)
-    }
-
     /// The columns of its table that a load fills; `None` before they are known.
     pub(crate) fn columns(&self, id: &str) -> Result<Option<Vec<String>>> {
         self.link.value(&format!("SELECT columns FROM {} WHERE load_id = $1", self.table("loads")), &[&id])
-    }
-
-    /// Records that the rows of a load, all of them loaded, do not allow a key or an index of its table.
-    pub(crate) fn set_keys_refused(&self, id: &str) -> Result<()> {
-        self.set(id, "keys_refused", &true)
     }
 
     /// Sets a column of a load's record.
@@ -247,7 +227,7 @@ impl Records<'_> {
         if there == *total {
             return Ok(());
         }
-        let unlogged = if self.of_unlogged_table() { "; a crash empties an unlogged table" } else { "" };
+        let unlogged = if self.unlogged { "; a crash empties an unlogged table" } else { "" };
         Err(Error::new(
             Kind::Changed,
             format!(

@@ -320,7 +320,7 @@ impl History for TableHistory<'_> {
     }
 
     fn set_stamps(&self, load: &LoadRecord, stamped: &RecordedFiles) -> Result<()> {
-        self.records.set_stamps(&load.id, stamped)
+        self.records.set(&load.id, "stamps", &stamped.stamps)
     }
 
     fn verify(&self, remembered: &mut Remembered) -> Result<()> {

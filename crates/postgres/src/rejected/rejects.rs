@@ -73,7 +73,7 @@ impl Checkpoints {
     /// The table that the load's rejected rows are recorded in. A crash of the server empties it together
     /// with the records of the units, where those are of an unlogged table.
     pub(crate) fn rejects_table(&self) -> String {
-        self.table(if self.of_unlogged_table() { REJECTS_UNLOGGED } else { REJECTS })
+        self.table(if self.unlogged { REJECTS_UNLOGGED } else { REJECTS })
     }
 
     /// The statement that records rejected rows: load, file, row group, first row of the unit, rows, reasons.
@@ -93,7 +93,7 @@ impl Records<'_> {
             return Ok(());
         }
         let (loads, rejects) = (self.table("loads"), self.rejects_table());
-        let unlogged = if self.of_unlogged_table() { "UNLOGGED " } else { "" };
+        let unlogged = if self.unlogged { "UNLOGGED " } else { "" };
         let key = advisory_key(&loads);
         self.link.begin()?;
         self.link.batch(&format!(

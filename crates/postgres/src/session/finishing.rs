@@ -34,7 +34,7 @@ impl PostgresSession<'_> {
         if completed.is_err() && self.keys_refused.load(Relaxed) {
             let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
             // The first error is the one to tell.
-            let _ = self.with_connection(control, |link| checkpoints.on(link).set_keys_refused(id));
+            let _ = self.with_connection(control, |link| checkpoints.on(link).set(id, "keys_refused", &true));
         }
         completed
     }
@@ -113,7 +113,7 @@ impl PostgresSession<'_> {
                 });
                 let added = (without_key > 0).then(|| {
                     let rows = format_counted(without_key as u64, "row");
-                    format!("{rows} with a null in the key: no row of the table equals one, and each upsert adds them")
+                    format!("{rows} with a null in the key equal no row of the table: each upsert adds them again")
                 });
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
                     deleted.note(matching.on_conflict).into_iter().chain(versions).chain(touched).chain(why.flatten()).chain(added).collect();
@@ -188,7 +188,7 @@ impl PostgresSession<'_> {
         self.with_connection(control, |link| {
             let records = self.plan.checkpoints.on(link);
             link.begin()?;
-            if records.of_unlogged_table() {
+            if records.unlogged {
                 part_tables::drop_emptied(&records, &self.table)?;
             }
             let filled = tables::filled(&records, &self.plan.load_id, &parts.partitions)?;

@@ -92,21 +92,6 @@ pub(crate) struct PostgresSession<'a> {
 }
 
 impl<'a> PostgresSession<'a> {
-    /// Where the rows will be seen.
-    pub(super) fn table(&self) -> &TableName {
-        &self.table
-    }
-
-    /// The route that rows take, and why.
-    pub(super) fn route(&self) -> &Route {
-        &self.route
-    }
-
-    /// The statement that copies rows.
-    pub(super) fn copy(&self) -> &str {
-        &self.plan.copy
-    }
-
     /// Runs `work` on the connection that holds the load's lock. If that connection is lost, opens another
     /// one and takes the lock again.
     fn with_connection<T>(&self, control: &Control<'_>, work: impl Fn(Link<'_>) -> Result<T>) -> Result<T> {
@@ -222,7 +207,7 @@ impl Session for PostgresSession<'_> {
 
     fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        self.with_connection(control, |link| checkpoints.on(link).set_stamps(id, files))
+        self.with_connection(control, |link| checkpoints.on(link).set(id, "stamps", &files.stamps))
     }
 
     fn summing_encoders<'e>(
@@ -261,7 +246,7 @@ impl Session for PostgresSession<'_> {
         }
         // Without the closing quote, so that it also matches staging and part tables, whose names are longer.
         let copy = format!("COPY {}", self.table.quoted().trim_end_matches('"'));
-        let logged = !self.plan.checkpoints.of_unlogged_table();
+        let logged = !self.plan.checkpoints.unlogged;
         let write_ahead = logged.then(|| WriteAhead::on(&self.control_connection));
         activity::watch(&self.postgres.server, &copy, write_ahead, done, control)
     }

@@ -369,7 +369,7 @@ impl<'a> Opening<'_, 'a> {
         let overlaid = postgres.mode != Mode::Upsert && records.since(record)?.is_none();
         let done = records.units(&record.id)?;
         let emptied = state == LoadState::Complete && done.is_empty() && source.rows() > 0;
-        if emptied && records.of_unlogged_table() {
+        if emptied && records.unlogged {
             let what =
                 "the load was complete, but the server has crashed since and emptied the unlogged table";
             return Err(Error::new(Kind::Changed, what)
@@ -460,7 +460,7 @@ impl<'a> Opening<'_, 'a> {
     ) -> Result<bool> {
         match state {
             LoadState::New => {
-                records.set_columns(&record.id, &planned.recorded(columns))?;
+                records.set(&record.id, "columns", &planned.recorded(columns))?;
                 return Ok(false);
             }
             LoadState::Complete => {
@@ -473,7 +473,7 @@ impl<'a> Opening<'_, 'a> {
                 if (self.postgres.evolves() || !staged && !self.postgres.mode.makes_the_table())
                     && records.holds_nothing(&record.id)? =>
             {
-                records.set_columns(&record.id, &planned.recorded(columns))?;
+                records.set(&record.id, "columns", &planned.recorded(columns))?;
                 return Ok(false);
             }
             LoadState::Resumed => {}
@@ -487,7 +487,7 @@ impl<'a> Opening<'_, 'a> {
         }
         let what = format!("{} when the load began", difference.what);
         Err(Error::new(Kind::Changed, what)
-            .at(format!("table {}, {}", planned.table(), self.link.place()))
+            .at(format!("table {}, {}", planned.table, self.link.place()))
             .advise(match moved {
                 true => FORGET,
                 false => {
@@ -536,7 +536,7 @@ impl<'a> Opening<'_, 'a> {
     ) -> Result<PartPlan> {
         let Self { postgres, link, source, .. } = *self;
         let records = plan.checkpoints.on(link);
-        if records.of_unlogged_table() {
+        if records.unlogged {
             part_tables::drop_emptied(&records, table)?;
         }
         let made = part_tables::of_load(&records, &plan.load_id)?;

@@ -193,13 +193,13 @@ impl Postgres {
         }
         Ok(Rehearsal {
             state: session.state(),
-            table: session.table().to_string(),
-            copy: session.copy().to_owned(),
+            table: session.table.to_string(),
+            copy: session.plan.copy.clone(),
             units: units.len() as u64,
             units_done: (units.len() - left.len()) as u64,
             rows: left.iter().map(|unit| unit.rows).sum(),
             memory_bytes: options.block_memory(),
-            route: session.route().to_string(),
+            route: session.route.to_string(),
             notes,
         })
     }

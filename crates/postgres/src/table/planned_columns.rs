@@ -16,7 +16,7 @@ use crate::table::catalogue::{FromRow, Link};
 /// The columns of a table that a load fills, and the attributes of composite types within them.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedColumns {
-    table: TableName,
+    pub table: TableName,
     oid: u32,
     columns: Vec<Attribute>,
     of_types: Vec<Attribute>,
@@ -116,11 +116,6 @@ impl PlannedColumns {
     /// No columns, for a load that copies nothing.
     pub(crate) fn none(table: &TableName, oid: u32) -> Self {
         Self { table: table.clone(), oid, columns: Vec::new(), of_types: Vec::new(), lacking: None }
-    }
-
-    /// The table.
-    pub(crate) fn table(&self) -> &TableName {
-        &self.table
     }
 
     /// The condition that the planned columns and the named table are unchanged. `part` is a `bigint`

@@ -99,7 +99,7 @@ impl WriterPlan {
     }
 
     fn first_and_last<'u>(group: &'u UnitGroup, under_way: Option<&'u Unit>) -> Option<(&'u Unit, &'u Unit)> {
-        let mut units = group.units().iter().map(|arrived| &arrived.unit).chain(under_way);
+        let mut units = group.units.iter().map(|arrived| &arrived.unit).chain(under_way);
         let first = units.next()?;
         Some((first, units.last().unwrap_or(first)))
     }

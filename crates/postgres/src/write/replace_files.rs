@@ -180,7 +180,7 @@ impl ReplacedFiles<'_> {
         link.execute(&own, &[&id, &Mode::Append.name(), &self.mapping.to_text()])?;
         let names = self.columns.iter().map(|column| column.name.as_str());
         let planned = PlannedColumns::read(link, self.table, self.record.table_oid, names)?;
-        self.checkpoints.on(link).set_columns(id, &planned.recorded(self.columns))
+        self.checkpoints.on(link).set(id, "columns", &planned.recorded(self.columns))
     }
 
     fn refused(&self, what: &str, link: Link<'_>) -> Error {

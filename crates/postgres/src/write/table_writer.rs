@@ -158,11 +158,11 @@ impl<'s> TableWriter<'s> {
             // The span may cross an await: nothing else on this thread opens one.
             let _committing = wait(WaitKind::Network);
             if let Rows::OneCopy(copy) = rows {
-                let ended = copy.finish(group.rows(), || plan.rows_of_all(group, None)).await;
+                let ended = copy.finish(group.rows, || plan.rows_of_all(group, None)).await;
                 ended.map_err(|error| plan.locate(error, group, None))?;
             }
             let part = table.part.as_ref().map(|part| part.oid);
-            if !records.record(&connection.client, group.units(), part).await? {
+            if !records.record(&connection.client, &group.units, part).await? {
                 return Err(columns_changed().into());
             }
             connection.client.batch_execute("COMMIT").await.map_err(|error| match rows {
@@ -172,7 +172,7 @@ impl<'s> TableWriter<'s> {
             })
         };
         match connection.wait_for(control, committing) {
-            Ok(()) => Ok(self.open.take().map_or_else(Vec::new, |open| open.group.into_units())),
+            Ok(()) => Ok(self.open.take().map_or_else(Vec::new, |open| open.group.units)),
             Err(error) if error.kind() == Kind::Server => self.recorded_elsewhere(None, error, control),
             Err(error) => Err(error),
         }
@@ -199,7 +199,7 @@ impl<'s> TableWriter<'s> {
             return Err(error);
         }
         let units: Vec<Unit> =
-            group.units().iter().map(|arrived| &arrived.unit).chain(under_way).copied().collect();
+            group.units.iter().map(|arrived| &arrived.unit).chain(under_way).copied().collect();
         let is_recorded = |unit: &&Unit| {
             let tally = plan.checkpoints.on(link).unit(&plan.load_id, unit.key);
             matches!(tally, Ok(Some(_)))
@@ -312,7 +312,7 @@ impl UnitWriter for TableWriter<'_> {
         open.group.add(Arrived { unit: *unit, tally }, sent.bytes);
         let many = self.rejecter.is_some()
             && open.table.part.is_none()
-            && open.group.units().len() >= MAX_REJECTING_UNITS;
+            && open.group.units.len() >= MAX_REJECTING_UNITS;
         match many || open.table.is_full(&open.group, &self.plan) {
             true => self.commit(control).map(Some),
             false => Ok(Some(Vec::new())),

@@ -13,8 +13,9 @@ const MAX_UNITS: usize = 512;
 /// The units of the open transaction.
 #[derive(Default)]
 pub(crate) struct UnitGroup {
-    units: Vec<Arrived>,
-    rows: u64,
+    pub units: Vec<Arrived>,
+    /// Rows that were sent and not rejected.
+    pub rows: u64,
     bytes: u64,
 }
 
@@ -31,19 +32,6 @@ impl UnitGroup {
         let most = MAX_ROWS.min(unit_rows);
         // Planned rows also count, since a unit may have no rows in a flat table.
         self.rows.max(self.planned_rows()) >= most || self.bytes >= MAX_BYTES || self.units.len() >= MAX_UNITS
-    }
-
-    pub(crate) fn units(&self) -> &[Arrived] {
-        &self.units
-    }
-
-    pub(crate) fn into_units(self) -> Vec<Arrived> {
-        self.units
-    }
-
-    /// Rows that were sent and not rejected.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Rows of the units as planned, rejected ones included.

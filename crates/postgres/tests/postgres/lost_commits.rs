@@ -162,7 +162,7 @@ fn units_lost_in_a_crash_are_sent_again_before_the_load_is_complete() {
         let report = server.crashing(&source, &target, &options()).unwrap();
         assert!(report.units_lost > 0, "{table}: the server has lost nothing");
         assert_eq!((report.rows, report.rows_loaded), (ROWS as u64, ROWS as u64), "{table}");
-        let note = report.notes.iter().find(|note| note.contains("had confirmed were gone"));
+        let note = report.notes.iter().find(|note| note.contains("had confirmed their commit"));
         assert!(note.unwrap().contains(&report.units_lost.to_string()), "{:?}", report.notes);
         server.has_each_row_once(table);
         let verified = LoadOptions { verify: true, ..options() };

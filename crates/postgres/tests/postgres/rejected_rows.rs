@@ -254,7 +254,7 @@ fn a_failed_verification_does_not_report_rejected_rows_as_missing() {
     let located: Vec<&str> = what.split("; ").filter(is_place).collect();
     assert_eq!(located.len(), 2, "{error}");
     assert!(located[0].contains("row group 1, rows ") && located[0].ends_with("1 not in the table (101)"));
-    assert_eq!(located[1], "the files lack 1 row of the table");
+    assert_eq!(located[1], "the table has 1 row that the files lack");
     let differing: Vec<&str> = what.split("; ").filter(|part| part.contains("differ")).collect();
     assert_eq!(differing, ["values differ in word"], "{error}");
     // The same with a condition: rows are then named as the selected ones are counted.

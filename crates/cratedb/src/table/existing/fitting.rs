@@ -206,7 +206,20 @@ fn guessed_exactly(form: &Form) -> bool {
         Form::Dictionary(inner) | Form::List(inner) => guessed_exactly(inner),
         Form::Struct(members) => members.iter().all(|member| guessed_exactly(&member.form)),
         Form::Entries(members) => members.iter().all(|member| guessed_exactly(&member.form)),
-        _ => true,
+        Form::Null
+        | Form::Bool
+        | Form::Int
+        | Form::Decimal { .. }
+        | Form::Text
+        | Form::Varchar(_)
+        | Form::Base64
+        | Form::Hex
+        | Form::Uuid
+        | Form::Millis { .. }
+        | Form::Stamp
+        | Form::Day
+        | Form::Clock
+        | Form::Interval => true,
     }
 }
 

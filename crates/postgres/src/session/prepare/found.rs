@@ -51,7 +51,7 @@ impl Found<'_, '_, '_> {
     /// Whether a crash of the server has emptied the unlogged table of a complete load.
     pub(super) fn was_emptied(&self) -> Result<bool> {
         let Preparing { records, source, id, .. } = &self.preparing;
-        Ok(records.of_unlogged_table() && source.rows() > 0 && records.units(id)?.is_empty())
+        Ok(records.unlogged && source.rows() > 0 && records.units(id)?.is_empty())
     }
 
     pub(super) fn drop_staging(&mut self, staging: &TableName) -> Result<()> {
