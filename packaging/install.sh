@@ -39,6 +39,10 @@ if [ "${sum%% *}" != "$(cut -d' ' -f1 "$name.tar.gz.sha256")" ]; then
   exit 1
 fi
 tar -xzf "$name.tar.gz"
+"$name/sawmill" --version >/dev/null || {
+  echo "$name does not run on this system: nothing was installed" >&2
+  exit 1
+}
 share=$to/share
 mkdir -p "$to/bin" "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" \
   "$share/fish/vendor_completions.d"

@@ -133,11 +133,11 @@ fn the_installer_installs_an_archive_only_if_its_checksum_is_right() {
     )
     .unwrap();
     let pack = "name=sawmill-v1.2.3-$(uname -m)-unknown-linux-gnu && mkdir -p $name/man $name/completions && \
-                printf '#!/bin/sh\\necho sawmill 1.2.3\\n' > $name/sawmill && chmod +x $name/sawmill && \
+                printf '#!/bin/sh\\n%s\\n' \"$CODE\" > $name/sawmill && chmod +x $name/sawmill && \
                 touch $name/man/sawmill.1 $name/completions/sawmill.bash $name/completions/sawmill.zsh \
                 $name/completions/sawmill.fish && tar -czf $name.tar.gz $name && \
                 sha256sum $name.tar.gz > $name.tar.gz.sha256";
-    shell(here, pack).ok();
+    shell(here, &format!("CODE='echo sawmill 1.2.3'; {pack}")).ok();
     let install = "HOME=$PWD/home sh install.sh --from file://$PWD";
     let said = shell(here, install).ok().out;
     assert!(said.contains("home/.local/bin/sawmill: sawmill 1.2.3"), "{said}");
@@ -147,6 +147,11 @@ fn the_installer_installs_an_archive_only_if_its_checksum_is_right() {
     }
     let again = shell(here, &format!("PATH=$PWD/other/bin:$PATH; {install} --to $PWD/other")).ok().out;
     assert!(here.join("other/bin/sawmill").exists() && !again.contains("PATH"), "{again}");
+
+    shell(here, &format!("CODE='exit 1'; {pack}")).ok();
+    let refused = shell(here, install);
+    assert!(refused.code == Some(1) && refused.err.contains("does not run"), "{}", refused.err);
+    shell(here, "home/.local/bin/sawmill").ok();
 
     shell(here, "for archive in *.tar.gz; do echo x >> $archive; done").ok();
     let refused = shell(here, &format!("{install} --to $PWD/third"));
