@@ -4,8 +4,10 @@ import doctest
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import threading
 
 import duckdb
 import pyarrow as pa
@@ -45,6 +47,7 @@ for chunk in chunks:
     columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
     same = columns[chunk["column"]]
     assert (chunk["values"], chunk["compressed_bytes"]) == (same.num_values, same.total_compressed_size), chunk
+assert "PLAIN" in chunks[0]["encodings"] and "(" not in chunks[0]["encodings"], chunks[0]
 assert len(pa.table(sawmill.footer(path, columns=["name"]))) == theirs.num_row_groups
 
 # 5. A table of Arrow is loaded exactly once, and verified.
@@ -77,6 +80,20 @@ assert pa.table(sawmill.generate(spec, rows=500)).num_rows == 500
 # 9. COPY for other drivers.
 copy = sawmill.pgcopy(table)
 assert copy.startswith(b"PGCOPY\n\xff\r\n\0") and copy.endswith(b"\xff\xff")
+
+# A condition, and a path, may begin with a sign.
+os.link(path, "-x.parquet")
+assert sawmill.verify("-x.parquet", server, "from_file")["target"]["rows"] == 10_000
+assert sawmill.load("-x.parquet", server, "signed", where="-1 > 0")["rows"] == 0
+
+# A signal to this process alone ends the command, and so does one to both.
+for send in (lambda: os.kill(os.getpid(), signal.SIGINT), lambda: os.killpg(os.getpgrp(), signal.SIGINT)):
+    threading.Timer(1, send).start()
+    try:
+        sawmill.run("gen", "contacts", rows="1B", out="endless.parquet")
+        raise AssertionError("no interrupt")
+    except KeyboardInterrupt:
+        assert not [name for name in os.listdir() if name.startswith("endless")], os.listdir()
 
 # 10. Wrong input is an error that says what to do.
 for wrong in (lambda: sawmill.footer(__file__), lambda: sawmill.generate("nothing"), lambda: sawmill.load([1], server, "t")):

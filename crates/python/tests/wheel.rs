@@ -1,5 +1,6 @@
 //! The wheel, installed into an empty folder, in a Python that has pyarrow and DuckDB.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -45,6 +46,8 @@ fn a_wheel_in_an_empty_folder_has_the_command_and_the_module() {
             .arg(script)
             .args([dir.path(), Path::new(&server.url())])
             .env("PYTHONPATH", &site)
+            // It sends signals to its group.
+            .process_group(0)
             .current_dir(dir.path()),
     );
 }

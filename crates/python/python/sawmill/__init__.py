@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -77,10 +78,16 @@ def _words(options: dict[str, Any]) -> list[str]:
         if value is True:
             words.append(option)
         elif isinstance(value, (list, tuple)):
-            words += [word for item in value for word in (option, _word(item))]
+            words += [word for item in value for word in _option(option, item)]
         else:
-            words += [option, _word(value)]
+            words += _option(option, value)
     return words
+
+
+def _option(option: str, value: Any) -> list[str]:
+    """An option and its value, which alone could be taken for an option."""
+    word = _word(value)
+    return [f"{option}={word}"] if word.startswith("-") else [option, word]
 
 
 def _word(value: Any) -> str:
@@ -109,7 +116,14 @@ def run(*words: Path, **options: Any) -> Any:
     line = [*_PROGRAM, *map(_word, words), *_words(options), "--json"]
     environment = {"SAWMILL_PROGRESS": "1", **os.environ} if _in_notebook() else None
     process = subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment
+        line,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env=environment,
+        # A terminal sends Ctrl-C to both processes, another program to this one alone: this one passes it on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
     said: list[str] = []
 
@@ -129,12 +143,17 @@ def run(*words: Path, **options: Any) -> Any:
         return out
 
     with process:
-        try:
-            out = ended()
-        except KeyboardInterrupt:
-            # The command has had the signal, too, and cleans up.
-            ended()
-            raise
+        interrupt = None
+        while True:
+            try:
+                out = ended()
+                break
+            except KeyboardInterrupt as asked:
+                # It cleans up. A second signal ends it at once.
+                process.send_signal(signal.SIGTERM)
+                interrupt = asked
+        if interrupt:
+            raise interrupt
     if process.returncode != 0:
         raise _error("".join(said), process.returncode)
     return json.loads(out) if out.strip() else None
@@ -159,7 +178,8 @@ def _paths(source: Paths) -> list[str]:
         kind = type(source).__name__
         raise TypeError(f"{kind} has no __arrow_c_stream__: give a path, a list of paths, or a table or data frame of Arrow")
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    return [os.fspath(path) for path in sources]
+    paths = [os.fspath(path) for path in sources]
+    return [f"./{path}" if path.startswith("-") and path != "-" else path for path in paths]
 
 
 def load(source: Paths | ArrowStream, to: str, table: str, **options: Any) -> Any:
@@ -175,7 +195,7 @@ def load(source: Paths | ArrowStream, to: str, table: str, **options: Any) -> An
         table: the table, such as ``public.trips``.
         options: for files those of ``sawmill load``; for Arrow ``mode``, ``verify`` and ``connections``.
 
-    After any failure the same call loads exactly what is missing.
+    After any failure the same call loads exactly what is missing. The rows of a stream are held in memory.
     """
     if hasattr(source, "__arrow_c_stream__"):
         return json.loads(load_stream(source, to, table, **options))
@@ -225,4 +245,4 @@ def drive(plan: Path, to: str, **options: Any) -> Any:
     >>> sawmill.drive("gen:orders", "null", rate=100, for_="1s")["valid"]
     True
     """
-    return run("drive", plan, to=to, **options)
+    return run("drive", *_paths(plan), to=to, **options)
