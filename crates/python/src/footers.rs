@@ -130,7 +130,7 @@ fn table(footer: &sawmill_footer::Footer) -> Result<RecordBatch, ArrowError> {
         ("column", names(|chunk| chunk.path())),
         ("type", names(|chunk| format!("{:?}", chunk.physical_type()))),
         ("codec", names(|chunk| format!("{:?}", chunk.codec()))),
-        ("encodings", names(|chunk| format!("{:?}", chunk.encodings()))),
+        ("encodings", names(|chunk| chunk.encodings().to_string())),
         ("rows", numbers(|chunk| Some(chunk.row_group().num_rows()))),
         ("values", numbers(|chunk| Some(chunk.num_values()))),
         // A damaged statistic hides only this fact of its chunk.
