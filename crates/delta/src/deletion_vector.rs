@@ -148,6 +148,9 @@ impl Rows {
 
 /// Reads a bitmap of 32-bit numbers (<https://github.com/RoaringBitmap/RoaringFormatSpec>).
 fn bitmap(bytes: &mut Bytes<'_>, upper: u64, rows: &mut Rows) -> Result<(), String> {
+    if upper >= 1 << 63 {
+        return Err("it has rows beyond 2^63".to_owned());
+    }
     let cookie = bytes.u32()?;
     let (containers, runs) = match cookie {
         WITHOUT_RUNS => (bytes.u32()? as usize, None),
@@ -322,6 +325,9 @@ mod tests {
         descending[last] = 3;
         assert!(inline(&descending, 2).unwrap_err().contains("ascending"));
         assert!(inline(&array(&[(0, vec![1, 0, 0, 0])]), 1).unwrap_err().contains("unknown form"));
+        let one =
+            [&WITHOUT_RUNS.to_le_bytes()[..], &[1, 0, 0, 0, 255, 255, 0, 0, 16, 0, 0, 0, 255, 255]].concat();
+        assert!(inline(&array(&[(u32::MAX, one)]), 1).unwrap_err().contains("beyond"));
         assert!(in_file(b"\x01\0\0\0\x01a\0\0\0\0", 1, 1).unwrap_err().contains("checksum"));
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }
