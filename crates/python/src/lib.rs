@@ -23,7 +23,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: sawmill_cli::Watched<mimalloc::MiMalloc> = sawmill_cli::Watched(mimalloc::MiMalloc);
 
 /// Runs the command `sawmill` in this process and returns its exit code. `program` starts it once more.
 #[pyfunction]

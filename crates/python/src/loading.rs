@@ -111,7 +111,7 @@ fn target(to: &str, table: &str, mode: &str) -> Result<Box<dyn Target>> {
 }
 
 /// The rows of an object with `__arrow_c_stream__` as PostgreSQL's binary COPY, for `COPY table FROM STDIN (FORMAT binary)`
-/// of any driver.
+/// of any driver. Both are held in memory.
 ///
 /// ```text
 /// >>> sawmill.pgcopy(pyarrow.table({"id": [1, 2]}))[:6]
@@ -120,23 +120,20 @@ fn target(to: &str, table: &str, mode: &str) -> Result<Box<dyn Target>> {
 #[pyfunction]
 pub(crate) fn pgcopy<'py>(py: Python<'py>, stream: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let (schema, batches) = batches_of(stream)?;
-    let encoded = py.detach(|| -> std::result::Result<Vec<u8>, String> {
-        let columns =
-            natural_columns(&schema, &ValueOptions::default()).map_err(|error| error.to_string())?;
-        let mut encoder = CopyEncoder::new(columns, Buffers::new(1 << 20));
-        let mut copy = HEADER.to_vec();
-        let mut emit = |rows: bytes::Bytes, _: u64| -> std::result::Result<(), std::convert::Infallible> {
-            copy.extend_from_slice(&rows);
-            Ok(())
-        };
-        for batch in &batches {
-            encoder.batch(batch, &mut emit).map_err(|stop| stop.to_string())?;
-        }
-        encoder.flush(&mut emit).map_err(|stop| stop.to_string())?;
-        copy.extend_from_slice(&TRAILER);
-        Ok(copy)
-    });
-    encoded
-        .map(|copy| PyBytes::new(py, &copy))
-        .map_err(|what| raised(py, 1, &what, "the stream", "convert the column before"))
+    let failed = |what: String| raised(py, 1, &what, "the stream", "convert the column before");
+    let columns =
+        natural_columns(&schema, &ValueOptions::default()).map_err(|error| failed(error.to_string()))?;
+    let mut encoder = CopyEncoder::new(columns, Buffers::new(1 << 20));
+    let mut copy = HEADER.to_vec();
+    let mut emit = |rows: bytes::Bytes, _: u64| -> std::result::Result<(), std::convert::Infallible> {
+        copy.extend_from_slice(&rows);
+        Ok(())
+    };
+    for batch in &batches {
+        py.detach(|| encoder.batch(batch, &mut emit)).map_err(|stop| failed(stop.to_string()))?;
+        py.check_signals()?;
+    }
+    encoder.flush(&mut emit).map_err(|stop| failed(stop.to_string()))?;
+    copy.extend_from_slice(&TRAILER);
+    Ok(PyBytes::new(py, &copy))
 }

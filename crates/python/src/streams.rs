@@ -51,7 +51,7 @@ impl Stream {
 }
 
 /// The schema and all batches of an object with `__arrow_c_stream__`: a table, a data frame, a stream. The batches
-/// share the object's memory.
+/// share the object's memory. Ctrl-C ends it.
 pub(crate) fn batches_of(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     let kind = object.get_type().name()?;
     if !object.hasattr("__arrow_c_stream__")? {
@@ -66,13 +66,13 @@ pub(crate) fn batches_of(object: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<
     // move it out. `from_raw` leaves a released stream behind, so that it is released once.
     let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr()) };
     let failed = |error: arrow_schema::ArrowError| PyValueError::new_err(error.to_string());
-    let reader = reader.map_err(|error| {
+    let mut reader = reader.map_err(|error| {
         PyTypeError::new_err(format!("{kind} has no columns: give a table or a data frame ({error})"))
     })?;
-    let schema = reader.schema();
-    object
-        .py()
-        .detach(|| reader.collect::<Result<Vec<_>, _>>())
-        .map(|batches| (schema, batches))
-        .map_err(failed)
+    let (schema, mut batches) = (reader.schema(), Vec::new());
+    while let Some(batch) = object.py().detach(|| reader.next()) {
+        batches.push(batch.map_err(failed)?);
+        object.py().check_signals()?;
+    }
+    Ok((schema, batches))
 }
