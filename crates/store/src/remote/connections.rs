@@ -21,6 +21,9 @@ type SetTime = fn(ClientBuilder, Duration) -> ClientBuilder;
 /// An option of a client that is off until it is asked for.
 type SwitchOn = fn(ClientBuilder) -> ClientBuilder;
 
+/// How long a read may wait, unless the options say it.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// The most redirects of a request.
 const MAX_REDIRECTS: usize = 10;
 
@@ -51,7 +54,11 @@ impl std::error::Error for Elsewhere {}
 
 impl HttpConnector for Connections {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = HttpClient::new(Ending(HttpClient::new(self.client(options)?)));
+        // What a server may still send between its answers counts, too: no single read then waits for long.
+        let read = options.get_config_value(&ClientConfigKey::ReadTimeout);
+        let read = read.and_then(|text| humantime::parse_duration(&text).ok()).unwrap_or(READ_TIMEOUT);
+        let client = HttpClient::new(self.client(options)?);
+        let client = HttpClient::new(Ending { client, patience: read * 3 });
         Ok(match *self {
             Self::OfStore { checks: true, has_md5_tags } => HttpClient::new(Stating { client, has_md5_tags }),
             Self::OfStore { .. } | Self::OfWebServer => client,
