@@ -14,6 +14,9 @@ pub(crate) struct Header {
     pub start: u64,
 }
 
+/// The most columns: each takes memory for its values, and for its place in the table.
+const MAX_COLUMNS: usize = 100_000;
+
 /// How many first bytes tell how lines end.
 const FIRST_LINES: usize = 64 << 10;
 
@@ -99,6 +102,11 @@ pub(crate) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
         (true, true) => first.iter().zip(1..).map(|(name, number)| or_numbered(name, number)).collect(),
         (true, false) => (1..=first.len()).map(|number| or_numbered("", number)).collect(),
     };
+    if columns.len() > MAX_COLUMNS {
+        let what = format!("the header has {} columns; {MAX_COLUMNS} at most are read", columns.len());
+        let advice = "check the delimiter, or give another one with --delimiter";
+        return Err(Error::new(Kind::Schema, what).at(&file.name).advise(file.or_proposed(advice)));
+    }
     if let Some(name) = columns.iter().find(|name| name.contains('\r')).filter(|_| dialect.header) {
         let what = format!("a name in the header contains a carriage return: {name:?}");
         return Err(Error::new(Kind::Source, what).at(&file.name).advise(CONVERT));
