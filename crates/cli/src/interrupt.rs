@@ -53,6 +53,7 @@ pub(crate) fn on_signal() -> io::Result<()> {
     // A file that reaches the limit of its size (ulimit -f) is then an ordinary error of a write, not the end of
     // the process.
     signal_hook::flag::register(libc::SIGXFSZ, Arc::default())?;
+    sawmill_store::ends_waits(&FLAG);
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if is_ignored(signal)? {
             continue;

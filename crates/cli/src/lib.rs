@@ -121,8 +121,6 @@ Needs the full build.")]
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    // Without it, such an end is an abort.
-    let _ = memory::end_with_an_error();
     let mut words = std::env::args_os();
     let named = words.next().unwrap_or_default();
     let program = std::env::current_exe().map_or(named, OsString::from);
@@ -151,6 +149,8 @@ pub(crate) fn asks_for_json() -> bool {
 /// Runs a command line in this process, once; returns the exit code. `program` starts the command again, such as
 /// `python -m sawmill`.
 pub fn command(program: Vec<OsString>, words: Vec<OsString>) -> u8 {
+    // Without it, such an end is an abort.
+    let _ = memory::end_with_an_error();
     COMMAND.get_or_init(|| (program, words));
     sawmill_source::silence_guarded_panics();
     let points = parse();
@@ -158,6 +158,7 @@ pub fn command(program: Vec<OsString>, words: Vec<OsString>) -> u8 {
     match done {
         Ok(()) => 0,
         Err(error) => {
+            let error = if sawmill_store::has_ended_a_wait() { interrupt::error() } else { error };
             report(&error);
             error.exit() as u8
         }

@@ -1,11 +1,11 @@
 //! The folder of a table: lists and reads its log, and writes each file of it once.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use sawmill_profile::{Error, Kind, Result};
-use sawmill_store::{Location, WholeFile, directories};
+use sawmill_store::{Location, WholeFile, directories, open_regular};
 
 /// The folder of a table. Names are relative to it, with slashes.
 pub trait TableFolder: Sync {
@@ -59,8 +59,9 @@ impl TableFolder for LocalTable {
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let path = self.0.join(name);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
+        let mut bytes = Vec::new();
+        match open_regular(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed("reading", &path, &error)),
         }
@@ -152,5 +153,7 @@ mod tests {
         let winner = won.iter().position(|won| *won).unwrap();
         assert_eq!(table.read("_delta_log/x.json").unwrap().unwrap(), texts[winner].as_bytes());
         assert_eq!(table.names("_delta_log").unwrap(), ["x.json"]);
+        std::os::unix::fs::symlink("/dev/zero", directory.path().join("endless")).unwrap();
+        assert!(table.read("endless").unwrap_err().to_string().contains("regular file"));
     }
 }

@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `whole_file` | a file that takes its name when every byte is on disk |
 //! | `whole_directory` | a directory that takes its name when everything in it is on disk |
+//! | `streams` | devices, pipes and terminals, which are not waited for once the process is asked to stop |
 //! | `partial` | the names of files until then |
 //! | `path_name` | paths of any bytes as text |
 //! | [`shared_places`] | files and folders where other users may write: nothing of theirs is followed |
@@ -48,6 +49,7 @@ mod path_name;
 #[cfg(feature = "objects")]
 mod remote;
 pub mod shared_places;
+mod streams;
 mod whole_directory;
 mod whole_file;
 
@@ -70,5 +72,6 @@ pub use remote::simulated;
 pub use remote::{
     Entry, ObjectFolder, ObjectWriter, Sent, StoreOptions, Stores, Unfinished, UploadLimits, WholeFolder,
 };
+pub use streams::{ends_waits, has_ended_a_wait, is_stream, open_regular, read, read_text, unless_stopped};
 pub use whole_directory::WholeDirectory;
-pub use whole_file::{Identity, WholeFile, followed, is_stream};
+pub use whole_file::{Identity, WholeFile, followed};

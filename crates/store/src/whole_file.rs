@@ -1,14 +1,17 @@
 //! A file that is whole or not there at all. Devices, pipes and terminals are written to directly.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, IoSlice, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Gid, Uid, fchown};
 
 use crate::directories::{directory_of, sync};
 use crate::partial::{name_of_partial, partial_name};
 use crate::path_name::path_name;
 use crate::shared_places;
+use crate::streams::{is_stream, unless_stopped};
 
 /// How many links may lead from one to the next, as on Linux.
 const MAX_LINKS: usize = 40;
@@ -17,7 +20,7 @@ const MAX_LINKS: usize = 40;
 /// processes, with `.partial` at its end. Dropping it earlier removes it.
 ///
 /// An existing file of that name decides: a regular file is replaced; a link leads to the file to replace; a
-/// device, a pipe or a terminal gets the bytes at once.
+/// device, a pipe or a terminal gets the bytes at once. The new file keeps the permissions of the one that it replaces.
 ///
 /// ```
 /// use std::io::Write;
@@ -39,15 +42,12 @@ pub struct WholeFile {
     path: PathBuf,
     /// The name until it is whole; `None` afterwards, and for a stream.
     partial: Option<PathBuf>,
+    /// The file whose place it takes, and whose owner and permissions it gets.
+    replaced: Option<fs::Metadata>,
     /// Whether it may take the place of another file.
     replaces: bool,
     /// Whether it is a device, a pipe or a terminal.
     is_stream: bool,
-}
-
-/// Whether a device, a pipe or a terminal has this name, which can be written to but not replaced.
-pub fn is_stream(path: &Path) -> bool {
-    path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 /// The path at the end of all links, whether there is a file or not.
@@ -72,7 +72,7 @@ impl WholeFile {
     /// # Errors
     /// When it cannot be made, or a directory has its name.
     pub fn create(path: &Path) -> io::Result<Self> {
-        Self::begin(path, &mut OpenOptions::new())
+        Self::begin(path, false)
     }
 
     /// Begins the file at `path`, which its owner alone may read, because there are rows in it.
@@ -80,7 +80,7 @@ impl WholeFile {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn create_private(path: &Path) -> io::Result<Self> {
-        Self::begin(path, OpenOptions::new().mode(0o600))
+        Self::begin(path, true)
     }
 
     /// Writes all bytes of a file.
@@ -106,24 +106,36 @@ impl WholeFile {
         self.finish()
     }
 
-    fn begin(path: &Path, how: &mut OpenOptions) -> io::Result<Self> {
+    fn begin(path: &Path, is_private: bool) -> io::Result<Self> {
         if path.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         if is_stream(path) {
-            let file = Some(OpenOptions::new().write(true).open(path)?);
-            return Ok(WholeFile { file, path: path.into(), partial: None, replaces: true, is_stream: true });
+            let pipe = path.to_owned();
+            let file = Some(unless_stopped(move || OpenOptions::new().write(true).open(pipe))?);
+            return Ok(WholeFile {
+                file,
+                path: path.into(),
+                partial: None,
+                replaced: None,
+                replaces: true,
+                is_stream: true,
+            });
         }
         let path = &followed(path)?;
+        let replaced = path.metadata().ok().filter(|_| !is_private);
+        let usual = if is_private { 0o600 } else { 0o666 };
+        let mode = replaced.as_ref().map_or(usual, |there| there.mode() & 0o777 | 0o600);
         loop {
             let partial = partial_name(path);
-            let file = how.write(true).create_new(true).open(&partial)?;
+            let file = OpenOptions::new().mode(mode).write(true).create_new(true).open(&partial)?;
             // Without locks nothing is lost, because no file counts as abandoned.
             let _ = file.lock();
             // Another process may have taken it for abandoned between the two calls.
             if partial.exists() {
                 let (path, partial) = (path.to_owned(), Some(partial));
-                return Ok(WholeFile { file: Some(file), path, partial, replaces: true, is_stream: false });
+                let file = Some(file);
+                return Ok(WholeFile { file, path, partial, replaced, replaces: true, is_stream: false });
             }
         }
     }
@@ -199,8 +211,14 @@ impl WholeFile {
     /// # Errors
     /// When the disk fails, or the file cannot be renamed; when another file has its name and may not be replaced.
     pub fn give_name(mut self) -> io::Result<Identity> {
-        let is_stream = self.is_stream;
+        let (is_stream, replaced) = (self.is_stream, self.replaced.take());
         let file = self.open()?;
+        if let Some(there) = replaced {
+            // Only the superuser can give files away.
+            let owners = (Uid::from_raw(there.uid()), Gid::from_raw(there.gid()));
+            let _ = fchown(&*file, None, Some(owners.1)).and_then(|()| fchown(&*file, Some(owners.0), None));
+            file.set_permissions(Permissions::from_mode(there.mode() & 0o777))?;
+        }
         if !is_stream {
             file.sync_all()?;
         }
@@ -389,11 +407,19 @@ mod tests {
     }
 
     #[test]
-    fn a_private_file_is_for_its_owner_alone() {
+    fn a_private_file_is_for_its_owner_alone_and_stays_so_when_it_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         WholeFile::create_private(&path).unwrap().finish().unwrap();
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        for mode in [0o640, 0o400] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let mut again = WholeFile::create(&path).unwrap();
+            again.park();
+            again.write_all(b"rows").unwrap();
+            again.finish().unwrap();
+            assert_eq!(path.metadata().unwrap().mode() & 0o777, mode);
+        }
     }
 
     #[test]

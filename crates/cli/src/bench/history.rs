@@ -8,6 +8,7 @@ use sawmill_profile::{ResultFile, results_table, write_html_report};
 
 use crate::error::Error;
 use crate::screen::console::Console;
+use crate::screen::flame;
 
 /// Draw result files as one page, in the given order.
 #[derive(Args, Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<(), Error> {
+    flame::may_replace(&args.html, b'<', &format!("--html {}", args.html.display()))?;
     let texts =
         args.files.iter().map(|path| Ok((path.as_path(), read(path)?))).collect::<Result<Vec<_>, Error>>()?;
     if texts.iter().any(|(_, text)| sawmill_drive::DriveResult::is_in(text)) {
@@ -44,7 +46,7 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<(), Error> {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|error| {
+    sawmill_store::read_text(path).map_err(|error| {
         let place = path.display().to_string();
         Error::failure(format!("the results cannot be read: {error}"), place, "")
     })

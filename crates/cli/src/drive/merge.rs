@@ -50,7 +50,7 @@ pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
     }
     let parts = args.files.iter().map(|path| {
         let place = path.display().to_string();
-        let text = std::fs::read_to_string(path)
+        let text = sawmill_store::read_text(path)
             .map_err(|error| Error::failure(format!("the result cannot be read: {error}"), &place, ""))?;
         Ok::<_, Error>(NamedResult::from_json(&text, path)?)
     });

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, Proof, find_max, run as drive};
-use sawmill_store::is_stream;
+use sawmill_store::{followed, is_stream};
 
 use crate::arguments::paths::each_has_its_file;
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
@@ -166,6 +166,11 @@ pub(super) fn may_write(path: &Path) -> Result<(), Error> {
     if is_stream(path) {
         return Ok(());
     }
+    let failed = |error: std::io::Error| {
+        let what = format!("the result cannot be written: {error}");
+        Error::failure(what, path.display().to_string(), "write elsewhere")
+    };
+    let path = &followed(path).map_err(failed)?;
     let is_new = !path.exists();
     // A file that is not text is not ours either.
     let is_ours = |text: String| text.is_empty() || DriveResult::is_in(&text);
@@ -176,10 +181,7 @@ pub(super) fn may_write(path: &Path) -> Result<(), Error> {
     let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
     // A run that is killed leaves no empty file.
     let tried = opened.and_then(|_| if is_new { std::fs::remove_file(path) } else { Ok(()) });
-    tried.map_err(|error| {
-        let what = format!("the result cannot be written: {error}");
-        Error::failure(what, path.display().to_string(), "write elsewhere")
-    })
+    tried.map_err(failed)
 }
 
 /// A word of the command line without the password of a URL.

@@ -86,6 +86,10 @@ fn parts_of_a_load_test_merge_into_the_histogram_of_all_operations() {
     assert!(error.contains("p99 < 20ms (90"), "all parts together: {error}");
     std::fs::write(at("data.csv"), "a,b\n").unwrap();
     merge(&home, &["one.json", "two.json", "--json-file", "data.csv"]).fails(2);
+    std::os::unix::fs::symlink("target.json", at("link.json")).unwrap();
+    part(&at("two.json"), Some("2/2"), &[(200, 970)], ("p99 < 1s", true));
+    merge(&home, &["one.json", "two.json", "--json-file", "link.json"]).ok();
+    assert!(at("link.json").is_symlink() && at("target.json").is_file());
     std::os::unix::fs::symlink(home.path(), at("here")).unwrap();
     for (outputs, both) in [
         (["--json-file", "new", "--html", "here/new"], "--json-file and --html"),
@@ -110,6 +114,9 @@ fn load_tests_stand_side_by_side_in_a_report_and_do_not_mix_with_benchmarks() {
     let error = bench(&home, &["report", "before.json", "bench.json", "--html", "i.html"]).fails(1);
     assert!(error.contains("bench.json") && error.contains("sawmill-bench"), "{error}");
     assert!(!at("i.html").exists());
+    std::fs::write(at("diary"), "precious").unwrap();
+    bench(&home, &["report", "before.json", "--html", "diary"]).fails(2);
+    assert_eq!(std::fs::read_to_string(at("diary")).unwrap(), "precious");
 }
 
 #[test]

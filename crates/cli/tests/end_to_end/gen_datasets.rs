@@ -90,6 +90,33 @@ fn data_like_a_file_has_its_columns_and_shape() {
         assert!(schema.contains("phones") && schema.contains("phone_type"), "{schema}");
         sawmill(["gen", "--schema-of", &from, "--rows", "10", "--out", "/dev/null"]).ok();
     }
+    // A file of Arrow is not believed the lengths of its footer, of a block and of its message.
+    let good = fs::read(path("o.arrow")).unwrap();
+    let number = |at: usize| i64::from_le_bytes(good[at..at + 8].try_into().unwrap());
+    let end = good.len() - 10;
+    let is_block = |at: &usize| {
+        let (offset, metadata, body) = (number(*at), number(at + 8), number(at + 16));
+        offset > 0
+            && offset % 8 == 0
+            && metadata % 8 == 0
+            && metadata >= 64
+            && body > 0
+            && offset.saturating_add(metadata).saturating_add(body) < end as i64
+    };
+    let block = (end - number(end) as u32 as usize..end - 24).find(is_block).expect("a block");
+    for (at, claimed) in [
+        (end, -1_i32),
+        (end, i32::MAX),
+        (block + 8, -8),
+        (block + 8, i32::MAX),
+        (block + 20, -1),
+        (block + 20, i32::MAX),
+    ] {
+        let mut bad = good.clone();
+        bad[at..at + 4].copy_from_slice(&claimed.to_le_bytes());
+        fs::write(path("bad.arrow"), bad).unwrap();
+        assert!(sawmill(["gen", "spec", "--like", &path("bad.arrow")]).fails(2).contains("claims"));
+    }
     let ran = sawmill(["gen", "--like", "/no/such.parquet"]);
     assert!(ran.code == Some(1) && ran.err.contains("/no/such.parquet"), "{}", ran.err);
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::harness::{Ran, names, signal, until, wait};
+use crate::harness::{Ran, names, sawmill, signal, start, until, wait};
 
 /// Starts a generation of some seconds from a shell that ignores `ignored`, and waits until it is at work.
 fn generating(out: &std::path::Path, ignored: &str) -> Child {
@@ -37,6 +37,37 @@ fn a_command_that_ignores_one_signal_still_obeys_the_others() {
     signal(&child, "TERM");
     let error = wait(child).fails(130);
     assert!(error.contains("interrupted"), "{error}");
+}
+
+#[test]
+fn no_command_waits_after_a_signal_for_the_other_end_of_a_pipe() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (pipe, rows, text) = (at("pipe"), at("rows.parquet"), at("short.csv"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    sawmill(["gen", "contacts", "--rows", "10", "--out", &rows]).ok();
+    std::fs::write(&text, "a,b\n1,2\n3\n").unwrap();
+    let list = format!("@{pipe}");
+    for command in [
+        &["convert", &rows, "--out", &pipe, "--as", "ndjson"][..],
+        &["convert", &text, "--out", &at("x.parquet"), "--rejects", &pipe],
+        &["convert", &list, "--out", &at("x.parquet")],
+        &["gen", &pipe, "--out", &at("x.parquet")],
+        &["drive", &pipe, "--to", "null"],
+        &["bench", "report", &pipe, "--html", &at("x.html")],
+    ] {
+        let child = start(command);
+        // The thread that waits has this name.
+        until("a wait for the pipe", || {
+            let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+            let names =
+                threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+            names.into_iter().any(|name| name == "pipe\n")
+        });
+        signal(&child, "INT");
+        assert!(wait(child).fails(130).contains("interrupted"), "{command:?}");
+        assert!(!std::path::Path::new(&at("x.parquet")).exists(), "{command:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use sawmill_source::{Error, Kind, Result, SourceFile};
-use sawmill_store::WholeFile;
+use sawmill_store::{WholeFile, unless_stopped};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -80,7 +80,9 @@ impl Rejects {
         // There are rows in it.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.append(true).create(true).open(path).map_err(failed)?;
+        options.append(true).create(true);
+        let place = path.to_owned();
+        let file = unless_stopped(move || options.open(place)).map_err(failed)?;
         Ok(Self { path: path.to_owned(), open: Mutex::new(Open { file, known }) })
     }
 

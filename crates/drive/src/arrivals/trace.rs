@@ -38,7 +38,7 @@ impl Trace {
     }
 
     fn at_start(path: &Path, names: &[String], part: (u64, u64)) -> Result<Self> {
-        let file = File::open(path).map_err(|error| {
+        let file = sawmill_profile::open_regular(path).map_err(|error| {
             Error::new(Kind::Config, format!("cannot read the trace: {error}"))
                 .at(path.display().to_string())
                 .advise("give a file with one moment a line, in seconds from the start")

@@ -73,7 +73,7 @@ impl Plan {
     /// The file cannot be read, or a field is wrong. The error names file, line and field, and the allowed values.
     pub fn from_file(path: &Path) -> Result<Self> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = sawmill_profile::read_text(path).map_err(|error| {
             let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             Error::new(Kind::Config, format!("cannot read the plan: {error}")).at(file.clone()).advise(
                 format!(

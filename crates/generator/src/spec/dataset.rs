@@ -228,7 +228,7 @@ impl Leaf {
 
 /// The text of the spec in a file.
 fn spec_text(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|error| {
+    sawmill_store::read_text(path).map_err(|error| {
         let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         Error::spec(
             format!("cannot read the dataset spec: {error}"),

@@ -139,7 +139,7 @@ impl DatasetName {
                 Dataset::built_in_text(name).unwrap_or_else(|| Err(self.missing("not built in")))
             }
             Self::File(file) | Self::Table { file, .. } => {
-                std::fs::read_to_string(file).map_err(|error| self.missing(error))
+                sawmill_store::read_text(file).map_err(|error| self.missing(error))
             }
             Self::Benchmark(benchmark, _) => {
                 self.dataset(None)?;

@@ -34,7 +34,7 @@ pub(crate) fn find(
         .map_or_else(|| SYSTEM.map(PathBuf::from).to_vec(), |named| vec![named.into()]);
     looked.extend(system.into_iter().map(|directory| (directory.join("pg_service.conf"), false)));
     for (path, required) in &looked {
-        let text = match std::fs::read_to_string(path) {
+        let text = match sawmill_profile::read_text(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => continue,
             read => read.map_err(|error| {
                 Error::new(Kind::Config, format!("cannot read the service file: {error}"))

@@ -335,7 +335,7 @@ impl ResultFile {
     /// # Errors
     /// It cannot be read; or see [`ResultFile::from_json`].
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = sawmill_store::read_text(path).map_err(|error| {
             Error::failed(format!("the results cannot be read: {error}"), path.display().to_string(), "")
         })?;
         Self::from_json(&text, &path.display().to_string())

@@ -2,7 +2,6 @@
 //! standard input. Thousands of files do not fit on a command line.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -56,10 +55,13 @@ fn read(name: &str) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     let read = match name {
         "-" => std::io::stdin().lock().take(MAX_LENGTH).read_to_end(&mut text),
-        name => fs::File::open(name).and_then(|file| file.take(MAX_LENGTH).read_to_end(&mut text)),
+        name => sawmill_store::read(name.as_ref()).map(|read| {
+            text = read;
+            text.len()
+        }),
     };
     match read.map_err(failed)? as u64 {
-        MAX_LENGTH => Err(Error::failure("the list of files is longer than 256 MiB", place, "split it")),
+        MAX_LENGTH.. => Err(Error::failure("the list of files is longer than 256 MiB", place, "split it")),
         _ => Ok(text),
     }
 }

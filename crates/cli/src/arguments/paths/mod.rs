@@ -6,13 +6,13 @@ pub(crate) mod copies;
 pub(crate) mod file_lists;
 pub(crate) mod standard_input;
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sawmill_generator::{is_manifest, unfinished_dataset};
 use sawmill_store::directories::directory_of;
 use sawmill_store::found_files::{self, Found, FoundKeys};
-use sawmill_store::{Location, ObjectUrl, followed, is_stream};
+use sawmill_store::{Location, ObjectUrl, followed, is_stream, open_regular};
 
 use crate::arguments::delta::{self, DeltaTable};
 use crate::arguments::stores::{Objects, StoreArgs};
@@ -154,7 +154,8 @@ fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| is_manifest(&entry.file_name().to_string_lossy())) {
             // A run may just have replaced it.
-            let manifest = std::fs::read(entry.path()).unwrap_or_default();
+            let mut manifest = Vec::new();
+            let _ = open_regular(&entry.path()).and_then(|mut file| file.read_to_end(&mut manifest));
             refuse_unfinished(&shown, &manifest)?;
         }
     }

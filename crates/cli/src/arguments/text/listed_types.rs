@@ -31,7 +31,7 @@ pub(super) fn listed(given: &[String]) -> Result<Vec<(String, String)>, Error> {
 
 /// The lines of a file of types. Those that are empty or start with # are left out.
 fn lines(file: &Path) -> Result<Vec<String>, Error> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = sawmill_store::read_text(file).map_err(|error| {
         let what = format!("the file of types cannot be read: {error}");
         Error::usage(what, file.display().to_string(), "give --types @FILE with NAME=TYPE on each line")
     })?;

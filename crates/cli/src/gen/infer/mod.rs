@@ -1,5 +1,6 @@
 //! Infers specs from existing files: Parquet, Arrow IPC, JSON records, CSV and other text.
 
+mod arrow_lengths;
 mod parquet_types;
 mod ranges;
 pub(in crate::r#gen) mod source;

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_json::ReaderBuilder;
 use arrow_json::reader::infer_json_schema_from_seekable;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::arrow::arrow_reader::{
@@ -19,7 +19,7 @@ use parquet::arrow::arrow_reader::{
 
 use sawmill_footer::{DEFAULT_MAX_PAGE, Options, enums_as_text_59};
 use sawmill_profile::Pool;
-use sawmill_store::Location;
+use sawmill_store::{Location, open_regular};
 use tempfile::TempDir;
 
 use crate::arguments::delta;
@@ -27,9 +27,9 @@ use crate::arguments::paths::{Located, Wanted, copies, located};
 use crate::arguments::stores::{Objects, PlaceBytes, StoreArgs};
 use crate::arguments::text::text_kind;
 use crate::error::Error;
-use crate::r#gen::infer::parquet_types;
 use crate::r#gen::infer::ranges::{spread, within};
 use crate::r#gen::infer::text;
+use crate::r#gen::infer::{arrow_lengths, parquet_types};
 
 /// Rows to read at a time.
 const BATCH_ROWS: usize = 8192;
@@ -312,7 +312,7 @@ impl Source {
 }
 
 fn opened(named: &Path, path: &Path) -> Result<File, Error> {
-    File::open(path).map_err(|error| unreadable(named.display(), &format!("cannot be read: {error}")))
+    open_regular(path).map_err(|error| unreadable(named.display(), &format!("cannot be read: {error}")))
 }
 
 fn unreadable(place: impl std::fmt::Display, what: &dyn std::fmt::Display) -> Error {
@@ -329,14 +329,42 @@ fn unreadable(place: impl std::fmt::Display, what: &dyn std::fmt::Display) -> Er
 }
 
 fn arrow_batches(named: &Path, path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
-    Ok(match FileReader::try_new(BufReader::new(opened(named, path)?), None) {
-        Ok(reader) => Box::new(reader),
-        // It may have the stream format.
-        Err(_) => Box::new(
-            StreamReader::try_new(BufReader::new(opened(named, path)?), None)
-                .map_err(|error| unreadable(named.display(), &error))?,
-        ),
-    })
+    let failed = |what: &dyn std::fmt::Display| unreadable(named.display(), what);
+    let file = opened(named, path)?;
+    let is_file = arrow_lengths::check(&file).map_err(|what| failed(&what))?;
+    let text = BufReader::new(file);
+    let reader = sawmill_source::guarded(|| -> Result<Box<dyn RecordBatchReader>, ArrowError> {
+        Ok(match is_file {
+            true => Box::new(FileReader::try_new(text, None)?),
+            false => Box::new(StreamReader::try_new(text, None)?),
+        })
+    });
+    Ok(Box::new(GuardedBatches(reader.map_err(|error| failed(&damaged(error)))?)))
+}
+
+/// Batches of an Arrow file, whose reader panics at some that no writer would produce.
+struct GuardedBatches(Box<dyn RecordBatchReader>);
+
+impl Iterator for GuardedBatches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        sawmill_source::guarded(|| self.0.next().transpose()).map_err(damaged).transpose()
+    }
+}
+
+impl RecordBatchReader for GuardedBatches {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+}
+
+/// The error of a panic is one of Parquet.
+fn damaged(error: ArrowError) -> ArrowError {
+    match error {
+        ArrowError::ParquetError(what) => ArrowError::IpcError(what),
+        other => other,
+    }
 }
 
 /// The rows of `parts` of one Parquet file.

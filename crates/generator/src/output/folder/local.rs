@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use sawmill_store::{Identity, WholeFile, directories};
+use sawmill_store::{Identity, WholeFile, directories, open_regular};
 
 use crate::error::Error;
 use crate::output::checksum::{Checksum, PieceSum};
@@ -64,8 +64,9 @@ impl Folder for LocalFolder {
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let path = self.place(name);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
+        let mut bytes = Vec::new();
+        match open_regular(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => Ok(Some(bytes)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::io(&e, "reading", &path, None)),
         }

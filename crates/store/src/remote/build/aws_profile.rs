@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use crate::error::{Error, Kind};
+use crate::streams::read_text;
 
 /// The keys of a profile, under the names that the client knows.
 const KEYS: [&str; 5] =
@@ -22,7 +23,7 @@ pub(super) fn settings() -> Result<Vec<(&'static str, String)>, Error> {
     let text = |variable, file| {
         let named = std::env::var_os(variable).map(PathBuf::from);
         let usual = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws").join(file));
-        named.or_else(usual).and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default()
+        named.or_else(usual).and_then(|path| read_text(&path).ok()).unwrap_or_default()
     };
     let (credentials, config) =
         (text("AWS_SHARED_CREDENTIALS_FILE", "credentials"), text("AWS_CONFIG_FILE", "config"));
