@@ -1,7 +1,7 @@
 //! The demo's build: in place of the full build's features, errors that say how to get it.
 //!
 //! The demo's build parses the options of `gen`, `footer`, `load` and `verify` as the full build does. It leaves
-//! out `convert`, `bench`, `drive`, CrateDB, Delta tables, stores, text, `--like`, TPC-H and flame graphs, and the
+//! out `convert`, `bench`, `drive`, Delta tables, stores, text, `--like`, TPC-H and flame graphs, and the
 //! crates below them: they take half the time of a build.
 
 use std::ffi::OsString;

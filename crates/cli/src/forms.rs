@@ -14,7 +14,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use sawmill_profile::CommandLine;
+use sawmill_profile::{CommandLine, parse_count};
 use sawmill_store::percent_decoded;
 
 /// The addresses that need no `--to` before them.
@@ -79,16 +79,10 @@ fn generation(mut words: Vec<OsString>, command: usize) -> Vec<OsString> {
     if dataset.ends_with(".parquet") {
         return like(words, command);
     }
-    if second.is_some_and(is_count) {
+    if second.is_some_and(|word| parse_count(word).is_ok()) {
         words.insert(command + 2, "--rows".into());
     }
     words
-}
-
-/// Whether a word is a number of rows: `100`, `10k`, `1.5M`.
-fn is_count(word: &str) -> bool {
-    let digits = word.trim_end_matches(['k', 'K', 'M', 'G', 'B']);
-    word.len() <= digits.len() + 1 && digits.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 fn footer(mut words: Vec<OsString>, rest: usize) -> Vec<OsString> {
@@ -139,23 +133,46 @@ fn with_address(words: Vec<OsString>, rest: usize) -> Vec<OsString> {
 
 /// A command line for the records of loads: without servers, and without possible secrets in other addresses.
 pub(crate) fn recorded(words: &[OsString]) -> String {
+    let words = hidden(words.iter()).filter(|word| word != "--to" && word != HIDDEN);
+    text(std::iter::once("sawmill".to_owned()).chain(words))
+}
+
+/// A command line for results: `...` in place of servers, and without possible secrets in other addresses.
+#[cfg(feature = "full")]
+pub(crate) fn shown<'a>(words: impl Iterator<Item = &'a OsString>) -> String {
+    text(hidden(words))
+}
+
+/// In place of a server.
+const HIDDEN: &str = "...";
+
+fn hidden<'a>(words: impl Iterator<Item = &'a OsString>) -> impl Iterator<Item = String> {
     let mut is_server = false;
-    let words = words.iter().map(|word| word.to_string_lossy().into_owned()).filter(|word| {
+    words.map(move |word| {
+        let word = word.to_string_lossy().into_owned();
         let is_value = std::mem::replace(&mut is_server, word == "--to");
-        !(is_value || word == "--to" || word.starts_with("--to=") || is_address(word))
-    });
-    let shown = words.map(|word| match word.split_once("://") {
-        Some((scheme, rest)) => {
-            let path = rest.split('?').next().unwrap_or_default();
-            let host = path.split('/').next().unwrap_or_default();
-            let user = host.rfind('@').map_or(0, |at| at + 1);
-            format!("{scheme}://{}", &path[user..])
-        }
-        None => word,
-    });
-    CommandLine::new(std::iter::once("sawmill".to_owned()).chain(shown))
-        .map(|line| line.text())
-        .unwrap_or_default()
+        let hides = is_value || word.starts_with("--to=") || is_address(&word);
+        if hides { HIDDEN.to_owned() } else { without_secrets(word) }
+    })
+}
+
+fn text(words: impl Iterator<Item = String>) -> String {
+    CommandLine::new(words).map(|line| line.text()).unwrap_or_default()
+}
+
+/// A URL without user, password and query.
+fn without_secrets(word: String) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word };
+    let path = rest.split('?').next().unwrap_or_default();
+    let host = path.split('/').next().unwrap_or_default();
+    let user = host.rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", &path[user..])
+}
+
+/// Whether the address of a server contains a password.
+pub(crate) fn has_password(address: &str) -> bool {
+    let user = address.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+    address.contains("password") || user.is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`, which may have `%20` for a blank.
@@ -210,6 +227,24 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "full")]
+    fn shown_commands_have_no_server() {
+        for line in [
+            "bench load a postgres://me:secret@h/db",
+            "drive a --to postgres://h/db?user=me&password=secret",
+            "drive a --to=host=h|password=secret",
+            "bench load https://me:secret@h/a.parquet?sig=secret --to postgres://me:secret@h/db",
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(|word| word.replace('|', " ").into()).collect();
+            let text = shown(words.iter());
+            assert!(text.contains("...") && !text.contains("secret") && text.contains(" a"), "{text}");
+        }
+        let with = ["postgres://u:p@h/db", "postgres://h/db?password=p", "host=h password=p"];
+        assert!(with.iter().all(|address| has_password(address)));
+        assert!(!["postgres://u@h:5432/db", "host=h port=5432"].iter().any(|address| has_password(address)));
+    }
+
+    #[test]
     fn recorded_commands_have_the_words_of_the_command_line() {
         let words =
             ["load", "a b.csv", "--null", "", "--null", "it's", "--quote", "\\", "--where", "a = 'x y'"];
@@ -227,6 +262,7 @@ mod tests {
             ("sawmill gen a.parquet b.csv", "sawmill gen --like a.parquet --like b.csv"),
             ("sawmill gen contacts 100 --out x", "sawmill gen contacts --rows 100 --out x"),
             ("sawmill -q gen contacts 1.5M", "sawmill -q gen contacts --rows 1.5M"),
+            ("sawmill gen contacts 10_000", "sawmill gen contacts --rows 10_000"),
             ("sawmill footer ls a", "sawmill footer a"),
             ("sawmill footer check a --pages", "sawmill footer --check a --pages"),
             (

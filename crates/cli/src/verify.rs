@@ -18,6 +18,7 @@ use crate::arguments::value_args::ValueArgs;
 use crate::error::{Error, Exit};
 use crate::interrupt;
 use crate::load::reading::Reading;
+use crate::load::report::except;
 use crate::load::tables as load_tables;
 use crate::screen::console::Console;
 use crate::screen::phases::{self, counted, thousands};
@@ -114,9 +115,10 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
     let control = interrupt::control(&phase);
     let verification = target.verify(source, &options, &control)?;
     let report = Report { verification: &verification, reading };
+    let text = || table_of(&verification, report.reading.records_left_out.unwrap_or_default());
     match verification.matches() {
-        true => console.summary(&report, || table_of(&verification))?,
-        false => console.result(&report, || table_of(&verification))?,
+        true => console.summary(&report, text)?,
+        false => console.result(&report, text)?,
     }
     check(&verification, args.target.table()).map_err(|error| target.advised(error))
 }
@@ -144,16 +146,15 @@ pub(crate) fn check(verification: &Verification, table: &str) -> Result<(), Erro
         [] => format!("table {table}"),
         columns => format!("table {table}, columns {}", columns.join(", ")),
     };
-    Err(Error::new(
-        Exit::Mismatch,
-        what,
-        place,
-        "--locate shows where; load with --mode replace loads it from the beginning",
-    ))
+    let advice = match verification.located {
+        None => "--locate shows where; load with --mode replace loads it from the beginning",
+        Some(_) => "load with --mode replace loads it from the beginning",
+    };
+    Err(Error::new(Exit::Mismatch, what, place, advice))
 }
 
-/// Both sides, line by line.
-pub(crate) fn table_of(verification: &Verification) -> String {
+/// Both sides, line by line; `left_out` records of the files cannot be read.
+pub(crate) fn table_of(verification: &Verification, left_out: u64) -> String {
     let (source, target) = (&verification.source, &verification.target);
     let mut rows = vec![["", "files", "table"].map(str::to_owned)];
     rows.push(["rows".to_owned(), thousands(source.rows), thousands(target.rows)]);
@@ -164,17 +165,19 @@ pub(crate) fn table_of(verification: &Verification) -> String {
     let sums = [source, target].map(|side| side.content_sum.to_string());
     let [source_sum, target_sum] = sums;
     rows.push(["content sum".to_owned(), source_sum, target_sum]);
-    if verification.rejected > 0 {
-        rows.push(["rejected, left out".to_owned(), thousands(verification.rejected), String::new()]);
+    let rejected = verification.rejected + left_out;
+    if rejected > 0 {
+        rows.push(["rejected, left out".to_owned(), thousands(rejected), String::new()]);
     }
+    let rejected = except(rejected);
     let mut verdict = match (verification.matches(), verification.not_compared.as_slice()) {
-        (true, []) => "verified: both hold the same\n".to_owned(),
-        (true, _) => "verified: both hold the same in these columns\n".to_owned(),
+        (true, []) => format!("verified: both hold the same{rejected}\n"),
+        (true, _) => format!("verified: both hold the same in these columns{rejected}\n"),
         (false, _) => "they differ\n".to_owned(),
     };
     if !verification.not_compared.is_empty() {
         let columns = verification.not_compared.join(", ");
-        verdict += &format!("not compared: columns {columns} of the table, which the files do not have\n");
+        verdict += &format!("not compared: columns {columns} of the table\n");
     }
     phases::table(&rows) + &verdict + &located(verification.located.as_ref())
 }

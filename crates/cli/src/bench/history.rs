@@ -21,7 +21,7 @@ Examples:
 Results of sawmill bench are a history, whose last file is shown in detail. Results of sawmill drive stand side by
 side, named after their files.")]
 pub(crate) struct ReportArgs {
-    /// Files written by --json, all of benchmarks or all of load tests.
+    /// Files written by --json-file, all of benchmarks or all of load tests.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The page to write.

@@ -1,12 +1,11 @@
 //! The outcome of a benchmark: its table, its files, and whether it passes.
 
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
 
 use sawmill_profile::{
-    Case, CommandLine, Commit, Filesystem, FoldedStacks, Method, ResultFile, SampledStacks, parse_count,
-    results_table, sweep_tables, write_html_report,
+    Case, Commit, Filesystem, FoldedStacks, Method, ResultFile, SampledStacks, parse_count, results_table,
+    sweep_tables, write_html_report,
 };
 
 use crate::arguments::paths::each_has_its_file;
@@ -14,6 +13,7 @@ use crate::bench::case::Measured;
 use crate::bench::plan::PlanArgs;
 use crate::bench::saved;
 use crate::error::{Error, Exit};
+use crate::forms;
 use crate::screen::console::Console;
 use crate::screen::flame;
 
@@ -44,8 +44,7 @@ impl<'a> Outcome<'a> {
             flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
         }
         let baseline = plan.baseline.as_deref().map(saved::read).transpose()?;
-        let mut file =
-            ResultFile::new("", &command_text(crate::program().iter().chain(crate::words()).cloned()));
+        let mut file = ResultFile::new("", &forms::shown(crate::program().iter().chain(crate::words())));
         file.label = plan.save.clone().unwrap_or_else(|| file.started.clone());
         file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         // The folder of the source that this program was built from, if it still exists.
@@ -104,21 +103,6 @@ impl<'a> Outcome<'a> {
         console.result(&self.file, || text(&self.file))?;
         self.plan.fail_if_slower.map_or(Ok(()), |share| verdict(&self.file, share))
     }
-}
-
-/// The command line for the record, without addresses, which may contain passwords.
-fn command_text(words: impl Iterator<Item = OsString>) -> String {
-    let mut hidden = false;
-    let words = words.map(|word| {
-        let word = word.to_string_lossy().into_owned();
-        let is_address = std::mem::replace(&mut hidden, word == "--to");
-        match word.starts_with("--to=") {
-            true => "--to=...".to_owned(),
-            false if is_address => "...".to_owned(),
-            false => word,
-        }
-    });
-    CommandLine::new(words).map(|line| line.text()).unwrap_or_default()
 }
 
 /// Rejects a baseline that did other work.
@@ -198,16 +182,4 @@ fn text(file: &ResultFile) -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_not_recorded() {
-        let words = ["sawmill", "bench", "load", "--to", "postgres://me:secret@h/db", "--to=x", "a b"];
-        let text = command_text(words.into_iter().map(OsString::from));
-        assert_eq!(text, "sawmill bench load --to ... --to=... 'a b'");
-    }
 }

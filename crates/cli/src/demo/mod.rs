@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::arguments::target;
 use crate::error::Error;
 use crate::footer;
+use crate::forms;
 use crate::r#gen;
 use crate::interrupt;
 use crate::load::load_files;
@@ -83,6 +84,7 @@ struct Loaded {
 /// How to reach the kept server, and how to stop it.
 #[derive(Serialize)]
 struct Kept {
+    /// `...` for an address with a password.
     url: String,
     psql: String,
     /// The command that stops the server and removes its data; `None` for the user's own server.
@@ -187,6 +189,7 @@ impl LoadJob<'_> {
             }
         })?;
         let kept = match args.keep {
+            true if forms::has_password(url) => Some(Kept::new("...".to_owned(), None, table)),
             true => Some(Kept::new(url.to_owned(), None, table)),
             false => {
                 remove(target, true)?;
@@ -254,7 +257,7 @@ pub(crate) fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
 
 fn text(result: &DemoResult, args: &DemoArgs) -> String {
     let Loaded { load, verification, kept } = &result.loaded;
-    let mut out = verification::table_of(verification) + "\n" + &phases::table_of(&result.phases);
+    let mut out = verification::table_of(verification, 0) + "\n" + &phases::table_of(&result.phases);
     let [rows, units] = [(load.rows, "row"), (load.units, "unit")].map(|(n, what)| phases::counted(n, what));
     out += &format!("\n{rows} in table {} over {units}\n", args.table);
     if let Some(directory) = &args.dir {

@@ -5,7 +5,7 @@ mod planned;
 pub(crate) mod query;
 pub(crate) mod reading;
 mod records;
-mod report;
+pub(crate) mod report;
 pub(crate) mod tables;
 
 use std::borrow::Cow;

@@ -75,7 +75,9 @@ pub(super) fn print(
     let result = LoadResult { table, report, measured };
     console.summary(&result, || {
         let ordered = reading.ordered.as_ref().map(|ordered| ordered.line(&reading.phases) + "\n");
-        summary(table, report, manner, phase, &maxima) + &reading.left_out() + &ordered.unwrap_or_default()
+        let left_out = reading.records_left_out.unwrap_or_default();
+        let summary = summary(table, report, (manner, left_out), phase, &maxima);
+        summary + &reading.left_out() + &ordered.unwrap_or_default()
     })
 }
 
@@ -129,7 +131,14 @@ pub(super) fn check(table: &str, report: &LoadReport, manner: Manner, console: C
     Ok(())
 }
 
-fn summary(table: &str, report: &LoadReport, manner: Manner, phase: &PhaseReport, maxima: &Maxima) -> String {
+/// The lines about a load; `left_out` records of its files cannot be read.
+fn summary(
+    table: &str,
+    report: &LoadReport,
+    (manner, left_out): (Manner, u64),
+    phase: &PhaseReport,
+    maxima: &Maxima,
+) -> String {
     let mut out = match report.state {
         _ if report.part.is_some() => String::new(),
         LoadState::Complete => {
@@ -193,22 +202,20 @@ fn summary(table: &str, report: &LoadReport, manner: Manner, phase: &PhaseReport
     out += &format!("{whose} {}", report.content.content_sum);
     if let Some(verified) = &report.verified {
         out += ", verified: ";
+        let rejected = except(report.rows_rejected + left_out);
         out += &match (report.verified_by_key, manner.deletes) {
             (_, true) => {
-                let rejected = except(report.rows_rejected);
                 format!("the table has each key that the files keep{rejected}, and none that they delete")
             }
-            (true, false) => {
-                format!("the table has each key of the files{}", except(report.rows_rejected))
-            }
-            (false, false) => compared(verified, manner.merges),
+            (true, false) => format!("the table has each key of the files{rejected}"),
+            (false, false) => compared(verified, manner.merges, left_out),
         };
     }
     out + "\n"
 }
 
-/// Names rejected rows, which a comparison leaves out.
-fn except(rejected: u64) -> String {
+/// Names rejected rows and records, which a comparison leaves out.
+pub(crate) fn except(rejected: u64) -> String {
     match rejected {
         0 => String::new(),
         rows => format!(" except {}", counted(rows, "rejected row")),
@@ -216,8 +223,8 @@ fn except(rejected: u64) -> String {
 }
 
 /// What a comparison has shown.
-fn compared(verified: &Verification, merges: bool) -> String {
-    let rejected = except(verified.rejected);
+fn compared(verified: &Verification, merges: bool, left_out: u64) -> String {
+    let rejected = except(verified.rejected + left_out);
     match verified.rows_of_others {
         _ if merges => format!("the table has each row of the files{rejected}"),
         0 => format!("the table holds what the files hold{rejected}"),

@@ -142,7 +142,7 @@ pub(crate) fn verify(
     console.result(&verified, || {
         let lines = verified
             .iter()
-            .map(|OfTable { table, result }| format!("{table}\n{}", verification::table_of(result)));
+            .map(|OfTable { table, result }| format!("{table}\n{}", verification::table_of(result, 0)));
         lines.collect::<Vec<_>>().join("\n")
     })?;
     verified.iter().try_for_each(|OfTable { table, result }| verification::check(result, table))

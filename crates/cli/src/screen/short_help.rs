@@ -5,7 +5,8 @@ use clap::{Arg, Command};
 use crate::screen::topic::topics;
 
 /// The options of a command that `-h` shows besides the options of every command; `--help` has the others.
-const SHORT: [(&str, &[&str]); 8] = [
+const SHORT: [(&str, &[&str]); 13] = [
+    ("bench footer", &["column", "tail-hint", "runs", "against", "html", "save", "baseline"]),
     ("bench gen", &["rows", "threads", "compression", "runs", "against", "html", "save", "baseline"]),
     ("bench load", &["to", "table", "mode", "connections", "runs", "against", "html", "save", "baseline"]),
     (
@@ -18,6 +19,10 @@ const SHORT: [(&str, &[&str]); 8] = [
     ),
     ("footer", &["schema", "row-groups", "chunks", "bounds", "sizes", "check", "pages", "csv", "ndjson"]),
     ("gen", &["rows", "files", "out", "as", "compression", "like", "overwrite"]),
+    ("gen explain", &["rows", "files", "like", "compression"]),
+    ("gen fidelity", &["sample", "exclude", "html"]),
+    ("gen finish", &["rows", "files", "out", "like", "table-format"]),
+    ("gen spec", &["like", "schema-of", "sample", "no-verbatim"]),
     (
         "load",
         &["to", "table", "mode", "key", "columns", "where", "connections", "verify", "rejects", "explain"],
@@ -101,6 +106,10 @@ mod tests {
             }
             assert!(long.lines().count() > short.lines().count(), "{path}");
         }
+        commands(&Cli::command(), "", &mut |path, _| {
+            let lines = if path.is_empty() { 0 } else { help(path, "-h").lines().count() };
+            assert!(lines <= 60, "{path}: {lines} lines");
+        });
         assert!(
             !help("load", "-h").contains("--decimal-comma")
                 && help("load", "--help").contains("--decimal-comma")

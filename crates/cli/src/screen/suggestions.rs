@@ -61,8 +61,18 @@ const VALUES: [(&str, &str, &str); 7] = [
 ];
 
 /// Options of other tools for which there is another way: sub-command, their names, the way.
-const WAYS: [(&str, &[&str], &str); 1] =
-    [("spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml")];
+const WAYS: [(&str, &[&str], &str); 6] = [
+    ("spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
+    (
+        "drive",
+        &["query", "sql"],
+        "write it in a plan: [[operations]] sql = '...'; then sawmill drive PLAN --to URL",
+    ),
+    ("drive", &["output", "out", "o"], "--json-file FILE writes the result, --html FILE draws it"),
+    ("footer", &["query", "where"], "sawmill footer cat FILE shows rows"),
+    ("load", &["output", "out", "o"], "--json prints the report"),
+    ("bench gen", &["duration", "time"], "--runs says how often it is measured"),
+];
 
 /// Words for a sub-command.
 const COMMANDS: [(&str, &[&str]); 7] = [
@@ -75,6 +85,10 @@ const COMMANDS: [(&str, &[&str]); 7] = [
     ("doctor", &["diagnose", "advise", "lint"]),
 ];
 
+fn suggest(error: &mut Error, advice: String) {
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
+}
+
 /// The parser's error with a suggestion in the words of the command line.
 pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsString]) -> Error {
     let sub_command = sub_command(command, words);
@@ -86,17 +100,18 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
             };
             let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
             let way = WAYS.iter().find(|(name, typed_as, _)| {
-                *name == sub_command.get_name() && typed_as.contains(&typed.as_str())
+                let is_it = sub_command.get_bin_name().unwrap_or_default().ends_with(*name);
+                is_it && typed_as.contains(&typed.as_str())
             });
-            if let Some(reason) = on_record(command, sub_command, &typed) {
+            let saves = words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str());
+            let way = match on_record(command, sub_command, &typed) {
+                None if saves => Some(format!("--json prints the result; --json-file {typed} writes it")),
+                None => way.map(|(_, _, way)| (*way).to_owned()),
+                Some(reason) => Some(reason.to_owned()),
+            };
+            if let Some(way) = way {
                 error.remove(ContextKind::SuggestedArg);
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(reason)]));
-            } else if words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str()) {
-                let advice = format!("--json prints the result; --json-file {typed} writes it");
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
-            } else if let Some((_, _, way)) = way {
-                error.remove(ContextKind::SuggestedArg);
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(*way)]));
+                suggest(&mut error, way);
             } else if let Some(ours) = option(sub_command, &typed) {
                 // clap's own suggestion: a name that is spelled alike, or the word as a value.
                 error.remove(ContextKind::Suggested);
@@ -104,13 +119,11 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
                 error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
                 error.insert(ContextKind::SuggestedArg, ContextValue::String(ours));
             } else if let Some(option) = before_number(words, &typed) {
-                let advice = format!("{option} takes no number below 0");
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
+                suggest(&mut error, format!("{option} takes no number below 0"));
             } else if error.get(ContextKind::SuggestedArg).is_none() {
                 // clap's suggestion is to take the option for a value.
-                let advice =
-                    format!("{} --help lists the options", sub_command.get_bin_name().unwrap_or("sawmill"));
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
+                let name = sub_command.get_bin_name().unwrap_or("sawmill");
+                suggest(&mut error, format!("{name} --help lists the options"));
             }
         }
         ErrorKind::InvalidSubcommand => {
@@ -126,8 +139,15 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
         }
         ErrorKind::MissingRequiredArgument => {
             let bench = words.iter().any(|word| word == "bench");
-            if let Some(meant) = whole_command(bench, sub_command.get_name(), words) {
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(meant)]));
+            let missing = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::Strings(missing)) => missing.as_slice(),
+                _ => &[],
+            };
+            // A companion of another option is no main word.
+            let is_main = |arg: &String| ["<", "--to ", "--table "].iter().any(|main| arg.starts_with(main));
+            let meant = whole_command(bench, sub_command.get_name(), words);
+            if let Some(meant) = meant.filter(|_| missing.iter().any(is_main)) {
+                suggest(&mut error, meant);
             }
         }
         _ => {}
@@ -203,10 +223,11 @@ fn whole_command(bench: bool, command: &str, words: &[OsString]) -> Option<Strin
             }
             let host = server.clone().zip(server.skip(1)).find(|(option, _)| *option == "--to");
             let host = host.map(|(_, host)| host).filter(|host| !host.contains(['/', '=', '-']));
-            Some(format!(
-                "name the files, the server and the table: sawmill {command} FILE postgres://{}/DATABASE/TABLE",
-                host.unwrap_or("HOST")
-            ))
+            let to = match words.iter().any(|word| word.to_string_lossy().contains("crate://")) {
+                true => "crate://HOST:4200/SCHEMA/TABLE".to_owned(),
+                false => format!("postgres://{}/DATABASE/TABLE", host.unwrap_or("HOST")),
+            };
+            Some(format!("name the files, the server and the table: sawmill {command} FILE {to}"))
         }
         _ => None,
     }
@@ -268,13 +289,18 @@ mod tests {
             ("sawmill bench gen", "sawmill bench gen contacts"),
             ("sawmill bench load", "sawmill bench load FILE postgres://"),
             ("sawmill gen contacts --rows -5", "--rows takes no number below 0"),
+            ("sawmill drive gen:orders --to h --query x", "write it in a plan"),
+            ("sawmill bench gen contacts --duration 3s", "--runs"),
+            ("sawmill load contacts --to crate://h", "FILE crate://HOST:4200/SCHEMA/TABLE"),
+            ("sawmill drive gen:orders --to h --think 1s", ""),
+            ("sawmill load a --to h --table t --locate", ""),
             ("sawmill footer c --limit 3", "sawmill footer --help lists the options"),
             ("sawmill bench gen contacts --json r.json", "--json-file r.json writes it"),
             // Spelled alike, as clap finds it.
             ("sawmill gen contacts --row 5", "'--rows'"),
         ] {
             let tip = suggested(line);
-            assert!(tip.contains(ours), "{line}: {tip:?}");
+            assert!(tip.contains(ours) && tip.is_empty() == ours.is_empty(), "{line}: {tip:?}");
         }
     }
 

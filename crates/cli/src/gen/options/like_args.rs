@@ -30,7 +30,7 @@ fn sampled(text: &str) -> Result<u64, String> {
 pub(crate) struct LikeArgs {
     /// How many rows --like samples, in short runs spread over all files and row groups. A sample takes at
     /// most 1 GiB of memory; if rows are wide, it has fewer.
-    #[arg(long, value_name = "ROWS", default_value = "1M", value_parser = sampled)]
+    #[arg(long, value_name = "ROWS", requires = "like", default_value = "1M", value_parser = sampled)]
     pub sample: u64,
     /// A column that --like and --schema-of leave out; may be repeated.
     #[arg(long, value_name = "COLUMN")]
@@ -41,11 +41,11 @@ pub(crate) struct LikeArgs {
     /// occur 20 times each on average. Of other columns it has strings that are 1 % of the values or more, and up to 8
     /// letters and digits that all strings share, such as ORD in ORD-00017. All other strings are made up with the
     /// same lengths and forms. Numbers, dates and times are copied, and ids that count from 0 come out the same.
-    #[arg(long, conflicts_with = "no_verbatim")]
+    #[arg(long, requires = "like", conflicts_with = "no_verbatim")]
     pub verbatim: bool,
     /// Copy no strings into the spec: neither whole ones nor letters and digits that all have in common. The spec
     /// still has the punctuation between them, their lengths, and the numbers, dates and times of the data.
-    #[arg(long)]
+    #[arg(long, requires = "like")]
     pub no_verbatim: bool,
 }
 
