@@ -39,9 +39,9 @@ Arrivals: poisson, constant, 'bursts of 50', 'trace FILE' (a moment in seconds o
 
 Afterwards every table is read back: acknowledged rows must be there with their values, refused ones not. Then the
 checks of the plan are carried out: each is a statement that must return no row.
-Exit codes: 1 the driver spoilt the figures (the result is invalid), --chaos failed, or the rows could not be read
-back. 3 a limit does not hold or --abort-when ended the run. 4 rows or updates are lost or differ, or a check of the
-plan does not hold."
+Exit codes: 1 the driver spoilt the figures (the result is invalid), no operation ended well, --chaos failed, or the
+rows could not be read back. 3 a limit does not hold or --abort-when ended the run. 4 rows or updates are lost or
+differ, or a check of the plan does not hold."
 )]
 pub(crate) struct DriveCommand {
     #[command(subcommand)]
@@ -113,8 +113,8 @@ pub(crate) struct DriveArgs {
     #[arg(long, value_name = "TIME", requires = "find_max", value_parser = parse_duration)]
     pub p99: Option<Duration>,
     /// With --find-max: how many searches to make.
-    #[arg(long, value_name = "N", requires = "find_max", default_value_t = 3)]
-    pub repeats: usize,
+    #[arg(long, value_name = "N", requires = "find_max", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    pub repeats: u16,
     /// Do something to the server: 'kill server every 30s', 'stop server for 1s every 30s' (with --to local), or
     /// 'COMMAND every 1m'.
     #[arg(long, value_name = "WHAT", allow_hyphen_values = true)]

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use sawmill_drive::{DriveResult, NamedResult, OperationResult, html_report};
-use sawmill_profile::{Align, Table, format_duration, format_grouped, format_rate, write_whole};
+use sawmill_drive::{DriveResult, NamedResult, html_report};
+use sawmill_profile::write_whole;
 use sawmill_store::WholeFile;
 
+use crate::drive::text;
 use crate::error::Error;
 use crate::screen::console::Console;
 
@@ -15,7 +16,14 @@ pub(crate) fn report(texts: &[(&Path, String)], html: &Path, console: Console) -
         texts.iter().map(|(path, text)| NamedResult::from_json(text, path)).collect::<Result<_, _>>()?;
     write_html(html, &results)?;
     let plain: Vec<&DriveResult> = results.iter().map(|one| &one.result).collect();
-    console.result(&plain, || table(&results))
+    console.result(&plain, || {
+        let named: Vec<(&str, &DriveResult)> =
+            results.iter().map(|one| (one.name.as_str(), &one.result)).collect();
+        let invalid = results.iter().filter(|one| !one.result.valid);
+        let invalid =
+            invalid.map(|one| format!("{}: invalid: {}\n", one.name, one.result.invalid_because.join("; ")));
+        text::operations(&named).to_string() + &invalid.collect::<String>()
+    })
 }
 
 /// Writes a result, whole or not at all; its examples of rows are for the owner alone.
@@ -31,44 +39,4 @@ pub(super) fn write_json(path: &Path, result: &DriveResult) -> Result<(), Error>
 /// Writes the page, whole or not at all.
 pub(crate) fn write_html(path: &Path, results: &[NamedResult]) -> Result<(), Error> {
     Ok(write_whole(path, html_report(results)?.as_bytes())?)
-}
-
-/// A line for each operation of each result.
-pub(super) fn table(results: &[NamedResult]) -> String {
-    let right = Align::Right;
-    let mut table = Table::new([
-        ("run", Align::Left),
-        ("operation", Align::Left),
-        ("rate", right),
-        ("ok", right),
-        ("failed", right),
-        ("late", right),
-        ("p50", right),
-        ("p99", right),
-        ("p99.9", right),
-        ("max", right),
-    ]);
-    let time = |micros: u64| match micros {
-        0 => "0".to_owned(),
-        micros => format_duration(std::time::Duration::from_micros(micros)),
-    };
-    for one in results {
-        let result = &one.result;
-        let several = result.operations.len() != 1;
-        let all: Vec<&OperationResult> =
-            result.operations.iter().chain(Some(&result.total).filter(|_| several)).collect();
-        for (place, operation) in all.into_iter().enumerate() {
-            let latency = &operation.latency.percentiles;
-            let name = if place == 0 { one.name.clone() } else { String::new() };
-            let mut row = vec![name, operation.name.clone(), format_rate(operation.rate, "ops")];
-            row.extend([operation.ok, operation.failed(), operation.late].map(format_grouped));
-            row.extend([latency.p50_us, latency.p99_us, latency.p999_us, latency.max_us].map(time));
-            table.row(row);
-        }
-    }
-    let mut text = table.to_string();
-    for one in results.iter().filter(|one| !one.result.valid) {
-        text.push_str(&format!("{}: invalid: {}\n", one.name, one.result.invalid_because.join("; ")));
-    }
-    text
 }

@@ -9,6 +9,7 @@ use crate::arguments::paths::each_has_its_file;
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
 use crate::drive::{merge, plan, results, text};
 use crate::error::{Error, Exit};
+use crate::forms;
 use crate::interrupt;
 use crate::screen::console::Console;
 
@@ -34,15 +35,10 @@ fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
         server: server.as_mut(),
         cancel: interrupt::flag(),
         observer: &mut watchers,
-        command: crate::program()
-            .iter()
-            .chain(crate::words())
-            .map(|word| without_password(&word.to_string_lossy()))
-            .collect::<Vec<_>>()
-            .join(" "),
+        command: forms::shown(crate::program().iter().chain(crate::words())),
     };
     let result = match limits {
-        Some(limits) => find_max(&mut plan, &limits, args.repeats, driving)?,
+        Some(limits) => find_max(&mut plan, &limits, args.repeats.into(), driving)?,
         None => drive(&plan, driving)?,
     };
     drop(watchers);
@@ -121,9 +117,12 @@ pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<(), Error> {
     }
     let missed = result.limits.iter().filter(|limit| !limit.held);
     let missed: Vec<String> = missed.map(|limit| format!("{} ({})", limit.limit, limit.measured)).collect();
-    match missed.is_empty() {
-        true => Ok(()),
-        false => Err(Error::new(Exit::Slower, "a limit does not hold", missed.join("; "), "")),
+    if !missed.is_empty() {
+        return Err(Error::new(Exit::Slower, "a limit does not hold", missed.join("; "), ""));
+    }
+    match result.total.ok {
+        0 => Err(Error::failure("no operation ended well", place, "see the errors above")),
+        _ => Ok(()),
     }
 }
 
@@ -182,16 +181,4 @@ pub(super) fn may_write(path: &Path) -> Result<(), Error> {
     // A run that is killed leaves no empty file.
     let tried = opened.and_then(|_| if is_new { std::fs::remove_file(path) } else { Ok(()) });
     tried.map_err(failed)
-}
-
-/// A word of the command line without the password of a URL.
-fn without_password(word: &str) -> String {
-    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
-    match rest.split_once('@') {
-        Some((credentials, rest)) => match credentials.split_once(':') {
-            Some((user, _)) => format!("{scheme}://{user}:***@{rest}"),
-            None => word.to_owned(),
-        },
-        None => word.to_owned(),
-    }
 }

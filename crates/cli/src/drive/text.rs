@@ -10,7 +10,7 @@ use sawmill_profile::{Align, Table, format_count, format_counted, format_duratio
 pub(super) fn text(result: &DriveResult) -> String {
     let mut out = String::new();
     // Writing to a String does not fail.
-    let _ = write!(out, "{}", operations(result));
+    let _ = write!(out, "{}", operations(&[("", result)]));
     for operation in &result.operations {
         for (kind, count) in &operation.errors {
             let message = operation.messages.get(kind).map(String::as_str).unwrap_or_default();
@@ -43,7 +43,7 @@ pub(super) fn text(result: &DriveResult) -> String {
     });
     let _ = writeln!(
         out,
-        "\n{loop_kind}\ndriver: {:.1} µs of CPU an operation{}\nlate starts: {} by slow answers of the server, {} by too few \
+        "\n{loop_kind}\ndriver: {:.1} µs of CPU an operation{}\nlate starts: {} by slow answers of the server, {} by busy \
          connections, {} by the driver",
         driver.cpu_us_per_operation,
         capacity.unwrap_or_default(),
@@ -66,20 +66,15 @@ pub(super) fn text(result: &DriveResult) -> String {
     if let Some(found) = &result.find_max {
         let _ = writeln!(
             out,
-            "highest rate with {}: {:.0}/s ({:.0} to {:.0} with {:.0} % confidence, {}, {}){}",
+            "highest rate with {}: {:.0}/s ({}, {}){}",
             found.limits.join(", "),
             found.rate,
-            found.low,
-            found.high,
-            found.confidence * 100.0,
-            match found.found.len() {
-                1 => "1 search".to_owned(),
-                several => format!("{several} searches"),
-            },
+            found.evidence(|rate| format!("{rate:.0}")),
             format_counted(found.trials.len() as u64, "trial"),
             match found.bound_by.as_str() {
                 "" => String::new(),
-                "pool" => ", bound by the pool: more connections may hold more".to_owned(),
+                "pool" =>
+                    ", bound by busy connections: more of them help if that does not slow them".to_owned(),
                 what => format!(", bound by the {what}"),
             }
         );
@@ -95,16 +90,21 @@ pub(super) fn text(result: &DriveResult) -> String {
     out
 }
 
-fn operations(result: &DriveResult) -> Table {
+/// A line for each operation of each result, with the names of several.
+pub(super) fn operations(results: &[(&str, &DriveResult)]) -> Table {
     let columns =
         ["intended", "ok", "ok/s", "errors", "late", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "service p99"];
     let columns = std::iter::once(("operation", Align::Left)).chain(columns.map(|name| (name, Align::Right)));
     let mut table = Table::new(columns);
-    let ms = |micros: u64| format!("{:.2}", micros as f64 / 1000.0);
-    let mut row = |operation: &OperationResult| {
+    let mut row = |run: &str, operation: &OperationResult| {
         let latency = &operation.latency.percentiles;
+        // Of nothing there is no time.
+        let ms = |micros: u64| match latency.count {
+            0 => "-".to_owned(),
+            _ => format!("{:.2}", micros as f64 / 1000.0),
+        };
         table.row([
-            operation.name.clone(),
+            if run.is_empty() { operation.name.clone() } else { format!("{run}: {}", operation.name) },
             format_grouped(operation.intended),
             format_grouped(operation.ok),
             format!("{:.1}", operation.rate),
@@ -117,9 +117,9 @@ fn operations(result: &DriveResult) -> Table {
             ms(operation.service.percentiles.p99_us),
         ]);
     };
-    result.operations.iter().for_each(&mut row);
-    if result.operations.len() > 1 {
-        row(&result.total);
+    for (run, result) in results {
+        let total = Some(&result.total).filter(|_| result.operations.len() > 1);
+        result.operations.iter().chain(total).for_each(|operation| row(run, operation));
     }
     table
 }
@@ -143,13 +143,11 @@ fn proof_text(proof: &Proof) -> String {
         true => {
             let updates = match proof.updates {
                 updates if updates == 0 || proof.not_checked > 0 => String::new(),
-                updates => format!(", and all {} acknowledged updates", number(updates)),
+                updates => format!(", and all {}", format_counted(updates, "acknowledged update")),
             };
-            let what = if proof.not_checked == 0 { "all" } else { "the checked of" };
-            format!(
-                "{what} {} acknowledged rows found with their values{updates}",
-                number(proof.acknowledged)
-            )
+            let rows = format_counted(proof.acknowledged, "acknowledged row");
+            let what = if proof.not_checked == 0 { "all".to_owned() } else { number(proof.found) + " of" };
+            format!("{what} {rows} found with their values{updates}")
         }
         false => format!(
             "{} LOST of {} acknowledged rows, {} LOST of {} acknowledged updates, {} updates that were not sent, {} with other values, {} refused or deleted but there, {} twice, {} not of this run",
@@ -167,11 +165,11 @@ fn proof_text(proof: &Proof) -> String {
     // Writing to a String does not fail.
     let _ = writeln!(
         out,
-        "{verdict}; {} not written; {} of {} with an unknown outcome are there; {} rows read back",
+        "{verdict}; {} not written; {} of {} with an unknown outcome are there; {} read back",
         number(proof.failed),
         number(proof.unknown_found),
         number(proof.unknown),
-        number(proof.read_back)
+        format_counted(proof.read_back, "row")
     );
     if proof.not_checked > 0 {
         let rows = format_counted(proof.not_checked, "row");
@@ -180,7 +178,10 @@ fn proof_text(proof: &Proof) -> String {
                 out,
                 "  {rows} NOT CHECKED: {operation:?} writes this table and does not say what; give it `writes`"
             ),
-            None => writeln!(out, "  {rows} of own statements NOT CHECKED"),
+            None => writeln!(
+                out,
+                "  {rows} written by custom statements: values NOT CHECKED (give the plan `checks`)"
+            ),
         };
     }
     if proof.replaced {

@@ -7,6 +7,8 @@ use sawmill_drive::{
     Second, VERSION,
 };
 
+use sawmill_localpg::LocalPg;
+
 use crate::bench::{bench, home, read};
 use crate::harness::{Ran, command};
 
@@ -71,7 +73,9 @@ fn parts_of_a_load_test_merge_into_the_histogram_of_all_operations() {
     let at = |name: &str| home.path().join(name);
     part(&at("one.json"), Some("1/2"), &[(100, 990), (5_000, 10)], ("p50 < 20ms", true));
     part(&at("two.json"), Some("2/2"), &[(200, 970), (90_000, 30)], ("p99 < 1s", true));
-    merge(&home, &["one.json", "two.json", "--json-file", "both.json", "--html", "both.html"]).ok();
+    let said =
+        merge(&home, &["one.json", "two.json", "--json-file", "both.json", "--html", "both.html"]).ok().out;
+    assert!(said.contains("limit p99 < 1s: holds"), "{said}");
     let latency = &read(&at("both.json"))["total"]["latency"];
     assert_eq!((&latency["count"], &latency["p50_us"]), (&2000.into(), &200.into()));
     assert_eq!(latency["p99_us"].as_u64().unwrap() / 1000, 90, "30 of 2,000 took 90 ms");
@@ -107,9 +111,9 @@ fn load_tests_stand_side_by_side_in_a_report_and_do_not_mix_with_benchmarks() {
     part(&at("before.json"), None, &[(100, 1000)], ("p99 < 1s", true));
     part(&at("after.json"), None, &[(300, 1000)], ("p99 < 1s", true));
     let shown = bench(&home, &["report", "before.json", "after.json", "--html", "h.html"]).ok().out;
-    assert!(shown.contains("before") && shown.contains("300 µs"), "{shown}");
+    assert!(shown.contains("before: insert") && shown.contains("0.30"), "{shown}");
     let page = std::fs::read_to_string(at("h.html")).unwrap();
-    assert!(page.contains("<title>“before” has the lowest p99, 100 µs"), "the verdict");
+    assert!(page.contains("<title>p99 from 100 µs at 100 ops/s (“before”) to 300 µs"), "the verdict");
     std::fs::write(at("bench.json"), r#"{"format":"sawmill-bench","version":1}"#).unwrap();
     let error = bench(&home, &["report", "before.json", "bench.json", "--html", "i.html"]).fails(1);
     assert!(error.contains("bench.json") && error.contains("sawmill-bench"), "{error}");
@@ -169,6 +173,29 @@ fn merged_results_end_with_the_worst_of_their_parts() {
     assert!(error.contains("target differs"), "{error}");
     let error = write(|second| second.run.duration = 0.0).fails(1);
     assert!(error.contains("two.json") && error.contains("run.duration is 0"), "{error}");
+}
+
+#[test]
+fn a_run_in_which_nothing_ended_well_shows_no_times_and_fails() {
+    let (server, home) = (LocalPg::start().unwrap(), home());
+    let plan = "rate = 50\nfor = \"500ms\"\n[[operations]]\nname = \"none\"\nsql = \"SELECT 1 / 0\"\nwrites = \"nothing\"\n";
+    std::fs::write(home.path().join("plan.toml"), plan).unwrap();
+    let line =
+        ["drive", "plan.toml", "--to", &server.url(), "--limit", "failed-max < 1h", "--json-file", "r.json"];
+    let ran = Ran::from(command(line).current_dir(home.path()).output().unwrap());
+    assert!(!ran.out.contains("0.00") && ran.out.contains("limit failed-max < 1h: holds"), "{}", ran.out);
+    let error = ran.fails(1);
+    // A busy machine spoils the figures, too.
+    assert!(error.contains("no operation ended well") || error.contains("the result is invalid"), "{error}");
+    let result = std::fs::read_to_string(home.path().join("r.json")).unwrap();
+    assert!(result.contains("--to ...") && !result.contains("postgres://"), "{result}");
+}
+
+#[test]
+fn a_part_drops_no_table_of_the_others() {
+    let line = "drive gen:events --to null --rate 100 --for 1s --part 1/2 --drop";
+    let error = Ran::from(command(line.split(' ')).output().unwrap()).fails(2);
+    assert!(error.contains("a part would drop the tables of the others"), "{error}");
 }
 
 #[test]

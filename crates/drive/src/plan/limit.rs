@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use sawmill_profile::{format_duration, parse_duration};
+use sawmill_profile::{format_duration, format_grouped, parse_duration};
 
 use crate::result::file::{DriveResult, LimitResult, OperationResult};
 use crate::result::histogram::Durations;
+use crate::work::outcome::UNSTARTED;
 
 /// A limit on a figure of the result.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,20 +191,33 @@ impl Limit {
         if operation.intended == 0 {
             return None;
         }
-        let time = |micros: f64| (micros, format_duration(Duration::from_secs_f64(micros / 1e6)));
         let share = |part: u64| {
             let share = part as f64 / operation.intended as f64;
             (share, format!("{:.3}%", share * 100.0))
         };
-        // Latency needs an operation that succeeded. If none failed, failures took no time.
-        let of = |of| match of {
-            Of::Latency => Some(&operation.latency).filter(|latency| latency.histogram.count() > 0),
-            Of::Failures => Some(&operation.failures),
+        // Latency needs an operation that succeeded, and one that never started has taken longer than any. If none
+        // failed, failures took no time.
+        let time = |which, share: f64, figure: fn(&Durations, f64) -> f64| {
+            let (times, unstarted) = match which {
+                Of::Latency if operation.latency.histogram.count() == 0 => return None,
+                Of::Latency => (&operation.latency.histogram, operation.errors.get(UNSTARTED)),
+                Of::Failures => (&operation.failures.histogram, None),
+            };
+            let unstarted = *unstarted.unwrap_or(&0);
+            let share = share * (1.0 + unstarted as f64 / times.count().max(1) as f64);
+            if share > 1.0 + 1e-9 {
+                let [unstarted, all] = [unstarted, operation.intended].map(format_grouped);
+                return Some((f64::INFINITY, format!("{unstarted} of {all} never started")));
+            }
+            let micros = figure(times, share);
+            Some((micros, format_duration(Duration::from_secs_f64(micros / 1e6))))
         };
         Some(match self.figure {
-            Figure::Quantile(which, quantile) => time(of(which)?.histogram.quantile(quantile) as f64),
-            Figure::Mean(which) => time(of(which)?.histogram.mean()),
-            Figure::Max(which) => time(of(which)?.histogram.max() as f64),
+            Figure::Quantile(which, quantile) => {
+                time(which, quantile, |times, share| times.quantile(share) as f64)?
+            }
+            Figure::Mean(which) => time(which, 1.0, |times, _| times.mean())?,
+            Figure::Max(which) => time(which, 1.0, |times, _| times.max() as f64)?,
             Figure::Errors => share(operation.failed()),
             Figure::Late => share(operation.late),
             Figure::Rate => (operation.rate, format!("{:.1}/s", operation.rate)),
@@ -307,6 +321,24 @@ mod tests {
         total.latency = latency.into();
         assert!(!held("p50 < 40ms", &total) && held("p50 < 60ms", &total));
         assert!(held("failed-p99 < 1ms", &total) && !held("failed-max < 100us", &total));
+    }
+
+    #[test]
+    fn an_operation_that_never_started_took_longer_than_any_limit() {
+        let mut latency = Durations::default();
+        latency.record_micros(1_000, 90);
+        let errors = [("unstarted".to_owned(), 10)].into();
+        let total = OperationResult {
+            intended: 100,
+            ok: 90,
+            latency: latency.into(),
+            errors,
+            ..OperationResult::default()
+        };
+        let judged = |text: &str| text.parse::<Limit>().unwrap().judge_in(&total, &[]);
+        assert!(judged("p50 < 5ms").held && judged("p90 < 5ms").held && judged("failed-max < 1s").held);
+        assert!(["p91 < 1h", "mean < 1h", "max < 1h"].iter().all(|text| !judged(text).held));
+        assert_eq!(judged("p99 < 1h").measured, "10 of 100 never started");
     }
 
     #[test]

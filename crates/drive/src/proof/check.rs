@@ -100,8 +100,7 @@ impl<'a> Check<'a> {
         let ahead = version.map_or(0, |version| known.ahead(version));
         let (lost, more) = ((-ahead).max(0) as u64, (ahead - i64::from(known.pending)).max(0) as u64);
         match known.state {
-            RowState::Outside => self.proof.not_checked += 1,
-            RowState::Own | RowState::MaybeOwn => self.proof.found += 1,
+            RowState::Outside | RowState::Own | RowState::MaybeOwn => self.proof.not_checked += 1,
             RowState::Untouched | RowState::Failed | RowState::Deleted if self.is_undeclared() => {}
             RowState::Untouched => {
                 self.proof.foreign += 1;

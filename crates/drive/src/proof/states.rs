@@ -108,7 +108,8 @@ impl Known {
         Self { version, pending: self.pending.saturating_sub(1), ..self }
     }
 
-    /// How many updates a row of this version has more than are acknowledged: negative if some are lost.
+    /// How many updates a row of this version has more than are acknowledged: negative if some are lost. A multiple of
+    /// [`VERSIONS`] is not seen.
     pub(crate) fn ahead(self, version: i64) -> i64 {
         let half = VERSIONS / 2;
         (version.wrapping_sub(self.version.into()) + half).rem_euclid(VERSIONS) - half

@@ -9,6 +9,7 @@ use crate::report::over_time::{HEIGHT, clock, greatest, heat_map, line, operatio
 use crate::report::tables::percentile_cells;
 use crate::report::{NamedResult, ends, facts, sections, verdict};
 use crate::result::latency::Percentiles;
+use crate::result::proof::Proof;
 use crate::result::second::Second;
 use crate::watch::screen::micros;
 
@@ -44,30 +45,29 @@ pub(super) fn page(results: &[NamedResult]) -> Page {
     }
 }
 
-/// "“after” has the lowest p99, 3.2 ms at 50.0 k ops/s; the highest is 12 ms at 50.0 k ops/s, of “before”".
+/// "p99 from 3.2 ms at 50.0 k ops/s (“after”) to 12 ms at 50.0 k ops/s (“before”), one run each": which is better, single
+/// runs do not show.
 fn sentence(results: &[NamedResult]) -> String {
-    let valid = || results.iter().filter(|one| one.result.valid);
+    let valid = || results.iter().filter(|one| one.result.valid && one.result.total.ok > 0);
     let p99 = |one: &&NamedResult| one.result.total.latency.percentiles.p99_us;
     let told = |one: &NamedResult| {
-        format!(
-            "{} at {}",
-            micros(one.result.total.latency.percentiles.p99_us as f64),
-            format_rate(one.result.total.rate, "ops")
-        )
+        let time = micros(one.result.total.latency.percentiles.p99_us as f64);
+        format!("{time} at {} (“{}”)", format_rate(one.result.total.rate, "ops"), one.name)
     };
     match (valid().min_by_key(p99), valid().max_by_key(p99)) {
-        (Some(best), Some(worst)) if p99(&best) < p99(&worst) => format!(
-            "“{}” has the lowest p99, {}; “{}” has the highest, {}",
-            best.name,
-            told(best),
-            worst.name,
-            told(worst)
-        ),
-        (Some(one), _) if valid().count() > 1 => {
-            format!("All valid runs have the same p99 as “{}”: {}", one.name, told(one))
+        (Some(best), Some(worst)) if valid().count() > 1 => {
+            format!("p99 from {} to {}, one run each", told(best), told(worst))
         }
-        (Some(only), _) => format!("“{}” has p99 {}; no other run is valid", only.name, told(only)),
-        _ => "None of these runs is valid".to_owned(),
+        (Some(only), _) => format!("p99 {}; the others are invalid or have no successes", told(only)),
+        _ => "None of these runs is valid and has successes".to_owned(),
+    }
+}
+
+/// Lost rows and updates, if all tables were read back.
+fn lost(proof: &[Proof]) -> String {
+    match proof.is_empty() || proof.iter().any(|one| one.unchecked.is_some()) {
+        true => "not checked".to_owned(),
+        false => format_grouped(proof.iter().map(|one| one.lost + one.lost_updates).sum()),
     }
 }
 
@@ -85,12 +85,7 @@ fn figures(results: &[NamedResult]) -> Section {
             cells.push(format_rate(operation.rate, "ops"));
             cells.extend([operation.ok, operation.failed(), operation.late].map(format_grouped));
             cells.extend(percentile_cells(&operation.latency.percentiles));
-            let lost: u64 = one.result.proof.iter().map(|proof| proof.lost).sum();
-            cells.push(if one.result.proof.is_empty() {
-                "not checked".to_owned()
-            } else {
-                format_grouped(lost)
-            });
+            cells.push(lost(&one.result.proof));
             lines.push(cells);
         }
     }
@@ -149,14 +144,21 @@ mod tests {
     fn a_run_is_named_only_if_its_figure_is_another_one() {
         let named = |name: &str, p99_us: u64, valid| {
             let mut one = NamedResult { name: name.into(), result: crate::DriveResult::default() };
-            (one.result.valid, one.result.total.latency.percentiles.p99_us) = (valid, p99_us);
+            (one.result.valid, one.result.total.ok) = (valid, p99_us);
+            one.result.total.latency.percentiles.p99_us = p99_us;
             one
         };
         let (a, b) = (named("a", 3000, true), named("b", 3000, true));
-        assert!(sentence(&[a.clone(), b]).starts_with("All valid runs have the same p99 as “a”: 3.00 ms"));
+        assert!(sentence(&[a.clone(), b]).starts_with("p99 from 3.00 ms"));
+        let both = sentence(&[a.clone(), named("c", 2000, true)]);
+        assert!(both.starts_with("p99 from 2.00 ms") && both.ends_with("(“a”), one run each"), "{both}");
         assert!(
-            sentence(&[a.clone(), named("c", 2000, true)]).starts_with("“c” has the lowest p99, 2.00 ms")
+            sentence(&[a.clone(), named("d", 9, false)])
+                .starts_with("p99 3.00 ms at 0.00 ops/s (“a”); the others")
         );
-        assert!(sentence(&[a, named("d", 9, false)]).ends_with("no other run is valid"));
+        assert!(
+            sentence(&[a, named("nothing succeeded", 0, true)])
+                .starts_with("p99 3.00 ms at 0.00 ops/s (“a”); the others")
+        );
     }
 }

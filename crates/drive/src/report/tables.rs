@@ -12,7 +12,12 @@ use crate::watch::screen::micros;
 
 /// The cells of a line of percentiles, whose heads are [`Percentiles::NAMES`].
 pub(super) fn percentile_cells(of: &Percentiles) -> [String; 5] {
-    of.figures().map(|value| micros(value as f64))
+    of.figures().map(|value| time(of, value))
+}
+
+/// A figure of these percentiles; of nothing it is no time.
+pub(super) fn time(of: &Percentiles, value: u64) -> String {
+    if of.count == 0 { "-".to_owned() } else { micros(value as f64) }
 }
 
 pub(super) fn operations(result: &DriveResult) -> Section {
@@ -25,7 +30,7 @@ pub(super) fn operations(result: &DriveResult) -> Section {
         cells.push(format_rate(one.rate, "ops"));
         cells.extend([one.rows, one.failed(), one.retried, one.late].map(format_grouped));
         cells.extend(percentile_cells(&one.latency.percentiles));
-        cells.push(micros(one.service.percentiles.p99_us as f64));
+        cells.push(time(&one.service.percentiles, one.service.percentiles.p99_us));
         cells
     };
     let mut lines: Vec<Vec<String>> = result.operations.iter().map(line).collect();

@@ -2,9 +2,9 @@
 
 use sawmill_profile::{format_counted, format_grouped, format_rate};
 
+use crate::report::tables::time;
 use crate::result::file::{DriveResult, LimitResult};
 use crate::result::proof::Proof;
-use crate::watch::screen::micros;
 
 /// The sentence: an invalid run, lost rows, missed limits, the highest rate, or how the run went.
 pub(super) fn verdict(result: &DriveResult) -> String {
@@ -44,16 +44,16 @@ pub(super) fn verdict(result: &DriveResult) -> String {
         };
         return format!("The limit {} is missed: {}{more}", first.limit, first.measured);
     }
+    if result.total.ok == 0 {
+        return format!("None of {} ended well", format_counted(result.total.intended, "operation"));
+    }
     if let Some(found) = &result.find_max {
         return format!(
-            "{} holds {} up to {} ({} to {}, {:.0} % confidence from {}){}",
+            "{} holds {} up to {} ({}){}",
             result.run.name,
             found.limits.join(" and "),
             format_rate(found.rate, "ops"),
-            format_rate(found.low, "ops"),
-            format_rate(found.high, "ops"),
-            found.confidence * 100.0,
-            searches(found.found.len()),
+            found.evidence(|rate| format_rate(rate, "ops")),
             if found.bound_by.is_empty() {
                 String::new()
             } else {
@@ -62,10 +62,6 @@ pub(super) fn verdict(result: &DriveResult) -> String {
         );
     }
     went(result)
-}
-
-fn searches(count: usize) -> String {
-    if count == 1 { "1 search".to_owned() } else { format!("{count} searches") }
 }
 
 /// "50.0 k ops/s of 50.0 k ops/s intended: p99 3.2 ms, p99.9 12 ms, no errors".
@@ -87,8 +83,8 @@ fn went(result: &DriveResult) -> String {
         "{}: {}{intended}, p99 {}, p99.9 {}, {failed}",
         result.run.name,
         format_rate(total.rate, "ops"),
-        micros(latency.p99_us as f64),
-        micros(latency.p999_us as f64),
+        time(latency, latency.p99_us),
+        time(latency, latency.p999_us),
     )
 }
 

@@ -190,7 +190,7 @@ pub struct DriverReport {
     pub late_by_server: u64,
     /// Operations that started late mostly because of the driver: it did not run, woke late, or was busy itself.
     pub late_by_driver: u64,
-    /// Operations that started late mostly because there were too few connections: each was busy as long as usual.
+    /// Operations that started late mostly because all connections were busy, each as long as usual.
     pub late_by_pool: u64,
     /// Operations that the driver spoilt: more than a millisecond and more than a tenth of their latency is the
     /// driver's.
@@ -221,11 +221,27 @@ pub struct FindMax {
     pub high: f64,
     /// The share of experiments in which such an interval contains the true median.
     pub confidence: f64,
-    /// Why operations were late in the lowest rate that did not hold: `driver`, `server` or `pool` (more
-    /// connections may hold more). Empty if all rates held, or if no operation was late.
+    /// Why operations were late in the lowest rate that did not hold: `driver`, `server` or `pool` (busy
+    /// connections). Empty if all rates held, or if no operation was late.
     pub bound_by: String,
     /// Every rate that was tried.
     pub trials: Vec<Trial>,
+}
+
+impl FindMax {
+    /// "72/s to 75/s with 75 % confidence, 3 searches"; a single search has no interval.
+    pub fn evidence(&self, rate: impl Fn(f64) -> String) -> String {
+        let [low, high] = [self.low, self.high].map(rate);
+        match self.found.len() {
+            ..2 => "1 search".to_owned(),
+            several => {
+                format!(
+                    "{low} to {high} with {:.0} % confidence, {several} searches",
+                    self.confidence * 100.0
+                )
+            }
+        }
+    }
 }
 
 /// A rate that was tried.

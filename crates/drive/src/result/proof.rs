@@ -46,7 +46,7 @@ pub struct Proof {
     pub lost_updates: u64,
     /// Updates that rows have and that were not sent.
     pub unsent_updates: u64,
-    /// Rows that were not checked, because custom statements may have written them.
+    /// Rows whose values were not compared, because custom statements have written them, or may have.
     pub not_checked: u64,
     /// The first operation whose statement writes the table and does not say what (`writes`).
     pub undeclared: Option<String>,

@@ -24,7 +24,7 @@ pub struct Second {
     pub late: u64,
     /// Late operations for which the driver was mostly responsible: it did not run, woke late, or was busy itself.
     pub late_by_driver: u64,
-    /// Late operations for which too few connections were mostly responsible.
+    /// Late operations for which busy connections were mostly responsible.
     pub late_by_pool: u64,
     /// Operations that are being executed at the end of the second.
     pub in_flight: u64,

@@ -211,6 +211,8 @@ pub(crate) fn drive(
         let Some(claim) = claim else { break };
         if claim.claimed > shared.deadline {
             samples.push(unstarted(claim));
+            // What comes after the end delays nobody.
+            before = Before { free: u64::MAX, ..Before::default() };
             continue;
         }
         let Some(ended) = operation(session, shared, samples, claim, &before)? else { break };
@@ -318,7 +320,13 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
             }
             return (Outcome::Failed(Failure::new("connect", error.to_string(), true)), attempts);
         }
-        let outcome = session.execute();
+        let mut outcome = session.execute();
+        if let Outcome::Failed(failure) = &mut outcome
+            && failure.kind == "timeout"
+            && shared.cancel.load(Relaxed)
+        {
+            *failure = Failure::new("interrupted", "the run was interrupted", failure.without_effect);
+        }
         // The operation was not sent: the server may return in time.
         let not_sent = matches!(&outcome, Outcome::Failed(failure)
             if failure.kind == "connect" && failure.without_effect);

@@ -64,7 +64,7 @@ pub fn find_max(
         bound_by: BTreeMap::new(),
         spoilt: None,
     };
-    for _ in 0..repeats.max(1) {
+    for _ in 0..repeats {
         search.once(plan, first)?;
     }
     let Search { mut found, held, first, bound_by, spoilt, .. } = search;
@@ -84,7 +84,7 @@ pub fn find_max(
         result.invalid_because.push(format!("the search was ended by the driver, not by a limit: {reason}"));
     }
     result.limits = limits.iter().map(|limit| limit.judge(&result)).collect();
-    result.find_max = Some(found);
+    result.find_max = Some(found).filter(|found| !found.found.is_empty());
     Ok(result)
 }
 
@@ -186,7 +186,7 @@ impl Search<'_, '_> {
                 self.first.get_or_insert(result);
                 if let Some(reason) = spoilt {
                     self.spoilt = Some(reason);
-                    break;
+                    return Ok(());
                 }
             }
             let Some(next) = next else { break };
@@ -267,6 +267,8 @@ mod tests {
             summarise(&mut all);
             (all.rate, all.low, all.high, all.confidence)
         };
+        let once = FindMax { found: vec![100.0], ..FindMax::default() };
+        assert_eq!(once.evidence(|rate| rate.to_string()), "1 search", "it has no interval");
         assert_eq!(of(&[300.0, 100.0, 200.0]), (200.0, 100.0, 300.0, 0.75));
         assert_eq!(of(&[400.0, 100.0]), (100.0, 100.0, 400.0, 0.5));
         let seven: Vec<f64> = (1..=7).map(f64::from).collect();

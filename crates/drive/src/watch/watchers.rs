@@ -77,6 +77,10 @@ impl Output {
         });
         if let Err(error) = written {
             self.failed = true;
+            // The reader of a pipe has what it wanted.
+            if error.kind() == std::io::ErrorKind::BrokenPipe {
+                return;
+            }
             self.troubles.keep(Error::failed(format!("{what}: {error}"), &self.place, advice));
         }
     }

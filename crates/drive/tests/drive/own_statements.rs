@@ -35,7 +35,8 @@ fn a_declared_update_has_values_of_its_own_and_its_row_stays() {
         "sql = \"UPDATE events SET sawmill_version = 7 WHERE sawmill_row = $1\"\nparameters = [\"old.row\"]\n\
          writes = \"update\"",
     );
-    assert!(proof.holds() && proof.not_checked == 0 && proof.found == 500, "{proof:?}");
+    assert!(proof.holds() && proof.not_checked > 50, "its values are not compared: {proof:?}");
+    assert_eq!(proof.found + proof.not_checked, 500, "{proof:?}");
 }
 
 #[test]

@@ -105,6 +105,23 @@ fn too_few_connections_are_the_pools_doing_and_show_as_a_backlog() {
 }
 
 #[test]
+fn operations_for_which_no_connection_was_ever_free_are_the_pools_doing_and_hold_no_limit() {
+    let server = LocalPg::start().unwrap();
+    let text = "rate = 2000\narrivals = \"constant\"\nfor = \"1s\"\nconnections = 1\nlimits = [\"p99 < 1h\"]\n[[operations]]\n\
+                sql = \"SELECT pg_sleep(0.1)\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    let driver = &result.driver;
+    assert!(result.total.errors["unstarted"] > 1900, "{:?}", result.total.errors);
+    assert!(result.valid || driver.pauses > 0, "{}", told(&result));
+    assert!(driver.late_by_pool > 1900 || driver.pauses > 0, "{}", told(&result));
+    assert!(
+        !result.limits[0].held && result.limits[0].measured.ends_with("never started"),
+        "{:?}",
+        result.limits
+    );
+}
+
+#[test]
 fn a_condition_ends_a_run_and_its_rows_are_looked_for() {
     let server = LocalPg::start().unwrap();
     let text = "rate = 50\nfor = \"60s\"\nabort-when = [\"errors > 20% after 1500ms\"]\n[tables.events]\n\
