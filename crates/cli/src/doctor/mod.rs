@@ -20,7 +20,7 @@ use crate::forms::{is_address, without_table};
 use crate::interrupt;
 use crate::screen::console::Console;
 
-/// Look at files, a server or this machine, and say what to change: the greatest gain first.
+/// Look at files, a server or this machine, and say what to change: what concerns most bytes first.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -53,9 +53,10 @@ impl Report {
     }
 }
 
-/// Whether a target is the address of a server.
+/// Whether a target is the address of a server: a URL, or `host=... dbname=...`.
 fn is_server(target: &Path) -> bool {
-    target.to_str().is_some_and(is_address)
+    let has_keyword = |text: &str| ["host=", "dbname=", "service="].iter().any(|word| text.starts_with(word));
+    target.to_str().is_some_and(|text| is_address(text) || has_keyword(text) && !target.exists())
 }
 
 pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<(), Error> {
@@ -63,7 +64,10 @@ pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<(), Error> {
         [] => machine::check(),
         [server] if is_server(server) => {
             // The server's address ends before the table.
-            let (address, _) = without_table(&server.to_string_lossy());
+            let address = match server.to_string_lossy() {
+                url if is_address(&url) => without_table(&url).0,
+                keywords => keywords.into_owned(),
+            };
             match CrateServer::understands(&address) {
                 true => cluster::check(&address)?,
                 false => server::check(&address)?,
@@ -93,7 +97,7 @@ fn text(report: &Report) -> String {
 fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Result<(), Error> {
     let Places { places, objects } = Places::new(files, stores)?;
     let opening = Opening::new(Options::new());
-    let (mut checkup, mut failed) = (Checkup::default(), Vec::new());
+    let (mut checkup, mut failed, mut read) = (Checkup::default(), Vec::new(), files.to_vec());
     for place in &places {
         interrupt::check()?;
         let opened = opening.open(place, &objects).and_then(|(summary, footer, _)| {
@@ -102,13 +106,16 @@ fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Resul
         });
         match opened {
             Ok((summary, footer)) => checkup.add(&summary, &footer),
-            Err(error) => failed.push(error),
+            Err(error) => {
+                read.retain(|file| *file != place.name());
+                failed.push(error);
+            }
         }
     }
     if failed.len() < places.len() {
         let style = style(console);
         let errors = failed.iter().map(ToString::to_string).collect();
-        let (looked_at, findings) = (checkup.looked_at(&style), checkup.findings(files, &style));
+        let (looked_at, findings) = (checkup.looked_at(&style), checkup.findings(&read, &style));
         let report = Report { looked_at, findings, errors };
         console.result(&report, || text(&report))?;
     }

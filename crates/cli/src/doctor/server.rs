@@ -16,13 +16,19 @@ SELECT current_setting('server_version'), \
   has_database_privilege(current_database(), 'CREATE') OR EXISTS (SELECT FROM pg_catalog.pg_namespace \
     WHERE nspname = '_sawmill' AND has_schema_privilege(oid, 'CREATE')), \
   EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = current_schema() AND has_schema_privilege(oid, 'CREATE')), \
-  (current_setting('max_connections')::bigint + 1 - (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database) \
+  least((SELECT rolconnlimit + 1 - (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE usename = session_user) \
+      FROM pg_catalog.pg_roles WHERE rolname = session_user AND rolconnlimit >= 0 AND NOT rolsuper), \
+    (SELECT datconnlimit + 1 - (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = current_database()) \
+      FROM pg_catalog.pg_database WHERE datname = current_database() AND datconnlimit >= 0 \
+        AND current_setting('is_superuser') <> 'on'), \
+    current_setting('max_connections')::bigint + 1 - (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database) \
     - CASE current_setting('is_superuser') WHEN 'on' THEN 0 ELSE (SELECT sum(setting::bigint) \
       FROM pg_catalog.pg_settings WHERE name IN ('superuser_reserved_connections', 'reserved_connections')) \
     END)::bigint, \
   (SELECT setting::bigint * 1048576 FROM pg_catalog.pg_settings WHERE name = 'max_wal_size'), \
   (SELECT setting::bigint * 8192 FROM pg_catalog.pg_settings WHERE name = 'shared_buffers'), \
-  current_setting('fsync'), current_setting('wal_level'), pg_catalog.pg_is_in_recovery(), \
+  current_setting('fsync'), current_setting('wal_level'), \
+  pg_catalog.pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on', \
   (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE state = 'idle in transaction' \
     AND now() - state_change > interval '5 minutes'), \
   current_setting('synchronous_standby_names'), \
@@ -69,9 +75,9 @@ fn obstacles(
     let found = [
         (
             standby,
-            "the server is a standby".to_owned(),
+            "the server is a standby, or sessions of this role are read-only".to_owned(),
             "it takes no rows",
-            "give the address of the primary server",
+            "give the address of the primary server, or ALTER ROLE ... SET default_transaction_read_only = off",
         ),
         (
             *no_records,
@@ -89,7 +95,7 @@ fn obstacles(
             free < CONNECTIONS,
             format!("{} free for this role", counted(free, "connection")),
             "a load waits or fails with more",
-            "sawmill load --connections 2, or raise max_connections",
+            "sawmill load --connections 2, or raise max_connections, or the limit of the role or database",
         ),
         (
             idle > 0,
@@ -114,7 +120,7 @@ fn costly((wal, buffers): (i64, i64), fsync: &str, wal_level: &str, standbys: &s
             fsync == "off",
             "fsync is off".to_owned(),
             "a crash of the system loses the database",
-            "ALTER SYSTEM SET fsync = on",
+            "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf();",
         ),
         (
             !standbys.is_empty(),
@@ -165,7 +171,7 @@ mod tests {
         assert_eq!(names(costly((WAL, BUFFERS), "on", "replica", "")), "");
         assert_eq!(
             names(obstacles(true, &lacks(true), 2, (3, 1))),
-            "the server is a standby; this role may not create the schema _sawmill; this role may not create tables in its \
+            "the server is a standby, or sessions of this role are read-only; this role may not create the schema _sawmill; this role may not create tables in its \
              default schema; 2 connections free for this role; 3 sessions idle in a transaction for five minutes; 1 replication slot without a reader"
         );
         assert_eq!(

@@ -31,6 +31,8 @@ fn files_of_tiny_row_groups_without_compression_are_found_with_the_command_that_
     // All files are converted, not only the first.
     let both = sawmill(["doctor", bad.to_str().unwrap(), good.to_str().unwrap()]).ok().out;
     assert!(both.contains(&format!("convert '{}' {} OUT", bad.display(), good.display())), "{both}");
+    let one = sawmill(["doctor", bad.to_str().unwrap(), "/nothing.parquet"]);
+    assert!(one.out.contains("convert '") && !one.out.contains("nothing.parquet"), "{}", one.out);
     let json = sawmill(["doctor", good.to_str().unwrap(), "--json"]).ok().json();
     assert_eq!(json["findings"].as_array().unwrap().len(), 0, "{json}");
 }
@@ -84,6 +86,14 @@ fn a_role_is_told_which_privileges_and_connections_it_lacks() {
     let text = found();
     assert!(text.contains(" connections free for this role"), "{text}");
     drop(others);
+    for (limit, lack) in [
+        ("CONNECTION LIMIT 1", "1 connection free for this role"),
+        ("SET default_transaction_read_only = on", "read-only"),
+    ] {
+        assert!(!found().contains(lack));
+        client.batch_execute(&format!("ALTER ROLE plain {limit}")).unwrap();
+        assert!(found().contains(lack), "{lack}");
+    }
 }
 
 #[test]

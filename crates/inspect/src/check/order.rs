@@ -91,6 +91,11 @@ impl BoundsOf {
         Self::column(leaf, Some(ColumnOrder::TypeOrder)).map(|bounds| Self { order: None, ..bounds })
     }
 
+    /// Whether `min_value` and `max_value` have an order, so that bounds mean something.
+    pub fn has_order(&self) -> bool {
+        self.order.is_some()
+    }
+
     /// Whether the lower bound is above the upper one; false if their order is undefined.
     pub fn crossed(&self, lower: &[u8], upper: &[u8]) -> bool {
         self.greater(self.order, lower, upper)

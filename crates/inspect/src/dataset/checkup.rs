@@ -1,10 +1,11 @@
-//! What would make files faster to read or smaller, with the command that does it: the greatest gain first.
+//! What would make files faster to read or smaller, with the command that does it: what concerns most bytes first.
 
 use std::path::PathBuf;
 
-use sawmill_footer::{Codec, ColumnChunk, Encoding, Footer, PageType, PhysicalType};
+use sawmill_footer::{Codec, ColumnChunk, ColumnOrder, Encoding, Footer, PageType, PhysicalType};
 use serde::Serialize;
 
+use crate::check::order::BoundsOf;
 use crate::dataset::summary::FooterSummary;
 use crate::dataset::totals::{LARGE_BYTES, SMALL_BYTES, SMALL_ROWS, lacks_bounds};
 use crate::text::escape::escaped;
@@ -107,7 +108,12 @@ impl Checkup {
         if chunk.codec() == Codec::Uncompressed {
             self.uncompressed.add(bytes);
         }
-        if chunk.num_values() > 0 && lacks_bounds(chunk).unwrap_or(false) {
+        // Values without an order, such as intervals, have no bounds in any file.
+        let ordered = || BoundsOf::column(&chunk.element(), Some(ColumnOrder::TypeOrder));
+        if chunk.num_values() > 0
+            && lacks_bounds(chunk).unwrap_or(false)
+            && ordered().is_some_and(|bounds| bounds.has_order())
+        {
             self.unbounded.add(bytes);
         }
         if bytes > SEVERAL_PAGES && matches!(chunk.offset_index_range(), Ok(None)) {
