@@ -1,7 +1,8 @@
 //! Tables of a swept parameter for the terminal: one line for each of its values, with the speed-up over the
 //! first; one table for each combination of the other parameters.
 
-use crate::measure::results::Case;
+use crate::measure::compare::comparison::{Comparison, Method};
+use crate::measure::results::{Case, SideResult};
 use crate::reports::table::{Align, Table};
 use crate::text::byte_sizes::format_byte_rate;
 use crate::text::counts::format_rate;
@@ -22,10 +23,10 @@ use crate::trace::seconds;
 /// let tables = sweep_tables(&[case("1", 12), case("4", 4)], "degree");
 /// assert_eq!(tables[0].0, "load");
 /// assert_eq!(tables[0].1.to_string(), "\
-/// degree    time  speed-up  rate
-/// ------  ------  --------  ----
+/// degree    time  speed-up  rate  than the first
+/// ------  ------  --------  ----  --------------
 ///      1  12.0 s    1.00 x
-///      4  4.00 s    3.00 x
+///      4  4.00 s    3.00 x        too few runs
 /// ");
 /// ```
 pub fn sweep_tables(cases: &[Case], parameter: &str) -> Vec<(String, Table)> {
@@ -45,10 +46,16 @@ pub fn sweep_tables(cases: &[Case], parameter: &str) -> Vec<(String, Table)> {
 
 fn table(parameter: &str, lines: &[(&str, &Case)]) -> Table {
     let right = Align::Right;
-    let mut table = Table::new([(parameter, right), ("time", right), ("speed-up", right), ("rate", right)]);
+    let mut table = Table::new([
+        (parameter, right),
+        ("time", right),
+        ("speed-up", right),
+        ("rate", right),
+        ("than the first", Align::Left),
+    ]);
     let median = |case: &Case| Some(case.sides.first()?.wall.as_ref()?.median);
     let first = lines.first().and_then(|(_, case)| median(case));
-    for (value, case) in lines {
+    for (place, (value, case)) in lines.iter().enumerate() {
         let side = case.sides.first();
         let time = median(case);
         let rate = side.and_then(|side| side.rows_per_second()).map(|rate| format_rate(rate, "rows"));
@@ -59,15 +66,24 @@ fn table(parameter: &str, lines: &[(&str, &Case)]) -> Table {
             time.map(|time| format_duration(seconds::from_number(time))).unwrap_or_default(),
             speed.map(|speed| format!("{speed:.2} x")).unwrap_or_default(),
             rate.unwrap_or_default(),
+            lines.first().filter(|_| place > 0).map(|(_, first)| verdict(case, first)).unwrap_or_default(),
         ]);
     }
     table
 }
 
+/// Whether the runs show a difference between two cases.
+fn verdict(case: &Case, first: &Case) -> String {
+    let walls = |case: &Case| case.sides.first().map(SideResult::walls).unwrap_or_default();
+    match Comparison::independent(&walls(case), &walls(first)) {
+        Ok(found) if found.method != Method::TooFewRuns => found.verdict.to_string(),
+        _ => "too few runs".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::results::SideResult;
     use crate::measure::run::Run;
 
     #[test]

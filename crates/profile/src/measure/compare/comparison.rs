@@ -155,9 +155,9 @@ impl Comparison {
         }
     }
 
-    /// Whether ours is significantly slower, by more than this fraction (0.05 is 5 %).
+    /// Whether ours is slower by more than this fraction (0.05 is 5 %): the whole interval is.
     pub fn slower_by_more_than(&self, share: f64) -> bool {
-        self.verdict == Verdict::Slower && self.ratio > 1.0 + share
+        self.interval.is_some_and(|interval| interval.low > 1.0 + share)
     }
 }
 
