@@ -20,7 +20,8 @@ use crate::options::{Options, PageIndexPolicy};
 use crate::page_index::indexes::PageIndexes;
 use crate::schema::arena::Schema;
 use crate::schema::enums::ColumnOrder;
-use crate::thrift::trace;
+use crate::thrift::dump;
+use crate::thrift::format::{COLUMN_CHUNK, FILE_META_DATA};
 
 /// The flat metadata of a Parquet file: the footer's bytes, one arena for the schema, 32 bytes per column
 /// chunk. What is not in those 32 bytes is decoded from the footer's bytes on demand.
@@ -234,10 +235,7 @@ impl Footer {
         let Some(at) = self.tail().and_then(|tail| tail.encryption_algorithm) else { return Ok(None) };
         let mut cursor = crate::thrift::cursor::Cursor::new(self.bytes.as_slice(), at);
         crate::chunk::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
-            self.explain(
-                fault,
-                trace::path_of(self.bytes.as_slice(), 0, &crate::thrift::format::FILE_META_DATA, fault.at),
-            )
+            self.explain(fault, dump::path_of(self.bytes.as_slice(), 0, &FILE_META_DATA, fault.at))
         })
     }
 
@@ -348,9 +346,12 @@ impl Footer {
 
     /// The error for a fault in a column chunk of this footer.
     pub(crate) fn chunk_error(&self, fault: Fault, chunk: &ColumnChunk<'_>) -> Error {
-        let (group, leaf) = (chunk.row_group().index(), chunk.leaf());
-        let start = chunk.footer_offset();
-        self.explain(fault, trace::path_in_chunk(self.bytes.as_slice(), start, group, leaf, fault.at))
+        let mut path = format!("row_groups[{}].columns[{}]", chunk.row_group().index(), chunk.leaf());
+        let below = dump::path_of(self.bytes.as_slice(), chunk.footer_offset(), &COLUMN_CHUNK, fault.at);
+        if !below.is_empty() {
+            path = format!("{path}.{below}");
+        }
+        self.explain(fault, path)
     }
 
     fn explain(&self, fault: Fault, path: String) -> Error {

@@ -14,8 +14,8 @@ use crate::memory::allocate;
 use crate::options::{Options, Verify};
 use crate::schema::arena::Schema;
 use crate::thrift::cursor::{Cursor, I32, I64, LIST, STRUCT, Step};
+use crate::thrift::dump;
 use crate::thrift::format::FILE_META_DATA;
-use crate::thrift::trace;
 
 /// Everything decoded from the bytes of a footer.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ pub(crate) fn fits_32_bits(bytes: &[u8]) -> Result<(), Error> {
 
 /// The error for a fault in `FileMetaData`.
 pub(crate) fn explain(bytes: &[u8], fault: Fault) -> Error {
-    let path = trace::path_of(bytes, 0, &FILE_META_DATA, fault.at);
+    let path = dump::path_of(bytes, 0, &FILE_META_DATA, fault.at);
     Error::new(fault.kind.to_string())
         .at_path(path)
         .at_offset(fault.at as u64)

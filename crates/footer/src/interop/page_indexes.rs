@@ -21,7 +21,7 @@ use crate::footer::Footer;
 use crate::memory::allocate;
 use crate::open::source::RangeReader;
 use crate::page_index::indexes::{ColumnIndex, OffsetIndex};
-use crate::page_index::runs::total;
+use crate::page_index::runs::{join, total};
 use crate::schema::enums::BoundaryOrder;
 use crate::thrift::cursor::{BINARY, FALSE, I64, STRUCT, TRUE};
 use crate::thrift_writer::ThriftWriter;
@@ -95,11 +95,7 @@ fn parts(metadata: &ParquetMetaData, wanted: Wanted) -> (Vec<Part>, u64) {
     let mut all: Vec<Range<u64>> = chunks.flat_map(|chunk| ranges(chunk, wanted)).flatten().collect();
     let claimed = total(&all);
     all.sort_unstable_by_key(|range| range.start);
-    all.dedup_by(|next, range| {
-        let adjoins = next.start <= range.end;
-        range.end = if adjoins { range.end.max(next.end) } else { range.end };
-        adjoins
-    });
+    join(&mut all, 0);
     let mut end: usize = 0;
     let part = |range: Range<u64>| {
         let place = end;

@@ -160,10 +160,7 @@ impl<'a> Optional<'a> {
 fn write_statistics(found: &Statistics<'_>, physical_type: PhysicalType, writer: &mut ThriftWriter) {
     let width = match physical_type {
         PhysicalType::Boolean => Some(1),
-        PhysicalType::Int32 | PhysicalType::Float => Some(4),
-        PhysicalType::Int64 | PhysicalType::Double => Some(8),
-        PhysicalType::Int96 => Some(12),
-        _ => None,
+        other => other.width(None),
     };
     writer.begin(12);
     let bound = |writer: &mut ThriftWriter, field, bound: Option<&[u8]>| {

@@ -13,8 +13,8 @@ use crate::open::buffer::FooterBytes;
 use crate::page_index::entries::{ColumnEntry, OffsetEntry, Words};
 use crate::page_index::tables::Tables;
 use crate::schema::enums::BoundaryOrder;
+use crate::thrift::dump;
 use crate::thrift::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
-use crate::thrift::trace;
 
 /// Where a data page is (`PageLocation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,6 +206,6 @@ impl fmt::Debug for ColumnIndex {
 /// The error for a fault in a page index.
 pub(crate) fn explain(bytes: &[u8], def: &'static StructDef, fault: Fault) -> Error {
     Error::new(fault.kind.to_string())
-        .at_path(trace::path_of(bytes, 0, def, fault.at))
+        .at_path(dump::path_of(bytes, 0, def, fault.at))
         .with_advice("the page index is damaged: read the file without it, or write it again")
 }

@@ -47,7 +47,8 @@ pub(crate) fn merge(ranges: &mut Vec<Range<u64>>, gap: u64, limit: u64) {
     }
 }
 
-fn join(ranges: &mut Vec<Range<u64>>, gap: u64) {
+/// Joins ranges, in the order of their starts, with gaps of at most this many bytes.
+pub(crate) fn join(ranges: &mut Vec<Range<u64>>, gap: u64) {
     ranges.dedup_by(|next, range| {
         let joins = next.start <= range.end.saturating_add(gap);
         range.end = if joins { range.end.max(next.end) } else { range.end };

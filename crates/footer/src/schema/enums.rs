@@ -79,6 +79,20 @@ enumeration! {
     }
 }
 
+impl PhysicalType {
+    /// The number of bytes of each value; `length` is the element's, for byte arrays of one length. `None` for byte
+    /// arrays of any length, and for bits.
+    pub fn width(self, length: Option<i32>) -> Option<usize> {
+        match self {
+            Self::Int32 | Self::Float => Some(4),
+            Self::Int64 | Self::Double => Some(8),
+            Self::Int96 => Some(12),
+            Self::FixedLenByteArray => length.and_then(|length| usize::try_from(length).ok()),
+            Self::Boolean | Self::ByteArray | Self::Unknown(_) => None,
+        }
+    }
+}
+
 enumeration! {
     /// The annotation that `LogicalType` superseded (`ConvertedType`).
     ConvertedType {

@@ -1,4 +1,5 @@
-//! Dumps the footer's Thrift as stored: every value with its byte offset, field id, name and type.
+//! Dumps the footer's Thrift as stored: every value with its byte offset, field id, name and type. The same walk finds
+//! the Thrift path of a byte, for errors: `row_groups[3].columns[17].meta_data.statistics`.
 
 use std::fmt;
 
@@ -10,7 +11,6 @@ use crate::thrift::cursor::{
 use crate::thrift::format::{
     COLUMN_INDEX, FILE_CRYPTO_META_DATA, FILE_META_DATA, FieldKind, OFFSET_INDEX, StructDef,
 };
-use crate::thrift::trace;
 
 /// The top-level structs in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,18 +96,6 @@ impl fmt::Display for DumpValue<'_> {
     }
 }
 
-impl fmt::Display for DumpLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>10}  {:indent$}", self.offset, "", indent = self.depth * 2)?;
-        match (self.index, self.id) {
-            (Some(index), _) => write!(f, "[{index}]")?,
-            (None, Some(id)) => write!(f, "{id} {}", self.name.unwrap_or("?"))?,
-            (None, None) => {}
-        }
-        write!(f, ": {} {}", self.wire, self.value)
-    }
-}
-
 /// Calls `line` for every value in `bytes`, in order, until it returns false.
 ///
 /// Costs one walk over the bytes; nothing is kept.
@@ -120,20 +108,29 @@ pub fn dump<'a>(
     root: Root,
     mut line: impl FnMut(DumpLine<'a>) -> bool,
 ) -> Result<(), Error> {
-    let mut dump = Dump { cursor: Cursor::new(bytes, 0), line: &mut line };
-    dump.fields(Some(root.def()), 0).map(drop).map_err(|fault| {
-        Error::new(fault.kind.to_string()).at_offset(fault.at as u64).at_path(trace::path_of(
-            bytes,
-            0,
-            root.def(),
-            fault.at,
-        ))
-    })
+    let mut dump =
+        Dump { cursor: Cursor::new(bytes, 0), line: &mut line, until: usize::MAX, path: String::new() };
+    dump.fields(Some(root.def()), 0)
+        .map(drop)
+        .map_err(|fault| Error::new(fault.kind.to_string()).at_offset(fault.at as u64).at_path(dump.path))
+}
+
+/// The path of the value that contains the byte `offset`, within the struct of type `root` that starts at byte `start`.
+pub(crate) fn path_of(bytes: &[u8], start: usize, root: &'static StructDef, offset: usize) -> String {
+    let cursor = Cursor::new(bytes, start);
+    let mut dump = Dump { cursor, line: &mut |_| true, until: offset, path: String::new() };
+    // A fault at the byte ends the walk there, too.
+    let _ = dump.fields(Some(root), 0);
+    dump.path
 }
 
 struct Dump<'a, 'f> {
     cursor: Cursor<'a>,
     line: &'f mut dyn FnMut(DumpLine<'a>) -> bool,
+    /// The walk stops once it is past this byte.
+    until: usize,
+    /// Where it stopped, or failed.
+    path: String,
 }
 
 /// The context of a value before it is read.
@@ -151,6 +148,9 @@ impl<'a> Dump<'a, '_> {
     fn fields(&mut self, def: Option<&'static StructDef>, depth: usize) -> Step<bool> {
         let mut last = 0;
         while let Some(field) = self.cursor.next_field(&mut last)? {
+            if self.cursor.at > self.until {
+                return Ok(false);
+            }
             let known = def.and_then(|def| def.field(field.id));
             let name = known.map(|known| known.name);
             let kind = known.map(|known| &known.kind);
@@ -176,6 +176,19 @@ impl<'a> Dump<'a, '_> {
 
     /// Dumps a value that is not in a field's header; returns false to stop.
     fn value(&mut self, wire: u8, place: ValueContext) -> Step<bool> {
+        let goes_on = self.read_value(wire, place).map(|goes_on| goes_on && self.cursor.at <= self.until);
+        if !matches!(goes_on, Ok(true)) {
+            let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+            self.path = match (place.index, place.name) {
+                (Some(index), _) => format!("[{index}]{dot}{}", self.path),
+                (None, Some(name)) => format!("{name}{dot}{}", self.path),
+                (None, None) => format!("field {}{dot}{}", place.id.unwrap_or_default(), self.path),
+            };
+        }
+        goes_on
+    }
+
+    fn read_value(&mut self, wire: u8, place: ValueContext) -> Step<bool> {
         let offset = self.cursor.at;
         if place.depth >= DEPTH_LIMIT as usize {
             // `skip` reports any fault; deeper values are not dumped.
@@ -229,7 +242,7 @@ impl<'a> Dump<'a, '_> {
         kind: Option<&'static FieldKind>,
     ) -> Step<bool> {
         let (element, count) = self.cursor.list()?;
-        if !self.report(offset, place, wire, DumpValue::List(count)) {
+        if !self.report(offset, place, wire, DumpValue::List(count)) || self.cursor.at > self.until {
             return Ok(false);
         }
         let kind = match kind {

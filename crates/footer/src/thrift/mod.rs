@@ -3,5 +3,4 @@
 pub(crate) mod cursor;
 pub(crate) mod dump;
 pub(crate) mod format;
-pub(crate) mod trace;
 pub(crate) mod varint;

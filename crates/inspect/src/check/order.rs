@@ -58,20 +58,16 @@ impl BoundsOf {
     /// The bounds of the column `leaf` in the order that the footer names for it.
     pub fn column(leaf: &Element<'_>, named: Option<ColumnOrder>) -> Option<Self> {
         let physical = leaf.physical_type()?;
-        let length = leaf.type_length().and_then(|length| usize::try_from(length).ok());
         let meaning = Meaning::new(leaf);
         let width = match physical {
             PhysicalType::Boolean => Width::Exactly(1),
-            PhysicalType::Int32 | PhysicalType::Float => Width::Exactly(4),
-            PhysicalType::Int64 | PhysicalType::Double => Width::Exactly(8),
-            PhysicalType::Int96 => Width::Exactly(12),
             PhysicalType::ByteArray => Width::Any,
-            PhysicalType::FixedLenByteArray => match (length?, meaning) {
+            PhysicalType::FixedLenByteArray => match (physical.width(leaf.type_length())?, meaning) {
                 // A truncated number would be another number.
                 (length, Meaning::Decimal | Meaning::Half) => Width::Exactly(length),
                 (length, _) => Width::AtMost(length),
             },
-            PhysicalType::Unknown(_) => return None,
+            other => Width::Exactly(other.width(None)?),
         };
         let by_type = by_type(physical, meaning);
         let order = match named? {

@@ -5,9 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use sawmill_footer::{
-    ColumnChunk, DumpLine, Element, Encoding, Footer, PageType, PhysicalType, RangeReader, Repetition,
-};
+use sawmill_footer::{ColumnChunk, DumpLine, Element, Encoding, Footer, PageType, RangeReader, Repetition};
 
 use crate::check::structure::on_path;
 use crate::rewrite::output::{I32, Output};
@@ -136,13 +134,7 @@ fn has_levels<R: RangeReader + ?Sized>(chunk: &ColumnChunk<'_>, reader: &R) -> O
     if page.page_type == PageType::DataPageV2 {
         return Some(page.levels_size > 0);
     }
-    let width = match chunk.physical_type() {
-        PhysicalType::Int32 | PhysicalType::Float => 4,
-        PhysicalType::Int64 | PhysicalType::Double => 8,
-        PhysicalType::Int96 => 12,
-        PhysicalType::FixedLenByteArray => u64::try_from(chunk.element().type_length()?).ok()?,
-        _ => return None,
-    };
+    let width = chunk.physical_type().width(chunk.element().type_length())? as u64;
     let values = u64::try_from(page.num_values).ok()? * width;
     // Without nulls, levels are what a page has beside its values.
     let is_told = page.encoding == Encoding::Plain && nulls == Some(0);

@@ -30,16 +30,10 @@ impl<'a> DictionaryValues<'a> {
     /// The bytes are not as many values of the column's type.
     pub fn new(column: Element<'_>, bytes: &'a [u8], count: usize) -> Result<Self, String> {
         let physical = column.physical_type().unwrap_or(PhysicalType::Unknown(-1));
-        let len = match physical {
-            PhysicalType::Int32 | PhysicalType::Float => Some(4),
-            PhysicalType::Int64 | PhysicalType::Double => Some(8),
-            PhysicalType::Int96 => Some(12),
-            PhysicalType::FixedLenByteArray => column.type_length().and_then(|len| usize::try_from(len).ok()),
-            PhysicalType::ByteArray => None,
-            PhysicalType::Boolean | PhysicalType::Unknown(_) => {
-                return Err(format!("expected a type with dictionaries, found {physical}"));
-            }
-        };
+        if matches!(physical, PhysicalType::Boolean | PhysicalType::Unknown(_)) {
+            return Err(format!("expected a type with dictionaries, found {physical}"));
+        }
+        let len = physical.width(column.type_length());
         let found = |at: usize| format!("expected {count} values in its {} bytes, found {at}", bytes.len());
         // Values of no bytes need not be counted one by one.
         let smallest = len.unwrap_or(4);

@@ -4,10 +4,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as Physical, ZstdLevel};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
-use sawmill_footer::{Codec, ColumnChunk, Footer, PhysicalType};
+use sawmill_footer::{Codec, ColumnChunk, Footer};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -31,11 +30,16 @@ pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>) -> Result<ColumnChunkMetaData
     let Range { start, end } = chunk.byte_range();
     let number = |of: u64| i64::try_from(of).unwrap_or(i64::MAX);
     let name = "column";
-    let leaf = Type::primitive_type_builder(name, physical(chunk.physical_type())).with_length(length);
+    // The crate reads the format's names of types and codecs; some need a level, which does not matter here.
+    let physical = chunk.physical_type().to_string().parse().map_err(theirs)?;
+    let has_level = matches!(chunk.codec(), Codec::Gzip | Codec::Brotli | Codec::Zstd);
+    let level = if has_level { "(1)" } else { "" };
+    let codec = format!("{}{level}", chunk.codec()).parse().map_err(theirs)?;
+    let leaf = Type::primitive_type_builder(name, physical).with_length(length);
     let path = ColumnPath::new(vec![name.to_owned()]);
     let column = ColumnDescriptor::new(Arc::new(leaf.build().map_err(theirs)?), 0, 0, path);
     ColumnChunkMetaData::builder(Arc::new(column))
-        .set_compression(compression(chunk.codec()))
+        .set_compression(codec)
         .set_num_values(chunk.num_values())
         .set_total_compressed_size(number(end - start))
         .set_total_uncompressed_size(chunk.uncompressed_size())
@@ -62,32 +66,5 @@ pub(crate) fn footer_with_data(
     match row_groups.and_then(|wanted| selection::none_of(wanted, footer.num_row_groups_in_file())) {
         Some(what) => Err(Error::failure(what, file, "leave --row-group out for all")),
         None => Ok(footer),
-    }
-}
-
-/// A readable chunk has a type and a codec of the format.
-fn physical(of: PhysicalType) -> Physical {
-    match of {
-        PhysicalType::Boolean => Physical::BOOLEAN,
-        PhysicalType::Int32 => Physical::INT32,
-        PhysicalType::Int64 => Physical::INT64,
-        PhysicalType::Int96 => Physical::INT96,
-        PhysicalType::Float => Physical::FLOAT,
-        PhysicalType::Double => Physical::DOUBLE,
-        PhysicalType::FixedLenByteArray => Physical::FIXED_LEN_BYTE_ARRAY,
-        PhysicalType::ByteArray | PhysicalType::Unknown(_) => Physical::BYTE_ARRAY,
-    }
-}
-
-fn compression(of: Codec) -> Compression {
-    match of {
-        Codec::Snappy => Compression::SNAPPY,
-        Codec::Gzip => Compression::GZIP(GzipLevel::default()),
-        Codec::Lzo => Compression::LZO,
-        Codec::Brotli => Compression::BROTLI(BrotliLevel::default()),
-        Codec::Lz4 => Compression::LZ4,
-        Codec::Zstd => Compression::ZSTD(ZstdLevel::default()),
-        Codec::Lz4Raw => Compression::LZ4_RAW,
-        Codec::Uncompressed | Codec::Unknown(_) => Compression::UNCOMPRESSED,
     }
 }
