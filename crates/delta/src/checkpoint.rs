@@ -8,7 +8,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
-use sawmill_footer::{ColumnChunk, DEFAULT_MAX_PAGE, Footer, Options};
+use sawmill_footer::{ColumnChunk, Footer, Options};
+use sawmill_inspect::{DEFAULT_MAX_PAGE, check_page_sizes};
 use sawmill_profile::{Error, Kind, Result};
 
 use crate::action::Action;
@@ -81,8 +82,7 @@ fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String
         return Err(format!("it has {rows} rows, where at most {MAX_ROWS} are read"));
     }
     let is_read = |chunk: &ColumnChunk<'_>| COLUMNS.contains(&chunk.element().top().name());
-    let row = footer
-        .check_page_sizes(bytes.as_slice(), DEFAULT_MAX_PAGE, u64::MAX, is_read)
+    let row = check_page_sizes(&footer, bytes.as_slice(), DEFAULT_MAX_PAGE, u64::MAX, is_read)
         .map_err(|e| e.to_string())?;
     let at_once = usize::try_from(MAX_DECODED / row.max(1)).unwrap_or(BATCH_ROWS).clamp(1, BATCH_ROWS);
     let all: Vec<usize> = (0..footer.num_columns()).collect();

@@ -29,11 +29,13 @@ struct Inner {
 }
 
 impl Error {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
+    /// An error with this problem: what was expected, and what was found instead.
+    pub fn new(what: impl Into<String>) -> Self {
         Self { inner: Box::new(Inner { what: what.into(), ..Inner::default() }) }
     }
 
-    pub(crate) fn with_advice(mut self, advice: impl Into<String>) -> Self {
+    /// Returns the same error with what to do about it.
+    pub fn with_advice(mut self, advice: impl Into<String>) -> Self {
         self.inner.advice = advice.into();
         self
     }
@@ -59,7 +61,8 @@ impl Error {
         self
     }
 
-    pub(crate) fn at_path(mut self, path: String) -> Self {
+    /// Returns the same error at this place in the footer or file.
+    pub fn at_path(mut self, path: String) -> Self {
         self.inner.path = path;
         self
     }

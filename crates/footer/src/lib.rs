@@ -140,14 +140,13 @@
 //! | `fast` | all `unsafe` code: the AVX2 kernel, prefetches, huge pages, `Footer::open_mapped`; without it the crate forbids `unsafe` |
 //! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
 //! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`, `annotated_59`; that release of `parquet` |
-//! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `PageLimits`: how large they may be; `crc32fast`, and the decoders of all codecs but LZO |
 //!
 //! # Rooms
 //!
 //! | room | what it does |
 //! |---|---|
 //! | `open` | opens files and reads their tails, one or many at a time |
-//! | `thrift` | reads, traces and dumps the Thrift compact protocol |
+//! | `thrift` | reads and dumps the Thrift compact protocol |
 //! | `decode` | walks `FileMetaData` and its row groups, several at once if their starts can be guessed |
 //! | `matching` | compares column chunks with their neighbours' shape instead of parsing them |
 //! | `schema` | the schema's elements, their types, and selections of columns |
@@ -188,12 +187,6 @@ mod thrift_writer;
 #[path = "../tests/footer/synthetic.rs"]
 mod synthetic;
 
-#[cfg(feature = "page-checksums")]
-pub use chunk::checks::page_checksums::{
-    PageChecksums, WrongChecksum, page_checksums, page_checksums_within,
-};
-#[cfg(feature = "page-checksums")]
-pub use chunk::checks::page_sizes::{DEFAULT_MAX_PAGE, LargestPages, PageLimits};
 pub use chunk::column_chunk::ColumnChunk;
 pub use chunk::details::{ChunkDetails, ColumnCryptoMetaData};
 pub use chunk::encryption::{AesParameters, EncryptionAlgorithm};
@@ -206,8 +199,6 @@ pub use decode::decoder::Decoder;
 pub use decode::scan::SortingColumn;
 pub use error::Error;
 pub use footer::Footer;
-#[cfg(all(feature = "page-checksums", feature = "parquet-59"))]
-pub use interop::page_limits_59;
 #[cfg(feature = "parquet-59")]
 pub use interop::{annotated_59, enums_as_text_59};
 pub use matching::kernel::Method;

@@ -3,6 +3,7 @@
 //! ```text
 //! Footer ──▶ OpenFile ──View──▶ text, JSON
 //!    │           └────────────▶ lines of NDJSON or CSV, one for each column chunk
+//!    ├──▶ check_page_sizes ───▶ how much memory a decoder of pages may take
 //!    ├──▶ FooterSummary ──────▶ a line of a table
 //!    ├──▶ FooterDifference ───▶ how two files differ
 //!    ├──▶ MergePlan ──────────▶ which small files to merge
@@ -30,7 +31,8 @@
 //! |---|---|
 //! | `views` | one view in each file: schema, row groups, columns, statistics, page index and headers, sizes, dump, ... |
 //! | `chunks` | column chunks one by one: records, NDJSON, CSV |
-//! | `check` | what a footer contradicts: itself, its file, its page indexes and pages |
+//! | `check` | what a footer contradicts: itself, its file, its page indexes |
+//! | `pages` | the sizes, levels and checksums of pages, before a decoder sees them |
 //! | `rewrite` | footers repaired, and footers alone, scrubbed |
 //! | `dataset` | one file in a line, many files together, which to merge, how two files differ |
 //! | `file` | what views share of an open file, and many files decoded in order |
@@ -45,6 +47,7 @@ mod chunks;
 mod dataset;
 mod error;
 mod file;
+mod pages;
 mod rewrite;
 mod text;
 mod views;
@@ -68,6 +71,11 @@ pub use dataset::totals::{Dataset, Facts};
 pub use error::Error;
 pub use file::column::Column;
 pub use file::open_file::OpenFile;
+pub use pages::chunks::{check_chunk_page_sizes, check_page_sizes};
+pub use pages::limits::{DEFAULT_MAX_PAGE, LargestPages, PageLimits};
+#[cfg(feature = "parquet-59")]
+pub use pages::parquet_limits::page_limits_59;
+pub use pages::reading::{CheckedPages, check_pages_within};
 pub use rewrite::{Repair, Repaired, Repairs, repaired, scrubbed, write_file};
 pub use text::escape::escaped;
 pub use text::json::JsonSafe;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE};
+use sawmill_footer::DEFAULT_MAX_FOOTER;
 use sawmill_generator::{Dataset, NamedRows};
+use sawmill_inspect::DEFAULT_MAX_PAGE;
 use sawmill_profile::PhaseReport;
 #[cfg(feature = "full")]
 use sawmill_source::DelimitedFiles;

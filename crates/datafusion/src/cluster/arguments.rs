@@ -307,7 +307,7 @@ pub(crate) struct ExecutorArgs {
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
     /// The most bytes of a page of a Parquet file: one of a damaged or hostile file may claim 2 GiB.
-    #[arg(long, value_name = "BYTES", default_value_t = sawmill_footer::DEFAULT_MAX_PAGE)]
+    #[arg(long, value_name = "BYTES", default_value_t = sawmill_inspect::DEFAULT_MAX_PAGE)]
     pub max_page: u64,
     /// Bytes that the operators of all tasks may take before they spill [default: 70 % of the memory].
     #[arg(long, value_name = "BYTES")]

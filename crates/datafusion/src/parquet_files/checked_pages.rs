@@ -18,7 +18,8 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sawmill_footer::{LargestPages, PageLimits, RangeReader, page_checksums_within, page_limits_59};
+use sawmill_footer::RangeReader;
+use sawmill_inspect::{LargestPages, PageLimits, check_pages_within, page_limits_59};
 
 use crate::error::refused;
 use crate::parquet_files::reader::{Place, external};
@@ -217,7 +218,7 @@ impl Chunks {
                         advice: "the file is damaged: write or copy it again".to_owned(),
                     });
                 }
-                let found = page_checksums_within(&part, part.start..end, i64::MAX, &chunk.limits, false);
+                let found = check_pages_within(&part, part.start..end, i64::MAX, &chunk.limits, false);
                 if let Some(error) = found.refused {
                     return Err(self.refused(chunk, &error));
                 }

@@ -18,7 +18,8 @@ use datafusion::object_store::local::LocalFileSystem;
 use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::physical_plan::ExecutionPlan;
-use sawmill_footer::{DEFAULT_MAX_PAGE, Options};
+use sawmill_footer::Options;
+use sawmill_inspect::DEFAULT_MAX_PAGE;
 use sawmill_store::ObjectUrl;
 use serde::{Deserialize, Serialize};
 

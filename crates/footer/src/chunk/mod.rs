@@ -1,7 +1,5 @@
 //! Row groups and column chunks: the packed rows that decoding stores, and fields decoded on demand.
 
-#[cfg(feature = "page-checksums")]
-pub(crate) mod checks;
 pub(crate) mod column_chunk;
 pub(crate) mod details;
 pub(crate) mod encryption;

@@ -16,10 +16,10 @@ use crate::schema::enums::{Encoding, PageType};
 use crate::thrift::cursor::{Cursor, FALSE, I32, STRUCT, Step, each_field};
 
 /// Bytes per read of bodies.
-pub(crate) const READ_LEN: usize = 1 << 18;
+const READ_LEN: usize = 1 << 18;
 
 /// Bytes per read for a header whose body is left out: several small pages, or little of a large one.
-pub(crate) const HEADER_READ_LEN: usize = 1 << 16;
+const HEADER_READ_LEN: usize = 1 << 16;
 
 /// The longest header accepted; a header may hold bounds of long values. `parquet-cpp` accepts as much.
 const MAX_HEADER: usize = 1 << 24;
@@ -52,12 +52,20 @@ pub struct ChunkPage {
     /// How its definition and its repetition levels are encoded, if it is a data page of version 1.
     pub level_encodings: [Encoding; 2],
     /// Whether its header describes one kind of page, as it should.
-    pub(crate) is_one_kind: bool,
-    /// The size of its repetition levels, which are the first, and how many NULLs and rows it has, as far as the header
-    /// of a data page of version 2 states it.
-    pub(crate) repetition_size: u32,
-    pub(crate) num_nulls: Option<i32>,
-    pub(crate) num_rows: Option<i32>,
+    pub is_one_kind: bool,
+    /// The size of its repetition levels, which are the first, if it is a data page of version 2.
+    pub repetition_size: u32,
+    /// How many NULLs the header of a data page of version 2 states.
+    pub num_nulls: Option<i32>,
+    /// How many rows the header of a data page of version 2 states.
+    pub num_rows: Option<i32>,
+}
+
+impl ChunkPage {
+    /// Where its body ends in the file.
+    fn end(&self) -> u64 {
+        (self.offset + self.header_len as u64).saturating_add(self.compressed_size.into())
+    }
 }
 
 /// Reads the pages of a column chunk.
@@ -104,13 +112,18 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     /// Bytes cannot be read, a header is malformed or longer than 16 MiB, or a page extends beyond its chunk or
     /// the file.
     pub fn next_header(&mut self) -> Result<Option<ChunkPage>, Error> {
-        let Some((page, body_end)) = self.page(HEADER_READ_LEN)? else { return Ok(None) };
-        self.leave_out(&page, body_end)?;
+        let Some(page) = self.begin(false)? else { return Ok(None) };
+        self.leave_out(&page)?;
         Ok(Some(page))
     }
 
-    /// Leaves out the body of the page that [`ChunkPages::page`] returned.
-    pub(crate) fn leave_out(&mut self, page: &ChunkPage, body_end: u64) -> Result<(), Error> {
+    /// Leaves out the body of the page that [`ChunkPages::begin`] returned.
+    ///
+    /// # Errors
+    ///
+    /// The body extends beyond the file.
+    pub fn leave_out(&mut self, page: &ChunkPage) -> Result<(), Error> {
+        let body_end = page.end();
         let there = self.buffer.len() - self.used;
         // Nothing else notices that the last body is cut off.
         if page.compressed_size as usize > there && body_end > self.file_len()? {
@@ -130,18 +143,18 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     ///
     /// As for [`ChunkPages::next_header`].
     pub fn next_page(&mut self, body: impl FnMut(&[u8])) -> Result<Option<ChunkPage>, Error> {
-        let Some((page, body_end)) = self.page(READ_LEN)? else { return Ok(None) };
-        self.pass_on(&page, body_end, body)?;
+        let Some(page) = self.begin(true)? else { return Ok(None) };
+        self.read_body(&page, body)?;
         Ok(Some(page))
     }
 
-    /// Passes on the body of the page that [`ChunkPages::page`] returned.
-    pub(crate) fn pass_on(
-        &mut self,
-        page: &ChunkPage,
-        body_end: u64,
-        mut body: impl FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    /// Passes the body of the page that [`ChunkPages::begin`] returned to `body`, in parts.
+    ///
+    /// # Errors
+    ///
+    /// Bytes cannot be read, or the body extends beyond the file.
+    pub fn read_body(&mut self, page: &ChunkPage, mut body: impl FnMut(&[u8])) -> Result<(), Error> {
+        let body_end = page.end();
         let mut left = page.compressed_size as usize;
         while left > 0 {
             if self.used == self.buffer.len() {
@@ -157,23 +170,27 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         Ok(())
     }
 
-    /// The next page, and where its body ends, within the chunk. The rest of the buffer begins with the body.
-    pub(crate) fn page(&mut self, read_len: usize) -> Result<Option<(ChunkPage, u64)>, Error> {
+    /// Returns the next page, up to its body, which [`ChunkPages::leave_out`] or [`ChunkPages::read_body`] must pass before
+    /// the next page; `None` after the last page. `with_body` says whether to read as much at once as suits bodies.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ChunkPages::next_header`].
+    pub fn begin(&mut self, with_body: bool) -> Result<Option<ChunkPage>, Error> {
         if self.at >= self.end {
             return Ok(None);
         }
-        let page = self.header(read_len)?;
+        let page = self.header(if with_body { READ_LEN } else { HEADER_READ_LEN })?;
         self.used += page.header_len;
-        let body_start = page.offset + page.header_len as u64;
-        let body_end = body_start + u64::from(page.compressed_size);
-        if body_end > self.end {
-            let (size, left) = (page.compressed_size, self.end.saturating_sub(body_start));
+        if page.end() > self.end {
+            let left = self.end.saturating_sub(page.offset + page.header_len as u64);
+            let size = page.compressed_size;
             let what = format!(
                 "expected a page within its column chunk, of which {left} bytes are left, found {size}"
             );
             return Err(self.error(what));
         }
-        Ok(Some((page, body_end)))
+        Ok(Some(page))
     }
 
     /// The header of the next page, which stays in the buffer.

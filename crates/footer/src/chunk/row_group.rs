@@ -21,6 +21,11 @@ impl<'a> RowGroup<'a> {
         &self.footer.decoded.row_groups[self.position].fields
     }
 
+    /// The footer that it belongs to.
+    pub fn footer(&self) -> &'a Footer {
+        self.footer
+    }
+
     /// The row group's index in the file.
     pub fn index(&self) -> usize {
         self.footer.decoded.row_groups[self.position].index as usize

@@ -70,8 +70,7 @@ impl ColumnChunk<'_> {
     }
 
     /// The number of values, as far as it is known. A column outside of lists has one for each row, if the footer states none.
-    #[cfg(any(feature = "page-checksums", feature = "parquet-59", feature = "parquet-60"))]
-    pub(crate) fn known_values(&self) -> i64 {
+    pub fn known_values(&self) -> i64 {
         match self.num_values() {
             0 if self.has_metadata() && self.element().max_rep() == 0 => self.row_group().num_rows(),
             values => values,

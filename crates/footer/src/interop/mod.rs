@@ -91,8 +91,6 @@ pub(crate) mod kept;
 mod repaired;
 #[cfg(feature = "parquet-59")]
 mod version_59;
-#[cfg(all(feature = "page-checksums", feature = "parquet-59"))]
-pub use version_59::page_limits_59;
 #[cfg(feature = "parquet-59")]
 pub use version_59::{annotated_59, enums_as_text_59};
 #[cfg(feature = "parquet-60")]

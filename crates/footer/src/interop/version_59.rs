@@ -11,9 +11,6 @@ mod enums;
 mod metadata;
 #[path = "page_indexes.rs"]
 mod page_indexes;
-#[cfg(feature = "page-checksums")]
-#[path = "page_limits.rs"]
-mod page_limits;
 #[path = "projection.rs"]
 mod projection;
 #[path = "row_groups.rs"]
@@ -22,8 +19,6 @@ mod row_groups;
 mod schema;
 
 pub use enums::{annotated_59, enums_as_text_59};
-#[cfg(feature = "page-checksums")]
-pub use page_limits::page_limits_59;
 
 use self::parquet::basic::ColumnOrder as TheirOrder;
 use self::parquet::schema::types::ColumnDescriptor;

@@ -7,7 +7,6 @@
 pub(crate) mod bounds;
 mod fields;
 pub(crate) mod order;
-pub(crate) mod pages;
 mod row_groups;
 pub(crate) mod structure;
 

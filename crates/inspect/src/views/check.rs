@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::check::{self, Inconsistency, pages::check_pages};
+use crate::check::{self, Inconsistency};
 use crate::error::Error;
 use crate::file::open_file::OpenFile;
+use crate::pages::chunks::check_pages;
 use crate::text::escape::escaped;
 use crate::text::style::TextStyle;
 

@@ -4,7 +4,8 @@
 use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
-use sawmill_footer::{ColumnChunk, DEFAULT_MAX_PAGE, Footer};
+use sawmill_footer::{ColumnChunk, Footer};
+use sawmill_inspect::{DEFAULT_MAX_PAGE, check_page_sizes};
 
 use super::FolderName;
 use crate::condition::pruning::outlook;
@@ -79,7 +80,7 @@ impl Compared<'_> {
             let field = schema.get_column_root_idx(chunk.leaf());
             chunk.row_group().index() == group && test.columns.iter().any(|column| column.place == field)
         };
-        let sizes = self.footer.check_page_sizes(self.file, DEFAULT_MAX_PAGE, u64::MAX, is_tested);
+        let sizes = check_page_sizes(self.footer, self.file, DEFAULT_MAX_PAGE, u64::MAX, is_tested);
         sizes.map_err(|error| unreadable(error.what()))?;
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.reader.clone());

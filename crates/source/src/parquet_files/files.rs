@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, Weak};
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::Type as PhysicalType;
-use sawmill_footer::{ColumnChunk, DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
+use sawmill_footer::{ColumnChunk, DEFAULT_MAX_FOOTER, Footer, RangeReader};
+use sawmill_inspect::DEFAULT_MAX_PAGE;
 use sawmill_profile::{Error, Kind, Pool, Result};
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 

@@ -10,7 +10,8 @@ use std::time::SystemTime;
 
 use arrow_schema::Schema;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use sawmill_footer::{Footer, Options, page_limits_59};
+use sawmill_footer::{Footer, Options};
+use sawmill_inspect::page_limits_59;
 use sawmill_profile::{Error, Kind, Result};
 use sawmill_store::{Fault, Object, ObjectReader, ObjectUrl, PlannedReader, ReadAhead, RequestPlan};
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
-use sawmill_footer::{LargestPages, PageLimits, page_checksums_within, page_limits_59};
+use sawmill_inspect::{LargestPages, PageLimits, check_pages_within, page_limits_59};
 use sawmill_profile::{Error, Kind, Result};
 
 use crate::parquet_files::reader::FileBytes;
@@ -98,7 +98,7 @@ impl PageChecksums {
         for chunk in left {
             let key = key(&chunk);
             let CheckedChunk { name, bytes, values, limits, .. } = chunk;
-            let found = page_checksums_within(&file, bytes, values, &limits, !self.off);
+            let found = check_pages_within(&file, bytes, values, &limits, !self.off);
             largest = largest.and(found.largest);
             rows.push((key.0, found.largest.row));
             if let Err(error) = found.refused.map_or_else(|| largest.check(max_page), Err) {
@@ -109,7 +109,7 @@ impl PageChecksums {
                     .advise(error.advice()));
             }
             let what = match (found.wrong, found.unread) {
-                (Some(wrong), _) => wrong.to_string(),
+                (Some(wrong), _) => wrong,
                 // In a chunk with checksums an unreadable page is an error; in others the decoder reports it.
                 (None, Some(error)) if found.checked > 0 => format!("{}: {}", error.path(), error.what()),
                 _ => {

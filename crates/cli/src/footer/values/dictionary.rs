@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parquet::column::page::{Page, PageReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 use sawmill_footer::{ColumnChunk, Encoding, Footer, PageType};
-use sawmill_inspect::{DictionaryValues, JsonSafe};
+use sawmill_inspect::{DictionaryValues, JsonSafe, check_chunk_page_sizes};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -101,7 +101,7 @@ fn read(
         return Err(failed(format!("expected at most {most} bytes, found one that claims {found}")));
     }
     // Decoders of some codecs do not stop at the claimed size.
-    chunk.check_page_sizes(&opened.bytes, MAX_LENGTH.into(), 1)?;
+    check_chunk_page_sizes(chunk, &opened.bytes, MAX_LENGTH.into(), 1)?;
     let pages = SerializedPageReader::new(Arc::new(opened.bytes.clone()), &alone, 0, None);
     let page = pages.and_then(|mut pages| pages.get_next_page());
     match page.map_err(|error| failed(error.to_string()))? {

@@ -11,7 +11,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::metadata::ParquetMetaData;
 use sawmill_footer::{Footer, annotated_59};
-use sawmill_inspect::JsonSafe;
+use sawmill_inspect::{JsonSafe, check_page_sizes};
 use sawmill_source::{
     FileBytes, fault_of_page, guarded, intervals_as_bytes, rows_within, undecodable, with_leaves,
 };
@@ -90,7 +90,7 @@ fn write_rows(
     if metadata.file_metadata().schema_descr().num_columns() < footer.num_columns() {
         return Err(unreadable(footer, escaped_place(place)));
     }
-    let sizes = footer.check_page_sizes(&opened.bytes, max_page, skip.saturating_add(rows), |_| true);
+    let sizes = check_page_sizes(footer, &opened.bytes, max_page, skip.saturating_add(rows), |_| true);
     let row_size = sizes.map_err(|error| opened.because(error.into()))?;
     let at_once = rows_within(row_size).min(BATCH_ROWS);
     let metadata = in_utc(Arc::new(metadata)).map_err(|error| failed(error.to_string()))?;

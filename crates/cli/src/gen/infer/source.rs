@@ -17,7 +17,8 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
-use sawmill_footer::{DEFAULT_MAX_PAGE, Options, enums_as_text_59};
+use sawmill_footer::{Options, enums_as_text_59};
+use sawmill_inspect::{DEFAULT_MAX_PAGE, check_page_sizes};
 use sawmill_profile::Pool;
 use sawmill_store::{Location, open_regular};
 use tempfile::TempDir;
@@ -117,8 +118,7 @@ impl Source {
             let place = PlaceBytes::open(&places[at], &objects)?;
             let footer = place.footer(&Options::new())?;
             footer.check_has_data("values")?;
-            footer
-                .check_page_sizes(&place.bytes, DEFAULT_MAX_PAGE, u64::MAX, |_| true)
+            check_page_sizes(&footer, &place.bytes, DEFAULT_MAX_PAGE, u64::MAX, |_| true)
                 .map_err(|error| place.because(error.into()))?;
             let all: Vec<usize> = (0..footer.num_columns()).collect();
             let metadata = Arc::new(footer.to_parquet_59(Some(&all))?);

@@ -274,7 +274,9 @@ fn a_long_text_and_a_long_list_in_different_rows_are_read_and_in_one_row_refused
     let check = || {
         let file = std::fs::File::open(&path).unwrap();
         let footer = sawmill_footer::Footer::open(&path).unwrap();
-        footer.check_page_sizes(&file, sawmill_footer::DEFAULT_MAX_PAGE, u64::MAX, |_| true)
+        sawmill_inspect::check_page_sizes(&footer, &file, sawmill_inspect::DEFAULT_MAX_PAGE, u64::MAX, |_| {
+            true
+        })
     };
     for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
         let others = || (0..126).map(|_| (false, 2));

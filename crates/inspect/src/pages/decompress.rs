@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use crate::schema::enums::Codec;
+use sawmill_footer::Codec;
 
 /// How many bytes precede a block of Hadoop's LZ4: its size, and its size in the file.
 const HADOOP_PREFIX: usize = 8;

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::parquet::basic::{Compression, Type};
-use super::parquet::file::metadata::ColumnChunkMetaData;
-use crate::chunk::checks::page_sizes::PageLimits;
-use crate::schema::enums::Codec;
+use parquet::basic::Compression;
+use parquet::file::metadata::ColumnChunkMetaData;
+use sawmill_footer::{Codec, PhysicalType};
+
+use crate::pages::limits::PageLimits;
 
 /// The bytes of a chunk's pages in the file, and the limits of these pages where one may have `max_page` bytes.
 pub fn page_limits_59(chunk: &ColumnChunkMetaData, max_page: u64) -> (Range<u64>, PageLimits) {
@@ -15,23 +16,13 @@ pub fn page_limits_59(chunk: &ColumnChunkMetaData, max_page: u64) -> (Range<u64>
     let start = u64::try_from(dictionary.unwrap_or(data)).unwrap_or(0);
     let length = u64::try_from(chunk.compressed_size()).unwrap_or(0);
     let column = chunk.column_descr();
-    let level = |max: i16| u32::try_from(max).unwrap_or(0);
-    let limits = PageLimits {
-        max_page,
-        codec: codec_of(chunk.compression()),
-        chunk_size: chunk.uncompressed_size(),
-        max_levels: [level(column.max_def_level()), level(column.max_rep_level())],
-        value_size: match column.physical_type() {
-            Type::BOOLEAN => 1,
-            Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
-            Type::INT64 | Type::DOUBLE => 8,
-            Type::INT96 => 12,
-            Type::FIXED_LEN_BYTE_ARRAY => u32::try_from(column.type_length()).unwrap_or(0),
-        },
-        is_text: column.physical_type() == Type::BYTE_ARRAY,
-        rows: None,
-    };
-    (start..start.saturating_add(length), limits)
+    let levels = [column.max_def_level(), column.max_rep_level()];
+    let levels = levels.map(|max| u32::try_from(max).unwrap_or(0));
+    // Its types have the numbers of the format.
+    let physical = PhysicalType::from_number(column.physical_type() as i32);
+    let limits = PageLimits::new(Some(physical), Some(column.type_length()), levels, max_page);
+    let (codec, chunk_size) = (codec_of(chunk.compression()), chunk.uncompressed_size());
+    (start..start.saturating_add(length), PageLimits { codec, chunk_size, ..limits })
 }
 
 fn codec_of(compression: Compression) -> Codec {

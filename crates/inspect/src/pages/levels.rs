@@ -8,10 +8,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::chunk::pages::ChunkPage;
-use crate::error::Fault;
-use crate::schema::enums::{Encoding, PageType};
-use crate::thrift::cursor::Cursor;
+use sawmill_footer::{ChunkPage, Encoding, PageType};
+
+use crate::pages::numbers::Numbers;
 
 /// The bytes of the length before levels in a page of version 1.
 const PREFIX: usize = 4;
@@ -212,18 +211,18 @@ impl Walk {
     /// Runs of one level, and of bit-packed levels.
     fn runs(&mut self, bytes: &[u8]) -> Result<(), String> {
         let name = self.name;
-        let malformed = |fault: Fault| format!("expected a run of {name} levels: {}", fault.kind);
+        let cut_off = || format!("expected a run of {name} levels, found one that is cut off");
         let width = width(self.max);
-        let cursor = &mut Cursor::new(bytes, 0);
-        while self.left > 0 && cursor.left() > 0 {
-            let run = cursor.varint().map_err(malformed)?;
+        let mut numbers = Numbers(bytes);
+        while self.left > 0 && numbers.left() > 0 {
+            let run = numbers.varint().ok_or_else(cut_off)?;
             if run & 1 > 0 {
                 // Some writers cut off the last group of eight.
                 let size = usize::try_from((run >> 1).saturating_mul(width as u64)).unwrap_or(usize::MAX);
-                let packed = cursor.take(size.min(cursor.left())).map_err(malformed)?;
+                let packed = numbers.take(size.min(numbers.left())).ok_or_else(cut_off)?;
                 self.packed(packed)?;
             } else {
-                let stored = cursor.take(width.div_ceil(8)).map_err(malformed)?;
+                let stored = numbers.take(width.div_ceil(8)).ok_or_else(cut_off)?;
                 let level = stored.iter().rev().fold(0, |level, byte| level << 8 | u32::from(*byte));
                 let len = self.left.min(run >> 1);
                 if len > 0 {

@@ -5,10 +5,10 @@
 //!
 //! Source: the [encodings of the format](https://parquet.apache.org/docs/file-format/data-pages/encodings/).
 
-use crate::chunk::checks::levels::{self, Levels};
-use crate::chunk::pages::ChunkPage;
-use crate::schema::enums::Encoding;
-use crate::thrift::cursor::Cursor;
+use sawmill_footer::{ChunkPage, Encoding};
+
+use crate::pages::levels::{self, Levels};
+use crate::pages::numbers::{Numbers, bits};
 
 /// The bits of the widest place in a dictionary.
 const MAX_WIDTH: usize = 32;
@@ -79,7 +79,7 @@ impl RowBytes {
 
 /// Numbers in runs of one and in packed ones.
 struct Runs<'b> {
-    cursor: Cursor<'b>,
+    numbers: Numbers<'b>,
     width: usize,
     /// How many numbers of the run are to come.
     left: u64,
@@ -92,7 +92,7 @@ impl<'b> Runs<'b> {
     fn new(bytes: &'b [u8], width: usize) -> Self {
         // Numbers of no bits are all 0.
         let left = if width == 0 { u64::MAX } else { 0 };
-        Self { cursor: Cursor::new(bytes, 0), width, left, number: 0, packed: None }
+        Self { numbers: Numbers(bytes), width, left, number: 0, packed: None }
     }
 
     fn of_levels(bytes: &'b [u8], max: u32, encoding: Encoding) -> Self {
@@ -114,27 +114,21 @@ impl<'b> Runs<'b> {
             self.next_run()?;
         }
         let Some((bytes, len)) = self.packed else { return Some((self.number, self.left)) };
-        let bit = (len - self.left) * self.width as u64;
-        let rest = bytes.get(usize::try_from(bit / 8).ok()?..)?;
-        let mut word = [0; 8];
-        let size = rest.len().min(word.len());
-        word[..size].copy_from_slice(&rest[..size]);
-        let number = (u64::from_le_bytes(word) >> (bit % 8)) & ((1 << self.width) - 1);
-        Some((number as u32, 1))
+        Some((bits(bytes, (len - self.left) * self.width as u64, self.width), 1))
     }
 
     fn next_run(&mut self) -> Option<()> {
         if self.width > MAX_WIDTH {
             return None;
         }
-        let run = self.cursor.varint().ok()?;
+        let run = self.numbers.varint()?;
         if run & 1 > 0 {
             // Some writers cut off the last group of eight.
             let size = usize::try_from((run >> 1).saturating_mul(self.width as u64)).unwrap_or(usize::MAX);
-            let packed = self.cursor.take(size.min(self.cursor.left())).ok()?;
+            let packed = self.numbers.take(size.min(self.numbers.left()))?;
             self.pack(packed);
         } else {
-            let stored = self.cursor.take(self.width.div_ceil(8)).ok()?;
+            let stored = self.numbers.take(self.width.div_ceil(8))?;
             self.number = stored.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte));
             (self.left, self.packed) = (run >> 1, None);
         }
@@ -145,8 +139,8 @@ impl<'b> Runs<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::checks::page_sizes::tests::page;
-    use crate::schema::enums::PageType;
+    use crate::pages::limits::tests::page;
+    use sawmill_footer::PageType;
 
     /// The lengths of a dictionary's texts.
     const LENGTHS: [u32; 4] = [5, 7, 1000, 1];

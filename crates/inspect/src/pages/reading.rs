@@ -3,28 +3,23 @@
 //! Source: `parquet.thrift`, `PageHeader.crc`: the CRC-32 of a page's body as stored in the file, after any
 //! compression and including levels. Writers may omit it.
 
-use std::fmt;
 use std::ops::Range;
 
-use crate::chunk::checks::coded_rows::RowBytes;
-use crate::chunk::checks::levels::Levels;
-use crate::chunk::checks::page_sizes::{Content, LargestPages, PageLimits, damaged, is_coded, refused};
-use crate::chunk::pages::{ChunkPage, ChunkPages, HEADER_READ_LEN, READ_LEN};
-use crate::error::Error;
-use crate::open::source::RangeReader;
-use crate::schema::enums::PageType;
+use sawmill_footer::{ChunkPage, ChunkPages, Error, PageType, RangeReader};
+
+use crate::pages::coded_rows::RowBytes;
+use crate::pages::levels::Levels;
+use crate::pages::limits::{Content, LargestPages, PageLimits, damaged, is_coded, refused};
 
 /// The result of checking the pages of a column chunk.
 #[derive(Debug, Clone, Default)]
-pub struct PageChecksums {
+pub struct CheckedPages {
     /// The pages that were read.
     pub pages: u64,
     /// Pages whose checksum matches their bytes.
     pub checked: u64,
-    /// Total size of their bodies in bytes.
-    pub bytes: u64,
-    /// The first page whose checksum does not match its bytes. Later pages were not read.
-    pub wrong: Option<WrongChecksum>,
+    /// The first page whose checksum does not match its bytes, and both. Later pages were not read.
+    pub wrong: Option<String>,
     /// Why later pages could not be read, if their own content is the reason.
     pub unread: Option<Error>,
     /// Why a page must not be decoded. Later pages were not read.
@@ -33,48 +28,16 @@ pub struct PageChecksums {
     pub largest: LargestPages,
 }
 
-/// A page whose checksum does not match its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WrongChecksum {
-    /// The page; its header holds the writer's checksum.
-    pub page: ChunkPage,
-    /// The checksum computed from its bytes.
-    pub found: u32,
-}
-
-impl fmt::Display for WrongChecksum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { page, found } = self;
-        let (kind, index, offset) = (a_page(page.page_type), page.index, page.offset);
-        let stated = page.crc.unwrap_or_default();
-        write!(
-            f,
-            "page {index} ({kind}, byte {offset} of the file): its header has the checksum {stated:08x}, its bytes have {found:08x}"
-        )
-    }
-}
-
-/// Verifies the checksums of the pages in this range of a file, usually
-/// [`ColumnChunk::byte_range`](crate::ColumnChunk::byte_range), up to the page that holds the last of
-/// `num_values` values. Pages of encrypted columns cannot be read.
-pub fn page_checksums<R: RangeReader + ?Sized>(
-    reader: &R,
-    range: Range<u64>,
-    num_values: i64,
-) -> PageChecksums {
-    let checks = Checks { checksums: true, limits: None, any_size: true, max_row: u64::MAX };
-    read_pages(reader, range, num_values, checks)
-}
-
-/// Like [`page_checksums`], but stops at the first page beyond these limits, and reads until it has all rows, if they
-/// are known. `checksums` says whether to verify checksums, too.
-pub fn page_checksums_within<R: RangeReader + ?Sized>(
+/// Checks the pages in this range of a file, usually [`ColumnChunk::byte_range`](sawmill_footer::ColumnChunk::byte_range),
+/// up to the page that holds the last of `num_values` values and, if their number is known, of its rows. Stops at the
+/// first page beyond these limits. `checksums` says whether to verify checksums, too.
+pub fn check_pages_within<R: RangeReader + ?Sized>(
     reader: &R,
     range: Range<u64>,
     num_values: i64,
     limits: &PageLimits,
     checksums: bool,
-) -> PageChecksums {
+) -> CheckedPages {
     let checks = Checks { checksums, limits: Some(limits), any_size: false, max_row: u64::MAX };
     read_pages(reader, range, num_values, checks)
 }
@@ -95,9 +58,9 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     range: Range<u64>,
     num_values: i64,
     checks: Checks<'_>,
-) -> PageChecksums {
+) -> CheckedPages {
     let mut pages = ChunkPages::new(reader, range);
-    let mut found = PageChecksums::default();
+    let mut found = CheckedPages::default();
     let (mut data, mut dictionary) = (LargestPages::default(), LargestPages::default());
     let (mut texts, mut row) = (Texts::default(), 0);
     let mut rows = Rows::new(checks);
@@ -123,7 +86,6 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
             }
         };
         found.pages += 1;
-        found.bytes += u64::from(page.compressed_size);
         let is_data = matches!(page.page_type, PageType::DataPage | PageType::DataPageV2);
         match is_data {
             true => data = data.or(&page),
@@ -134,7 +96,7 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         }
         if let Some((stated, crc)) = page.crc.zip(crc) {
             if crc != stated {
-                found.wrong = Some(WrongChecksum { page, found: crc });
+                found.wrong = Some(other_checksum(&page, stated, crc));
                 break;
             }
             found.checked += 1;
@@ -330,8 +292,7 @@ fn read_page<R: RangeReader + ?Sized>(
     Checks { checksums, limits, any_size, .. }: Checks<'_>,
     longest: u64,
 ) -> Result<Option<ReadPage>, Unread> {
-    let read_len = if checksums { READ_LEN } else { HEADER_READ_LEN };
-    let Some((page, body_end)) = pages.page(read_len).map_err(Unread::Broken)? else { return Ok(None) };
+    let Some(page) = pages.begin(checksums).map_err(Unread::Broken)? else { return Ok(None) };
     let limits = limits.filter(|limits| !any_size || limits.hold(&page));
     let unfit = |error: Error| Unread::Refused(error.at_path(place_of(&page)));
     if let Some(limits) = limits {
@@ -339,7 +300,7 @@ fn read_page<R: RangeReader + ?Sized>(
     }
     let needed = limits.map_or(0, |limits| limits.needed(&page, longest));
     if !checksums && needed == 0 {
-        pages.leave_out(&page, body_end).map_err(Unread::Broken)?;
+        pages.leave_out(&page).map_err(Unread::Broken)?;
         let content = limits.map(|limits| limits.check_body(&page, &[]).map_err(unfit)).transpose()?;
         let content = content.unwrap_or_default();
         return Ok(Some(ReadPage { page, crc: None, content, body: Vec::new() }));
@@ -352,7 +313,7 @@ fn read_page<R: RangeReader + ?Sized>(
         }
         body.extend_from_slice(&part[..part.len().min(needed - body.len())]);
     };
-    pages.pass_on(&page, body_end, take).map_err(Unread::Broken)?;
+    pages.read_body(&page, take).map_err(Unread::Broken)?;
     let crc = hasher.map(crc32fast::Hasher::finalize);
     // Bytes that were changed are that, whatever they decompress to.
     let content = match limits.filter(|_| crc == page.crc.filter(|_| checksums)) {
@@ -362,11 +323,16 @@ fn read_page<R: RangeReader + ?Sized>(
     Ok(Some(ReadPage { page, crc, content, body }))
 }
 
-fn a_page(page_type: PageType) -> &'static str {
-    match page_type {
+/// What is wrong with a page whose header states another checksum than its bytes have.
+fn other_checksum(page: &ChunkPage, stated: u32, found: u32) -> String {
+    let kind = match page.page_type {
         PageType::DictionaryPage => "dictionary",
         PageType::IndexPage => "index",
         PageType::DataPage | PageType::DataPageV2 => "data",
         PageType::Unknown(_) => "of an unknown type",
-    }
+    };
+    let (index, offset) = (page.index, page.offset);
+    format!(
+        "page {index} ({kind}, byte {offset} of the file): its header has the checksum {stated:08x}, its bytes have {found:08x}"
+    )
 }

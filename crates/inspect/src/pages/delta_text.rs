@@ -5,15 +5,17 @@
 //!
 //! Source: the [encodings of the format](https://parquet.apache.org/docs/file-format/data-pages/encodings/).
 
-use crate::error::{Fault, FaultKind};
-use crate::schema::enums::Encoding;
-use crate::thrift::cursor::{Cursor, Step};
+use sawmill_footer::Encoding;
+
+use crate::pages::numbers::{Numbers, bits};
 
 /// Memory for one length.
 const LENGTH_SIZE: u64 = 4;
 
 /// Values of the largest block; writers choose 128.
 const MAX_BLOCK: u64 = 1 << 24;
+
+const CUT_OFF: &str = "expected the lengths of text, found some that are cut off";
 
 /// Whether text has this encoding.
 pub(crate) fn is_delta_text(encoding: Encoding) -> bool {
@@ -27,10 +29,9 @@ pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64
         // All of them are NULL.
         return Ok(0);
     }
-    let malformed = |fault: Fault| format!("expected the lengths of text: {}", fault.kind);
-    let cursor = &mut Cursor::new(values, 0);
-    let lengths = |cursor: &mut Cursor<'_>| -> Result<Vec<u32>, String> {
-        let header = Header::read(cursor).map_err(malformed)?;
+    let mut rest = Numbers(values);
+    let mut lengths = || -> Result<Vec<u32>, String> {
+        let header = Header::read(&mut rest)?;
         if header.count > count {
             let found = header.count;
             return Err(format!("expected lengths of at most {count} values, found {found} lengths"));
@@ -39,13 +40,13 @@ pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64
             let most = max_page / LENGTH_SIZE;
             return Err(format!("expected at most {most} lengths in a page, found {}", header.count));
         }
-        header.values(cursor).map_err(malformed)
+        header.values(&mut rest)
     };
-    let first = lengths(cursor)?;
+    let first = lengths()?;
     let sum = |lengths: &[u32]| lengths.iter().map(|length| u64::from(*length)).sum::<u64>();
     let (stored, text) = match encoding {
         Encoding::DeltaByteArray => {
-            let suffixes = lengths(cursor)?;
+            let suffixes = lengths()?;
             if suffixes.len() != first.len() {
                 let (prefixes, suffixes) = (first.len(), suffixes.len());
                 return Err(format!(
@@ -56,8 +57,8 @@ pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64
         }
         _ => (sum(&first), 0),
     };
-    if stored > cursor.left() as u64 {
-        return Err(format!("expected text of {stored} bytes, found {}", cursor.left()));
+    if stored > rest.left() as u64 {
+        return Err(format!("expected text of {stored} bytes, found {}", rest.left()));
     }
     if text > max_page {
         return Err(format!("expected a page with text of at most {max_page} bytes, found {text}"));
@@ -91,19 +92,17 @@ struct Header {
 }
 
 impl Header {
-    fn read(cursor: &mut Cursor<'_>) -> Step<Self> {
-        let at = cursor.at;
-        let wrong = |value: u64, expected| {
-            let value = i64::try_from(value).unwrap_or(i64::MAX);
-            Err(Fault::new(at, FaultKind::Range { value, expected }))
-        };
-        let (block, miniblocks) = (cursor.varint()?, cursor.varint()?);
-        let (count, first) = (cursor.varint()?, cursor.integer()?);
+    fn read(numbers: &mut Numbers<'_>) -> Result<Self, String> {
+        let mut next = || numbers.varint().ok_or(CUT_OFF);
+        let (block, miniblocks, count) = (next()?, next()?, next()?);
+        let first = numbers.integer().ok_or(CUT_OFF)?;
         if block == 0 || block % 128 > 0 || block > MAX_BLOCK {
-            return wrong(block, "a block of a multiple of 128 values");
+            return Err(format!("expected lengths in blocks of a multiple of 128, found {block}"));
         }
         if miniblocks == 0 || block % miniblocks > 0 || block / miniblocks % 32 > 0 {
-            return wrong(miniblocks, "miniblocks of a multiple of 32 values");
+            return Err(format!(
+                "expected miniblocks of a multiple of 32 lengths, found {miniblocks} in {block}"
+            ));
         }
         // Both are at most the block's values.
         let (miniblock, miniblocks) = ((block / miniblocks) as usize, miniblocks as usize);
@@ -111,53 +110,42 @@ impl Header {
     }
 
     /// Decodes the `count` lengths.
-    fn values(&self, cursor: &mut Cursor<'_>) -> Step<Vec<u32>> {
+    fn values(&self, numbers: &mut Numbers<'_>) -> Result<Vec<u32>, String> {
         let mut values = Vec::new();
         let mut left = self.count;
         let mut value = self.first;
-        let mut add = |at: usize, value: i64| -> Step<()> {
-            let expected = "a length";
+        let mut add = |value: i64| {
             let length = u32::try_from(value).ok().filter(|length| i32::try_from(*length).is_ok());
-            values.push(length.ok_or(Fault::new(at, FaultKind::Range { value, expected }))?);
-            Ok(())
+            values.push(length.ok_or_else(|| format!("expected the length of a text, found {value}"))?);
+            Ok::<_, String>(())
         };
         if left > 0 {
-            add(cursor.at, value)?;
+            add(value)?;
             left -= 1;
         }
         while left > 0 {
-            let least = cursor.integer()?;
-            for width in cursor.take(self.miniblocks)? {
+            let least = numbers.integer().ok_or(CUT_OFF)?;
+            for width in numbers.take(self.miniblocks).ok_or(CUT_OFF)? {
                 if left == 0 {
                     // The widths of miniblocks without values may be anything.
                     break;
                 }
-                let (at, width) = (cursor.at, usize::from(*width));
+                let width = usize::from(*width);
                 if width > 32 {
-                    let (value, expected) = (width as i64, "at most 32 bits");
-                    return Err(Fault::new(at, FaultKind::Range { value, expected }));
+                    return Err(format!("expected lengths of at most 32 bits, found {width}"));
                 }
-                let packed = cursor.take(self.miniblock / 8 * width)?;
-                for place in 0..self.miniblock.min(usize::try_from(left).unwrap_or(usize::MAX)) {
+                let packed = numbers.take(self.miniblock / 8 * width).ok_or(CUT_OFF)?;
+                for place in 0..(self.miniblock as u64).min(left) {
                     // Lengths are 32-bit numbers, and so are their differences.
-                    let delta = least.wrapping_add(bits(packed, place * width, width));
+                    let delta = least.wrapping_add(bits(packed, place * width as u64, width).into());
                     value = i64::from(value.wrapping_add(delta) as i32);
-                    add(at, value)?;
+                    add(value)?;
                     left -= 1;
                 }
             }
         }
         Ok(values)
     }
-}
-
-/// The number of `width` bits, at most 32, that starts at a bit.
-fn bits(packed: &[u8], start: usize, width: usize) -> i64 {
-    let from = packed.get(start / 8..).unwrap_or_default();
-    let mut word = [0; 8];
-    let len = from.len().min(word.len());
-    word[..len].copy_from_slice(&from[..len]);
-    (u64::from_le_bytes(word) >> (start % 8) & ((1 << width) - 1)).cast_signed()
 }
 
 #[cfg(test)]
@@ -193,10 +181,10 @@ mod tests {
         // 3, then deltas -1 + {0, 1, 2, 3} in 2 bits; the widths of the other miniblocks mean nothing.
         let mut bytes = header(5, 3);
         bytes.extend([1, 2, 99, 99, 99, 0b1110_0100, 0, 0, 0, 0, 0, 0, 0]);
-        let cursor = &mut Cursor::new(&bytes, 0);
-        let header = Header::read(cursor).unwrap();
-        assert_eq!(header.values(cursor).unwrap(), [3, 2, 2, 3, 5]);
-        assert_eq!(cursor.left(), 0);
+        let numbers = &mut Numbers(&bytes);
+        let header = Header::read(numbers).unwrap();
+        assert_eq!(header.values(numbers).unwrap(), [3, 2, 2, 3, 5]);
+        assert_eq!(numbers.left(), 0);
         bytes.extend(b"123456789012345");
         assert!(check(Encoding::DeltaLengthByteArray, &bytes, 5, 1 << 20).is_ok());
         bytes.pop();

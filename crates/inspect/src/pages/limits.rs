@@ -7,17 +7,12 @@
 
 use std::borrow::Cow;
 
-use crate::chunk::checks::coded_rows::RowBytes;
-use crate::chunk::checks::decompress::{decompressed, first_bytes, length_up_to};
-use crate::chunk::checks::delta_text::{self, is_delta_text};
-use crate::chunk::checks::levels::{self, Levels};
-use crate::chunk::checks::page_checksums::{Checks, PageChecksums, read_pages};
-use crate::chunk::column_chunk::ColumnChunk;
-use crate::chunk::pages::ChunkPage;
-use crate::error::Error;
-use crate::footer::Footer;
-use crate::open::source::RangeReader;
-use crate::schema::enums::{Codec, Encoding, PageType, PhysicalType};
+use sawmill_footer::{ChunkPage, Codec, Encoding, Error, PageType, PhysicalType};
+
+use crate::pages::coded_rows::RowBytes;
+use crate::pages::decompress::{decompressed, first_bytes, length_up_to};
+use crate::pages::delta_text::{self, is_delta_text};
+use crate::pages::levels::{self, Levels};
 
 /// The default for the largest page to decompress: 64 MiB. Writers make pages of about 1 MiB, unless a single value
 /// is larger.
@@ -40,7 +35,7 @@ const MAX_PAGES_AT_ONCE: u64 = 4;
 const USUAL_RATIO: u64 = 100;
 
 /// A row's list may take this many times as much as a page, with this much for the levels of a value.
-const MAX_LIST: u64 = 2;
+pub(crate) const MAX_LIST: u64 = 2;
 const LEVELS_SIZE: u64 = 4;
 
 /// The bytes of a row's list up to which they need not be known: more than sixty such rows are decoded at once.
@@ -147,18 +142,33 @@ pub(crate) fn is_coded(page: &ChunkPage) -> bool {
     matches!(page.encoding, Encoding::PlainDictionary | Encoding::RleDictionary)
 }
 
-/// The fewest bytes that a value of this type takes in a dictionary; `length` is for fixed-length values.
-pub(crate) fn value_size(physical: Option<PhysicalType>, length: Option<i32>) -> u32 {
-    match physical {
-        Some(PhysicalType::Int64 | PhysicalType::Double) => 8,
-        Some(PhysicalType::Int96) => 12,
-        Some(PhysicalType::FixedLenByteArray) => length.and_then(|len| u32::try_from(len).ok()).unwrap_or(0),
-        Some(PhysicalType::Int32 | PhysicalType::Float | PhysicalType::ByteArray) => 4,
-        _ => 1,
-    }
-}
-
 impl PageLimits {
+    /// The limits of pages whose values have this type, of this length if it is fixed, and these highest levels. They are
+    /// not compressed, and the sizes of the chunk are unknown.
+    pub fn new(
+        physical: Option<PhysicalType>,
+        length: Option<i32>,
+        max_levels: [u32; 2],
+        max_page: u64,
+    ) -> Self {
+        let value_size = match physical {
+            // The length before it.
+            Some(PhysicalType::ByteArray) => 4,
+            Some(PhysicalType::FixedLenByteArray) => length.and_then(|len| len.try_into().ok()).unwrap_or(0),
+            other => other.and_then(|of| of.width(None)).map_or(1, |width| width as u32),
+        };
+        let is_text = physical == Some(PhysicalType::ByteArray);
+        Self {
+            max_page,
+            codec: Codec::Uncompressed,
+            chunk_size: 0,
+            max_levels,
+            value_size,
+            is_text,
+            rows: None,
+        }
+    }
+
     /// Whether a page has no more bytes, and in lists no more values, than a page may have.
     pub(crate) fn hold(&self, page: &ChunkPage) -> bool {
         let values = if self.max_levels[1] > 0 { u64::try_from(page.num_values).unwrap_or(0) } else { 0 };
@@ -399,119 +409,6 @@ fn snappy_length(bytes: &[u8]) -> Option<u64> {
     None
 }
 
-impl Footer {
-    /// Checks the sizes and levels of the pages that hold the first `rows` rows of the wanted column chunks, before a
-    /// decoder of pages sees them. The limit of one page is `max_page` bytes. Returns how many bytes a row of these
-    /// columns may take, decoded, as [`LargestPages::row`] has it.
-    ///
-    /// Costs a read for each page, and a walk over its levels. Pages of Brotli, large pages of Gzip and LZ4, and pages of
-    /// text stored as differences of lengths are decompressed.
-    ///
-    /// # Errors
-    ///
-    /// A page is larger than that or than its chunk, decompresses to something else than its header claims, or has
-    /// other levels; a chunk has not the rows of its row group; a row's list may take more than two such pages, decoded;
-    /// or the largest pages of all columns, together, are too large and hardly stored. Pages that cannot be read are
-    /// left to their decoder.
-    pub fn check_page_sizes<R: RangeReader + ?Sized>(
-        &self,
-        reader: &R,
-        max_page: u64,
-        rows: u64,
-        wanted: impl Fn(&ColumnChunk<'_>) -> bool,
-    ) -> Result<u64, Error> {
-        let mut row = 0;
-        let mut left = i64::try_from(rows).unwrap_or(i64::MAX);
-        for group in self.row_groups() {
-            if left <= 0 {
-                break;
-            }
-            let mut largest = LargestPages::default();
-            for chunk in group.columns() {
-                if chunk.is_encrypted() || !chunk.has_metadata() || !wanted(&chunk) {
-                    continue;
-                }
-                let max_row = max_page.saturating_mul(MAX_LIST);
-                largest = largest.and(chunk.check_sizes(reader, max_page, left.unsigned_abs(), max_row)?);
-                largest.check(max_page).map_err(|error| chunk.place_of(error))?;
-            }
-            row = row.max(largest.row);
-            left -= group.num_rows();
-        }
-        Ok(row)
-    }
-}
-
-impl ColumnChunk<'_> {
-    /// Checks the sizes of the pages that hold the first `rows` rows of this chunk, as [`Footer::check_page_sizes`]
-    /// does. Returns the largest of them.
-    ///
-    /// # Errors
-    ///
-    /// As there, but for pages of several columns together, and for what a row takes.
-    pub fn check_page_sizes<R: RangeReader + ?Sized>(
-        &self,
-        reader: &R,
-        max_page: u64,
-        rows: u64,
-    ) -> Result<LargestPages, Error> {
-        self.check_sizes(reader, max_page, rows, u64::MAX)
-    }
-
-    fn check_sizes<R: RangeReader + ?Sized>(
-        &self,
-        reader: &R,
-        max_page: u64,
-        rows: u64,
-        max_row: u64,
-    ) -> Result<LargestPages, Error> {
-        // A row of a list may have any number of values.
-        let most =
-            if self.element().max_rep() == 0 { i64::try_from(rows).unwrap_or(i64::MAX) } else { i64::MAX };
-        let limits = self.limits(max_page, rows);
-        let checks = Checks { checksums: false, limits: Some(&limits), any_size: false, max_row };
-        let found = read_pages(reader, self.byte_range(), self.values_of_pages().min(most), checks);
-        found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
-    }
-
-    /// Reads all pages of this chunk and compares their checksums with their bytes, and their levels with their headers
-    /// and the row group. Levels of pages larger than [`DEFAULT_MAX_PAGE`] are not looked at.
-    pub fn check_pages<R: RangeReader + ?Sized>(&self, reader: &R) -> PageChecksums {
-        let limits = self.limits(DEFAULT_MAX_PAGE, u64::MAX);
-        let checks = Checks { checksums: true, limits: Some(&limits), any_size: true, max_row: u64::MAX };
-        read_pages(reader, self.byte_range(), self.values_of_pages(), checks)
-    }
-
-    /// The values of all pages; more than there can be, if the footer does not count them.
-    fn values_of_pages(&self) -> i64 {
-        let stated =
-            Some(self.known_values()).filter(|values| *values > 0 || self.row_group().num_rows() == 0);
-        stated.unwrap_or(i64::MAX)
-    }
-
-    /// The limits of its pages, of which those with the first `rows` rows are read.
-    fn limits(&self, max_page: u64, rows: u64) -> PageLimits {
-        let element = self.element();
-        PageLimits {
-            max_page,
-            codec: self.codec(),
-            chunk_size: self.uncompressed_size(),
-            max_levels: [element.max_def(), element.max_rep()],
-            value_size: value_size(element.physical_type(), element.type_length()),
-            is_text: element.physical_type() == Some(PhysicalType::ByteArray),
-            rows: u64::try_from(self.row_group().num_rows()).ok().filter(|all| *all <= rows),
-        }
-    }
-
-    fn place_of(&self, error: Error) -> Error {
-        let mut place = format!("row group {}, column {}", self.row_group().index(), self.path());
-        if !error.path().is_empty() {
-            place = format!("{place}, {}", error.path());
-        }
-        self.row_group().footer.name_error(error.at_path(place))
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -528,8 +425,8 @@ pub(crate) mod tests {
 
     /// Limits of a chunk of INT32 or text, in lists or not.
     fn limits(codec: Codec, max_rep: u32) -> PageLimits {
-        let (max_page, chunk_size, max_levels) = (1 << 20, 1 << 20, [max_rep, max_rep]);
-        PageLimits { max_page, codec, chunk_size, max_levels, value_size: 4, is_text: false, rows: None }
+        let limits = PageLimits::new(Some(PhysicalType::Int32), None, [max_rep, max_rep], 1 << 20);
+        PageLimits { codec, chunk_size: 1 << 20, ..limits }
     }
 
     pub(crate) fn page(page_type: PageType, uncompressed_size: u32, num_values: i32) -> ChunkPage {
