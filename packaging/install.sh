@@ -39,19 +39,22 @@ if [ "${sum%% *}" != "$(cut -d' ' -f1 "$name.tar.gz.sha256")" ]; then
   exit 1
 fi
 tar -xzf "$name.tar.gz"
-"$name/sawmill" --version >/dev/null || {
+share=$to/share
+mkdir -p "$to/bin"
+# Files in the temporary folder may not be allowed to run.
+cp "$name/sawmill" "$to/bin/sawmill.new"
+"$to/bin/sawmill.new" --version >/dev/null || {
+  rm "$to/bin/sawmill.new"
   echo "$name does not run on this system: nothing was installed" >&2
   exit 1
 }
-share=$to/share
-mkdir -p "$to/bin" "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" \
+mkdir -p "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" \
   "$share/fish/vendor_completions.d"
 cp "$name"/man/*.1 "$share/man/man1"
 cp "$name/completions/sawmill.bash" "$share/bash-completion/completions/sawmill"
 cp "$name/completions/sawmill.zsh" "$share/zsh/site-functions/_sawmill"
 cp "$name/completions/sawmill.fish" "$share/fish/vendor_completions.d/sawmill.fish"
 # Renamed, so that a running command keeps its file.
-cp "$name/sawmill" "$to/bin/sawmill.new"
 mv "$to/bin/sawmill.new" "$to/bin/sawmill"
 echo "$to/bin/sawmill: $("$to/bin/sawmill" --version)"
 case :$PATH: in

@@ -152,7 +152,7 @@ fn hidden<'a>(words: impl Iterator<Item = &'a OsString>) -> impl Iterator<Item =
         let word = word.to_string_lossy().into_owned();
         let is_value = std::mem::replace(&mut is_server, word == "--to");
         let hides = is_value || word.starts_with("--to=") || is_address(&word);
-        if hides { HIDDEN.to_owned() } else { without_secrets(word) }
+        if hides { HIDDEN.to_owned() } else { without_secrets(&word) }
     })
 }
 
@@ -160,19 +160,35 @@ fn text(words: impl Iterator<Item = String>) -> String {
     CommandLine::new(words).map(|line| line.text()).unwrap_or_default()
 }
 
-/// A URL without user, password and query.
-fn without_secrets(word: String) -> String {
-    let Some((scheme, rest)) = word.split_once("://") else { return word };
+/// A word, or a command line in one word, without passwords, and its URLs without user and query.
+pub(crate) fn without_secrets(word: &str) -> String {
+    word.split(' ').map(without_secret).collect::<Vec<_>>().join(" ")
+}
+
+fn without_secret(word: &str) -> String {
+    if let Some(at) = word.to_ascii_lowercase().find("password=") {
+        return format!("{}{HIDDEN}", &word[..at + "password=".len()]);
+    }
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
     let path = rest.split('?').next().unwrap_or_default();
     let host = path.split('/').next().unwrap_or_default();
     let user = host.rfind('@').map_or(0, |at| at + 1);
     format!("{scheme}://{}", &path[user..])
 }
 
-/// Whether the address of a server contains a password.
-pub(crate) fn has_password(address: &str) -> bool {
-    let user = address.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
-    address.contains("password") || user.is_some_and(|(user, _)| user.contains(':'))
+/// The address of a server without its password, which clients ask for.
+pub(crate) fn without_password(address: &str) -> String {
+    let is_shown = |word: &&str| !word.starts_with("password=");
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return address.split(' ').filter(is_shown).collect::<Vec<_>>().join(" ");
+    };
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let path = match path.split_once('@') {
+        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => path.to_owned(),
+    };
+    let query = query.split('&').filter(is_shown).collect::<Vec<_>>().join("&");
+    format!("{scheme}://{path}{}{query}", if query.is_empty() { "" } else { "?" })
 }
 
 /// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`, which may have `%20` for a blank.
@@ -233,15 +249,22 @@ mod tests {
             "bench load a postgres://me:secret@h/db",
             "drive a --to postgres://h/db?user=me&password=secret",
             "drive a --to=host=h|password=secret",
-            "bench load https://me:secret@h/a.parquet?sig=secret --to postgres://me:secret@h/db",
+            "bench load a https://me:secret@h/b.parquet?sig=secret --to postgres://me:secret@h/db",
         ] {
             let words: Vec<OsString> = line.split(' ').map(|word| word.replace('|', " ").into()).collect();
             let text = shown(words.iter());
             assert!(text.contains("...") && !text.contains("secret") && text.contains(" a"), "{text}");
         }
-        let with = ["postgres://u:p@h/db", "postgres://h/db?password=p", "host=h password=p"];
-        assert!(with.iter().all(|address| has_password(address)));
-        assert!(!["postgres://u@h:5432/db", "host=h port=5432"].iter().any(|address| has_password(address)));
+        let line = "psql postgres://u:secret@h/db \"host=h password=secret\" PGPASSWORD=secret";
+        assert_eq!(without_secrets(line), "psql postgres://h/db \"host=h password=... PGPASSWORD=...");
+        for (address, shown) in [
+            ("postgres://u:p@h/db", "postgres://u@h/db"),
+            ("postgres://h/db?password=p&user=u", "postgres://h/db?user=u"),
+            ("host=h password=p", "host=h"),
+            ("postgres://u@h:5432/db", "postgres://u@h:5432/db"),
+        ] {
+            assert_eq!(without_password(address), shown);
+        }
     }
 
     #[test]

@@ -80,12 +80,16 @@ pub fn unless_stopped<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (send, done) = bounded(1);
+    let is_stopped = || STOPPED.get().is_some_and(|flag| flag.load(Relaxed));
+    // What is written after the signal, such as results, is waited for.
+    let was_stopped = is_stopped();
     thread::Builder::new().name("pipe".to_owned()).spawn(move || send.send(work()))?;
     loop {
         match done.recv_timeout(LOOK) {
             Ok(made) => return made,
-            Err(RecvTimeoutError::Timeout) if !STOPPED.get().is_some_and(|flag| flag.load(Relaxed)) => {}
-            Err(_) => {
+            Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("its thread ended")),
+            Err(RecvTimeoutError::Timeout) if was_stopped || !is_stopped() => {}
+            Err(RecvTimeoutError::Timeout) => {
                 ENDED.store(true, Relaxed);
                 return Err(io::Error::other("interrupted"));
             }

@@ -214,10 +214,10 @@ impl WholeFile {
         let (is_stream, replaced) = (self.is_stream, self.replaced.take());
         let file = self.open()?;
         if let Some(there) = replaced {
-            // Only the superuser can give files away.
+            // Some file systems keep no modes. Only the superuser can give files away.
+            let _ = file.set_permissions(Permissions::from_mode(there.mode() & 0o777));
             let owners = (Uid::from_raw(there.uid()), Gid::from_raw(there.gid()));
             let _ = fchown(&*file, None, Some(owners.1)).and_then(|()| fchown(&*file, Some(owners.0), None));
-            file.set_permissions(Permissions::from_mode(there.mode() & 0o777))?;
         }
         if !is_stream {
             file.sync_all()?;

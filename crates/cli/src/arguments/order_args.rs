@@ -27,8 +27,8 @@ pub(crate) struct OrderArgs {
     #[arg(long, value_name = "COLUMN")]
     pub sort_by: Option<String>,
     /// The directory for the index, which takes 48 bytes per row while it is built and 24 afterwards; for
-    /// text, 12 more and as much as the text. A killed run leaves it there, and the same command uses it
-    /// again [default: the directory of --out; for a load, the system's temporary directory].
+    /// text, 12 more and as much as the text [default: the directory of --out; for a load, the system's
+    /// temporary directory].
     #[arg(long, value_name = "DIR")]
     pub index_dir: Option<PathBuf>,
     /// The memory for entries and copies while the index is built, over all threads [default: 64MiB].

@@ -9,6 +9,7 @@ use sawmill_profile::{CommandLine, Output, Run, split_command};
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::forms;
 use crate::interrupt;
 
 /// The name of our side.
@@ -60,7 +61,7 @@ impl OtherProgram {
     }
 
     pub(crate) fn command(&self) -> String {
-        self.line.text()
+        forms::without_secrets(&self.line.text())
     }
 
     /// Runs the program once with these environment variables. Its failure is an error.

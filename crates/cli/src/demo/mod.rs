@@ -189,8 +189,7 @@ impl LoadJob<'_> {
             }
         })?;
         let kept = match args.keep {
-            true if forms::has_password(url) => Some(Kept::new("...".to_owned(), None, table)),
-            true => Some(Kept::new(url.to_owned(), None, table)),
+            true => Some(Kept::new(forms::without_password(url), None, table)),
             false => {
                 remove(target, true)?;
                 None

@@ -20,7 +20,7 @@ use crate::forms::{is_address, without_table};
 use crate::interrupt;
 use crate::screen::console::Console;
 
-/// Look at files, a server or this machine, and say what to change: what concerns most bytes first.
+/// Look at files, a server or this machine, and say what to change: the finding that concerns the most bytes first.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -55,8 +55,10 @@ impl Report {
 
 /// Whether a target is the address of a server: a URL, or `host=... dbname=...`.
 fn is_server(target: &Path) -> bool {
-    let has_keyword = |text: &str| ["host=", "dbname=", "service="].iter().any(|word| text.starts_with(word));
-    target.to_str().is_some_and(|text| is_address(text) || has_keyword(text) && !target.exists())
+    let keywords = ["host=", "hostaddr=", "port=", "dbname=", "user=", "password=", "service=", "sslmode="];
+    let is_keyword = |word: &str| keywords.iter().any(|keyword| word.starts_with(keyword));
+    let has_keywords = |text: &str| !text.contains('*') && text.split_whitespace().all(is_keyword);
+    target.to_str().is_some_and(|text| is_address(text) || has_keywords(text) && !target.exists())
 }
 
 pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<(), Error> {

@@ -73,9 +73,10 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
             let advice = "drop the tables before, once";
             return Err(Error::usage("parts would drop each other's tables", "--overwrite", advice));
         }
-        if plan.drop_after {
+        if plan.drop_after && part.parts() > 1 {
             let advice = "drop the tables after the last part";
-            return Err(Error::usage("a part would drop the tables of the others", "--drop", advice));
+            let place = "--drop, or `drop` in the plan";
+            return Err(Error::usage("a part would drop the tables of the others", place, advice));
         }
     }
     plan.start_at = match args.start_at {

@@ -74,7 +74,7 @@ pub(super) fn text(result: &DriveResult) -> String {
             match found.bound_by.as_str() {
                 "" => String::new(),
                 "pool" =>
-                    ", bound by busy connections: more of them help if that does not slow them".to_owned(),
+                    ", bound by busy connections: more connections help only if each stays as fast".to_owned(),
                 what => format!(", bound by the {what}"),
             }
         );
@@ -98,7 +98,7 @@ pub(super) fn operations(results: &[(&str, &DriveResult)]) -> Table {
     let mut table = Table::new(columns);
     let mut row = |run: &str, operation: &OperationResult| {
         let latency = &operation.latency.percentiles;
-        // Of nothing there is no time.
+        // Without operations there is no time.
         let ms = |micros: u64| match latency.count {
             0 => "-".to_owned(),
             _ => format!("{:.2}", micros as f64 / 1000.0),

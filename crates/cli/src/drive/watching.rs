@@ -76,7 +76,8 @@ impl WatchArgs {
 /// Creates the file that grows second by second.
 fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + use<>, Error> {
     flame::may_replace(path, begins, &format!("{option} {}", path.display()))?;
-    File::create(path).map_err(|error| {
+    let file = path.to_owned();
+    sawmill_store::unless_stopped(move || File::create(file)).map_err(|error| {
         let place = format!("{option} {}", path.display());
         let advice = "check that its folder exists and is writable";
         Error::failure(format!("the file cannot be created: {error}"), place, advice)

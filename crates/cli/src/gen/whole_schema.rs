@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use sawmill_generator::DatasetName;
+use sawmill_generator::{DatasetName, Part};
 
 use crate::error::Error;
+use crate::r#gen::format::Format;
 use crate::r#gen::{GenArgs, Made, make};
 use crate::screen::console::Console;
 
@@ -56,8 +57,11 @@ pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> R
         made.push(make(args, console).map_err(|error| {
             let error = error.in_table(table);
             match tables[..made.len()].join(", ") {
-                complete if complete.is_empty() || to_device => error,
-                complete => error.advise_also(&format!("complete in {out}: {complete}")),
+                complete if complete.is_empty() || to_device || args.layout.part != Part::WHOLE => error,
+                complete => error.advise_also(&match args.format {
+                    Format::Parquet => format!("complete in {out}: {complete}; --resume keeps them"),
+                    _ => format!("complete in {out}: {complete}; --overwrite makes them again"),
+                }),
             }
         })?);
     }

@@ -62,7 +62,7 @@ const VALUES: [(&str, &str, &str); 7] = [
 
 /// Options of other tools for which there is another way: sub-command, their names, the way.
 const WAYS: [(&str, &[&str], &str); 6] = [
-    ("spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
+    ("gen spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
     (
         "drive",
         &["query", "sql"],
@@ -100,7 +100,7 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
             };
             let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
             let way = WAYS.iter().find(|(name, typed_as, _)| {
-                let is_it = sub_command.get_bin_name().unwrap_or_default().ends_with(*name);
+                let is_it = sub_command.get_bin_name() == Some(&format!("sawmill {name}"));
                 is_it && typed_as.contains(&typed.as_str())
             });
             let saves = words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str());

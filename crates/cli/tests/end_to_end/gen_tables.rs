@@ -116,10 +116,10 @@ fn the_error_of_a_later_table_names_the_tables_that_are_complete() {
     let (spec, out) = (dir.path().join("shop.toml"), dir.path().join("shop"));
     let grown = "[[tables.fields]]\nname = \"n\"\ntype = \"int8\"\nvalues.expression = \"id * 9\"\n";
     fs::write(&spec, SHOP.to_owned() + grown).unwrap();
-    for format in ["parquet", "ndjson"] {
+    for (format, way) in [("parquet", "--resume keeps"), ("ndjson", "--overwrite makes")] {
         let (spec, out) = (spec.to_str().unwrap(), out.join(format));
         let error = sawmill(["gen", spec, "--as", format, "--out", out.to_str().unwrap()]).fails(2);
-        let complete = format!("; complete in {}: customers\n", out.display());
+        let complete = format!("; complete in {}: customers; {way} them", out.display());
         assert!(error.contains("135 does not fit int8") && error.contains(&complete), "{error}");
     }
 }

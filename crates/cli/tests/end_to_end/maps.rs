@@ -82,7 +82,7 @@ fn keys_of_any_type_are_text_in_json() {
     }
 }
 
-/// Of equal keys the last one counts, in Parquet and to readers of JSON.
+/// The last of equal keys counts, in Parquet and to readers of JSON.
 #[test]
 fn equal_keys_of_a_map_all_stay_in_their_order() {
     let directory = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ pub(super) fn percentile_cells(of: &Percentiles) -> [String; 5] {
     of.figures().map(|value| time(of, value))
 }
 
-/// A figure of these percentiles; of nothing it is no time.
+/// A figure of these percentiles; `-` if they are of no operation.
 pub(super) fn time(of: &Percentiles, value: u64) -> String {
     if of.count == 0 { "-".to_owned() } else { micros(value as f64) }
 }

@@ -114,7 +114,7 @@ pub(super) fn findings(result: &DriveResult) -> Vec<String> {
         let rows = match sum(|proof| proof.not_checked) {
             0 => format!("All {} acknowledged rows were found afterwards", format_grouped(found)),
             others => format!(
-                "{} of {} acknowledged rows were found afterwards, and {} were not checked",
+                "{} of {} acknowledged rows were found afterwards with their values, and the values of {} were not compared",
                 format_grouped(found),
                 format_grouped(acknowledged),
                 format_counted(others, "row")
@@ -179,7 +179,7 @@ mod tests {
         let proof = Proof { acknowledged: 1000, found: 600, not_checked: 400, ..Proof::default() };
         let result = DriveResult { valid: true, proof: vec![proof], ..DriveResult::default() };
         let told = findings(&result).join(" ");
-        let expected = "600 of 1,000 acknowledged rows were found afterwards, and 400 rows were not checked; the outcome of 0 is unknown.";
+        let expected = "600 of 1,000 acknowledged rows were found afterwards with their values, and the values of 400 rows were not compared; the outcome of 0 is unknown.";
         assert!(told.contains(expected), "{told}");
     }
 }

@@ -211,7 +211,7 @@ pub(crate) fn drive(
         let Some(claim) = claim else { break };
         if claim.claimed > shared.deadline {
             samples.push(unstarted(claim));
-            // What comes after the end delays nobody.
+            // Time after the end delays nobody.
             before = Before { free: u64::MAX, ..Before::default() };
             continue;
         }

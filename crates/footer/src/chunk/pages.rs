@@ -64,7 +64,7 @@ pub struct ChunkPage {
 impl ChunkPage {
     /// Where its body ends in the file.
     fn end(&self) -> u64 {
-        (self.offset + self.header_len as u64).saturating_add(self.compressed_size.into())
+        self.offset.saturating_add(self.header_len as u64).saturating_add(self.compressed_size.into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What would make files faster to read or smaller, with the command that does it: what concerns most bytes first.
+//! What would make files faster to read or smaller, with the command that does it: the finding that concerns the most bytes first.
 
 use std::path::PathBuf;
 

@@ -15,7 +15,7 @@ const LENGTH_SIZE: u64 = 4;
 /// Values of the largest block; writers choose 128.
 const MAX_BLOCK: u64 = 1 << 24;
 
-const CUT_OFF: &str = "expected the lengths of text, found some that are cut off";
+const CUT_OFF: &str = "expected the lengths of text, found some that are cut off or longer than 64 bits";
 
 /// Whether text has this encoding.
 pub(crate) fn is_delta_text(encoding: Encoding) -> bool {
@@ -97,11 +97,13 @@ impl Header {
         let (block, miniblocks, count) = (next()?, next()?, next()?);
         let first = numbers.integer().ok_or(CUT_OFF)?;
         if block == 0 || block % 128 > 0 || block > MAX_BLOCK {
-            return Err(format!("expected lengths in blocks of a multiple of 128, found {block}"));
+            return Err(format!(
+                "expected lengths in blocks of a multiple of 128, at most {MAX_BLOCK}, found {block}"
+            ));
         }
         if miniblocks == 0 || block % miniblocks > 0 || block / miniblocks % 32 > 0 {
             return Err(format!(
-                "expected miniblocks of a multiple of 32 lengths, found {miniblocks} in {block}"
+                "expected miniblocks of a multiple of 32 lengths, found {miniblocks} miniblocks in a block of {block}"
             ));
         }
         // Both are at most the block's values.

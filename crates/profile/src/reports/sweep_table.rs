@@ -51,7 +51,7 @@ fn table(parameter: &str, lines: &[(&str, &Case)]) -> Table {
         ("time", right),
         ("speed-up", right),
         ("rate", right),
-        ("than the first", Align::Left),
+        ("against the first", Align::Left),
     ]);
     let median = |case: &Case| Some(case.sides.first()?.wall.as_ref()?.median);
     let first = lines.first().and_then(|(_, case)| median(case));

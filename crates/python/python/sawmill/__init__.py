@@ -122,8 +122,8 @@ def run(*words: Path, **options: Any) -> Any:
         encoding="utf-8",
         errors="replace",
         env=environment,
-        # A terminal sends Ctrl-C to both processes, another program to this one alone: this one passes it on.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        # A terminal would send Ctrl-C to both processes, another program to this one alone: this one passes it on.
+        start_new_session=True,
     )
     said: list[str] = []
 
@@ -134,7 +134,6 @@ def run(*words: Path, **options: Any) -> Any:
                 sys.stderr.write(text)
 
     listener = threading.Thread(target=forward)
-    listener.start()
 
     def ended() -> str:
         out = process.stdout.read() if process.stdout else ""
@@ -146,6 +145,8 @@ def run(*words: Path, **options: Any) -> Any:
         interrupt = None
         while True:
             try:
+                if listener.ident is None:
+                    listener.start()
                 out = ended()
                 break
             except KeyboardInterrupt as asked:

@@ -77,8 +77,7 @@ struct Out {
 
 impl<'a> Spill<'a> {
     /// The spill of one of the threads that together take `rows` rows. Its buffer has at most `memory` bytes of
-    /// entries, and of
-    /// copies of rows of about `row_bytes` bytes if that is known.
+    /// entries, and of copies of rows of about `row_bytes` bytes if that is known.
     pub(super) fn new(
         place: &'a IndexPlace,
         runs: &'a Mutex<Runs>,

@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use object_store::client::{
     HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
+use quick_xml::events::Event;
 use reqwest::Method;
 use tokio::time::timeout;
 
@@ -105,16 +106,20 @@ async fn held(body: HttpResponseBody) -> Result<Vec<u8>, HttpError> {
 
 /// Whether XML is nested so deep that its parser would take minutes. Lists have a few levels.
 fn is_deep(body: &[u8]) -> bool {
+    let mut reader = quick_xml::Reader::from_reader(body);
     let mut depth = 0_usize;
-    let mut pairs = if body.starts_with(b"<") { body } else { &[] }.windows(2);
-    pairs.any(|pair| {
-        match pair {
-            b"</" | b"/>" => depth = depth.saturating_sub(1),
-            [b'<', next] if !b"?!".contains(next) => depth += 1,
+    while let Ok(event) = reader.read_event() {
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth = depth.saturating_sub(1),
+            Event::Eof => break,
             _ => {}
         }
-        depth > MAX_DEPTH
-    })
+        if depth > MAX_DEPTH {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -125,6 +130,10 @@ mod tests {
     fn lists_are_shallow() {
         let list = format!("<?xml version=\"1.0\"?><L>{}</L>", "<C><K>a/b</K><E/></C>".repeat(1000));
         assert!(!is_deep(list.as_bytes()) && !is_deep(b"{}") && !is_deep(b""));
-        assert!(is_deep("<a>".repeat(100).as_bytes()));
+        for (before, element) in
+            [("", "<a>"), ("\n", "<a>"), ("\u{feff}", "<a>"), ("", "<a>/>"), ("", "<a><!--</-->")]
+        {
+            assert!(is_deep(format!("{before}{}", element.repeat(100)).as_bytes()), "{before:?} {element}");
+        }
     }
 }

@@ -54,11 +54,11 @@ impl std::error::Error for Elsewhere {}
 
 impl HttpConnector for Connections {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // What a server may still send between its answers counts, too: no single read then waits for long.
+        // A server that sends `100 Continue` again and again never lets a single read wait for long.
         let read = options.get_config_value(&ClientConfigKey::ReadTimeout);
         let read = read.and_then(|text| humantime::parse_duration(&text).ok()).unwrap_or(READ_TIMEOUT);
         let client = HttpClient::new(self.client(options)?);
-        let client = HttpClient::new(Ending { client, patience: read * 3 });
+        let client = HttpClient::new(Ending { client, patience: read.saturating_mul(3) });
         Ok(match *self {
             Self::OfStore { checks: true, has_md5_tags } => HttpClient::new(Stating { client, has_md5_tags }),
             Self::OfStore { .. } | Self::OfWebServer => client,

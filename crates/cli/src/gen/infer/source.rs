@@ -248,8 +248,8 @@ impl Source {
         })
     }
 
-    /// Calls `take` with the batches of these rows and the number of their first row. Of Parquet files, they have this
-    /// column alone, if one is given.
+    /// Calls `take` with the batches of these rows and the number of their first row. From Parquet files it
+    /// reads this column alone, if one is given.
     fn each_of(
         &self,
         ranges: &[Range<u64>],

@@ -19,8 +19,8 @@ const MAX_LENGTH: u32 = 1 << 20;
 pub(crate) struct RandomText {
     lengths: Lengths,
     alphabet: Alphabet,
-    /// The bytes to allow for each of many texts: eight times the average, but at most those of the longest. Texts have
-    /// at most 4 MiB, so that those for which this allows 128 MiB take more in one of 10^12 cases.
+    /// The bytes to allow for each of many texts: eight times the average, but at most those of the longest. No text is
+    /// longer than 4 MiB, so texts that are allowed 128 MiB together exceed it in less than one of 10^12 cases.
     pub(crate) allowance: u64,
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
         (true, false) => (1..=first.len()).map(|number| or_numbered("", number)).collect(),
     };
     if columns.len() > MAX_COLUMNS {
-        let what = format!("the header has {} columns; {MAX_COLUMNS} at most are read", columns.len());
+        let what = format!("the first record has {} columns; {MAX_COLUMNS} at most are read", columns.len());
         let advice = "check the delimiter, or give another one with --delimiter";
         return Err(Error::new(Kind::Schema, what).at(&file.name).advise(file.or_proposed(advice)));
     }
