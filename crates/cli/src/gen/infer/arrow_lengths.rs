@@ -21,7 +21,13 @@ pub(super) fn check(file: &File) -> Result<bool, String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     let claims = Claims { file, length };
     let is_file = claims.bytes("first bytes", 0, 6).is_ok_and(|first| first == MAGIC);
-    let checked = if is_file { claims.blocks() } else { claims.messages() };
+    let checked = match is_file {
+        true => claims.blocks(),
+        false => claims.messages().map_err(|what| match claims.number(0) {
+            Ok(CONTINUES) => what,
+            _ => "it is neither an Arrow file nor a stream".to_owned(),
+        }),
+    };
     checked.map(|()| is_file)
 }
 
