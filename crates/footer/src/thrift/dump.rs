@@ -110,9 +110,9 @@ pub fn dump<'a>(
 ) -> Result<(), Error> {
     let mut dump =
         Dump { cursor: Cursor::new(bytes, 0), line: &mut line, until: usize::MAX, path: String::new() };
-    dump.fields(Some(root.def()), 0)
-        .map(drop)
-        .map_err(|fault| Error::new(fault.kind.to_string()).at_offset(fault.at as u64).at_path(dump.path))
+    dump.fields(Some(root.def()), 0).map(drop).map_err(|fault| {
+        Error::new(fault.kind.to_string()).at_offset(fault.at as u64).at_path(up_to_unknown(dump.path))
+    })
 }
 
 /// The path of the value that contains the byte `offset`, within the struct of type `root` that starts at byte `start`.
@@ -121,7 +121,17 @@ pub(crate) fn path_of(bytes: &[u8], start: usize, root: &'static StructDef, offs
     let mut dump = Dump { cursor, line: &mut |_| true, until: offset, path: String::new() };
     // A fault at the byte ends the walk there, too.
     let _ = dump.fields(Some(root), 0);
-    dump.path
+    up_to_unknown(dump.path)
+}
+
+/// A path up to the first field that the format does not have.
+fn up_to_unknown(mut path: String) -> String {
+    if let Some(at) = path.find("field ")
+        && let Some(end) = path[at..].find('.')
+    {
+        path.truncate(at + end);
+    }
+    path
 }
 
 struct Dump<'a, 'f> {

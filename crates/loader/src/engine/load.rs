@@ -543,7 +543,7 @@ pub fn refuse_cut_otherwise(
         true => Err(Error::new(
             Kind::Changed,
             format!(
-                "an earlier run loaded {}, and this run would divide some of the rows differently",
+                "an earlier run loaded {}, and this run would divide some of them differently",
                 format_counted(known as u64, "unit")
             ),
         )
