@@ -418,7 +418,7 @@ fn a_primary_key_needs_the_column_and_no_nulls_in_it() {
     assert!(error.what().contains("must contain its column \"seen\""), "{error}");
     let error =
         partitioned(database.target("t").kind(key(&["id", "at"])), "month(at)", &events.source).unwrap_err();
-    assert!(error.what().contains("120 rows have no \"at\""), "{error}");
+    assert!(error.what().contains("needs \"at\", which is null in 120 rows"), "{error}");
     let error =
         partitioned(database.target("t").mode(Mode::Append), "month(at)", &events.source).unwrap_err();
     assert!(error.what().contains("new table"), "{error}");
