@@ -179,5 +179,6 @@ fn a_time_that_does_not_parse_is_named_with_its_place() {
     for part in ["\"soon\" is not of type timestamp", "a.csv, line 3, byte offset 23", "column \"at\""] {
         assert!(error.to_string().contains(part), "{error}");
     }
-    assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 0, "the index has no name");
+    let left = std::fs::read_dir(&place.directory).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "the index has no name");
 }
