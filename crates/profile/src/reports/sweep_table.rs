@@ -23,8 +23,8 @@ use crate::trace::seconds;
 /// let tables = sweep_tables(&[case("1", 12), case("4", 4)], "degree");
 /// assert_eq!(tables[0].0, "load");
 /// assert_eq!(tables[0].1.to_string(), "\
-/// degree    time  speed-up  rate  than the first
-/// ------  ------  --------  ----  --------------
+/// degree    time  speed-up  rate  against the first
+/// ------  ------  --------  ----  -----------------
 ///      1  12.0 s    1.00 x
 ///      4  4.00 s    3.00 x        too few runs
 /// ");
