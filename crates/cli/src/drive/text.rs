@@ -98,7 +98,7 @@ pub(super) fn operations(results: &[(&str, &DriveResult)]) -> Table {
     let mut table = Table::new(columns);
     let mut row = |run: &str, operation: &OperationResult| {
         let latency = &operation.latency.percentiles;
-        // Without operations there is no time.
+        // A percentile of no operation has no value.
         let ms = |micros: u64| match latency.count {
             0 => "-".to_owned(),
             _ => format!("{:.2}", micros as f64 / 1000.0),

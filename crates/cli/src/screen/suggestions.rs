@@ -143,7 +143,7 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
                 Some(ContextValue::Strings(missing)) => missing.as_slice(),
                 _ => &[],
             };
-            // A companion of another option is no main word.
+            // If another option needs this one, the whole command does not help.
             let is_main = |arg: &String| ["<", "--to ", "--table "].iter().any(|main| arg.starts_with(main));
             let meant = whole_command(bench, sub_command.get_name(), words);
             if let Some(meant) = meant.filter(|_| missing.iter().any(is_main)) {

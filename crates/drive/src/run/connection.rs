@@ -211,7 +211,7 @@ pub(crate) fn drive(
         let Some(claim) = claim else { break };
         if claim.claimed > shared.deadline {
             samples.push(unstarted(claim));
-            // Time after the end delays nobody.
+            // Waits after the end count for no cause.
             before = Before { free: u64::MAX, ..Before::default() };
             continue;
         }
