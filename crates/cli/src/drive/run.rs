@@ -109,7 +109,8 @@ pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<(), Error> {
         return Err(Error::failure(what, place, "mend the action, and drive again"));
     }
     if let Some(reason) = result.invalid_because.first() {
-        return Err(Error::failure(format!("the result is invalid: {reason}"), place, ""));
+        let none = if result.total.ok == 0 { "no operation ended well, and " } else { "" };
+        return Err(Error::failure(format!("{none}the result is invalid: {reason}"), place, ""));
     }
     if let Some(why) = &result.aborted {
         let advice = "the figures cover the time until then";

@@ -64,20 +64,24 @@ pub(super) fn text(result: &DriveResult) -> String {
         let _ = writeln!(out, "at {:.1} s: {} (took {:.1} s){failed}", event.at, event.what, event.took);
     }
     if let Some(found) = &result.find_max {
-        let _ = writeln!(
-            out,
-            "highest rate with {}: {:.0}/s ({}, {}){}",
-            found.limits.join(", "),
-            found.rate,
-            found.evidence(|rate| format!("{rate:.0}")),
-            format_counted(found.trials.len() as u64, "trial"),
-            match found.bound_by.as_str() {
-                "" => String::new(),
-                "pool" =>
-                    ", bound by busy connections: more connections help only if each stays as fast".to_owned(),
-                what => format!(", bound by the {what}"),
-            }
-        );
+        let trials = format_counted(found.trials.len() as u64, "trial");
+        let _ = match found.found.is_empty() {
+            true => writeln!(out, "highest rate with {}: none was found ({trials})", found.limits.join(", ")),
+            false => writeln!(
+                out,
+                "highest rate with {}: {:.0}/s ({}, {}){}",
+                found.limits.join(", "),
+                found.rate,
+                found.evidence(|rate| format!("{rate:.0}")),
+                trials,
+                match found.bound_by.as_str() {
+                    "" => String::new(),
+                    "pool" => ", bound by busy connections: more connections help only if each stays as fast"
+                        .to_owned(),
+                    what => format!(", bound by the {what}"),
+                }
+            ),
+        };
     }
     for limit in &result.limits {
         let held = if limit.held { "holds" } else { "DOES NOT HOLD" };

@@ -185,8 +185,7 @@ fn a_run_in_which_nothing_ended_well_shows_no_times_and_fails() {
     let ran = Ran::from(command(line).current_dir(home.path()).output().unwrap());
     assert!(!ran.out.contains("0.00") && ran.out.contains("limit failed-max < 1h: holds"), "{}", ran.out);
     let error = ran.fails(1);
-    // A busy machine spoils the figures, too.
-    assert!(error.contains("no operation ended well") || error.contains("the result is invalid"), "{error}");
+    assert!(error.contains("no operation ended well"), "{error}");
     let result = std::fs::read_to_string(home.path().join("r.json")).unwrap();
     assert!(result.contains("--to ...") && !result.contains("postgres://"), "{result}");
 }

@@ -64,7 +64,7 @@ pub(super) fn check(result: &DriveResult) -> Result<(), String> {
         let is_there = result.proof.iter().any(|one| one.place() == *place);
         holds(is_there, || format!("run.proves has {place:?}, and proof has not"))?;
     }
-    result.find_max.as_ref().map_or(Ok(()), find_max)
+    result.find_max.as_ref().map_or(Ok(()), |found| find_max(found, result.valid))
 }
 
 /// Judges the limits by the figures, whatever the file says.
@@ -294,10 +294,11 @@ fn proof(field: &str, one: &Proof) -> Result<(), String> {
     at_most(&format!("{field}.unknown_found"), one.unknown_found as f64, "unknown is", one.unknown as f64)
 }
 
-/// The summary is that of the searches, and each of these ended with a rate that held.
-fn find_max(found: &FindMax) -> Result<(), String> {
-    holds(!found.found.is_empty(), || "find_max.found is empty".to_owned())?;
-    let mut again = found.clone();
+/// The summary is that of the searches, and each of these ended with a rate that held. Only an invalid result, of which
+/// the driver spoilt each search, has none.
+fn find_max(found: &FindMax, valid: bool) -> Result<(), String> {
+    holds(!found.found.is_empty() || !valid, || "find_max.found is empty".to_owned())?;
+    let mut again = FindMax { rate: 0.0, low: 0.0, high: 0.0, confidence: 0.0, ..found.clone() };
     summarise(&mut again);
     for (name, stored, computed) in [
         ("rate", found.rate, again.rate),

@@ -84,7 +84,7 @@ pub fn find_max(
         result.invalid_because.push(format!("the search was ended by the driver, not by a limit: {reason}"));
     }
     result.limits = limits.iter().map(|limit| limit.judge(&result)).collect();
-    result.find_max = Some(found).filter(|found| !found.found.is_empty());
+    result.find_max = Some(found);
     Ok(result)
 }
 

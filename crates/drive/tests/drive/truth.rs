@@ -200,8 +200,7 @@ fn a_search_drops_its_tables_after_its_last_trial() {
     };
     let limits = plan.limits.clone();
     let result = find_max(&mut plan, &limits, 1, driving).unwrap();
-    // On a busy machine the driver spoils every trial, and no rate is found.
-    assert!(result.find_max.as_ref().is_none_or(|found| found.trials.len() > 1), "{:?}", result.find_max);
+    assert!(result.find_max.as_ref().unwrap().trials.len() > 1, "{:?}", result.find_max);
     assert!(result.total.errors.is_empty(), "{:?}", result.total.messages);
     assert!(result.proof[0].holds() && result.proof[0].found > 50, "{:?}", result.proof);
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();

@@ -127,7 +127,7 @@ pub(crate) fn path_of(bytes: &[u8], start: usize, root: &'static StructDef, offs
 /// A path up to the first field that the format does not have.
 fn up_to_unknown(mut path: String) -> String {
     if let Some(at) = path.find("field ")
-        && let Some(end) = path[at..].find('.')
+        && let Some(end) = path[at..].find(['.', '['])
     {
         path.truncate(at + end);
     }
