@@ -146,7 +146,7 @@ fn refuse_beside_others(records: &Records<'_>, oid: u32, column: &str, id: &str)
         records.table("loads")
     );
     for other in records.link.list::<String>(&sql, &[&i64::from(oid), &id])? {
-        if !records.try_lock(&other)? {
+        if !records.wait_to_lock(&other)? {
             let what =
                 format!("another load into the table is running, which widening column {column:?} would end");
             return Err(Error::new(Kind::Busy, what)

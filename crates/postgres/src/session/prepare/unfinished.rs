@@ -67,7 +67,7 @@ impl Preparing<'_, '_> {
         let [id] = ids.as_slice() else { return Ok(None) };
         let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
         // The lock keeps the load from starting before this transaction ends, so no unit can follow.
-        let ended = self.records.try_lock(id)?;
+        let ended = self.records.wait_to_lock(id)?;
         if !ended
             || !(self.gathers_again(id)?
                 || self.replaces_rows(id)?
