@@ -286,7 +286,7 @@ impl<'r> Run<'r> {
                 let fault = facts.and_then(|facts| self.dataset.add(&summary, facts));
                 let name = summary.file.clone();
                 let file = footer.map(|footer| match reader {
-                    None => OpenFile::new(&name, footer, style),
+                    None => OpenFile::new(&name, footer, style).stopped_by(interrupt::asked),
                     Some(reader) => OpenFile::over(&name, footer, style, reader),
                 });
                 take(summary, file.as_ref())?;

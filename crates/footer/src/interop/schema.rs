@@ -19,6 +19,10 @@ use crate::schema::logical::{LogicalType, TimeUnit};
 /// Deeper schemas are rejected: the crates that read and write rows walk them recursively, on stacks of 8 MiB.
 const DEPTH_LIMIT: usize = 320;
 
+/// The crate repeats the names of all groups above a column in its path. 15,000 columns below a group whose name takes
+/// 350 kB would take 5 GB.
+const MAX_PATHS: usize = 256 << 20;
+
 /// The schema with these leaves, given in ascending order, and the groups that contain them.
 pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {
     // Groups without any leaf are kept with their parents.
@@ -26,6 +30,13 @@ pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error
     let wanted = leaves.iter().filter_map(|&leaf| schema.leaf(leaf));
     if let Some(found) = wanted.chain(empty).find(is_too_deep) {
         return Err(too_deep(found));
+    }
+    if has_long_paths(schema, leaves.iter().copied()) {
+        let what = format!(
+            "expected paths of at most {MAX_PATHS} bytes in all, found more in {} columns: their groups have long names",
+            leaves.len()
+        );
+        return Err(Error::new(what).with_advice("read fewer columns at once"));
     }
     let root = schema.root();
     let fields = children(root, leaves)?;
@@ -55,7 +66,11 @@ pub(crate) fn is_plain(schema: &Schema) -> bool {
         }
         _ => true,
     };
-    shallow && schema.traits.iter().all(converted) && schema.logical_types.iter().all(logical)
+    let leaves = 0..schema.num_leaves();
+    shallow
+        && !has_long_paths(schema, leaves)
+        && schema.traits.iter().all(converted)
+        && schema.logical_types.iter().all(logical)
 }
 
 /// The fault of a column if the crate has no type for it or for a group that contains it.
@@ -68,6 +83,17 @@ pub(crate) fn refused(leaf: Element<'_>) -> Option<Error> {
     field(leaf, &[])
         .err()
         .or_else(|| groups.find_map(|group| converted(group).err().or_else(|| logical(group).err())))
+}
+
+/// Whether the names in the paths of the leaves take more than [`MAX_PATHS`].
+fn has_long_paths(schema: &Schema, leaves: impl ExactSizeIterator<Item = usize>) -> bool {
+    let groups = schema.elements().filter(|element| !element.is_leaf());
+    let longest: usize = groups.map(|group| group.name().len()).sum();
+    if longest.saturating_mul(leaves.len()) <= MAX_PATHS {
+        return false;
+    }
+    let bytes = |leaf: Element<'_>| leaf.path_names().iter().map(|name| name.len()).sum::<usize>();
+    leaves.filter_map(|leaf| schema.leaf(leaf)).map(bytes).sum::<usize>() > MAX_PATHS
 }
 
 fn too_deep(element: Element<'_>) -> Error {

@@ -27,6 +27,9 @@ use crate::text::escape::escaped;
 /// The magic bytes at the start of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
+/// The most bytes of a finding's text.
+const MAX_WHAT: usize = 2000;
+
 /// An inconsistency in the footer or its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inconsistency {
@@ -139,7 +142,12 @@ impl<'a, 'f> Check<'a, 'f> {
         self.negative.contains(&(chunk.footer_offset(), field))
     }
 
-    fn tell(&mut self, what: String, path: String, offset: Option<u64>) {
+    fn tell(&mut self, mut what: String, path: String, offset: Option<u64>) {
+        // A hostile name would be written for each of its columns.
+        if what.len() > MAX_WHAT {
+            what.truncate(what.floor_char_boundary(MAX_WHAT));
+            what.push('…');
+        }
         (self.found)(Inconsistency { what, path, offset });
     }
 

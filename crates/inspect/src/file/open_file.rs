@@ -2,6 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sawmill_footer::{ChunkDetails, ColumnChunk, Footer, RangeReader, Statistics};
@@ -26,6 +27,27 @@ pub struct OpenFile {
     opened: OnceCell<Option<Box<dyn RangeReader>>>,
     columns: OnceCell<Vec<Column>>,
     fault: RefCell<Option<Error>>,
+    pub(crate) is_stopped: fn() -> bool,
+}
+
+/// A local file whose pages are read until the user stops it.
+struct LocalFile {
+    file: File,
+    is_stopped: fn() -> bool,
+}
+
+impl RangeReader for LocalFile {
+    fn len(&self) -> io::Result<u64> {
+        RangeReader::len(&self.file)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        RangeReader::read_exact_at(&self.file, offset, buffer)
+    }
+
+    fn is_stopped(&self) -> bool {
+        (self.is_stopped)()
+    }
 }
 
 impl OpenFile {
@@ -41,7 +63,14 @@ impl OpenFile {
             opened: OnceCell::new(),
             columns: OnceCell::new(),
             fault: RefCell::new(None),
+            is_stopped: || false,
         }
+    }
+
+    /// Ends checks once `is_stopped` returns true, which costs a call for each page and finding.
+    #[must_use]
+    pub fn stopped_by(self, is_stopped: fn() -> bool) -> Self {
+        Self { is_stopped, ..self }
     }
 
     /// The footer of a file on another machine, called `name`. Views read parts outside of the footer
@@ -106,11 +135,12 @@ impl OpenFile {
             return None;
         }
         let open = || -> Option<Box<dyn RangeReader>> {
-            let failed = |error: std::io::Error| {
+            let failed = |error: io::Error| {
                 let what = format!("opening the file again failed: {error}");
                 self.fail(|| Error::new(what, &self.name, ""));
             };
-            Some(Box::new(File::open(&self.place).map_err(failed).ok()?))
+            let file = File::open(&self.place).map_err(failed).ok()?;
+            Some(Box::new(LocalFile { file, is_stopped: self.is_stopped }))
         };
         self.opened.get_or_init(open).as_deref()
     }

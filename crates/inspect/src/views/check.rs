@@ -30,7 +30,9 @@ fn check(file: &OpenFile, pages: bool, mut found: impl FnMut(Inconsistency)) -> 
     let mut checked = Checked::default();
     let mut count = |finding: Inconsistency| {
         checked.wrong += 1;
-        found(finding);
+        if !(file.is_stopped)() {
+            found(finding);
+        }
     };
     // Of a footer alone, only the footer can be checked.
     let reader = if file.footer.has_no_data() && !pages { None } else { file.reader() };

@@ -10,7 +10,7 @@ use sawmill_source::{Control, Result, Source, columns_of_files};
 use serde::Serialize;
 
 use crate::session::PostgresSession;
-use crate::table::catalogue::{Link, find};
+use crate::table::catalogue::Link;
 use crate::table::columns;
 use crate::table::evolution::Evolution;
 use crate::target::Postgres;
@@ -112,7 +112,7 @@ impl Postgres {
         }
         let connection = Connection::open(&self.server, control)?;
         let link = Link::new(&connection, control);
-        let Some(found) = find(link, &self.table)? else { return Ok(None) };
+        let found = self.find(link)?;
         let mut existing = columns::read(link, found.oid)?;
         self.fill_merged_time(&mut existing);
         let table = self.table.within(&found.schema);

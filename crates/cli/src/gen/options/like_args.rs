@@ -33,7 +33,7 @@ pub(crate) struct LikeArgs {
     #[arg(long, value_name = "ROWS", requires = "like", default_value = "1M", value_parser = sampled)]
     pub sample: u64,
     /// A column that --like and --schema-of leave out; may be repeated.
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", conflicts_with = "dataset")]
     pub exclude: Vec<String>,
     /// Copy the strings of all columns with at most 10,000 distinct strings into the spec.
     ///
