@@ -120,6 +120,9 @@ pub struct CopyEncoder {
     buffers: Arc<Buffers>,
     pub(super) buffer: Buffer,
     pub(super) buffer_rows: u64,
+    /// The rows of the next block: fewer if values are so long that few rows fill a buffer. The others would be laid out,
+    /// and their text searched for 0x00, again and again.
+    block: usize,
     /// The lengths, then the positions, of the rows of a block.
     pub(super) positions: [u32; BLOCK],
     pub(super) starts: [u32; BLOCK],
@@ -160,6 +163,7 @@ impl CopyEncoder {
             layouts: columns.iter().map(|_| ColumnLayout::default()).collect(),
             buffer: buffers.take(),
             buffer_rows: 0,
+            block: BLOCK,
             positions: [0; BLOCK],
             starts: [0; BLOCK],
             words: [[0; BLOCK]; write::MAX_TOGETHER],
@@ -222,14 +226,15 @@ impl CopyEncoder {
         }
         let mut first = 0;
         while first < batch.num_rows() {
-            let rows = BLOCK.min(batch.num_rows() - first);
+            let asked = self.block.min(batch.num_rows() - first);
             let of_batch = |(place, fault): (usize, Fault)| refused(place, fault.after(first));
-            let (rows, bytes) = self.lay_out(&bound, first, rows).map_err(of_batch)?;
+            let (rows, bytes) = self.lay_out(&bound, first, asked).map_err(of_batch)?;
             if self.buffer.filled + bytes > self.buffer.room() && self.buffer.filled > 0 {
                 self.flush(emit)?;
             }
             let (fitting, bytes) = self.fitting(rows, bytes);
             self.write_rows(&bound, first, fitting, bytes, observer).map_err(of_batch)?;
+            self.block = if fitting < asked { fitting.max(1) } else { BLOCK.min(2 * self.block) };
             first += fitting;
         }
         Ok(())
