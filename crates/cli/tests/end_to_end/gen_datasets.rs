@@ -155,6 +155,7 @@ fn a_sample_reaches_all_files_and_row_groups() {
         spec.out
     );
     assert!(spec.err.contains("left out: column n: excluded"), "{}", spec.err);
+    sawmill(["gen", "contacts", "--rows", "10", "--out", &out, "--exclude", "n"]).fails(2);
     let ran = sawmill(["gen", "spec", "--like", &out, "--exclude", "m"]);
     assert!(ran.code == Some(2) && ran.err.contains("\"m\"") && ran.err.contains("day"), "{}", ran.err);
 }

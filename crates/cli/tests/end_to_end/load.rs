@@ -224,8 +224,10 @@ fn a_table_that_does_not_fit_is_rejected_with_the_columns() {
         assert!(error.contains(expected), "{expected}: {error}");
     }
     assert_eq!(bench.count("select count(*) from c"), 0);
-    let error = bench.load(&file, "nothing", &["--mode", "append"]).fails(1);
-    assert!(error.contains("nothing"), "{error}");
+    for more in [&["--mode", "append"][..], &["--mode", "append", "--explain"]] {
+        let error = bench.load(&file, "nothing", more).fails(1);
+        assert!(error.contains("nothing") && error.contains("does not exist"), "{error}");
+    }
 }
 
 #[test]

@@ -172,6 +172,50 @@ pub fn raw_footer(path: &Path, row_groups: usize, columns: usize, oddity: &str) 
     file_of(path, w);
 }
 
+/// A row group of columns without pages below a group.
+pub fn below_a_group(path: &Path, group: &str, columns: usize) {
+    let mut w = ThriftWriter::new();
+    w.i32(1, 1);
+    w.list(2, 12, columns as u64 + 2);
+    for (name, children) in [("root", 1), (group, columns as i32)] {
+        w.begin_element();
+        w.i32(3, 0);
+        w.binary(4, name.as_bytes());
+        w.i32(5, children);
+        w.stop();
+    }
+    for column in 0..columns {
+        w.begin_element();
+        w.i32(1, 1);
+        w.i32(3, 0);
+        w.binary(4, format!("c{column}").as_bytes());
+        w.stop();
+    }
+    w.i64(3, 10);
+    w.list(4, 12, 1);
+    w.begin_element();
+    w.list(1, 12, columns as u64);
+    for _ in 0..columns {
+        w.begin_element();
+        w.i64(2, 0);
+        w.begin(3);
+        w.i32(1, 1);
+        w.list(2, 5, 0);
+        w.list(3, 8, 0);
+        w.i32(4, 0);
+        for (id, number) in [(5, 10), (6, 100), (7, 100), (9, 4)] {
+            w.i64(id, number);
+        }
+        w.stop();
+        w.stop();
+    }
+    w.i64(2, 100);
+    w.i64(3, 10);
+    w.stop();
+    w.stop();
+    file_of(path, w);
+}
+
 /// A schema of groups within groups, with one leaf and no rows.
 pub fn deep(path: &Path, depth: usize) {
     let mut w = ThriftWriter::new();

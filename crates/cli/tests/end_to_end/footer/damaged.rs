@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::view;
 use crate::harness::{command, sawmill};
-use crate::parquet_files::{one_text, raw_footer};
+use crate::parquet_files::{below_a_group, one_text, raw_footer};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/damaged").join(name)
@@ -316,6 +316,30 @@ fn pages_that_are_hardly_stored_end_no_command_in_a_gigabyte_of_memory() {
         let error = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.code(), Some(1), "{error}");
         assert!(error.contains("largest pages of all columns") && error.contains("--max-page"), "{error}");
+    }
+}
+
+/// 4,000 columns below a group whose name takes 350 kB: their paths take 1.4 GB.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_name_of_a_group_takes_no_gigabyte_of_memory_or_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("long.parquet");
+    below_a_group(&path, &"g".repeat(350_000), 4_000);
+    let program = command(["footer"]).get_program().to_owned();
+    let ran = |args: &[&str]| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -v 1048576; exec \"$0\" \"$@\""]).arg(&program).args(args).arg(&path);
+        shell.output().unwrap()
+    };
+    for args in [&["footer", "check"][..], &["footer", "check", "--json"]] {
+        let checked = ran(args);
+        assert_eq!(checked.status.code(), Some(1), "{:?}", checked.stderr);
+        assert!(checked.stdout.len() < 16 << 20, "{} bytes", checked.stdout.len());
+    }
+    for args in [&["footer", "head"][..], &["convert", "--parse-only"]] {
+        let error = String::from_utf8_lossy(&ran(args).stderr).into_owned();
+        assert!(error.contains("their groups have long names") && error.contains("long.parquet"), "{error}");
     }
 }
 
