@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, ListBuilder};
+use arrow_array::builder::{BinaryBuilder, ListBuilder, MapBuilder};
 use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::file::properties::WriterProperties;
+use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{SchemaDescriptor, Type};
 use sawmill_cratedb_standin::StandIn;
 
@@ -118,6 +119,39 @@ fn other_commands_name_the_row_of_a_text_that_is_not_utf8_too() {
     for error in [convert(&flat), convert(&nested), bench.load(&nested, "n", &[]).fails(1)] {
         assert!(error.contains("is not UTF-8: byte 0xe9 at 3"), "{error}");
         assert!(error.contains("row group 2, row 17, column \"c"), "{error}");
+    }
+}
+
+/// Writes a column `c` of maps, and `z` with whole texts behind it. A key or a value is not UTF-8.
+fn broken_maps(path: &Path, in_value: bool) {
+    let texts = texts(ROWS, false);
+    let whole = vec![b"whole".to_vec(); ROWS];
+    let (keys, values) = if in_value { (&whole, &texts) } else { (&texts, &whole) };
+    let mut maps = MapBuilder::new(None, BinaryBuilder::new(), BinaryBuilder::new());
+    for (key, value) in keys.iter().zip(values) {
+        maps.keys().append_value(key);
+        maps.values().append_value(value);
+        maps.append(true).unwrap();
+    }
+    let (maps, texts): (ArrayRef, ArrayRef) =
+        (Arc::new(maps.finish()), Arc::new(BinaryArray::from_iter_values(&whole)));
+    let batch = RecordBatch::try_from_iter([("c", maps), ("z", texts)]).unwrap();
+    let schema = "message schema {
+        required group c (MAP) { repeated group entries {
+            required binary keys (STRING); optional binary values (STRING); } }
+        required binary z (STRING); }";
+    write(path, &batch, parse_message_type(schema).unwrap(), false);
+}
+
+#[test]
+fn a_key_or_a_value_of_a_map_that_is_not_utf8_is_named() {
+    let bench = Bench::new();
+    let path = file(&bench, "maps.parquet");
+    for (in_value, column) in [(false, "c.entries.keys"), (true, "c.entries.values")] {
+        broken_maps(&path, in_value);
+        let error = bench.load(&path, &format!("t_{in_value}"), &[]).fails(1);
+        assert!(error.contains("is not UTF-8: byte 0xe9 at 3"), "{error}");
+        assert!(error.contains(&format!("row group 2, row 17, column {column:?}")), "{error}");
     }
 }
 

@@ -36,6 +36,32 @@ fn tables(loads: &Value) -> Vec<String> {
 }
 
 #[test]
+fn tables_whose_names_have_dots_share_no_record() {
+    let bench = Bench::new();
+    let create = "create schema a; create schema \"a.b\"; create table a.\"b.c\" (id int8, v int8); \
+                  create table \"a.b\".c (id int8, v int8); create table \"q\"\"t\" (id int8, v int8)";
+    bench.client().batch_execute(create).unwrap();
+    let file = day(bench.dir.path(), "1.csv", "id,v\n1,5\n2,6\n");
+    let names = ["a.\"b.c\"", "\"a.b\".c", "public.\"q\"\"t\""];
+    for table in names {
+        bench.load(&file, table, &["--mode", "append"]).ok();
+    }
+    for table in names {
+        let said = bench.load(&file, table, &["--mode", "append", "--verify"]).ok().out;
+        assert!(said.contains("nothing to do"), "{table}: {said}");
+        let of = sawmill(words("status", &bench.server.url(), &["--table", table, "--json"])).ok().json();
+        assert_eq!(tables(&of), [table], "{of}");
+        assert_eq!(bench.count(&format!("select count(*) from {table}")), 2);
+    }
+    bench.client().batch_execute("alter table a.\"b.c\" rename to \"d.e\"").unwrap();
+    let said = bench.load(&file, "a.\"d.e\"", &["--mode", "append"]).ok().out;
+    assert!(said.contains("nothing to do"), "{said}");
+    sawmill(bench.args("load", Path::new("forget"), "\"a.b\".c", &[])).ok();
+    let left = sawmill(words("status", &bench.server.url(), &["--json"])).ok().json();
+    assert_eq!(tables(&left), ["a.\"d.e\"", "public.\"q\"\"t\""]);
+}
+
+#[test]
 fn the_history_says_of_each_file_what_was_loaded_when_and_how() {
     let bench = Bench::new();
     let url = bench.server.url();

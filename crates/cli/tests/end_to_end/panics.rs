@@ -86,8 +86,7 @@ fn a_panic_while_text_is_read_is_an_error() {
     let wide = bench.dir.path().join("wide.csv");
     let utf_16: Vec<u8> = format!("id,name\n{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
     std::fs::write(&wide, utf_16).unwrap();
-    let ran = panicking("spool", &bench.args("load", &wide, "t", &["--text-encoding", "utf-16le"]));
-    assert!(ran.code == Some(1) && ran.err.contains("the thread spool panicked"), "{}", ran.err);
+    is_reported("spool", &bench.args("load", &wide, "t", &["--text-encoding", "utf-16le"]));
 }
 
 #[test]

@@ -101,9 +101,9 @@ pub fn many_columns(path: &Path, columns: usize) {
     write(path, &batch(columns), properties);
 }
 
-fn file_of(path: &Path, writer: ThriftWriter) {
+fn file_of(path: &Path, data: &[u8], writer: ThriftWriter) {
     let footer = writer.into_bytes();
-    let mut file = b"PAR1".to_vec();
+    let mut file = [b"PAR1", data].concat();
     file.extend(&footer);
     file.extend((footer.len() as u32).to_le_bytes());
     file.extend(b"PAR1");
@@ -169,7 +169,7 @@ pub fn raw_footer(path: &Path, row_groups: usize, columns: usize, oddity: &str) 
         w.stop();
     }
     w.stop();
-    file_of(path, w);
+    file_of(path, &[], w);
 }
 
 /// A row group of columns without pages below a group.
@@ -213,7 +213,7 @@ pub fn below_a_group(path: &Path, group: &str, columns: usize) {
     w.i64(3, 10);
     w.stop();
     w.stop();
-    file_of(path, w);
+    file_of(path, &[0; 200], w);
 }
 
 /// A schema of groups within groups, with one leaf and no rows.
@@ -236,7 +236,7 @@ pub fn deep(path: &Path, depth: usize) {
     w.i64(3, 0);
     w.list(4, 12, 0);
     w.stop();
-    file_of(path, w);
+    file_of(path, &[], w);
 }
 
 /// Writes a file of one row, a text of this length.

@@ -157,11 +157,13 @@ pub fn literal(text: &str) -> String {
     if text.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }
 
+/// As [`FromStr`] reads it: records know tables by this text, so that two tables never share it.
 impl fmt::Display for TableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |name: &str| if name.contains(['.', '"']) { quote(name) } else { name.to_owned() };
         match &self.schema {
-            Some(schema) => write!(f, "{schema}.{}", self.name),
-            None => f.write_str(&self.name),
+            Some(schema) => write!(f, "{}.{}", shown(schema), shown(&self.name)),
+            None => f.write_str(&shown(&self.name)),
         }
     }
 }

@@ -7,7 +7,7 @@ use sawmill_pgwire::{Connection, Server, refuse_pooler};
 use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::{Checkpoints, Records};
-use crate::records::status::{TABLE_EXISTS, read};
+use crate::records::status::{read, table_exists};
 use crate::table::catalogue::Link;
 
 /// Removes records that no later load needs, of loads that ended longer ago than `older_than`, into any table
@@ -62,8 +62,9 @@ impl Records<'_> {
             return Ok(false);
         }
         let sql = format!(
-            "DELETE FROM {} l WHERE load_id = $1 AND (mode = 'upsert' OR NOT {TABLE_EXISTS})",
-            self.table("loads")
+            "DELETE FROM {} l WHERE load_id = $1 AND (mode = 'upsert' OR NOT {})",
+            self.table("loads"),
+            table_exists()
         );
         Ok(self.link.execute(&sql, &[&id])? == 1)
     }

@@ -11,6 +11,7 @@ use sawmill_pgwire::KnownServer;
 use sawmill_source::{Error, Kind, Result};
 
 use crate::records::checkpoint::{PATIENCE, Records};
+use crate::records::status::RECORDED_NAME;
 
 /// A load into a table that had another name then.
 pub(crate) struct RenamedLoad {
@@ -40,7 +41,7 @@ impl Records<'_> {
         let sql = format!(
             "UPDATE {} SET table_oid = 0, database = $1 WHERE database <> $1 AND NOT EXISTS (\
                SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-               WHERE c.oid = table_oid::oid AND target = n.nspname || '.' || c.relname)",
+               WHERE c.oid = table_oid::oid AND target = {RECORDED_NAME})",
             self.table("loads")
         );
         self.link.execute(&sql, &[&database]).map(drop)
@@ -54,15 +55,14 @@ impl Records<'_> {
              JOIN pg_catalog.pg_class c ON c.oid = l.table_oid::oid \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE l.database = $1 AND (l.table_oid = $2 OR l.load_id = $3) \
-             AND l.target <> n.nspname || '.' || c.relname AND strpos(l.load_id, '/') = 0 \
+             AND l.target <> {RECORDED_NAME} AND strpos(l.load_id, '/') = 0 \
              AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate'))",
             self.table("loads")
         );
         let loads = self.link.rows(&sql, &[&database, &i64::from(oid), &id])?.into_iter();
         let load = |(id, was, schema, name, mode, files): (_, String, String, String, _, _)| {
             // The record has the name in displayed form.
-            let (was_schema, was_name) = was.split_once('.').unwrap_or(("", &was));
-            let was = TableName::new(Some(was_schema), was_name)?;
+            let was = was.parse().or_else(|_| TableName::new(None, &was))?;
             Ok(RenamedLoad { id, was, now: TableName::new(Some(&schema), &name)?, mode, files })
         };
         loads.map(load).collect()
@@ -93,11 +93,11 @@ impl Records<'_> {
     /// Gives all records of renamed tables the names that the tables have.
     pub(crate) fn follow_names(&self, database: &str) -> Result<()> {
         let sql = format!(
-            "UPDATE {} l SET target = n.nspname || '.' || c.relname FROM pg_catalog.pg_class c \
+            "UPDATE {} l SET target = {RECORDED_NAME} FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE c.oid = l.table_oid::oid AND l.database = $1 AND strpos(l.load_id, '/') = 0 \
              AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate')) \
-             AND l.target <> n.nspname || '.' || c.relname",
+             AND l.target <> {RECORDED_NAME}",
             self.table("loads")
         );
         self.link.execute(&sql, &[&database]).map(drop)

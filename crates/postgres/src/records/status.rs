@@ -10,10 +10,19 @@ use crate::records::checkpoint::{Checkpoints, Records, UNITS, advisory_key};
 use crate::rejected::rejects::{REJECTS, REJECTS_UNLOGGED};
 use crate::table::catalogue::Link;
 
+/// The name of the table `c` in the schema `n` as a [`TableName`] shows it, and records have it.
+pub(super) const RECORDED_NAME: &str = "CASE WHEN translate(n.nspname::text, '.\"', '') = n.nspname \
+     THEN n.nspname::text ELSE '\"' || replace(n.nspname, '\"', '\"\"') || '\"' END || '.' || \
+     CASE WHEN translate(c.relname::text, '.\"', '') = c.relname \
+     THEN c.relname::text ELSE '\"' || replace(c.relname, '\"', '\"\"') || '\"' END";
+
 /// Whether the table of a load `l` is there: the table itself, whatever its name, or another one of its name.
-pub(super) const TABLE_EXISTS: &str = "EXISTS (SELECT FROM pg_catalog.pg_class c \
-     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-     WHERE c.oid = l.table_oid::oid OR n.nspname || '.' || c.relname = l.target)";
+pub(super) fn table_exists() -> String {
+    format!(
+        "EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.oid = l.table_oid::oid OR {RECORDED_NAME} = l.target)"
+    )
+}
 
 /// All loads recorded on the server, or all into one table, latest first. `checkpoint_schema` is the schema
 /// of the tables of records. Without these tables the list is empty.
@@ -70,15 +79,18 @@ pub(super) fn read(
              LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at), \
            ARRAY(SELECT count(f.load_id) FROM generate_series(0, cardinality(l.files) - 1) at \
              LEFT JOIN ({rejects}) f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at), \
-           l.fingerprints, l.facts, {TABLE_EXISTS} \
+           l.fingerprints, l.facts, {} \
          FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
-        "(SELECT n.nspname || '.' || c.relname FROM pg_catalog.pg_class c \
-           JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-           WHERE c.oid = l.table_oid::oid AND l.database = $1 AND strpos(l.load_id, '/') = 0 \
-           AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate')))",
+        format!(
+            "(SELECT {RECORDED_NAME} FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.oid = l.table_oid::oid AND l.database = $1 AND strpos(l.load_id, '/') = 0 \
+             AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate')))"
+        ),
         moment("l.begun"),
         moment("l.completed"),
         units,
+        table_exists(),
         records.table("loads"),
         units
     );

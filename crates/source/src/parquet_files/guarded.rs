@@ -13,8 +13,10 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::{ConvertedType, LogicalType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
+use parquet::schema::types::{SchemaDescriptor, Type};
 
 use crate::columns::common::with_readable_dictionaries;
 
@@ -78,13 +80,48 @@ pub fn undecodable<R: ChunkReader + 'static, E>(
 ) -> Result<Option<usize>, E> {
     for leaf in leaves {
         let rows = rows()?;
-        let mask = ProjectionMask::leaves(rows.parquet_schema(), [leaf]);
+        let (whole, _) = whole_maps(rows.parquet_schema(), leaf);
+        let mask = ProjectionMask::leaves(rows.parquet_schema(), whole);
         let decoded = guarded(|| rows.with_projection(mask).build()?.try_for_each(|batch| batch.map(drop)));
         if decoded.is_err() {
             return Ok(Some(leaf));
         }
     }
     Ok(None)
+}
+
+/// Returns, in ascending order, the leaf columns without which a leaf cannot be read, because half a map is none: the leaf, and for each map
+/// around it the first leaf of its other half. Also returns for each of these maps whether the leaf is in its keys (0) or
+/// in its values (1).
+pub(crate) fn whole_maps(schema: &SchemaDescriptor, leaf: usize) -> (Vec<usize>, Vec<usize>) {
+    let path_of = |leaf: usize| schema.column(leaf).path().parts().to_vec();
+    let (path, mut leaves, mut halves) = (path_of(leaf), vec![leaf], Vec::new());
+    let mut group = schema.root_schema_ptr();
+    let (mut is_map, mut is_entry) = (false, false);
+    for (depth, name) in path.iter().enumerate() {
+        let fields = group.get_fields();
+        let Some(half) = fields.iter().position(|field| field.name() == name) else { break };
+        if is_entry {
+            let is_other =
+                |other: &[String]| other.starts_with(&path[..depth]) && !other.starts_with(&path[..=depth]);
+            leaves.extend((0..schema.num_columns()).find(|other| is_other(&path_of(*other))));
+            halves.push(half);
+        }
+        let next = Arc::clone(&fields[half]);
+        if !next.is_group() {
+            break;
+        }
+        (is_entry, is_map) = (is_map, !is_map && is_a_map(&next));
+        group = next;
+    }
+    leaves.sort_unstable();
+    (leaves, halves)
+}
+
+fn is_a_map(group: &Type) -> bool {
+    let info = group.get_basic_info();
+    matches!(info.converted_type(), ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE)
+        || matches!(info.logical_type_ref(), Some(LogicalType::Map))
 }
 
 /// Derives the Arrow schema of a file by `derive`. The Arrow schema that the file embeds is a hint: if it cannot be

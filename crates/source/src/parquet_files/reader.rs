@@ -397,17 +397,21 @@ impl<'a> ParquetReader<'a> {
                 None => true,
             };
             let leaves = (0..schema.num_columns()).filter(is_read);
-            leaves.map(|leaf| (leaf, schema.column(leaf).path().string())).collect::<Vec<_>>()
+            let named = |leaf| (leaf, schema.column(leaf).path().string(), schema.get_column_root_idx(leaf));
+            leaves.map(named).collect::<Vec<_>>()
         });
         let columns = columns.unwrap_or_default();
-        let leaf = match undecodable(columns.iter().map(|(leaf, _)| *leaf), || self.builder(key)) {
+        let leaf = match undecodable(columns.iter().map(|(leaf, ..)| *leaf), || self.builder(key)) {
             Ok(leaf) => leaf,
             Err(error) => return error,
         };
-        let Some((leaf, name)) = columns.iter().find(|(column, _)| leaf == Some(*column)) else {
+        let Some((leaf, name, column)) = columns.iter().find(|(one, ..)| leaf == Some(*one)) else {
             return self.unreadable(what).at(place);
         };
-        if let Some((row, what)) = self.broken_text(key, *leaf) {
+        // A map's keys and values are only decoded together: the fault may be in a later leaf of the column.
+        let later = columns.iter().filter(|(later, _, top)| later >= leaf && top == column);
+        let mut faults = later.filter_map(|(leaf, name, _)| Some((self.broken_text(key, *leaf)?, name)));
+        if let Some(((row, what), name)) = faults.next() {
             return Error::new(Kind::Value, what)
                 .at(format!("{place}, row {row}, column {name:?}"))
                 .advise("rows count from 0 in their row group; correct the value in the source");

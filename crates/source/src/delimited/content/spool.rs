@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 
 use crossbeam_channel::{Receiver, bounded};
 use sawmill_footer::RangeReader;
-use sawmill_profile::{Control, Error, joined, spawn_scoped};
+use sawmill_profile::{Control, Error, ThreadFailure, joined, spawn_scoped};
 
 /// Bytes of a block of text. A range is read with at most two blocks more than it has.
 const BLOCK: usize = 256 << 10;
@@ -28,6 +28,12 @@ pub(super) enum Unspooled {
     Stopped(Error),
 }
 
+impl From<ThreadFailure> for Unspooled {
+    fn from(failure: ThreadFailure) -> Self {
+        Self::Stopped(failure.into())
+    }
+}
+
 impl Spool {
     /// Stores a stream: one thread reads it, another compresses and writes.
     ///
@@ -40,8 +46,8 @@ impl Spool {
         let file = tempfile::tempfile().map_err(Unspooled::Storing)?;
         let (sender, blocks) = bounded::<Vec<u8>>(AHEAD);
         std::thread::scope(|scope| {
-            let writer = spawn_scoped(scope, "spool", move || store(file, &blocks));
-            let writer = writer.map_err(|failure| Unspooled::Storing(failure.into()))?;
+            let storing = move || store(file, &blocks).map_err(Unspooled::Storing);
+            let writer = spawn_scoped(scope, "spool", storing)?;
             let mut read = || loop {
                 control.check().map_err(Unspooled::Stopped)?;
                 let mut block = Vec::with_capacity(BLOCK);
@@ -57,7 +63,7 @@ impl Spool {
             let outcome = read();
             drop(sender);
             let stored = joined(writer);
-            outcome.and_then(|()| stored.map_err(Unspooled::Storing))
+            outcome.and_then(|()| stored)
         })
     }
 

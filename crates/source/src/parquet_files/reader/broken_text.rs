@@ -13,6 +13,7 @@ use parquet::basic::Type;
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
 
+use crate::parquet_files::guarded::whole_maps;
 use crate::parquet_files::interval::as_bytes;
 
 /// Returns the metadata of a file whose text columns are read as bytes, except these fields.
@@ -54,25 +55,30 @@ pub(super) fn first(
         return None;
     }
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let plain = ArrowReaderMetadata::try_new(as_bytes(file.metadata(), &[leaf]).ok()?, options).ok()?;
+    let (whole, halves) = whole_maps(leaves, leaf);
+    let plain = ArrowReaderMetadata::try_new(as_bytes(file.metadata(), &whole).ok()?, options).ok()?;
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, plain);
-    let mask = ProjectionMask::leaves(builder.parquet_schema(), [leaf]);
+    let mask = ProjectionMask::leaves(builder.parquet_schema(), whole);
     let rows = builder.with_row_groups(vec![group]).with_projection(mask).with_batch_size(1);
     for (row, batch) in (from..).zip(rows.with_offset(usize::try_from(from).ok()?).build().ok()?) {
-        if let Some(what) = batch.ok()?.columns().first().and_then(not_utf8) {
+        if let Some(what) = batch.ok()?.columns().first().and_then(|array| not_utf8(array, &halves)) {
             return Some((row, what));
         }
     }
     None
 }
 
-/// Returns the fault of the first value below an array that is not UTF-8.
-fn not_utf8(array: &ArrayRef) -> Option<String> {
+/// Returns the fault of the first value below an array that is not UTF-8. `halves` tells for each map whether the values
+/// are below its keys (0) or its values (1).
+fn not_utf8(array: &ArrayRef, halves: &[usize]) -> Option<String> {
     match array.data_type() {
         DataType::Binary => array.as_binary::<i32>().iter().flatten().find_map(complaint),
-        DataType::List(_) => not_utf8(array.as_list::<i32>().values()),
-        DataType::Map(..) => array.as_map().entries().columns().iter().find_map(not_utf8),
-        DataType::Struct(_) => array.as_struct().columns().iter().find_map(not_utf8),
+        DataType::List(_) => not_utf8(array.as_list::<i32>().values(), halves),
+        DataType::Map(..) => {
+            let (half, below) = halves.split_first()?;
+            not_utf8(array.as_map().entries().columns().get(*half)?, below)
+        }
+        DataType::Struct(_) => array.as_struct().columns().iter().find_map(|column| not_utf8(column, halves)),
         _ => None,
     }
 }
