@@ -1,18 +1,19 @@
-//! A command that gets no more memory ends with an error and its exit code, as with any other fault.
+//! A command that runs out of memory ends with an error and an exit code, as with any other fault.
 //!
-//! Libraries limit what an input may take. This is for the sum that is still too much: under `ulimit -v`, or beyond what
-//! the machine has.
+//! Libraries limit the memory for each input. This module handles a total that still exceeds `ulimit -v` or the
+//! machine's memory.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::io::{self, Write};
 
 thread_local! {
-    /// The bytes of the last allocation that this thread was refused, also if it went on without it; 0: none.
+    /// The size of the last allocation that the system refused this thread, even if the thread coped without it; 0 if
+    /// none.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// An allocator that knows what it was last refused.
+/// Wraps an allocator, and remembers the last allocation that it refused each thread.
 #[derive(Debug)]
 pub struct Watched<A>(pub A);
 
@@ -23,39 +24,40 @@ fn noted(given: *mut u8, bytes: usize) -> *mut u8 {
     given
 }
 
-// SAFETY: each call is passed on to an allocator as it came, and its answer is returned.
+// SAFETY: every method passes its arguments to `A` unchanged, and returns its answer.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Watched<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the same contract.
         noted(unsafe { self.0.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the same contract.
         noted(unsafe { self.0.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the same contract.
         noted(unsafe { self.0.realloc(place, layout, bytes) }, bytes)
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { self.0.dealloc(place, layout) }
     }
 }
 
-/// Turns the abort that follows a refused allocation into an error. Other aborts stay what they are.
+/// Turns the abort that follows a refused allocation into an error. Leaves other aborts alone.
 pub(crate) fn end_with_an_error() -> io::Result<()> {
-    // SAFETY: the action allocates and locks nothing: it reads what was set long before, writes and ends the process.
+    // SAFETY: `report` neither allocates nor locks: it reads values that were set long before, writes and ends the
+    // process.
     unsafe { signal_hook::low_level::register(libc::SIGABRT, report) }.map(drop)
 }
 
 fn report() {
     let bytes = REFUSED.get();
     if bytes == 0 {
-        // An abort of another cause, or one that another process asked for, ends the process as ever.
+        // The abort has another cause, or another process sent it: end as usual.
         let _ = signal_hook::low_level::emulate_default_handler(libc::SIGABRT);
         return;
     }
@@ -63,7 +65,7 @@ fn report() {
     let mut rest = &mut line[..];
     let what = "out of memory: the system refused";
     let advice = "raise the limit (ulimit -v), or use fewer threads, columns or bytes in a value";
-    // It fits.
+    // The line fits into the buffer.
     let _ = match crate::asks_for_json() {
         true => writeln!(
             rest,
@@ -72,7 +74,8 @@ fn report() {
         false => writeln!(rest, "error: {what} {bytes} bytes - {advice}"),
     };
     let left = rest.len();
-    // SAFETY: the bytes are those of the line that were written. Nothing runs in this process afterwards.
+    // SAFETY: pointer and length cover the part of `line` that was just written. Nothing runs in this process
+    // afterwards.
     unsafe {
         libc::write(2, line.as_ptr().cast(), line.len() - left);
         libc::_exit(1)

@@ -1,4 +1,4 @@
-//! Errors in three parts: what was wrong, where, and what to do.
+//! Errors in three parts: the problem, the place, and the advice.
 
 use std::error::Error;
 
@@ -14,8 +14,7 @@ pub(crate) fn external(error: impl Error + Send + Sync + 'static) -> DataFusionE
     DataFusionError::External(Box::new(error))
 }
 
-/// Marks where an error's text begins and ends. Errors of Ballista around it print the structure of the error they
-/// wrap.
+/// Marks where an error's text begins and ends: Ballista's errors print the structure of the error that they wrap.
 #[cfg(feature = "cratedb")]
 const FRAME: (&str, &str) = ("<<sawmill ", ">>");
 
@@ -26,8 +25,8 @@ pub(crate) fn sent(error: &DataFusionError) -> DataFusionError {
     DataFusionError::Execution(format!("{begin}{mismatch} {}{end}", text_of(error)))
 }
 
-/// The text of an error, without the layers that it passed through, and whether a table does not hold what its source
-/// holds.
+/// The text of an error, without the layers that it passed through, and whether the error says that a table differs
+/// from its source.
 #[cfg(feature = "cratedb")]
 pub(crate) fn received(error: &DataFusionError) -> (String, bool) {
     let text = text_of(error);
@@ -41,7 +40,7 @@ pub(crate) fn received(error: &DataFusionError) -> (String, bool) {
 }
 
 /// The message inside a task's error, which Ballista prints with the structure of all its layers:
-/// `.. runtime execution error: DataFusionError(Shared(External(ArrowError(ParquetError("what was wrong")))))`.
+/// `.. runtime execution error: DataFusionError(Shared(External(ArrowError(ParquetError("the message")))))`.
 #[cfg(feature = "cratedb")]
 fn of_task(text: &str) -> Option<String> {
     let (_, layers) = text.split_once("runtime execution error: ")?;

@@ -19,10 +19,10 @@ use crate::table_folder::TableFolder;
 /// The folder of the files that hold most entries of some checkpoints.
 const SIDECARS: &str = "_sidecars";
 
-/// The columns that are read; statistics of files are not among them.
+/// The columns to read; file statistics are not among them.
 const COLUMNS: [&str; 5] = ["protocol", "metaData", "txn", "sidecar", "add"];
 const OF_ADD: [&str; 5] = ["path", "partitionValues", "size", "modificationTime", "deletionVector"];
-/// The most rows of a checkpoint's file, of which writers make several before they have as many.
+/// Maximum rows of a checkpoint file. Writers split a checkpoint into several files long before that.
 const MAX_ROWS: i64 = 64 << 20;
 /// How many rows are read at a time, and how many bytes they may have.
 const BATCH_ROWS: usize = 1024;
@@ -73,8 +73,8 @@ pub(crate) fn actions_of(lines: &[u8]) -> std::result::Result<Vec<Action>, Strin
         .collect()
 }
 
-/// Returns the entries in the rows of a Parquet file. Rows without one, which a few bytes may claim by the billion, take
-/// no memory.
+/// Returns the entries in the rows of a Parquet file. Empty rows, which a file can claim by the billion in a few bytes,
+/// take no memory.
 fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String> {
     let footer = Footer::from_file_bytes(&bytes, &Options::new()).map_err(|e| e.to_string())?;
     let rows: i64 = footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add);
@@ -87,7 +87,7 @@ fn actions_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<Action>, String
     let at_once = usize::try_from(MAX_DECODED / row.max(1)).unwrap_or(BATCH_ROWS).clamp(1, BATCH_ROWS);
     let all: Vec<usize> = (0..footer.num_columns()).collect();
     let metadata = Arc::new(footer.to_parquet_59(Some(&all)).map_err(|e| e.to_string())?);
-    // The types of Parquet's schema suffice.
+    // The Parquet schema's types suffice.
     let metadata =
         ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
             .map_err(|e| e.to_string())?;

@@ -39,9 +39,9 @@ use crate::screen::phases;
 /// Rows of a unit and of a batch.
 const UNIT_ROWS: u64 = 32 * 1024;
 const BATCH_ROWS: usize = 4096;
-/// Decoded bytes of a unit that wait together: of wide rows, not all of a unit are held.
+/// How many decoded bytes of a unit to collect before passing them on: a unit of wide rows is passed on in parts.
 const HELD_BYTES: usize = 16 << 20;
-/// The buffer of a file of text.
+/// The write buffer of a text file.
 const FILE_BUFFER: usize = 1 << 20;
 
 /// What `--json` prints.
@@ -53,12 +53,12 @@ struct Converted<'a> {
     bytes_in: u64,
     bytes_out: u64,
     files_out: u64,
-    /// Records of text that cannot be read, and are not among the rows.
+    /// Text records that could not be read and were left out of the rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     records_left_out: Option<u64>,
     /// The last phase.
     phase: &'a PhaseReport,
-    /// All phases, in their order.
+    /// All phases, in order.
     phases: &'a [PhaseReport],
     #[serde(flatten)]
     ordered: Option<Ordered>,
@@ -91,7 +91,7 @@ struct Explained {
 }
 
 pub(crate) fn run(args: &ConvertArgs, console: Console) -> Result<(), Error> {
-    // Sources advise for loads, of which there is none here.
+    // Sources write their advice for loads; a conversion has no load to forget.
     let again = "run the same command again: it reads the file as it is now";
     converted(args, console).map_err(|error| error.advise_instead_of(&["forget the load"], again))
 }
@@ -162,7 +162,7 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
     convert((args, format), source, Some((&rows, &order)), (left_out, phases), &profile, console)
 }
 
-/// Opens the inputs, whose columns agree.
+/// Opens the inputs, and checks that their columns agree.
 fn opened(args: &ConvertArgs, text: &TextArgs, console: Console) -> Result<Inputs, Error> {
     let unlike = UnlikeFiles::Refused("convert files with different columns separately");
     let no_table = || Ok(TableText::default());
@@ -285,7 +285,7 @@ fn to_file(
     Ok(Written { bytes, files: 1 })
 }
 
-/// Passes all batches to `write`, in order; returns the number of their rows.
+/// Passes all batches to `write`, in order; returns the number of rows.
 pub(super) fn pass(
     args: &ConvertArgs,
     source: &dyn Source,
@@ -342,7 +342,7 @@ fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-") || (is_stream(path) && identity(path) == identity(Path::new("/dev/stdout")))
 }
 
-/// Rejects nested columns, for which CSV has no place.
+/// Rejects nested columns: CSV has no place for them.
 fn reject_nested(source: &dyn Source) -> Result<(), Error> {
     match source.schema().fields().iter().find(|field| field.data_type().is_nested()) {
         None => Ok(()),
@@ -353,7 +353,7 @@ fn reject_nested(source: &dyn Source) -> Result<(), Error> {
     }
 }
 
-/// Rejects columns of one name: readers of JSON keep the last value of equal keys.
+/// Rejects columns that share a name: JSON readers keep only the last value of a repeated key.
 fn reject_equal_names(source: &dyn Source) -> Result<(), Error> {
     let mut names = HashSet::new();
     match source.schema().fields().iter().find(|field| !names.insert(field.name())) {
@@ -408,7 +408,7 @@ impl ConvertArgs {
         each_has_its_file([("--out", self.out.as_ref()), ("--rejects", self.rejects.as_ref())])
     }
 
-    /// Threads that read and parse.
+    /// How many threads read and parse.
     pub(super) fn threads(&self) -> usize {
         self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from)
     }
@@ -482,7 +482,7 @@ impl ConvertArgs {
         }
     }
 
-    /// Where files go that are not beside the output.
+    /// The folder for temporary files that do not go beside the output.
     pub(super) fn temporary(&self) -> PathBuf {
         self.order.index_dir.clone().unwrap_or_else(std::env::temp_dir)
     }

@@ -1,6 +1,6 @@
 //! Reads the units of a source on a pool of threads, and takes what they hold in the order of the source.
 //!
-//! Memory is bounded: for each thread a part of the unit in work, and some that wait for those before them.
+//! Memory is bounded: each thread holds a part of its unit, and a few finished parts wait for earlier ones.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,18 +12,18 @@ use crate::error::Error;
 /// How units are read.
 pub(super) struct UnitsInOrder<'a> {
     pub source: &'a dyn Source,
-    /// The name of the threads, and their number.
+    /// The threads' name, and how many there are.
     pub threads: (&'a str, usize),
     /// Rows of a unit and of a batch.
     pub unit_rows: u64,
     pub batch_rows: usize,
 }
 
-/// Decoded bytes of a unit, which is held whole.
+/// Maximum decoded bytes of a unit, because a unit is held whole.
 const MAX_UNIT_BYTES: u64 = 64 << 20;
 
 impl UnitsInOrder<'_> {
-    /// The units; of wide rows they have fewer.
+    /// The units. The wider the rows, the fewer of them a unit has.
     fn units(&self) -> Vec<Unit> {
         let units: Vec<Unit> = self.source.plan(self.unit_rows).concat();
         let stored = units.iter().map(|unit| unit.bytes / unit.rows.max(1)).max().unwrap_or(0);
@@ -34,11 +34,11 @@ impl UnitsInOrder<'_> {
         }
     }
 
-    /// Calls `make` for every unit, with a reader that has started it, and passes what it gives to `take` in the order
-    /// of the rows. [`Pool::parts_in_order`] says what `give` returns.
+    /// Calls `make` for every unit, with a reader that has started it, and passes the results to `take` in row order.
+    /// See [`Pool::parts_in_order`] for what `give` returns.
     ///
     /// # Errors
-    /// The first error, in the order of the rows, of the source, of `make` or of `take`; a panic of a thread.
+    /// The first error in row order, from the source, `make` or `take`; or a thread panics.
     pub(super) fn read<T: Send>(
         &self,
         control: &Control<'_>,
@@ -47,7 +47,7 @@ impl UnitsInOrder<'_> {
     ) -> std::result::Result<(), Error> {
         let mut units = self.units();
         units.sort_unstable_by_key(|unit| unit.key);
-        // Readers that no thread uses now.
+        // Readers that no thread is using.
         let idle: Mutex<Vec<Box<dyn UnitReader + '_>>> = Mutex::default();
         let locked = || idle.lock().unwrap_or_else(PoisonError::into_inner);
         let read = |unit: Unit, give: &mut dyn FnMut(Result<T>) -> bool| {

@@ -60,7 +60,7 @@ fn a_file_that_cannot_be_read_is_an_error_beside_the_findings_of_the_others() {
 
 #[test]
 fn a_role_is_told_which_privileges_and_connections_it_lacks() {
-    // Roles and connections are those of a whole server.
+    // A server for this test alone: roles and connections belong to a whole server.
     let server = LocalPg::builder().setting("max_connections", "20").start().unwrap();
     let url = server.url();
     let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
@@ -81,7 +81,7 @@ fn a_role_is_told_which_privileges_and_connections_it_lacks() {
         client.batch_execute(command.split(';').next().unwrap()).unwrap();
         assert!(!found().contains(lack));
     }
-    // Sessions of other roles, whose rows pg_stat_activity hides.
+    // pg_stat_activity hides the sessions of other roles.
     let others: Vec<_> = (0..10).map(|_| postgres::Client::connect(&url, postgres::NoTls).unwrap()).collect();
     let text = found();
     assert!(text.contains(" connections free for this role"), "{text}");
@@ -103,7 +103,7 @@ fn a_server_and_the_machine_are_looked_at_without_changing_them() {
     assert!(json["looked_at"].as_str().unwrap().starts_with("PostgreSQL "), "{json}");
     let names = json["findings"].as_array().unwrap().iter().map(|finding| finding["what"].to_string());
     let names = names.collect::<Vec<_>>().join(",");
-    // The server of the tests is set up for speed.
+    // Test servers are set up for speed.
     assert!(names.contains("fsync is off"), "{names}");
     assert!(sawmill(["doctor"]).ok().out.starts_with("looked at this machine"));
     sawmill(["doctor", "/nothing/here.parquet"]).fails(1);
@@ -129,7 +129,7 @@ fn a_cluster_is_looked_at_and_its_own_checks_are_reported() {
         "{looked_at}"
     );
     assert!(findings.contains("a heap of 537 MB"), "{findings}");
-    // A check of the cluster and one of a node fail.
+    // One cluster check and one node check fail.
     assert_eq!(findings.matches("low disk watermark").count(), 2, "{findings}");
     assert_eq!(findings.lines().count(), 3, "{findings}");
     cluster.engine().list_no_jobs();

@@ -109,7 +109,7 @@ fn all_tables_are_checked_before_the_first_is_written() {
     assert!(error.contains("note") && !out.exists(), "{error}");
 }
 
-/// Values show only as they are drawn whether they fit; complete tables stay, as `--resume` needs them.
+/// Only drawing the values shows whether they fit. Complete tables stay, because `--resume` needs them.
 #[test]
 fn the_error_of_a_later_table_names_the_tables_that_are_complete() {
     let dir = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ fn unique_values_that_do_not_suffice_for_the_rows_are_an_error_before_any_is_mad
         (200, &["gen", spec][..], pct),
         (99, &["gen", spec, "--scale", "2"], pct),
         (99, &["gen", &parents, "--rows", "101"], pct),
-        // Part 1 has enough, the others have not.
+        // Part 1 has enough, the others do not.
         (200, &["gen", &parents, "--files", "4", "--part", "1/4"], pct),
         (200, &["gen", &parents, "--as", "ndjson"], pct),
         (200, &["gen", "explain", &parents], pct),
@@ -168,7 +168,7 @@ fn unique_values_that_do_not_suffice_for_the_rows_are_an_error_before_any_is_mad
     sawmill(["gen", spec, "--out", out_text]).ok();
 }
 
-/// Inferred bounds are those of a sample, and no promise about all rows.
+/// Inferred bounds describe a sample, and promise nothing about all rows.
 #[test]
 fn more_rows_like_those_of_a_file_keep_their_unique_numbers() {
     let dir = tempfile::tempdir().unwrap();

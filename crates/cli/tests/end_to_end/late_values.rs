@@ -1,4 +1,4 @@
-//! Values that the sample for the types has not: what the error advises finishes the load.
+//! Values that the type sample missed: the error's advice lets the load finish.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::harness::Ran;
 use crate::load::Bench;
 
-/// Writes 40,000 rows, of which one has the value `late`.
+/// Writes 40,000 rows; one of them has the value `late`.
 fn write(folder: &Path, name: &str, first: usize, late: &str) {
     let rows = (0..40_000).map(|row| match row {
         30_003 => format!("{},{late}\n", first + row),
@@ -116,7 +116,7 @@ fn a_file_on_record_is_not_read_again_by_the_options_of_another_night() {
     assert!(error.contains("by a load with other options"), "{error}");
 }
 
-/// The second and the third file have as many units behind the record that cannot be read as before it.
+/// The second and the third file have as many units after the unreadable record as before it.
 #[test]
 fn rows_behind_a_record_that_is_left_out_are_loaded_once_whichever_connection_was_quicker() {
     let bench = Bench::new();

@@ -75,7 +75,8 @@ fn the_built_in_datasets_load_and_verify_in_every_layout() {
         assert!(out.lines().filter(|line| line.contains("verified")).count() > 0, "{out}");
         let verified = sawmill(args("verify", &server, &file, &format!("{dataset}_t"), &tables)).ok().out;
         assert!(!verified.contains("differ"), "{verified}");
-        // As jsonb, native values are what the loader's own jsonb is, but for maps, which are objects there.
+        // Converted to jsonb, native values equal the loader's own jsonb, except for maps, which are objects in the
+        // latter.
         if !matches!(dataset, "orders" | "devices") {
             continue;
         }
@@ -152,7 +153,7 @@ fn the_table_of_a_list_does_not_replace_a_table_of_others() {
     );
     client(&server).batch_execute("drop table c_phones").unwrap();
     load(&server, "gen:contacts?rows=10", "c", &replace).ok();
-    // Its own tables are replaced, also those of forgotten loads.
+    // A load replaces Sawmill's own tables, even after their load was forgotten.
     sawmill(["load", "forget", "--to", &server.url(), "--table", "c"]).ok();
     load(&server, "gen:contacts?rows=20", "c", &replace).ok();
     client(&server).batch_execute("create view v as table c_phones").unwrap();

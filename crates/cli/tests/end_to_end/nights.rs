@@ -85,13 +85,13 @@ fn tables_of_others_and_of_other_files_need_mode_append() {
     day(&folder, "2.csv", 10..20);
     let error = night(&bench, &folder.join("2.csv"), "days", &[]).fails(1);
     assert!(error.contains("already exists"), "{error}");
-    // Loads of other columns have not made the table.
+    // Loads of other columns did not make this table.
     let error = night(&bench, &folder, "days", &["--columns", "id"]).fails(1);
     assert!(error.contains("already exists"), "{error}");
     assert_eq!(bench.count("select count(*) from days"), 10);
 }
 
-/// Creates a table with a key that holds the rows 0 to 9, of version 5.
+/// Creates a table with a key and the rows 0 to 9, all of version 5.
 fn keyed(bench: &Bench) {
     let rows = "select id, 5, 'there' from generate_series(0, 9) id";
     let table =
@@ -263,7 +263,7 @@ fn a_file_that_another_load_is_adding_is_refused_with_other_options() {
         add("1.parquet", 0..10);
         night(&bench, &folder, table, &[]).ok();
         let second = add("2.parquet", 10..20);
-        // The first load has begun, and has no row in the table yet.
+        // The first load has begun, and has not committed a row yet.
         let trigger =
             format!("create trigger w before insert on {table} for each row execute function wait()");
         client.batch_execute(&format!("{trigger}; select pg_advisory_lock(42)")).unwrap();
@@ -284,7 +284,7 @@ fn a_file_that_another_load_is_adding_is_refused_with_other_options() {
     }
 }
 
-/// Writes rows of as many days, each at midnight, from the last to the first.
+/// Writes one row a day, each at midnight, from the last day to the first.
 fn dated(folder: &Path, name: &str, ids: std::ops::Range<u32>) {
     let at = |id: u32| format!("2024-{:02}-{:02}T00:00:00", id / 28 % 12 + 1, id % 28 + 1);
     let rows: String = ids.rev().map(|id| format!("{id},{}\n", at(id))).collect();
@@ -301,7 +301,7 @@ fn holds(bench: &Bench, table: &str, ids: std::ops::Range<u32>) {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), expected, "{table}");
 }
 
-/// Ways of loading text whose rows do not come in the order of the files.
+/// Ways to load text whose rows do not arrive in file order.
 const IN_ORDER: [(&str, &[&str]); 4] = [
     ("months", &["--partition-by", "month(at)"]),
     ("direct", &["--partition-by", "day(at)", "--strategy", "direct"]),
@@ -325,7 +325,7 @@ fn files_of_rows_in_order_are_remembered_one_by_one() {
         let said = night(&bench, &folder, table, &verified).ok().out;
         assert!(said.contains("2 new files") && said.contains("verified"), "{table}: {said}");
         holds(&bench, table, 0..90);
-        // An append knows the files, in any list.
+        // An append recognises the files, however they are listed.
         night(&bench, &folder.join("1.csv"), table, &["--mode", "append"]).ok();
         let said = night(&bench, &folder, table, &["--mode", "append", "--verify"]).ok().out;
         assert!(said.contains("verified"), "{table}: {said}");
@@ -334,7 +334,7 @@ fn files_of_rows_in_order_are_remembered_one_by_one() {
             "select count(*) from _sawmill.loads, unnest(files) name where target = 'public.{table}' and name like '%.csv'"
         );
         assert_eq!(bench.count(&files), 4, "{table}");
-        // A file that has changed without a trace in its length is seen.
+        // The load notices a changed file, even if its length is the same.
         dated(&folder, "2.csv", 30..50);
         let error = night(&bench, &folder, table, options).fails(1);
         assert!(error.contains("2.csv") && error.contains("other content"), "{table}: {error}");
@@ -384,7 +384,7 @@ fn rows_of_a_corrected_file_are_replaced_among_those_in_order() {
         let said = night(&bench, &folder, table, &options).ok().out;
         assert!(said.contains("replaced 20 rows"), "{table}: {said}");
         holds(&bench, table, 0..60);
-        // The records have what is left of the first night.
+        // The records still cover the remaining rows of the first night.
         let said = night(&bench, &folder, table, &options).ok().out;
         assert!(said.contains("verified") && !said.contains("not verified"), "{table}: {said}");
         dated(&folder, "1.csv", 0..10);

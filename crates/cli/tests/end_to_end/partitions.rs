@@ -1,4 +1,4 @@
-//! `--partition-by` for PostgreSQL: planned, loaded on both ways, verified.
+//! `--partition-by` for PostgreSQL: planned, loaded by both routes, verified.
 
 use std::path::PathBuf;
 
@@ -112,7 +112,7 @@ fn a_table_that_cannot_be_partitioned_is_an_error_before_anything_is_sent() {
     assert!(!bench.exists("t"));
 }
 
-/// Nights with an `id` and a time, as files of text.
+/// Writes one night's rows to a text file.
 fn night(bench: &Bench, name: &str, rows: &str) -> PathBuf {
     let path = bench.dir.path().join(name);
     std::fs::write(&path, format!("id,at,country\n{rows}")).unwrap();
@@ -137,7 +137,7 @@ fn an_append_creates_the_partitions_that_a_loaded_table_lacks() {
     let said = bench.load(&february, "t", &["--mode", "append", "--verify"]).ok().out;
     assert!(said.contains(&line) && said.contains("verified"), "{said}");
     assert_eq!(bench.count("select count(*) from t_2024_02"), 1);
-    // Rows without a time get the default partition, beside which the next month gets its own.
+    // Rows without a time go to the default partition; the next month still gets a new partition.
     for (name, rows) in [("3.csv", "5,,de\n"), ("4.csv", "6,2024-03-31 00:00:00,de\n")] {
         bench.load(&night(&bench, name, rows), "t", &["--mode", "append", "--verify"]).ok();
     }
@@ -173,7 +173,7 @@ fn partitions_that_another_table_lacks_are_named_before_a_row_is_sent() {
     bench.client().batch_execute(&statement).unwrap();
     bench.load(&file, "t", &["--mode", "append", "--verify"]).ok();
     assert_eq!(bench.count("select count(*) from t"), 2);
-    // A default partition takes the rows of a new month, as ever.
+    // A default partition takes the rows of a new month, as always.
     bench.client().batch_execute("create table t_other partition of t default").unwrap();
     let march = night(&bench, "2.csv", "3,2024-03-31 10:00:00,de\n");
     bench.load(&march, "t", &["--mode", "append", "--verify"]).ok();
@@ -205,7 +205,7 @@ fn partitions_of_a_list_are_compared_only_where_the_server_writes_their_values_a
     for (table, rows) in [("texts", "1,it's\n2,a\\b\n3,its\n"), ("prices", "1,1\n"), ("chars", "1,de\n")] {
         load(table, rows).ok();
     }
-    // The text NULL is not the missing value.
+    // The text NULL is not a missing value.
     let error = load("nulls", "1,NULL\n").fails(1);
     assert!(error.contains("it lacks partition") && error.contains("FOR VALUES IN ('NULL')"), "{error}");
 }

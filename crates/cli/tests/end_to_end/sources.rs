@@ -58,7 +58,7 @@ fn a_file_that_is_replaced_while_its_last_rows_are_sent_does_not_count_as_loaded
     let bench = Bench::new();
     let file = bench.contacts("300k");
     bench.client().batch_execute("create table c (name text, phones jsonb)").unwrap();
-    // The server holds the first insert up, so that the other file is in its place long before the end.
+    // The lock holds up the first insert, so that the file is replaced long before the load ends.
     let mut client = bench.client();
     let mut holding = client.transaction().unwrap();
     holding.batch_execute("lock table c in share row exclusive mode").unwrap();
@@ -80,7 +80,7 @@ fn replace(other: &Path, file: &Path) {
     fs::rename(other, file).unwrap();
 }
 
-/// `sawmill` in a folder of its own, which has no `sawmill-cluster` beside it, and a folder for PATH.
+/// A copy of `sawmill` in a separate folder without `sawmill-cluster` beside it, and a folder for PATH.
 struct Installed {
     dir: tempfile::TempDir,
 }
@@ -88,14 +88,14 @@ struct Installed {
 impl Installed {
     fn new() -> Self {
         let built = Path::new(env!("CARGO_BIN_EXE_sawmill"));
-        // The same file system, so that a link does for a copy.
+        // In the same file system a hard link can replace a copy.
         let dir = tempfile::tempdir_in(built.parent().unwrap()).unwrap();
         fs::hard_link(built, dir.path().join("sawmill")).unwrap();
         fs::create_dir(dir.path().join("path")).unwrap();
         Self { dir }
     }
 
-    /// Puts a stand-in for the engine there, which prints its name and arguments and ends with this code.
+    /// Puts a fake engine into `folder`, which prints its name and arguments and exits with `code`.
     fn engine(&self, folder: &str, code: u8) {
         let path = self.dir.path().join(folder).join("sawmill-cluster");
         fs::write(&path, format!("#!/bin/sh\nprintf '%s\\n' '{folder}' \"$@\"\nexit {code}\n")).unwrap();
@@ -120,7 +120,7 @@ fn the_rows_of_a_query_are_loaded_by_the_engine_which_gets_the_options_and_decid
     let ran = installed.load(&[]);
     assert_eq!(ran.code, Some(7), "{}", ran.err);
     assert_eq!(ran.out.lines().collect::<Vec<_>>(), [&["path"][..], &handed, &[to]].concat());
-    // The one beside the command comes first.
+    // The engine beside the command comes first.
     installed.engine(".", 0);
     let ran = installed.load(&["--mode", "append", "--connections", "3", "--json", "--quiet"]).ok();
     let options = ["--mode=append", "--partitions=3", "--json", "--quiet", to];

@@ -1,5 +1,5 @@
-//! How executors run a stage: as Ballista does, with readers that check pages of Parquet files, which plans do not
-//! carry.
+//! Runs stages on executors as Ballista does, but with Parquet readers that check pages: plans do not carry such
+//! readers.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use datafusion::prelude::SessionConfig;
 use crate::parquet_files::checked_pages::CheckedPages;
 use crate::parquet_files::reader::Place;
 
-/// Runs stages whose pages of Parquet files have at most `max_page` bytes.
+/// Runs stages, and refuses Parquet pages of more than `max_page` bytes.
 #[derive(Default)]
 pub(crate) struct CheckingEngine {
     pub ballista: DefaultExecutionEngine,
@@ -42,7 +42,7 @@ impl ExecutionEngine for CheckingEngine {
     }
 }
 
-/// A scan of local Parquet files, with readers that check pages. Executors have no other stores.
+/// Gives a scan of local Parquet files readers that check pages. Executors only have the local store.
 fn checked(node: Arc<dyn ExecutionPlan>, max_page: u64) -> Transformed<Arc<dyn ExecutionPlan>> {
     let scan = node.downcast_ref::<DataSourceExec>();
     let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());

@@ -6,8 +6,8 @@
 //! partition ─ encode ─ bulk requests ─┘
 //! ```
 //!
-//! Each partition has a connection. CrateDB has no transactions. A new table gets its name when all rows are in. An
-//! existing table keeps the rows that were in when a statement failed; the error counts them.
+//! Each partition has a connection. CrateDB has no transactions: a new table takes its final name once all rows are in.
+//! When a statement fails, an existing table keeps the rows that have arrived; the error counts them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -112,7 +112,7 @@ impl Sink for CrateTable {
     }
 }
 
-/// The error that ends an insertion: of the server, or of the query.
+/// The error that ends an insertion: the server's or the query's.
 fn of_query(error: &DataFusionError, table: &str) -> Error {
     if let DataFusionError::External(error) = error.find_root()
         && let Some(error) = error.downcast_ref::<Error>()
@@ -122,7 +122,7 @@ fn of_query(error: &DataFusionError, table: &str) -> Error {
     Error::new(Kind::Source, received(error).0).at(format!("the query of the rows for table {table}"))
 }
 
-/// Sends the rows of a partition. Occupies a thread for each batch, but none while the query makes rows.
+/// Sends a partition's rows. Takes a thread for each batch, and none while the query makes rows.
 struct Sending {
     partition: InsertedPartition,
     cancelled: Arc<AtomicBool>,
