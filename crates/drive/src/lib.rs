@@ -4,7 +4,7 @@
 //! ```text
 //! plan ─▶ schedule: intended starts ─▶ connections: make, wait, carry out ─▶ samples ─▶ recorder ─▶ result
 //!            (arrivals over a rate)      rows by their numbers │                              └─▶ observer
-//!                                                              └─ what is known of each row ─▶ proof
+//!                                                              └─ known state of each row ─▶ proof
 //! ```
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The results of several driving processes as one.
+//! Merges the results of several driving processes into one.
 //!
 //! Adds histograms of the whole run count by count, which is exact. Histograms of single seconds are stored in
 //! coarse buckets. Percentiles of a merged second are therefore upper bounds, up to a fifth too high.
@@ -20,8 +20,8 @@ use crate::result::second::{OperationSecond, Second, ServerSample};
 /// Merges the results of the parts of one load test.
 ///
 /// # Errors
-/// The list is empty; the results have different plans or targets; they did not run together; one is no part of a
-/// run; a part is missing or occurs twice; or one of them is a search for the highest rate.
+/// The list is empty; the results have different plans or targets; they did not run together; a result is not a part of
+/// a run; a part is missing or occurs twice; or a result is a search for the highest rate.
 pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     let Some((first, rest)) = parts.split_first() else {
         return Err(Error::failed("there are no results to merge", "", "pass the results of all parts"));
@@ -157,10 +157,10 @@ fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
 /// The most parts that a message names.
 const MAX_SHOWN: usize = 10;
 
-/// How far apart parts of one run may begin, in seconds: the clocks of their machines may differ as much.
+/// How far apart parts of one run may begin, in seconds: their machines' clocks may differ by that much.
 const TOGETHER: f64 = 1.0;
 
-/// Checks that no result occurs twice, and that all ran together: rates of different times do not add up.
+/// Checks that no result occurs twice, and that all ran together: rates from different times do not add up.
 fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
     let length = |one: &NamedResult| one.result.seconds.last().map_or(0.0, |last| last.at);
     for (place, part) in parts.iter().enumerate() {
@@ -187,10 +187,10 @@ fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A second, and the place of the part that it is of.
+/// A second, and the index of the part that measured it.
 type OfPart<'a> = (usize, &'a Second);
 
-/// The seconds by their number: the parts began together.
+/// The merged seconds by number: the parts began together.
 fn seconds(results: &[&DriveResult]) -> Vec<Second> {
     let mut by_number: BTreeMap<u64, Vec<OfPart<'_>>> = BTreeMap::new();
     for (part, result) in results.iter().enumerate() {
@@ -201,7 +201,7 @@ fn seconds(results: &[&DriveResult]) -> Vec<Second> {
     by_number.into_values().map(|all| second(&all)).collect()
 }
 
-/// The sum of the seconds of one number. A part may have two, such as its short last one: their rates have a mean.
+/// Sums the seconds with one number. If a part has two of them, such as a short last one, their rates are averaged.
 fn second(all: &[OfPart<'_>]) -> Second {
     let mut sum = Second::default();
     let mut operations: BTreeMap<String, Vec<&OperationSecond>> = BTreeMap::new();
@@ -229,7 +229,7 @@ fn second(all: &[OfPart<'_>]) -> Second {
     sum
 }
 
-/// All parts look at one server: the sample that knows most counts.
+/// All parts watch one server: takes the sample with the most figures.
 fn server(all: &[OfPart<'_>]) -> Option<ServerSample> {
     let known = |server: &&ServerSample| {
         [server.processors.is_some(), server.memory.is_some(), server.wal.is_some(), server.active.is_some()]
@@ -285,7 +285,7 @@ fn greatest(all: &[&Percentiles]) -> Percentiles {
     }
 }
 
-/// Sums by table: each part has checked its own rows. A table is not checked if a part did not look at it.
+/// Sums by table: each part has checked its own rows. A table counts as unchecked if any part did not look at it.
 fn proof(parts: &[NamedResult]) -> Vec<Proof> {
     let is_of = |one: &Proof, other: &Proof| (one.check, &one.table) == (other.check, &other.table);
     let mut all: Vec<Proof> = Vec::new();
@@ -332,7 +332,7 @@ fn driver(results: &[&DriveResult]) -> DriverReport {
 mod tests {
     use super::*;
 
-    /// Part `number` of a run, whose operations took so long, and how many of them.
+    /// Part `number` of a run; `values` has the latencies of its operations, and how many operations took each.
     fn part(number: &str, values: &[(u64, u64)]) -> NamedResult {
         let mut histogram = Durations::default();
         values.iter().for_each(|(value, count)| histogram.record_micros(*value, *count));

@@ -25,7 +25,7 @@ pub struct Snapshot<'a> {
     pub second: &'a Second,
     /// The exact histograms of this second, in the order of `run.operations`.
     pub intervals: &'a [IntervalHistograms],
-    /// Those of the operations among them that belong to the warm-up.
+    /// The operations among them that belong to the warm-up.
     pub warming: &'a [IntervalHistograms],
     /// Everything so far, without the warm-up, in the order of `run.operations`. `latency` and `service` have
     /// no histograms yet: these are in `totals`.
@@ -48,14 +48,14 @@ pub struct IntervalHistograms {
 }
 
 impl IntervalHistograms {
-    /// Adds the counts of others.
+    /// Adds the counts of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         self.latency.add(&other.latency);
         self.service.add(&other.service);
         self.failures.add(&other.failures);
     }
 
-    /// Forgets all values, and keeps the memory.
+    /// Clears all values, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.latency.clear();
         self.service.clear();

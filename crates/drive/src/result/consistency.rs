@@ -14,9 +14,9 @@ use crate::result::second::Second;
 use crate::run::find_max::summarise;
 use crate::run::verdict::objections;
 
-/// Greater figures are of no run, and their sums would overflow.
+/// No run reaches greater figures, and their sums would overflow.
 const MAX_FIGURE: f64 = 9_007_199_254_740_992.0;
-/// How much a stored figure may differ from the same one computed from others.
+/// How much a stored figure may differ from the value computed from other figures.
 const ROUNDING: f64 = 1e-6;
 
 /// Checks the figures.
@@ -70,7 +70,7 @@ pub(super) fn check(result: &DriveResult) -> Result<(), String> {
 /// Judges the limits by the figures, whatever the file says.
 ///
 /// # Errors
-/// A limit that cannot be read, or whose verdict is another one.
+/// A limit that cannot be read, or a stored verdict that differs.
 pub(super) fn judge(result: &mut DriveResult) -> Result<(), String> {
     let judged = |(place, stored): (usize, &LimitResult)| -> Result<LimitResult, String> {
         let field = format!("limits[{place}]");
@@ -104,7 +104,7 @@ fn at_most(field: &str, value: f64, other: &str, most: f64) -> Result<(), String
     holds(value <= most, || format!("{field} is {value}, and {other} only {most}"))
 }
 
-/// Refuses a figure that is not the same as one that is computed.
+/// Refuses a figure that differs from its computed value.
 fn close(field: &str, value: f64, other: &str, expected: f64) -> Result<(), String> {
     holds(is_close(value, expected), || format!("{field} is {value}, and {other} {expected}"))
 }
@@ -113,7 +113,7 @@ fn is_close(value: f64, expected: f64) -> bool {
     (value - expected).abs() <= ROUNDING * value.abs().max(expected.abs())
 }
 
-/// Refuses negative figures, and those that no run reaches.
+/// Refuses negative figures and figures that no run reaches.
 fn bounded(field: &str, part: &impl Serialize) -> Result<(), String> {
     let part = serde_json::to_value(part).map_err(|error| error.to_string())?;
     in_bounds(&part).map_err(|what| format!("{field}{what}"))
@@ -223,7 +223,7 @@ fn seconds(seconds: &[Second], names: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Each operation of the whole run is one of a second; seconds also have those of the warm-up.
+/// The seconds contain every operation of the whole run, and also the warm-up's.
 fn sums(result: &DriveResult) -> Result<(), String> {
     for (place, one) in result.operations.iter().enumerate() {
         let (mut ok, mut rows, mut errors) = (0, 0, 0);
@@ -245,8 +245,8 @@ fn sums(result: &DriveResult) -> Result<(), String> {
     Ok(())
 }
 
-/// A rate is what ended well in the counted time. That is the planned one, or longer, to the last end; of several
-/// driving processes each has its own.
+/// A rate counts the operations that ended well over the counted time: the planned duration, or longer if the last
+/// operation ended later. Each driving process has its own counted time.
 fn rates(result: &DriveResult, ended_early: bool) -> Result<(), String> {
     let run = &result.run;
     let ran = result.seconds.last().map_or(0.0, |last| last.at - run.warm_up);
@@ -263,7 +263,7 @@ fn rates(result: &DriveResult, ended_early: bool) -> Result<(), String> {
     close("total.rate", result.total.rate, "that of all operations", sum)
 }
 
-/// A result is valid if it has nothing against it.
+/// A result is valid only if nothing speaks against it.
 fn validity(result: &DriveResult) -> Result<(), String> {
     let DriveResult { valid, invalid_because, .. } = result;
     holds(*valid == invalid_because.is_empty(), || {
@@ -273,7 +273,7 @@ fn validity(result: &DriveResult) -> Result<(), String> {
     holds(!valid || found.is_empty(), || format!("valid is true, but {}", found.join("; ")))
 }
 
-/// Every acknowledged row was found, or has something wrong; parts of a run that did not look have none.
+/// Every acknowledged row was found or lost, or is wrong. Parts of a run that did not look contribute no rows.
 fn proof(field: &str, one: &Proof) -> Result<(), String> {
     let sum = |counts: &[u64]| counts.iter().map(|count| u128::from(*count)).sum::<u128>();
     let least = sum(&[one.found, one.lost]);
@@ -294,8 +294,8 @@ fn proof(field: &str, one: &Proof) -> Result<(), String> {
     at_most(&format!("{field}.unknown_found"), one.unknown_found as f64, "unknown is", one.unknown as f64)
 }
 
-/// The summary is that of the searches, and each of these ended with a rate that held. Only an invalid result, of which
-/// the driver spoilt each search, has none.
+/// The summary follows from the searches, and each search found a rate that held. Only an invalid result has no rate:
+/// the driver spoilt every search.
 fn find_max(found: &FindMax, valid: bool) -> Result<(), String> {
     holds(!found.found.is_empty() || !valid, || "find_max.found is empty".to_owned())?;
     let mut again = FindMax { rate: 0.0, low: 0.0, high: 0.0, confidence: 0.0, ..found.clone() };

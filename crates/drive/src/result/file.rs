@@ -84,13 +84,13 @@ pub struct RunDescription {
     pub seed: u64,
     /// The isolation level of transactions; missing if it is the server's default.
     pub isolation: Option<String>,
-    /// A hash of the plan's tables, operations and settings: the parts of a run have the same one.
+    /// A hash of the plan's tables, operations and settings: the parts of a run share it.
     pub plan: String,
     /// The number of this driving process, and how many there are: `2/4`; missing if it is the only one.
     pub part: Option<String>,
     /// The names of the operations, in the order of the plan.
     pub operations: Vec<String>,
-    /// The tables and checks that were looked at after the run, which `proof` has; empty if that was not asked for.
+    /// The tables and checks in `proof`, examined after the run; empty if the run was not asked to check.
     #[serde(default)]
     pub proves: Vec<String>,
 }
@@ -106,7 +106,7 @@ pub struct OperationResult {
     pub ok: u64,
     /// Operations a second that ended well.
     pub rate: f64,
-    /// Rows that those wrote or read.
+    /// Rows that the successful operations wrote or read.
     pub rows: u64,
     /// How many failed, by kind: an SQLSTATE such as `23505`, `crate-4000` (an error code of CrateDB), `timeout`,
     /// `lost` (the connection), `check` (a wrong result), `unstarted` (the run ended before a connection was free).
@@ -128,7 +128,7 @@ pub struct OperationResult {
 }
 
 impl OperationResult {
-    /// The sum of several: histograms are added count by count. It has the name of the last.
+    /// Sums several results: adds histograms count by count, and takes the name of the last.
     pub(crate) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         let (mut latency, mut service) = (Durations::default(), Durations::default());
@@ -184,7 +184,7 @@ pub struct DriverReport {
     pub cpu: f64,
     /// CPU time for each operation, in microseconds.
     pub cpu_us_per_operation: f64,
-    /// How much later than intended operations were started that found a free connection waiting for them.
+    /// How late operations started although a connection was free.
     pub lateness: Distribution,
     /// Operations that started more than a millisecond late, mostly because connections waited for slow answers.
     pub late_by_server: u64,
@@ -195,9 +195,8 @@ pub struct DriverReport {
     /// Operations that the driver spoilt: more than a millisecond and more than a tenth of their latency is the
     /// driver's.
     pub spoilt: u64,
-    /// How often this process did not run for more than 5 ms in the counted part, because it was stopped, had no
-    /// processor, or its machine stood still. Of several driving processes, this and `paused` are those of the one
-    /// that was paused longest.
+    /// How often this process paused for more than 5 ms in the counted part, because it was stopped, had no processor,
+    /// or its machine stood still. After a merge, this and `paused` describe the driving process that paused longest.
     pub pauses: u64,
     /// The total length of these pauses in seconds.
     pub paused: f64,
@@ -213,16 +212,16 @@ pub struct FindMax {
     pub limits: Vec<String>,
     /// The highest rates that held them, one for each repeated search, in operations a second.
     pub found: Vec<f64>,
-    /// Their median; of an even number of searches the lower of the two in the middle, which was tried.
+    /// Their median; for an even number of searches, the lower of the two middle rates, which was tried.
     pub rate: f64,
-    /// The lower end of the interval of the median: exact at 95 % from six searches on, before it the least.
+    /// The lower end of the median's interval: exact at 95 % from six searches on, otherwise the lowest rate.
     pub low: f64,
-    /// The upper end, or the greatest.
+    /// The upper end, or the highest rate.
     pub high: f64,
     /// The share of experiments in which such an interval contains the true median.
     pub confidence: f64,
-    /// Why operations were late in the lowest rate that did not hold: `driver`, `server` or `pool` (busy
-    /// connections). Empty if all rates held, or if no operation was late.
+    /// Why operations were late at the lowest rate that did not hold: `driver`, `server` or `pool` (busy connections).
+    /// Empty if all rates held, or if no operation was late.
     pub bound_by: String,
     /// Every rate that was tried.
     pub trials: Vec<Trial>,

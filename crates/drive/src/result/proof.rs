@@ -42,9 +42,9 @@ pub struct Proof {
     pub doubled: u64,
     /// Updates that the server acknowledged.
     pub updates: u64,
-    /// Acknowledged updates that rows do not have.
+    /// Acknowledged updates that are missing from their rows.
     pub lost_updates: u64,
-    /// Updates that rows have and that were not sent.
+    /// Updates that rows have although they were never sent.
     pub unsent_updates: u64,
     /// Rows whose values were not compared, because custom statements have written them, or may have.
     pub not_checked: u64,
@@ -53,8 +53,8 @@ pub struct Proof {
     /// Whether the table was replaced: someone dropped it during the run, and made another of the same name. Only
     /// PostgreSQL shows that.
     pub replaced: bool,
-    /// Why the rows could not be looked for, such as a server that is gone. Counts are then of the parts of the run
-    /// that did look for theirs.
+    /// Why the run could not look for the rows, such as a server that is gone. The counts then cover only the parts of
+    /// the run that did look.
     pub unchecked: Option<String>,
     /// Examples of lost, different or unexpected rows, by number; at most ten.
     pub examples: Vec<String>,
@@ -63,7 +63,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether every acknowledged row was found once with its values, and nothing else but unknown ones.
+    /// Whether every acknowledged row was found exactly once with its values, and only unknown rows besides.
     pub fn holds(&self) -> bool {
         self.unchecked.is_none() && self.violations().is_empty()
     }
@@ -90,7 +90,7 @@ impl Proof {
         }
     }
 
-    /// Adds what another part of the run has found of its own rows.
+    /// Adds the findings of another part of the run about its rows.
     pub(crate) fn add(&mut self, one: &Self) {
         macro_rules! sums {
             ($($count:ident),*) => { $(self.$count += one.$count;)* };

@@ -19,11 +19,11 @@ use crate::work::target::Target;
 
 /// The search ends when the bounds are this close: a share of the rate.
 const CLOSE: f64 = 0.05;
-/// The share of the intended rate that has to be achieved.
+/// The share of the intended rate that the server has to achieve.
 const ACHIEVED: f64 = 0.95;
-/// How often a trial is made if the driver spoils it.
+/// How many times to run a trial that the driver keeps spoiling.
 const SPOILT: u32 = 3;
-/// A search goes on below a rate that did not hold if a trial there has at least this many operations.
+/// Below a rate that did not hold, the search continues only if the next trial has at least this many operations.
 const FEWEST: f64 = 5.0;
 /// The most trials of one search.
 const TRIALS: usize = 24;
@@ -92,7 +92,7 @@ fn refused(what: &str, advice: &str) -> Error {
     Error::new(Kind::Config, what).at("--find-max").advise(advice)
 }
 
-/// The rate from where to search.
+/// The rate at which the search starts.
 fn first_rate(plan: &Plan, limits: &[Limit], starts_server: bool) -> Result<f64> {
     if limits.is_empty() {
         return Err(refused("no limits", "give --p99 50ms or --limit 'insert.p99 < 20ms'"));
@@ -133,7 +133,7 @@ struct Bracket {
 }
 
 impl Bracket {
-    /// The rate after a trial at `rate`, of so many seconds; `None` at the end of the search.
+    /// The rate to try after a trial of `length` seconds at `rate`; `None` at the end of the search.
     fn after(&mut self, rate: f64, held: bool, length: f64) -> Option<f64> {
         if held {
             self.low = rate;
@@ -162,7 +162,7 @@ struct Search<'a, 'd> {
     first: Option<DriveResult>,
     /// The causes that bound the searches, with the number of searches each.
     bound_by: BTreeMap<&'static str, usize>,
-    /// How the driver ended a search.
+    /// Why the driver ended a search.
     spoilt: Option<String>,
 }
 
@@ -200,7 +200,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// A trial, and whether it held; made again while the driver spoils it.
+    /// Runs a trial, and returns whether it held. Repeats it while the driver spoils it.
     fn valid_trial(&mut self, plan: &Plan, rate: f64) -> Result<(DriveResult, bool)> {
         let mut spoilt = 0;
         loop {

@@ -66,7 +66,7 @@ impl Output {
         Self { out: Box::new(out), place: place.to_owned(), troubles: troubles.clone(), failed: false }
     }
 
-    /// Writes a text at once; `what` and `advice` are of a failure.
+    /// Writes and flushes a text; `what` and `advice` describe a failure.
     pub(crate) fn write(&mut self, text: std::io::Result<String>, (what, advice): (&str, &str)) {
         if self.failed {
             return;
@@ -77,7 +77,7 @@ impl Output {
         });
         if let Err(error) = written {
             self.failed = true;
-            // The reader of a pipe has what it wanted.
+            // A reader that closes its pipe has read enough: that is not an error.
             if error.kind() == std::io::ErrorKind::BrokenPipe {
                 return;
             }

@@ -28,15 +28,15 @@ pub(crate) struct SharedTable {
     pub updates: AtomicU64,
     /// The first operation with a statement that writes the table without declaring how. It may cause differences.
     pub undeclared: Option<String>,
-    /// Operations upsert rows of it.
+    /// Whether operations upsert its rows.
     pub upserts: bool,
     /// New rows that were made ahead.
     pub supply: Supply,
     /// Earlier rows.
     kept: KeptBlocks,
-    /// By the skew of the choices that draw from them.
+    /// The samplers, by the skew of the choices that draw from them.
     samplers: Mutex<Vec<(f64, Arc<ZipfSampler>)>>,
-    /// Blocks that were given out.
+    /// How many blocks were handed out.
     next: AtomicU64,
     /// The number of this process, and how many there are: block `b` belongs to process `b % n`.
     pub part: (u64, u64),
@@ -65,7 +65,7 @@ impl SharedTable {
         })
     }
 
-    /// A block that no one else has.
+    /// A block of new rows for the caller alone.
     pub(crate) fn fill_block(&self) -> Result<Block> {
         let number = self.next.fetch_add(1, Relaxed) * self.part.1 + self.part.0 - 1;
         self.maker.block(number, false)
@@ -74,14 +74,14 @@ impl SharedTable {
     /// Makes new rows ahead of their use until `is_over`; the supply has to be drained then.
     pub(crate) fn supply(&self, is_over: &dyn Fn() -> bool) {
         while !is_over() {
-            // Who finds no rows makes them, and reports why that fails.
+            // A connection that finds no rows makes them, and reports why that fails.
             let Ok(block) = self.fill_block() else { return };
             self.supply.add(block);
         }
     }
 
-    /// Makes the rows that the table has before the run, and passes those of each block to `send`. Operations take
-    /// the rest of the last block.
+    /// Makes the rows that the table has before the run, and passes them to `send` block by block. Operations take the
+    /// rest of the last block.
     pub(crate) fn fill(
         &self,
         rows: u64,
@@ -103,7 +103,7 @@ impl SharedTable {
         Ok(())
     }
 
-    /// The block with a row.
+    /// The block that contains a row.
     pub(crate) fn block_of(&self, number: u64, other: bool) -> Result<Arc<Block>> {
         let key = (number / BLOCK_ROWS, other);
         if let Some(block) = self.kept.get(key) {
@@ -120,7 +120,7 @@ impl SharedTable {
         Ok(blocks * self.block_of(0, false)?.bytes() as u64 <= KEPT_BYTES as u64)
     }
 
-    /// Tables that choices of this skew draw from, for all connections.
+    /// The sampler for choices of this skew, shared by all connections.
     fn sampler(&self, skew: f64, seed: u64) -> Option<Arc<ZipfSampler>> {
         let mut samplers = self.samplers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = samplers.iter().find(|(its, _)| *its == skew) {
@@ -225,7 +225,7 @@ impl Rows {
         let shared = Arc::clone(&self.tables[table]);
         // A version that is set, not counted, cannot tell two simultaneous updates apart.
         let max_pending = if self.server_counts { MAX_PENDING } else { 1 };
-        // An upsert makes a row again that was deleted under it.
+        // An upsert creates a row again that was deleted under it.
         let max_deleted = if shared.upserts { 0 } else { max_pending - 1 };
         let next = |was: Known| match (change, was.state) {
             (Change::Update, RowState::Acknowledged) => was.updating(max_pending),
@@ -252,7 +252,7 @@ impl Rows {
         None
     }
 
-    /// Chooses the rows of an operation's own statements; whether there are earlier ones where they are needed.
+    /// Chooses the rows for an operation's own statements; `false` if it needs an earlier row and there is none.
     pub(crate) fn choose(&mut self, rows: &[ChosenRow], draw: u64) -> Result<bool> {
         self.chosen.clear();
         for ChosenRow { table, old, pick, writes, .. } in rows {
@@ -279,7 +279,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Passes a column of a chosen row.
+    /// Passes on a column of a chosen row.
     pub(crate) fn column(&self, row: usize, column: usize, out: &mut impl Arguments) {
         let Some((table, row)) = self.chosen.get(row) else { return };
         out.field(self.tables[*table].maker.type_of(column), fields(row).nth(column).flatten());

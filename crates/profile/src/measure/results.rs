@@ -123,7 +123,7 @@ impl SideResult {
         }
     }
 
-    /// Computes the statistics again; if the file has others, which field that is, and what it has.
+    /// Computes the statistics again. The error names the field that contradicts the runs, and how.
     fn recompute(&mut self) -> Result<(), (&'static str, String)> {
         let again = Self::new("", 0, self.runs.clone());
         for (field, stored, found) in [
@@ -218,7 +218,7 @@ impl Case {
     /// become exact.
     ///
     /// # Errors
-    /// The sides did different work, or the file has other figures.
+    /// The sides did different work, or the file's figures differ.
     fn recompute(&mut self) -> Result<(), String> {
         let title = self.title();
         let mut work = Vec::new();

@@ -17,13 +17,13 @@ use crate::trace::threads::{ThreadFailure, caught};
 /// The most threads of a pool on all cores.
 const MAX_CORES: usize = 8;
 
-/// The most values of an item that wait for those of the items before it, besides one in work.
+/// How many values of an item wait for earlier items, besides the one in work.
 const MAX_PARTS: usize = 2;
 
 /// A pool of threads `NAME-0`, `NAME-1` and so on. They have ended when it is dropped.
 ///
-/// The first error of a job ends it, and so does a panic, which becomes an error. Items are taken in their order, so
-/// one that waits for those before it does not wait for ever.
+/// The first error of a job ends it, and so does a panic, which becomes an error. Items are taken in order, so an item
+/// may wait for earlier ones without a deadlock.
 ///
 /// ```
 /// use sawmill_profile::{Pool, Profile, ThreadFailure};
@@ -159,10 +159,9 @@ impl Pool {
         self.parts_in_order(items, ahead, whole, take)
     }
 
-    /// Makes some values of every item, which `make` gives one by one, and passes them to `take` in the order of the
-    /// items, on the calling thread. At most `ahead` items, and at least one, are begun before they are taken. If
-    /// two values of an item wait, its thread waits for its turn. A value that is not taken any more is given
-    /// in vain: `give` returns whether to go on.
+    /// Like [`in_order`](Self::in_order), but `make` gives some values for every item, one by one. Once two values of
+    /// an item wait, its thread waits for its turn. `give` returns whether to continue: `false` once `take` or an
+    /// earlier item has failed.
     ///
     /// # Errors
     /// The first error of `take`, after which no item is begun; a panic of `make`.

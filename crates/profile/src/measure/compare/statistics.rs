@@ -67,8 +67,8 @@ impl Statistics {
         })
     }
 
-    /// Whether others, computed from the same measurements, are the same within rounding. Their interval may differ:
-    /// that of earlier versions was too narrow.
+    /// Whether `other`, computed from the same measurements, agrees within rounding. The intervals may differ: earlier
+    /// versions computed one that was too narrow.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let figures = |of: &Self| {
             [of.min, of.lower_quartile, of.median, of.upper_quartile, of.max, of.mean, of.standard_deviation]
