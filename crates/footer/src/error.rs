@@ -1,17 +1,17 @@
 //! What went wrong, where, and what to do about it.
 //!
-//! The walk over the bytes reports a [`Fault`]: an offset and what was expected there, small enough to be
-//! cheap to pass up. At the edge of the crate a fault becomes an [`Error`], which adds the file and the
-//! Thrift path of the offset (found by a second, slower walk).
+//! The walk over the bytes reports a [`Fault`]: an offset and the kind of fault, small enough to pass up cheaply. At
+//! the edge of the crate a fault becomes an [`Error`], which adds the file and the Thrift path of the offset (found by
+//! a second, slower walk).
 
 use std::fmt;
 use std::path::Path;
 
 use crate::memory::allocate;
 
-/// An error of this crate: what was wrong, where, and what to do.
+/// An error of this crate: the problem, the place, and the advice.
 ///
-/// An error owns its text: some allocations when it is made, none before.
+/// Owns its text: allocates when it is made, not before.
 #[derive(Clone)]
 pub struct Error {
     inner: Box<Inner>,
@@ -29,12 +29,12 @@ struct Inner {
 }
 
 impl Error {
-    /// An error with this problem: what was expected, and what was found instead.
+    /// An error with this problem, such as `expected 8 bytes, found 3`.
     pub fn new(what: impl Into<String>) -> Self {
         Self { inner: Box::new(Inner { what: what.into(), ..Inner::default() }) }
     }
 
-    /// Returns the same error with what to do about it.
+    /// Returns the same error with this advice.
     pub fn with_advice(mut self, advice: impl Into<String>) -> Self {
         self.inner.advice = advice.into();
         self
@@ -76,7 +76,7 @@ impl Error {
         Self::new(format!("{doing} failed: {error}")).with_advice(advice)
     }
 
-    /// What was wrong: what was expected and what was found instead.
+    /// The problem, such as `expected 8 bytes, found 3`.
     pub fn what(&self) -> String {
         self.inner.what.clone()
     }

@@ -23,8 +23,8 @@ use crate::schema::enums::ColumnOrder;
 use crate::thrift::dump;
 use crate::thrift::format::{COLUMN_CHUNK, FILE_META_DATA};
 
-/// The flat metadata of a Parquet file: the footer's bytes, one arena for the schema, 32 bytes per column
-/// chunk. What is not in those 32 bytes is decoded from the footer's bytes on demand.
+/// The flat metadata of a Parquet file: the footer's bytes, one arena for the schema, 32 bytes per column chunk.
+/// Accessors decode everything else from the footer's bytes on demand.
 ///
 /// Accessors cost a few loads unless their description says more. A clone copies the tables, not the bytes.
 ///
@@ -67,22 +67,22 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Decodes the metadata of a footer: the bytes before the eight of length and magic.
+    /// Decodes a footer's metadata: the bytes before the eight bytes of length and magic.
     ///
     /// Costs one walk over the bytes: 20 to 60 ns a column chunk where chunks are alike, some 100 ns
     /// elsewhere. Allocates 32 bytes a chunk and the schema.
     ///
     /// # Errors
     ///
-    /// The bytes are not a `FileMetaData`; the error names the offset, the Thrift path and what was expected.
-    /// Or an option names a column that the schema does not have.
+    /// The bytes are not a `FileMetaData`: the error names the offset, the Thrift path and the expected value. Or an
+    /// option names a column that the schema does not have.
     pub fn decode(bytes: impl Into<FooterBytes>, options: &Options) -> Result<Self, Error> {
         Self::decode_in_file(bytes.into(), options, None, None)
     }
 
     /// Decodes the footer of a whole file in memory and copies only the footer's bytes.
     ///
-    /// Costs a copy of the footer and what [`Footer::decode`] does.
+    /// Costs a copy of the footer, and the same as [`Footer::decode`].
     ///
     /// # Errors
     ///

@@ -68,8 +68,8 @@
 //! });
 //! ```
 //!
-//! What one footer taught is used for the next. A [`Decoder`] does the same for callers that open footers one
-//! by one.
+//! Each footer is decoded with the knowledge of earlier ones. A [`Decoder`] does the same for callers that open footers
+//! one by one.
 //!
 //! # Hand it to arrow-rs, 3 of 10,000 columns
 //!
@@ -123,10 +123,10 @@
 //! | `ArrowReaderMetadata::load` | `Footer::to_parquet_59` or `to_parquet_60`, `ArrowReaderMetadata::try_new` (features `parquet-59`, `parquet-60`) | what `parquet` takes to decode the wanted chunks |
 //! | the same, with `PageIndexPolicy::Optional` | `Footer::to_parquet_59_with_page_indexes`, `to_parquet_60_with_page_indexes` | also reads and decodes the wanted columns' page indexes |
 //!
-//! Of the columns that `to_parquet_*` converts, `parquet` knows what it would have decoded itself, and nothing of
-//! the others. Left out are encrypted columns (their metadata is `parquet`'s to decrypt: open such files with
-//! it), and those with types, codecs or encodings that `parquet` does not know. Columns of geospatial types keep
-//! their statistics; `VARIANT` converts as `parquet` has it.
+//! `to_parquet_*` gives `parquet` the converted columns as it would have decoded them itself, and nothing of the
+//! others. It leaves out encrypted columns (only `parquet` can decrypt their metadata: open such files with it) and
+//! columns with types, codecs or encodings that `parquet` does not know. Columns of geospatial types keep their
+//! statistics; `VARIANT` converts as `parquet` has it.
 //!
 //! `examples/three_of_many_columns.rs` reads 3 of 10,000 columns with arrow-rs, `examples/datafusion` queries
 //! them with DataFusion, `examples/object_store.rs` opens footers and page indexes from an asynchronous client.
@@ -155,9 +155,8 @@
 //! | `memory` | fallible allocation, huge pages, prefetches |
 //! | `interop` | conversion to the `parquet` crate's metadata (features `parquet-59`, `parquet-60`) |
 //!
-//! No input makes this crate panic, read out of bounds, recurse without bound or allocate more than a small
-//! multiple of its own length. An [`Error`] names the byte offset, the Thrift path and what was expected
-//! there.
+//! No input makes this crate panic, read out of bounds, recurse without bound or allocate more than a small multiple of
+//! its own length. An [`Error`] names the byte offset, the Thrift path and the expected value.
 //!
 //! The format:
 //! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift) in

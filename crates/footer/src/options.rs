@@ -14,18 +14,16 @@ use crate::schema::columns::{self, ColumnSelector};
 /// object store returns at once.
 pub(crate) const DEFAULT_TAIL_HINT: usize = 64 * 1024;
 
-/// The default for the longest footer to read: 1 GiB. Four times as long as one of 100,000 columns in 20 row
-/// groups.
+/// The default limit for the length of a footer: 1 GiB, four times the footer of 100,000 columns in 20 row groups.
 pub const DEFAULT_MAX_FOOTER: u64 = 1 << 30;
 
-/// The default for the most bytes of page indexes to read at once: 1 GiB. Several times as many as those of
-/// 100,000 columns in 20 row groups.
+/// The default limit for page indexes read at once: 1 GiB, several times the indexes of 100,000 columns in 20 row
+/// groups.
 pub const DEFAULT_MAX_PAGE_INDEXES: u64 = 1 << 30;
 
 /// What [`Footer`](crate::Footer) decodes: everything by default.
 ///
-/// Setters cost nothing but what they keep. What an option saves or costs when a footer is decoded stands
-/// beside it.
+/// Setters only keep their arguments. Their descriptions say what an option saves or costs when a footer is decoded.
 ///
 /// ```
 /// # use sawmill_footer::Options;

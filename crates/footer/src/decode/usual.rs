@@ -44,7 +44,8 @@ pub(crate) fn column_chunk(bytes: &[u8], at: usize) -> Option<Usual> {
 
 /// Walks the chunk at `at`, one of many, and returns its row and its end; `None` if only the other walk can tell.
 ///
-/// Compares what follows the numbers with that of chunks before, instead of walking it, where that pays. `column` is its number, or 0 if columns share what is learned.
+/// Where it pays, compares the fields after the numbers with earlier chunks instead of walking them. `column` is the
+/// chunk's column number, or 0 if columns share what they learn.
 #[inline(always)]
 pub(crate) fn row(
     bytes: &[u8],
@@ -57,7 +58,7 @@ pub(crate) fn row(
     let front = reader.front()?;
     let Front { key, data, dictionary, compressed, uncompressed, num_values, .. } = front;
     let (mut id, mut statistics) = (front.id, STATISTICS_NONE);
-    // The bounds of texts have any length.
+    // Text bounds have any length.
     if front.is_byte_array() && reader.next_is(id, 12, STRUCT)? {
         statistics = reader.statistics_place(at)?;
         reader.statistics(true)?;
@@ -91,7 +92,7 @@ pub(crate) fn row(
 /// which of them the chunk states, as bits.
 pub(crate) type IndexFields = ([i64; 4], u8);
 
-/// Like [`column_chunk`] for the locations of the chunk's page indexes.
+/// Like [`column_chunk`], but finds the locations of the chunk's page indexes.
 #[inline(always)]
 pub(crate) fn page_indexes(bytes: &[u8], at: usize) -> Option<IndexFields> {
     let mut reader = Reader::<false> { bytes, at, kind: 0 };
@@ -100,8 +101,8 @@ pub(crate) fn page_indexes(bytes: &[u8], at: usize) -> Option<IndexFields> {
     reader.index_fields()
 }
 
-/// Like [`page_indexes`] for a decoded chunk at `at` whose statistics start `statistics` bytes later: what is
-/// before them need not be walked again.
+/// Like [`page_indexes`], for a decoded chunk at `at` whose statistics start `statistics` bytes later: skips the fields
+/// before them.
 #[inline(always)]
 pub(crate) fn page_indexes_after(bytes: &[u8], at: usize, statistics: usize) -> Option<IndexFields> {
     let mut reader = Reader::<false> { bytes, at, kind: 0 };
@@ -121,17 +122,18 @@ fn signed(number: u8) -> i32 {
     i32::from(number >> 1) ^ -i32::from(number & 1)
 }
 
-/// The bytes in which a codec, five numbers with their headers, and an empty list are, with a word after them.
+/// Room for a codec, five numbers with their headers and an empty list, plus a word.
 const NUMBERS: usize = 56;
 
-/// The number of up to seven bytes after this header. Of a negative one, the lowest bit of `negative` is set.
+/// Reads the number of up to seven bytes after this header. Sets the lowest bit of `negative` if the number is
+/// negative.
 #[inline(always)]
 fn number(window: &[u8; NUMBERS], at: &mut usize, header: u8, negative: &mut u64) -> Option<u64> {
     let word = word(window, *at)?;
     if word as u8 != header {
         return None;
     }
-    // The last byte is none of the number: it shall not end it.
+    // The word's last byte lies behind the number: its top bit is set, so that it cannot end the number.
     let word = word >> 8 | 0x80 << 56;
     *negative |= word;
     let (value, len) = unsigned(word)?;
@@ -142,7 +144,7 @@ fn number(window: &[u8; NUMBERS], at: &mut usize, header: u8, negative: &mut u64
 /// The part of a chunk before its statistics.
 #[derive(Clone, Copy)]
 struct Front {
-    /// All that decides its traits: see [`Front::traits`].
+    /// Everything that decides the chunk's traits: see [`Front::traits`].
     key: u64,
     num_values: u64,
     uncompressed: u64,
@@ -360,7 +362,8 @@ impl<const KIND: bool> Reader<'_, KIND> {
         })
     }
 
-    /// Walks the fields after those of [`Reader::front`] in a chunk at `start`; returns the place of the statistics.
+    /// Walks the fields after the ones that [`Reader::front`] reads in a chunk at `start`; returns the place of the
+    /// statistics.
     #[inline(always)]
     fn tail(&mut self, start: usize, front: &Front) -> Option<u16> {
         let statistics = self.rest_of_meta_data(start, front.id, front.is_byte_array())?;

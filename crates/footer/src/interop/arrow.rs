@@ -1,7 +1,7 @@
 //! Prunes the Arrow schema that writers store in a file's key-value metadata.
 //!
-//! It records what Parquet's schema cannot: time zones, large and view types, dictionaries. Readers reject an
-//! Arrow schema whose fields are not exactly those of the Parquet schema.
+//! It records what Parquet's schema cannot: time zones, large and view types, dictionaries. Readers reject an Arrow
+//! schema whose fields differ from the Parquet schema's.
 
 use super::arrow_ipc::{Field as IpcField, Int, Type};
 use super::arrow_schema::{Field, Schema as ArrowSchema};
@@ -12,8 +12,8 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::schema::arena::Schema;
 
-/// A message of up to this many bytes keeps the bytes of fields that are left out: to write it again takes longer.
-/// Readers pay for the text of a longer one.
+/// A message of up to this many bytes is shortened in place and keeps the bytes of dropped fields: writing it again
+/// takes longer. A longer one is written again, because readers pay for its text.
 const SHORT: usize = 8 << 10;
 
 /// The encoded Arrow schema, reduced to the fields that contain the wanted leaves; `None` if it does not fit
@@ -47,7 +47,7 @@ pub(crate) fn pruned(
     if in_place {
         keep_fields(bytes.get_mut(message_start..)?, count, kept.iter().map(|(index, ..)| *index))?;
     }
-    // Of a message that was shortened, the fields that are kept are verified.
+    // In a shortened message this verifies only the kept fields.
     let message = super::arrow_ipc::root_as_message(bytes.get(message_start..)?).ok()?.header_as_schema()?;
     let fields = message.fields()?;
     if fields.len() != if in_place { kept.len() } else { count } {
@@ -79,8 +79,8 @@ pub(crate) fn pruned(
     Some(encode_arrow_schema(&ArrowSchema::new_with_metadata(fields, metadata)))
 }
 
-/// Shortens a message's list of `count` fields to those that are kept: in place, so that the bytes of others stay,
-/// unused. `None` if there is no such list; what is elsewhere in the message is not verified.
+/// Shortens a message's list of `count` fields to the kept ones, in place: the other fields' bytes stay, unused. `None`
+/// if the message lacks that list. Does not verify the rest of the message.
 fn keep_fields(message: &mut [u8], count: usize, kept: impl ExactSizeIterator<Item = usize>) -> Option<()> {
     let list = list_of_fields(message)?;
     let elements = list.checked_add(4)?;
@@ -90,7 +90,7 @@ fn keep_fields(message: &mut [u8], count: usize, kept: impl ExactSizeIterator<It
     let short = u32::try_from(kept.len()).ok()?;
     *message.get_mut(list..)?.first_chunk_mut()? = short.to_le_bytes();
     for (place, index) in kept.enumerate() {
-        // An element is the distance from itself to its field, which stands after the list.
+        // An element holds the distance from itself to its field, which follows the list.
         let (from, to) = (elements + 4 * index, elements + 4 * place);
         let distance = word(message, from)? as usize;
         *message.get_mut(to..)?.first_chunk_mut()? =
@@ -106,7 +106,7 @@ fn list_of_fields(message: &[u8]) -> Option<usize> {
     const FIELDS: usize = 1;
     let half = |at: usize| Some(usize::from(u16::from_le_bytes(*message.get(at..)?.first_chunk()?)));
     let target = |at: usize| at.checked_add(word(message, at)? as usize);
-    // A table starts with the distance back to its list of places.
+    // A table starts with the distance back to its vtable.
     let field = |table: usize, number: usize| {
         let back = i32::from_le_bytes(*message.get(table..)?.first_chunk()?);
         let places = table.checked_add_signed((back as isize).checked_neg()?)?;

@@ -1,8 +1,8 @@
-//! Column chunks for the `parquet` crate without what it refuses, or stumbles over, although the pages can be read:
-//! one wrong number costs a fact about a column, and not its file.
+//! Column chunks for the `parquet` crate, without the fields that it refuses or stumbles over although the pages can be
+//! read: one wrong number costs a fact about a column, not its file.
 //!
-//! The numbers that pages are found by come from the chunk's row. Of the optional fields, those that are well-formed
-//! and possible are written again.
+//! The numbers that locate pages come from the chunk's row. Of the optional fields, only the well-formed and possible
+//! ones are written again.
 
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::statistics::{self, PageEncodingStats, SizeStatistics, Statistics};
@@ -32,7 +32,7 @@ pub(crate) fn write(chunk: &ColumnChunk<'_>, writer: &mut ThriftWriter) {
     writer.i64(5, chunk.known_values());
     let range = chunk.byte_range();
     let compressed = i64::try_from(range.end - range.start).unwrap_or(i64::MAX);
-    // Headers that the footer counts in no size; a size that is unknown says nothing of them.
+    // Page headers that the footer left out of its sizes; an unknown size says nothing about them.
     let stated = chunk.compressed_size();
     let missing = if stated > 0 { compressed.saturating_sub(stated).max(0) } else { 0 };
     writer.i64(6, chunk.uncompressed_size().saturating_add(missing));
@@ -52,7 +52,7 @@ pub(crate) fn write(chunk: &ColumnChunk<'_>, writer: &mut ThriftWriter) {
     writer.stop();
 }
 
-/// The optional fields that are well-formed. A field of another type than the format's is skipped.
+/// The well-formed optional fields. A field whose type differs from the format's is skipped.
 #[derive(Default)]
 struct Optional<'a> {
     file_path: Option<&'a str>,

@@ -49,8 +49,8 @@ pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error
         .map_err(|error| theirs(root, &error))
 }
 
-/// Whether the crate's own decoder may be given the schema as it is in the file: nothing is nested too deeply for
-/// it, and it knows all types and their parameters.
+/// Whether the crate's own decoder can take the schema as it is in the file: nothing is nested too deeply for it, and
+/// it knows all types and their parameters.
 pub(crate) fn is_plain(schema: &Schema) -> bool {
     let shallow = schema.num_elements() <= DEPTH_LIMIT || !schema.elements().any(|of| is_too_deep(&of));
     let converted = |traits: &ElementTraits| {
@@ -166,8 +166,8 @@ fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
     made.map(Arc::new).map_err(|error| theirs(element, &error))
 }
 
-/// Precision and scale, -1 for none. A decimal without a scale has the scale 0, as the format says; Impala leaves it
-/// out. Those of the logical type count.
+/// Precision and scale, -1 if absent; the logical type's come first. A decimal without a scale has the scale 0, as the
+/// format says; Impala leaves it out.
 fn digits(element: Element<'_>) -> (i32, i32) {
     if let Some(LogicalType::Decimal { scale, precision }) = element.logical_type() {
         return (*precision, *scale);

@@ -1,10 +1,10 @@
-//! Stands in for `avx2.rs` on other processors and without the feature `fast`: there is no kernel, and no chunk is
-//! matched against a shape.
+//! Replaces `avx2.rs` on other processors and without the feature `fast`: without a kernel, chunks are not matched
+//! against shapes.
 
 use crate::matching::kernel::{Task, Values};
 use crate::matching::shape::Shape;
 
-/// Never exists.
+/// Cannot be constructed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Avx2 {}
 

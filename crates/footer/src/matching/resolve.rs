@@ -1,8 +1,8 @@
 //! Resolves chunks that do not match the expected shape: looks for another shape that begins like the chunk;
 //! if there is none, walks the chunk and learns its shape.
 //!
-//! Each shape is matched from the chunk's start. To resume where another shape stopped took a tenth longer, because
-//! each new shape had to be compared with all others.
+//! Each shape is matched from the chunk's start. Resuming where another shape stopped took a tenth longer, because each
+//! new shape had to be compared with all others.
 
 use crate::matching::avx2::Avx2;
 use crate::matching::engine::{Engine, Lane, UNKNOWN};
@@ -174,7 +174,7 @@ impl<const LANES: usize> Missed<'_, '_, LANES> {
         true
     }
 
-    /// Walks a chunk that matches none of the `probable` shapes and returns the shape of its kind.
+    /// Walks a chunk that does not match the `probable` shapes, and returns the shape of its kind.
     #[inline(always)]
     fn walked(&mut self, kernel: Avx2, lane: usize, probable: [u16; 3]) -> Step<u16> {
         let Self { engine, bytes, slot, expected, .. } = self;

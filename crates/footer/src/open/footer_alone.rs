@@ -1,13 +1,14 @@
-//! Files that are a footer alone, without data: `sawmill footer extract` makes them.
+//! Files that hold only a footer and no data, as `sawmill footer extract` writes them.
 
 use crate::error::Error;
 use crate::footer::Footer;
 
-/// The length of everything around such a footer: the magic bytes at both ends, and its length.
+/// The bytes around the footer in these files: the magic bytes at both ends, and the footer's length.
 const AROUND: u64 = 12;
 
 impl Footer {
-    /// Whether the file is a footer alone, and its chunks, which can be read or are encrypted, are in no file.
+    /// Whether the file holds only a footer, although its chunks claim data in this file. Only encrypted chunks may be
+    /// unreadable.
     pub fn has_no_data(&self) -> bool {
         if self.file_len() != Some(self.footer_len() as u64 + AROUND) {
             return false;
@@ -16,7 +17,7 @@ impl Footer {
         for chunk in self.row_groups().flat_map(|group| group.columns()) {
             let elsewhere =
                 chunk.locations().is_ok_and(|at| at.file_path.is_some_and(|path| !path.is_empty()));
-            // Those have an error of their own.
+            // These chunks have their own error.
             if elsewhere || !chunk.is_encrypted() && chunk.readable().is_err() {
                 return false;
             }
@@ -32,9 +33,9 @@ impl Footer {
     ///
     /// # Errors
     ///
-    /// It is a footer alone, without encrypted columns.
+    /// The file holds only a footer, without encrypted columns.
     pub fn check_has_data(&self, wanted: &str) -> Result<(), Error> {
-        // Encrypted chunks have an error of their own.
+        // Encrypted chunks have their own error.
         let mut chunks = self.row_groups().flat_map(|group| group.columns());
         if !self.has_no_data() || chunks.any(|chunk| chunk.is_encrypted()) {
             return Ok(());

@@ -12,7 +12,7 @@ use crate::open::source::{RangeReader, allowed};
 use crate::open::tail::{self, TAIL_LEN};
 use crate::options::Options;
 
-/// A footer that is being opened without I/O of this crate: which bytes it needs next, until it has them.
+/// A footer that the caller's I/O opens: says which bytes it needs next, until it has all of them.
 ///
 /// ```
 /// # use sawmill_footer::{FooterRequest, NextStep, Options};
@@ -39,7 +39,7 @@ pub struct FooterRequest {
     suffix: Vec<u8>,
 }
 
-/// What follows when a [`FooterRequest`] got its bytes.
+/// The next step once a [`FooterRequest`] has its bytes.
 #[derive(Debug)]
 pub enum NextStep {
     /// More bytes are needed: the footer is longer than the tail hint.
@@ -60,7 +60,7 @@ impl FooterRequest {
     pub fn new(file_len: u64, name: &str, options: &Options) -> Result<Self, Error> {
         let hint = (options.tail_hint as u64).max(TAIL_LEN);
         if file_len < TAIL_LEN {
-            // The error of a file that is as short as that.
+            // The error for a file that is too short.
             tail::metadata_len(&[], file_len).map_err(|error| error.in_file(name))?;
         }
         let wanted = file_len.saturating_sub(hint)..file_len;
@@ -77,14 +77,13 @@ impl FooterRequest {
     ///
     /// # Errors
     ///
-    /// There are fewer or more bytes than wanted, or the bytes are no footer: see [`Footer::read`].
+    /// The bytes are fewer or more than wanted, or are not a footer: see [`Footer::read`].
     pub fn supply(self, bytes: Vec<u8>) -> Result<NextStep, Error> {
         let options = (*self.options).clone();
         self.supply_to(bytes, &mut Decoder::of_one(options))
     }
 
-    /// Like [`FooterRequest::supply`], but decodes what the decoder's options ask for, and uses what it
-    /// learned from other footers.
+    /// Like [`FooterRequest::supply`], with the decoder's options and its knowledge of earlier footers.
     ///
     /// # Errors
     ///
@@ -133,7 +132,7 @@ fn done(bytes: Vec<u8>, decoder: &mut Decoder, name: &str, file_len: u64) -> Res
     Ok(NextStep::Done(Box::new(footer)))
 }
 
-/// Ranges of a file that the caller fetched, to read page indexes from without I/O of this crate.
+/// Ranges of a file that the caller has fetched: page indexes are read from them without further I/O.
 #[derive(Debug, Clone, Default)]
 pub struct FetchedRanges {
     file_len: u64,

@@ -29,7 +29,7 @@ pub trait RangeReader {
     /// The bytes cannot be read, or there are too few.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// Whether work on it should end: checks of pages look at this before each.
+    /// Whether to stop working on it: page checks ask before each page.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -81,8 +81,7 @@ impl RangeReader for [u8] {
 }
 
 impl Footer {
-    /// Reads the footer of a file: the last 64 KiB, and the
-    /// rest in a second read if the footer is longer.
+    /// Reads the footer of a file.
     ///
     /// Costs a read of the last 64 KiB, a second one if the footer is longer, and one walk.
     ///
@@ -118,7 +117,7 @@ impl Footer {
     /// Reads the footer from `reader`, called `name` in errors. Reads as many last bytes as the options' tail
     /// hint says, and reads again only if the footer is longer.
     ///
-    /// Costs what [`Footer::open_with`] does, by the reader.
+    /// Costs the same reads and walk as [`Footer::open_with`], through the reader.
     ///
     /// # Errors
     ///
@@ -167,7 +166,7 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     how.read(true);
     #[cfg(unix)]
     {
-        // The number on Linux for all processors that share it; elsewhere, the one that most systems use.
+        // The value on most Linux processors; elsewhere, the value that most systems use.
         const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, O_NONBLOCK);
     }
@@ -192,7 +191,7 @@ fn read_metadata<R: RangeReader + ?Sized>(
 ) -> Result<Vec<u8>, Error> {
     let reading = |error: io::Error| Error::io("reading the footer", &error);
     let tail_len = tail::TAIL_LEN as usize;
-    // The tail is no longer than the file, which bounds what is allocated.
+    // The tail never exceeds the file, so the file bounds the allocation.
     let hint = usize::try_from(file_len).unwrap_or(usize::MAX).min(options.tail_hint.max(tail_len));
     let mut suffix = allocate::zeroed_for("the file's last part", hint)?;
     reader.read_exact_at(file_len - hint as u64, &mut suffix).map_err(reading)?;

@@ -32,7 +32,7 @@ fn a_column_with_a_key_of_its_own_has_no_metadata_and_the_file_can_be_read() {
     has_no_data_alone(&bytes);
 }
 
-/// The footer in a file of its own, as `sawmill footer extract` makes them: no data is missed there.
+/// The footer alone in a file, as `sawmill footer extract` writes it, counts as a file without data.
 fn has_no_data_alone(bytes: &[u8]) {
     let file = file(4, bytes);
     let alone = Footer::from_file_bytes(&file, &Options::new()).unwrap();

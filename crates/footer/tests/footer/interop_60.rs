@@ -54,7 +54,7 @@ fn metadata_of_whole_and_pruned_footers_equals_the_crates_own() {
 
 #[test]
 fn orders_that_only_the_newer_crate_knows_are_kept() {
-    // The union's fields: the type's order, IEEE 754's total order, that of INT96 timestamps.
+    // The union's fields: the type's order, IEEE 754 total order, INT96 timestamp order.
     for (field, name) in [(1_u8, "TYPE_DEFINED"), (2, "IEEE_754_TOTAL"), (3, "INT96_TIMESTAMP")] {
         let mut bytes = handmade::footer(2, |writer, _| handmade::chunk(writer, |_| {}));
         // In place of the stop: field 7, a list of two structs, each with one empty struct.

@@ -1,5 +1,5 @@
-//! Page indexes in converted metadata equal those that the `parquet` crate reads itself, and only those of the
-//! wanted columns are read.
+//! Page indexes in converted metadata equal the ones that the `parquet` crate reads, and a conversion reads only the
+//! wanted columns' indexes.
 
 use std::cell::Cell;
 use std::io;
@@ -92,7 +92,7 @@ macro_rules! tests_of {
                         // A column of a map is not converted without the others.
                         let Ok(ours) = projected.$convert(None, &counted) else { continue };
                         let ranges = projected.page_index_ranges(&PageIndexPolicy::All).unwrap();
-                        // Of what a caller would fetch at once, small gaps included, only the indexes are read.
+                        // A caller would also fetch small gaps; the conversion reads only the indexes.
                         let chunks = projected.row_groups().flat_map(|group| group.columns());
                         let own = chunks.flat_map(|chunk| {
                             [chunk.offset_index_range().unwrap(), chunk.column_index_range().unwrap()]
@@ -126,7 +126,7 @@ macro_rules! tests_of {
                 assert!(error.what().contains("within the file's 100 bytes"), "{error}");
             }
 
-            /// Files whose offset index of one chunk, the tenth, begins with these bytes.
+            /// A file whose offset index of one chunk, the tenth, begins with these bytes.
             fn damaged(bytes: &[u8]) -> (Vec<u8>, Footer) {
                 let (_, mut file) = files().into_iter().find(|(name, _)| name == "flat, small pages").unwrap();
                 let footer = Footer::from_file_bytes(&file, &Options::new()).unwrap();

@@ -1,5 +1,5 @@
-//! What the `parquet` crate refuses, or stumbles over, and the format's other readers accept: one wrong number
-//! costs a fact about a column, and never the file.
+//! Fields that the `parquet` crate refuses or stumbles over, and the format's other readers accept: one wrong number
+//! costs a fact about a column, never the file.
 
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use sawmill_footer::{Footer, Options};
@@ -23,8 +23,8 @@ fn footer(odd: impl Fn(&mut ThriftWriter)) -> Vec<u8> {
     })
 }
 
-/// The metadata of the whole footer, after comparing the third column with those of projections, and the others with
-/// the same file without the odd fields.
+/// The metadata of the whole footer. Compares the third column with its projection, and the others with the same file
+/// without the odd fields.
 fn converted(odd: impl Fn(&mut ThriftWriter)) -> ParquetMetaData {
     let whole = Footer::decode(footer(odd), &Options::new()).unwrap();
     let metadata = whole.to_parquet_59(None).unwrap();

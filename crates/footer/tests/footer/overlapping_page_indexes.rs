@@ -94,7 +94,7 @@ fn a_thousand_chunks_that_name_the_same_long_index_are_an_error() {
         let error = way.expect_err("the indexes overlap").to_string();
         assert!(error.contains("some overlap"), "{error}");
     }
-    // Each alone is what it is.
+    // Read alone, each index is valid.
     let chunk = footer.column_chunk(7, 3).unwrap();
     assert_eq!(chunk.read_column_index(file.as_slice()).unwrap().unwrap().num_pages(), 16_000);
 }
