@@ -9,7 +9,7 @@ use crate::benchmark::Benchmark;
 use crate::shred::block::LeafBuffer;
 use crate::shred::row_maker::{RowCursor, RowMaker};
 
-/// About how many orders, parts or other keys a chunk has: reaching one takes microseconds, its rows a
+/// About how many orders, parts or other keys a chunk has: reaching a chunk takes microseconds, making its rows a
 /// millisecond.
 const CHUNK: i64 = 2048;
 
@@ -22,7 +22,7 @@ pub(crate) enum Starts {
     Listed(Vec<u64>),
 }
 
-/// A division of `keys` into chunks of the same number; the last one also has the rest.
+/// Divides `keys` into chunks of equal size; the last one also has the rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Division {
     keys: u64,
@@ -73,7 +73,7 @@ pub(crate) trait ChunkRows: Send {
     /// Appends up to `most` of the next rows, fewer only at the chunk's end; returns how many.
     fn append(&mut self, most: usize, leaves: &mut [LeafBuffer]) -> usize;
 
-    /// Passes over rows.
+    /// Skips the next rows.
     fn skip(&mut self, rows: u64);
 }
 
@@ -99,8 +99,7 @@ impl<R: ChunkRows + 'static, F: Fn(Chunk) -> R + Send + Sync + 'static> Table<F>
         (rows, Box::new(Table { benchmark, rows, division, starts, open }))
     }
 
-    /// A table whose keys have any number of rows. `count` counts those of some chunks that follow one another. All
-    /// cores count.
+    /// A table whose keys have varying numbers of rows. `count` counts the rows of consecutive chunks, on all cores.
     pub(crate) fn counted(
         benchmark: Benchmark,
         keys: i64,
@@ -198,7 +197,7 @@ impl<R: ChunkRows, F: Fn(Chunk) -> R> Cursor<'_, F, R> {
 }
 
 impl<R: ChunkRows, F: Fn(Chunk) -> R + Sync> RowCursor for Cursor<'_, F, R> {
-    /// Rows after the last one of the table are those from its beginning: samples may ask for more than it has.
+    /// After its last row the table starts again: samples may ask for more rows than it has.
     fn append(&mut self, rows: Range<u64>, leaves: &mut [LeafBuffer]) {
         let table = self.table;
         let mut at = rows.start;

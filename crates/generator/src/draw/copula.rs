@@ -4,8 +4,8 @@
 //! A member is the rank of a field's value, from 0 to 1, or whether it is null, or the place of the row. Each has a
 //! normal score for each row; the scores are correlated. The share of normal values below a score is the rank, unless
 //! the member depends `by` another one: then the bin of that one's rank chooses how often each bin of this rank occurs.
-//! A row's ranks depend on the seed and its number alone. Each field makes its value of its rank by its own
-//! distribution, which stays as it is.
+//! A row's ranks depend on the seed and its number alone. Each field turns its rank into a value by its own
+//! distribution, which stays the same.
 
 pub(crate) mod reader;
 
@@ -54,7 +54,7 @@ pub(crate) struct Member {
     pub there: Option<There>,
 }
 
-/// The member that says which rows have a value, and the ranks of it with which they do.
+/// The member that says which rows have a value, and the ranks at which they do.
 #[derive(Debug)]
 pub(crate) struct There {
     pub member: usize,
@@ -76,15 +76,15 @@ pub(crate) enum Scores {
 #[derive(Debug)]
 pub(crate) struct By {
     pub member: usize,
-    /// Where the bins of that one's ranks, and of this one's, begin and end: from 0 to 1.
+    /// The edges of the bins of the other member's ranks, and of this member's: from 0 to 1.
     pub of: Vec<f64>,
     pub own: Vec<f64>,
-    /// For each bin of that one, the shares below the ends of this one's bins.
+    /// For each bin of the other member, the shares below the edges of this member's bins.
     pub below: Vec<Vec<f64>>,
 }
 
-/// The factors of scores with these correlations, each with the ones before it: Cholesky's, row by row. A row of which
-/// others determine more than all is shortened; the greatest excess comes with the factors.
+/// The Cholesky factors of scores with these correlations, each with the ones before it, row by row. Shortens a row
+/// that the others determine by more than 100 %; also returns the greatest excess.
 pub(crate) fn factors(correlations: &[Vec<f64>]) -> (Vec<Vec<f64>>, f64) {
     let mut all: Vec<Vec<f64>> = Vec::new();
     let mut most: f64 = 0.0;
@@ -218,11 +218,11 @@ impl Copula {
     }
 }
 
-/// The scores of `rows`, which correlate with the ones of the row before: an autoregressive process of second order,
-/// whose equal roots make it as short in memory as it can be. So that a row's score depends on its number alone, each
-/// block starts as many rows earlier as matter.
+/// The scores of `rows`, each correlated with the row before: a second-order autoregressive process, whose equal roots
+/// make its memory as short as possible. Each block starts as many rows earlier as matter, so that a row's score
+/// depends on its number alone.
 fn following(rows: &[u64], before: f64, drawn: &mut dyn FnMut(u64) -> f64) -> Vec<f64> {
-    // Nearer to 0 than any other one needs.
+    // No correlation that matters has a smaller root.
     let root = ((1.0 - (1.0 - before * before).sqrt()) / before).max(1e-3);
     let square = root * root;
     let own = ((1.0 - square).powi(3) / (1.0 + square)).sqrt();
@@ -250,8 +250,8 @@ fn following(rows: &[u64], before: f64, drawn: &mut dyn FnMut(u64) -> f64) -> Ve
     out
 }
 
-/// Makes the scores of all rows as independent as they are on average: rows that follow one another are so alike that
-/// chance correlates them. The first ones stay.
+/// Makes the members' scores as independent as they are on average: successive rows are so alike that chance correlates
+/// the members. Keeps the first member's scores.
 fn uncorrelated(scores: &mut [Vec<f64>]) {
     for i in 0..scores.len() {
         let (before, after) = scores.split_at_mut(i);
@@ -276,7 +276,7 @@ fn spread(ranks: &mut [f64], wanted: impl Fn(usize) -> bool) {
     order.into_iter().enumerate().for_each(|(place, row)| ranks[row] = (place as f64 + 0.5) / n);
 }
 
-/// Whether so few rows and members are spread evenly.
+/// Whether the ranks of this many rows and members are spread evenly.
 pub(crate) fn is_even(rows: u64, members: usize) -> bool {
     rows <= MAX_EVEN_ROWS && rows.saturating_mul(members as u64) <= MAX_EVEN
 }
@@ -313,7 +313,7 @@ impl By {
     }
 }
 
-/// The shares below the ends of bins that occur as often as counted; without any, the shares of the bins' widths.
+/// The shares below the edges of bins that occur as often as counted; without counts, the edges themselves.
 pub(crate) fn shares_below(counts: &[f64], own: &[f64]) -> Vec<f64> {
     let all: f64 = counts.iter().sum();
     if all <= 0.0 {
@@ -333,18 +333,18 @@ pub(crate) fn even(n: usize) -> Vec<f64> {
     (0..=n).map(|i| i as f64 / n.max(1) as f64).collect()
 }
 
-/// How a leaf makes its values of the ranks of a member.
+/// How a leaf turns a member's ranks into values.
 #[derive(Debug)]
 pub(crate) struct Ranked {
     pub member: usize,
-    /// Of values from a list: the ranks below each value and up to it, in the order of the ranks, and its number in the
-    /// dictionary.
+    /// For values from a list, in the order of their ranks: where each value's ranks begin and end, and its number in
+    /// the dictionary.
     pub ends: Vec<f64>,
     pub numbers: Vec<u32>,
 }
 
 impl Ranked {
-    /// The number of the value of a rank in the dictionary.
+    /// The dictionary number of the value at a rank.
     #[inline]
     pub(crate) fn number(&self, rank: f64) -> u32 {
         self.numbers.get(bin(&self.ends, rank)).copied().unwrap_or(0)

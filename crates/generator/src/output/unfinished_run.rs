@@ -22,7 +22,7 @@ pub struct UnfinishedRun {
 }
 
 impl UnfinishedRun {
-    /// Those in `folder`.
+    /// The unfinished runs in `folder`.
     ///
     /// # Errors
     /// The folder or a manifest cannot be read.
@@ -55,8 +55,8 @@ impl UnfinishedRun {
     }
 }
 
-/// The dataset of which a folder lacks files, by the bytes of the manifest in it; `None` if it has all of them, or the
-/// bytes are not a manifest.
+/// The dataset that is incomplete according to the bytes of its folder's manifest; `None` if the folder has all files,
+/// or the bytes are not a manifest.
 pub fn unfinished_dataset(manifest: &[u8]) -> Option<String> {
     let manifest: Manifest = serde_json::from_slice(manifest).ok()?;
     (!manifest.complete).then_some(manifest.dataset)

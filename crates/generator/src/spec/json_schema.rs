@@ -1,9 +1,9 @@
 //! The JSON schema of dataset specs, for editors that check and complete TOML files.
 //!
-//! It is in `datasets/spec_schema.json`, with abbreviations: a text that begins with `@`, or the key `@` of an object,
-//! stands for a schema. That is the name of a shape; or the keys of an object, each with the name of its shape, as
-//! `NAME:SHAPE`, or `NAME!:SHAPE` if it is required; or `=TEXT`, which is that text; or several of these, with `|`
-//! between them.
+//! `datasets/spec_schema.json` holds it with abbreviations: a text that begins with `@`, or the key `@` of an object,
+//! abbreviates a schema. An abbreviation is the name of a shape; or the keys of an object, each with the name of its
+//! shape, as `NAME:SHAPE`, or `NAME!:SHAPE` if it is required; or `=TEXT`, for that very text; or several of these,
+//! with `|` between them.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ fn whole(value: &Value, shapes: &Value) -> Value {
     }
 }
 
-/// The schema that an abbreviation stands for.
+/// Expands an abbreviation to its schema.
 fn schema(text: &str, shapes: &Value) -> Value {
     if text.contains(" | ") {
         return json!({ "oneOf": text.split(" | ").map(|text| schema(text, shapes)).collect::<Vec<_>>() });

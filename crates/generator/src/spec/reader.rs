@@ -37,7 +37,7 @@ use crate::types::logical_type::LogicalType;
 /// The top-level keys of a spec.
 const DATASET_KEYS: [&str; 5] = ["name", "rows", "fields", "present", "copula"];
 
-/// The keys of a table beside those of a dataset and those that derive it.
+/// The keys of a table besides a dataset's keys and the ones that derive it.
 const TABLE_KEYS: [&str; 3] = ["per", "scale", "file"];
 
 /// The types with nested fields, and the keys of each.
@@ -138,7 +138,7 @@ pub(crate) fn read_table(
     Ok(dataset)
 }
 
-/// The name of a dataset or table, whose keys are checked.
+/// Checks the keys of a dataset or table, and returns its name.
 fn table_name(root: SpecTable<'_>, is_table: bool) -> Result<&str, Error> {
     match is_table {
         true => root.check("a table", &[&DATASET_KEYS[..], &TABLE_KEYS, &DERIVED_KEYS].concat())?,
@@ -151,7 +151,7 @@ fn table_name(root: SpecTable<'_>, is_table: bool) -> Result<&str, Error> {
     })
 }
 
-/// The rows of a dataset or table, and how they follow from those of its parent.
+/// The declared rows of a dataset or table, and how they follow from its parent's rows.
 fn declared_rows(
     root: SpecTable<'_>,
     tables: Option<&Tables<'_>>,
@@ -228,10 +228,10 @@ struct Reader<'a> {
     first_hidden: usize,
     /// The lists so far.
     lists: usize,
-    /// Those that have been read with their elements.
+    /// The lists whose elements have been read as well.
     whole_lists: Vec<SeenList>,
     hidden: Vec<Field>,
-    /// Whether the field that is read is hidden.
+    /// Whether the field being read is hidden.
     is_hidden: bool,
     /// Whether each field of the record is hidden, and its place.
     order: Vec<(bool, usize)>,
@@ -239,7 +239,7 @@ struct Reader<'a> {
     operands: Vec<usize>,
     /// The levels of a present group, by its path.
     groups: HashMap<String, Levels>,
-    /// The names in the specs of fields that no field has that was read.
+    /// Names in the fields' specs that match no field read so far.
     missing: RefCell<Vec<String>>,
     /// Whether the values of the fields depend on the copula.
     follows_copula: bool,

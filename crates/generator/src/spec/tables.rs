@@ -1,7 +1,7 @@
 //! A spec with several tables: each is a dataset, and may refer to the others in any order.
 //!
-//! Rows are functions of their numbers, so a table needs of another one its keys, its number of rows and, for
-//! columns of other rows, its fields; never its files.
+//! Rows are functions of their numbers, so a table needs another one's keys, its number of rows and, for columns of
+//! other rows, its fields; never its files.
 
 pub(crate) mod derived;
 pub(crate) mod file_rows;
@@ -77,8 +77,8 @@ impl<'a> Tables<'a> {
         self.with_column(name, "", depth)
     }
 
-    /// The table `name` with its fields on which the values of `column` depend; with all if it has no name. Values
-    /// depend on the names of their fields, and not on which others there are.
+    /// The table `name` with the fields on which the values of `column` depend, or with all fields if `column` is
+    /// empty. Values depend on the names of their fields, not on the other fields.
     pub(crate) fn with_column(&self, name: &str, column: &str, depth: usize) -> Result<Arc<Dataset>, Error> {
         let key = (name.to_owned(), column.to_owned());
         if let Some(read) = self.read.borrow().get(&key) {
@@ -227,7 +227,7 @@ pub(crate) fn one_folder(other: &str, name: &str) -> Option<String> {
 /// The tables of a spec with their names, in its order; `None` if it describes a single dataset.
 ///
 /// # Errors
-/// A table has no name, or one that cannot be that of its folder beside the others.
+/// A table has no name, or its name cannot name its folder beside the other tables' folders.
 pub(crate) fn named(root: SpecTable<'_>) -> Result<Option<Vec<(&str, SpecTable<'_>)>>, Error> {
     let Some(node) = root.get("tables") else { return Ok(None) };
     root.check("a spec with several tables", &["name", "tables"])?;

@@ -68,7 +68,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     Ok(written)
 }
 
-/// Several files or folders do not fit into a single output.
+/// Refuses several files or folders for a single output.
 fn refuse_several_in_one(dataset: &Dataset, job: &Job<'_>, files: usize) -> Result<(), Error> {
     if !job.output.is_single() || (files == 1 && job.partition_by.is_none()) {
         return Ok(());
@@ -106,8 +106,8 @@ fn settle(
         None => Settled::default(),
     };
     settled.notice.iter().for_each(|notice| (patience.notice)(notice));
-    // The rows are the same, so the content sum of the earlier run is valid. It is of the manifest that decided: reading
-    // the file once more would hide that another run has replaced it meanwhile.
+    // The rows are the same, so the earlier run's content sum is valid. It comes from the manifest that decided:
+    // reading the file again would hide that another run has replaced it.
     manifest.content_sum = job.content_sum.or(settled.content_sum);
     if folder.is_some_and(Folder::lacks_locks) {
         manifest.run = Some(process::this_run());

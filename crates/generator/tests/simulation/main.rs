@@ -1,4 +1,4 @@
-//! Runs of `gen` and `convert` into a simulated object store: their own code and that of the store's folders, a bucket in
+//! Runs `gen` and `convert` into a simulated object store: the real code of both and of store folders, a bucket in
 //! memory, and one seed that decides what happens when.
 
 #[path = "../../../loader/tests/simulation/shared/seeds.rs"]

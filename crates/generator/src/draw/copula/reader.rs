@@ -21,10 +21,10 @@ const MAX_BINS: usize = 10_000;
 /// The most counts of all members.
 const MAX_COUNTS: usize = 1 << 20;
 
-/// By how much rounded correlations may exceed what is possible.
+/// How far rounded correlations may exceed possible ones.
 const ROUNDING: f64 = 0.1;
 
-/// What a member is, by the key that names it.
+/// The kinds of members, by the key that names them.
 const KINDS: [&str; 4] = ["field", "nulls", "present", "rows"];
 
 /// A member without a field: its scores, its bins, and the leaf that follows it.

@@ -12,7 +12,7 @@ use crate::types::number::Number;
 /// The most numbers.
 const MAX_NUMBERS: u64 = 1 << 50;
 
-/// So many greatest numbers of rows are tried before a smaller one that is sure to fit.
+/// How many numbers of rows to try, from the greatest down, before a smaller one that is sure to fit.
 const MAX_TRIES: u64 = 10_000;
 
 /// The numbers between two quantiles, in steps.
@@ -77,7 +77,7 @@ fn place(share: f64, rows: u64) -> u64 {
     (share * rows as f64).round() as u64
 }
 
-/// The most rows that have their shares of different numbers.
+/// The most rows for which each share has enough different numbers.
 fn most_rows(between: &[Between]) -> u64 {
     let fits = |rows: &u64| {
         let count = |of: &Between| place(of.shares.1, *rows) - place(of.shares.0, *rows);

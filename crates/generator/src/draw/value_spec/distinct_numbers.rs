@@ -1,4 +1,4 @@
-//! Whole numbers of a range in a drawn order, none of them twice: keys that are no sequence.
+//! Whole numbers of a range in random order, each drawn once: keys that are not a sequence.
 
 use crate::random::permutation::Permutation;
 use crate::random::rng::{Sequence, Stream, scale64};
@@ -12,7 +12,7 @@ pub(crate) struct DistinctNumbers {
     span: u64,
     /// The distance of neighbours.
     step: i128,
-    /// Where the numbers are more or less dense; none if all of the range are drawn.
+    /// The parts of the range by density; empty if all its numbers are drawn.
     pieces: Vec<Piece>,
     /// The random stream of the order.
     purpose: u64,
@@ -72,7 +72,7 @@ impl DistinctNumbers {
 }
 
 impl Piece {
-    /// The number at a `place` of its [`count`](Self::count), somewhere before the next one.
+    /// The number at a `place` below [`count`](Self::count), drawn from the room before the next number.
     fn number(&self, place: u64, draw: u64) -> i128 {
         let (count, place) = (i128::from(self.count.max(1)), i128::from(place));
         let (every, rest) = (self.width / count, self.width % count);

@@ -63,7 +63,7 @@ pub(super) struct Filler<'a> {
     /// The version of changing leaves, and their ranks.
     pub(super) version: &'a Version,
     pub(super) version_ranks: &'a [Vec<f64>],
-    /// The children that the rows are, if a formula needs the row before.
+    /// How the rows are children of a parent's rows, if a formula needs the row before.
     pub(super) chain: Option<&'a FanOut>,
     pub(super) misfit: &'a mut Option<MisfitAt>,
 }
@@ -130,7 +130,8 @@ impl Filler<'_> {
         self.scratch[depth] = scratch;
     }
 
-    /// Notes that value `value` of a leaf does not fit, whose entries have the levels `own`, `there` if they are values.
+    /// Notes that value `value` of a leaf does not fit. The leaf's entries have the levels `own`; values have the level
+    /// `there`.
     pub(super) fn note(
         &mut self,
         value: usize,
@@ -226,8 +227,8 @@ impl Filler<'_> {
         buffer.definition = definition;
     }
 
-    /// If values are folded elements of a list: adds them to `out`, and returns their number. Entries without an extreme
-    /// become null; present ones had the level `there`.
+    /// If values fold the elements of a list: adds them to `out`, and returns how many there are. Entries of level
+    /// `there` whose extreme is missing become null.
     fn fold_elements(
         &self,
         children: &OfChildren,
@@ -245,7 +246,7 @@ impl Filler<'_> {
         for (i, folded) in folded.into_iter().enumerate() {
             match (own.get_mut(i), folded) {
                 (Some(level), _) if *level != there => {}
-                // The reader makes such a field optional.
+                // The spec reader has made this field optional.
                 (Some(level), None) => *level -= 1,
                 (_, folded) => values.push(folded.unwrap_or(0)),
             }

@@ -49,7 +49,8 @@ impl Decimals {
     }
 }
 
-/// Appends the values of such a leaf. Returns `false` if they have at most 128 bits, and appends none then.
+/// Appends the values of a leaf whose decimals take more than 128 bits. For other leaves, appends nothing and returns
+/// `false`.
 pub(super) fn draw(leaf: &Leaf, draws: &Draws<'_>, out: &mut ValueBuffer, misfits: &mut FirstMisfit) -> bool {
     let (LogicalType::Decimal { precision, scale, .. }, ValueBuffer::Fixed { width, data }) =
         (&leaf.kind, out)

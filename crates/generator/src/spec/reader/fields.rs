@@ -22,7 +22,7 @@ pub(super) struct Named<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the fields of the record, or of a struct. Those of the names `together` are present together.
+    /// Reads the fields of the record, or of a struct. The fields named in `together` are present together.
     pub(super) fn fields(
         &mut self,
         specs: SpecNode<'_>,
@@ -203,13 +203,13 @@ fn named<'a>(specs: SpecNode<'a>) -> Result<Vec<Named<'a>>, Error> {
     Ok(all)
 }
 
-/// The leaves of the fields of a record that files have.
+/// How many leaves of a record's fields the files have.
 fn columns_in(all: &[Named<'_>]) -> usize {
     let is_hidden = |table: SpecTable<'_>| table.get("hidden").and_then(SpecNode::boolean) == Some(true);
     all.iter().filter(|field| !is_hidden(field.table)).map(|field| leaves_in(field.table)).sum()
 }
 
-/// The leaves of a field.
+/// How many leaves a field has.
 fn leaves_in(table: SpecTable<'_>) -> usize {
     let fields = table.get("fields").and_then(SpecNode::array).into_iter().flatten();
     let children = ["element", "key", "value"].into_iter().filter_map(|key| table.get(key));

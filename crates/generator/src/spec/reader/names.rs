@@ -227,7 +227,7 @@ pub(super) fn children(name: &str, own: &str, tables: Option<&Tables<'_>>) -> Re
     })
 }
 
-/// That the table `name` has an error, unless the error says that of a table that `name` needs.
+/// The complaint that the table `name` is not valid, or the original error if it is about a table that `name` needs.
 fn invalid(name: &str) -> impl Fn(Error) -> Complaint {
     const FIX: &str = "fix that table";
     move |error| match error.what().starts_with(CYCLE) || error.advice() == FIX {

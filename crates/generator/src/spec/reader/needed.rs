@@ -1,8 +1,8 @@
 //! Which fields of a record are read for the values of one of them: the column of another table, or a key, which may
 //! be defined later, such as the manager of an employee.
 //!
-//! A field is read after the earlier fields that its formulas, conditions and references name. What they name is known
-//! when they have been parsed: a field that names an unread one is read again after that one.
+//! A field is read after the earlier fields that its formulas, conditions and references name. Only parsing shows these
+//! names: a field that names an unread one is read again after that one.
 
 use crate::draw::copula::reader::members;
 use crate::error::Error;
@@ -17,7 +17,7 @@ pub(crate) enum Only<'a> {
     All,
     /// The field with a column of another table, and the fields on which its values depend.
     Column(&'a str),
-    /// The field with a key, which depends on no other field.
+    /// The field with a key; it does not depend on other fields.
     Key(&'a str),
 }
 
@@ -36,7 +36,7 @@ fn is_in(path: &str, name: &str) -> bool {
     path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The names of the fields of a table that has none for `column`.
+/// The names of a table's fields, if `column` is not one of their columns.
 pub(crate) fn others(table: SpecTable<'_>, column: &str) -> Option<Vec<String>> {
     let nodes = table.get("fields").and_then(SpecNode::array).into_iter().flatten();
     let name = |node: SpecNode<'_>| node.any_table("a field").ok()?.get("name")?.string().map(str::to_owned);

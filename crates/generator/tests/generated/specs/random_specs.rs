@@ -307,7 +307,7 @@ fn row_groups_with_many_names_have_a_dictionary_and_are_read_back_as_written() {
         for column in 0..2 {
             let [long, short] = [0, 1].map(|group: usize| row_groups[group].column(column));
             assert!(long.dictionary_page_offset().is_some() && short.dictionary_page_offset().is_none());
-            // The sizes of strings are those of the values, not of their codes.
+            // String sizes count the bytes of the values, not of their codes.
             let of_value = |chunk: &parquet::file::metadata::ColumnChunkMetaData| {
                 let nulls = chunk.statistics().unwrap().null_count_opt().unwrap() as i64;
                 chunk.unencoded_byte_array_data_bytes().unwrap() as f64 / (chunk.num_values() - nulls) as f64
@@ -329,7 +329,8 @@ fn types_are_those_of_the_spec() {
     assert_eq!(*schema.field(1).data_type(), DataType::Decimal256(60, 3));
 }
 
-/// File options: every encoding, codec (another one for the first field, or not), page version and statistics level, with and without a page size.
+/// File options: every encoding, codec (another one for the first field, or not), page version and statistics level,
+/// with and without a page size.
 fn options() -> impl Strategy<Value = FileOptions> {
     let encoding = proptest::option::of(proptest::sample::select(Encoding::ALL.to_vec()));
     let codecs = ["none", "snappy", "lz4", "zstd", "zstd:3", "gzip", "brotli"];

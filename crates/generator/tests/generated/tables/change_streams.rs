@@ -111,7 +111,7 @@ fn replaying_the_stream_leads_to_the_state_that_the_spec_promises() {
     assert_eq!(now, state);
     assert_eq!((counts["insert"], counts["delete"]), (3_000, 600));
     assert!((4_000..5_000).contains(&counts["update"]), "{counts:?}");
-    // The listed columns change, with what is computed from them; the others do not.
+    // The listed columns change, and the columns computed from them; the others do not.
     let names = [
         "id", "code", "name", "region", "label", "city", "credit", "token", "active", "score", "since",
         "notice",

@@ -137,7 +137,7 @@ fn frequent_keys_are_spread_over_the_table_if_they_are_shuffled() {
     }
     let mut counts: Vec<(u64, i64)> = counts.into_iter().map(|(key, count)| (count, key)).collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
-    // Of Zipf with s = 1 over 3,000 ranks, the first has 1 / 8.6 of all rows.
+    // Under Zipf with s = 1 over 3,000 ranks, the first rank has 1 / 8.6 of all rows.
     assert!((2_100..2_550).contains(&counts[0].0), "{:?}", counts[0]);
     let mean = counts[..50].iter().map(|(_, key)| key).sum::<i64>() / 50;
     assert!((1_000..2_000).contains(&mean), "{mean}");
@@ -328,7 +328,7 @@ fn uuids_are_keys_that_references_and_look_ups_use() {
     assert!(strings(&visits, "token").iter().all(|token| tokens.contains(token)));
     let friends = visits.column_by_name("friends").unwrap().as_list::<i32>().values().clone();
     assert!(friends.as_fixed_size_binary().iter().all(|id| is_known(&id.map(<[u8]>::to_vec))));
-    // Any rows alone are those of the whole.
+    // A range of rows alone equals the same range of the whole table.
     assert_eq!(made("visits", 5_000..5_100), visits.slice(5_000, 100));
 }
 

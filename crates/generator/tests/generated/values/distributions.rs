@@ -1,4 +1,4 @@
-//! The distributions of specs are those of `rand_distr`, and its distributions can be used in their place.
+//! The distributions of specs match `rand_distr`, whose own distributions can take their place.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn theirs(distribution: impl Distribution<f64>) -> Vec<f64> {
     Xoshiro256PlusPlus::seed_from_u64(5).sample_iter(distribution).take(DRAWS).collect()
 }
 
-/// The largest distance of two empirical distribution functions.
+/// The largest distance between two empirical distribution functions.
 fn distance(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
     a.sort_by(f64::total_cmp);
     b.sort_by(f64::total_cmp);
@@ -119,7 +119,7 @@ fn a_field_that_holds_no_numbers_takes_no_distribution() {
     assert!(error.contains("let the distribution draw"), "{error}");
 }
 
-/// The values of a decimal field in as many rows, as texts.
+/// The values of a decimal field in 2,000 rows, as texts.
 fn decimals(precision: u8, scale: u8, values: &str) -> Vec<String> {
     let keys = format!("precision = {precision}\nscale = {scale}\nvalues = {{ {values} }}");
     let spec = format!("name = \"d\"\n[[fields]]\nname = \"v\"\ntype = \"decimal\"\n{keys}\n");
@@ -203,7 +203,7 @@ fn distributions_of_128_bits_refuse_decimals_of_more() {
     }
 }
 
-/// Batches take up to 128 MiB. Rows draw 1,024 at a time: those of smaller batches draw the other columns again.
+/// Batches take up to 128 MiB. Rows are drawn 1,024 at a time: smaller batches draw the other columns again.
 #[test]
 fn batches_are_small_where_texts_are_long_but_not_where_one_in_10_000_is() {
     let batch_rows = |lengths: &str| {

@@ -73,7 +73,7 @@ impl Bucket {
         format!("{:04}", self.next)
     }
 
-    /// A request that arrives after that many others.
+    /// Lets a request arrive after `requests` others.
     pub fn arrive_after(&mut self, requests: u64, effect: Effect) {
         self.late.push((self.clock + requests, effect));
     }
@@ -152,7 +152,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Completes an upload of that many parts; with `create_only`, only if there is no object of its name.
+    /// Completes an upload of `parts` parts; with `create_only`, only if the object does not exist.
     pub fn complete(
         &mut self,
         id: &str,

@@ -5,13 +5,13 @@
 pub enum Step {
     List,
     ListUploads,
-    /// A manifest or a mark is read.
+    /// Reads a manifest or a mark.
     Read,
-    /// The version of an object is asked for.
+    /// Asks for the version of an object.
     Look,
-    /// A range of an object is read.
+    /// Reads a range of an object.
     ReadBack,
-    /// A manifest or a mark is written.
+    /// Writes a manifest or a mark.
     WriteState,
     WriteObject,
     Begin,
@@ -46,17 +46,17 @@ impl Step {
 /// Something that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// The connection is cut before the store has the request.
+    /// The connection breaks before the store has the request.
     CutBefore,
-    /// The connection is cut, and the store does what was asked for.
+    /// The connection breaks, and the store carries out the request.
     CutAfter,
     /// The store refuses the request for now.
     Throttled,
-    /// The connection is cut, and the store has the request later.
+    /// The connection breaks, and the store gets the request later.
     Late,
-    /// The store has the request twice, and the second answer arrives.
+    /// The store gets the request twice, and the second answer arrives.
     Doubled,
-    /// The writer is killed, before or after the store has done what was asked for.
+    /// The writer is killed, before or after the store carries out its request.
     Killed,
     Cancelled,
     /// A second writer runs at once, perhaps with other options.

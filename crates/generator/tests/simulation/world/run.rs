@@ -71,8 +71,8 @@ impl Run {
         self.quiet();
         let existing = self.draw.of(&[Existing::Resume, Existing::Replace]);
         let mut ended = self.last(existing);
-        // What is there may be refused, and the error says how to replace it: objects of other options, those of a
-        // conversion that is complete, and one that arrived after its run had failed.
+        // The last run may refuse existing objects, and its error says how to replace them: objects of other options,
+        // of a complete conversion, or an object that arrived after its run had failed.
         let is_refused = |error: &Error| {
             let may_be =
                 self.others || self.command.converts || error.to_string().contains("without a manifest");
@@ -89,7 +89,7 @@ impl Run {
         audit.compare_rest(bucket, &|key| key == MANIFEST);
     }
 
-    /// Late requests arrive, and lists show all objects.
+    /// Lets late requests arrive, and lists show all objects.
     fn quiet(&self) {
         let mut state = self.world.state();
         state.tell(|| "all is quiet".to_owned());
@@ -97,7 +97,7 @@ impl Run {
         state.look(0);
     }
 
-    /// A writer of this command starts.
+    /// Starts a writer of this command.
     fn start(
         &self,
         (command, existing): (Command, Existing),
@@ -115,7 +115,7 @@ impl Run {
         self.write(&process, self.command, existing, true)
     }
 
-    /// The command, perhaps with other options than the last one, perhaps twice at once.
+    /// Runs the command, perhaps with other options than the last one, perhaps twice at once.
     fn commands(&mut self) {
         self.quiet();
         let (mut faults, rate) = (self.drawn_faults(), self.draw.of(&[0, 0, 0, 30, 150]));

@@ -17,36 +17,36 @@ use crate::types::logical_type::LogicalType;
 pub(crate) struct OfChildren {
     pub fold: Fold,
     pub children: Children,
-    /// Whether some rows have nothing to take an extreme of, which is then null.
+    /// Whether some rows have no children to take an extreme of; the extreme is then null.
     pub may_be_null: bool,
     /// `sum of TABLE.COLUMN`.
     pub name: String,
 }
 
-/// What is folded.
+/// The values that a fold combines.
 #[derive(Debug)]
 pub(crate) enum Children {
-    /// The rows of a table, as they follow from this table's rows: of one of its columns, unless rows are counted.
+    /// The child rows of this table's rows: the values of one of their columns, or the rows alone for a count.
     Rows { fan_out: Arc<FanOut>, column: Option<(Arc<Dataset>, usize)> },
     /// The elements of an earlier list of the same record or element.
     Elements(Elements),
 }
 
-/// The elements of a list, by a leaf inside of it.
+/// The elements of a list, given by a leaf inside it.
 #[derive(Debug)]
 pub(crate) struct Elements {
     pub operand: [Operand; 1],
-    /// The least definition level of an entry of that leaf that is folded.
+    /// The lowest definition level of the entries to fold.
     pub there: u8,
-    /// The highest repetition level of such an entry: to count elements, that of the list.
+    /// The highest repetition level of the entries to fold; for a count of elements, the list's.
     pub deepest: u8,
     /// The repetition level that begins the next list.
     pub around: u8,
-    /// Whether some lists have no such entry.
+    /// Whether some lists have no entries to fold.
     pub may_be_none: bool,
 }
 
-/// What becomes of the values of the children.
+/// How the children's values are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     Sum,
@@ -61,7 +61,7 @@ impl Fold {
         matches!(self, Fold::Sum | Fold::Count).then_some(0)
     }
 
-    /// The value of children with one more `value`.
+    /// The result with one more `value`.
     pub(crate) fn join(self, before: Option<i128>, value: i128) -> Option<i128> {
         let Some(before) = before else { return Some(value) };
         Some(match self {
@@ -74,7 +74,7 @@ impl Fold {
 }
 
 impl OfChildren {
-    /// The elements that are folded, if it is a list's.
+    /// The elements to fold, if they are a list's.
     pub(crate) fn elements(&self) -> Option<&Elements> {
         match &self.children {
             Children::Elements(elements) => Some(elements),
@@ -83,8 +83,8 @@ impl OfChildren {
     }
 }
 
-/// `sum = { of = "TABLE.COLUMN" }`, also `min` and `max`; `count = { of = "TABLE" }`. In place of a table of children,
-/// an earlier list.
+/// `sum = { of = "TABLE.COLUMN" }`, also `min` and `max`; `count = { of = "TABLE" }`. An earlier list can take the
+/// place of a table of children.
 pub(crate) fn of_children(
     name: &str,
     node: SpecNode<'_>,

@@ -54,7 +54,7 @@ pub(crate) enum RowOf {
 }
 
 impl RowOf {
-    /// The rows of the other table, where they follow from its spec.
+    /// The number of rows of the other table, where its spec determines it.
     pub(crate) fn rows(&self) -> Option<u64> {
         match self {
             RowOf::Key { .. } => None,
@@ -107,7 +107,7 @@ impl ReferencedKey {
                 u64::try_from(row).ok()
             }
             (ReferencedKey::Unique(template), Values::Texts(texts)) => template.id(texts.get(i)),
-            // The buffer of such a field has the rows.
+            // For UUID keys the field's buffer holds the row numbers.
             (ReferencedKey::Uuid(_), Values::Numbers(numbers)) => match numbers.get(i)? {
                 Number::Whole(row) => u64::try_from(row).ok(),
                 Number::Real(_) => None,
@@ -167,7 +167,7 @@ pub(crate) fn child_number(node: SpecNode<'_>, around: &Surroundings<'_>) -> Res
     fan_out(node, around).map(ValueSpec::ChildNumber)
 }
 
-/// The children that the rows of the table are.
+/// How the rows of the table are children of its parent's rows.
 pub(crate) fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>, Error> {
     let Some(fan_out) = around.tables.fan_out else {
         let advice =

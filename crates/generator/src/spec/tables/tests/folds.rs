@@ -4,7 +4,7 @@ use arrow_array::types::Date32Type;
 
 use super::*;
 
-/// Orders whose totals are those of their own lines, with payments that some orders lack.
+/// Orders whose totals sum their own lines, with payments that some orders lack.
 const BILLS: &str = r#"
 name = "bills"
 [[tables]]
