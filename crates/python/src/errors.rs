@@ -8,7 +8,7 @@ use sawmill_source::Kind;
 
 create_exception!(sawmill, Error, PyException, "What was wrong, where, and what to do.");
 
-/// An exception of these parts.
+/// An exception with these parts.
 pub(crate) fn raised(py: Python<'_>, exit: u8, what: &str, place: &str, advice: &str) -> PyErr {
     let parts: Vec<&str> = [what, place, advice].into_iter().filter(|part| !part.is_empty()).collect();
     let error = Error::new_err(parts.join(" - "));
@@ -39,7 +39,7 @@ pub(crate) fn of_load(py: Python<'_>, error: &sawmill_source::Error) -> PyErr {
         _ => 1,
     };
     let (what, advice) = (error.what(), error.advice());
-    // Options of the command are none of a stream's.
+    // A stream does not have the command's options.
     let what = what.split_once(" (--").map_or(what.as_str(), |(what, _)| what);
     let advice = if advice.contains("--") { "change the rows or columns before the load" } else { &advice };
     raised(py, exit, what, &error.place(), advice)

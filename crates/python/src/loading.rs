@@ -23,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often a notebook shows the progress.
 const TELL: Duration = Duration::from_secs(1);
 
-/// Loads an object with `__arrow_c_stream__` into a table, and returns the report as JSON: sawmill.load calls it. Ctrl-C
-/// ends the load; the same call finishes it.
+/// Loads an object with `__arrow_c_stream__` into a table, and returns the report as JSON, for sawmill.load. Ctrl-C ends
+/// the load; the same call finishes it.
 #[pyfunction]
 #[pyo3(signature = (stream, to, table, *, mode="create", verify=false, connections=None))]
 pub(crate) fn load_stream(
@@ -56,7 +56,7 @@ fn tell(py: Python<'_>, phase: &Phase, rows: u64) -> PyResult<()> {
     py.import("sawmill")?.getattr("_tell")?.call1((phase.rows(), rows)).map(drop)
 }
 
-/// Runs a load of so many rows on a new thread, while the calling thread looks for signals and tells the progress.
+/// Runs a load of `rows` rows on a new thread, while the calling thread watches for signals and shows the progress.
 fn interruptible(
     py: Python<'_>,
     phase: &Phase,
@@ -110,8 +110,8 @@ fn target(to: &str, table: &str, mode: &str) -> Result<Box<dyn Target>> {
     })
 }
 
-/// The rows of an object with `__arrow_c_stream__` as PostgreSQL's binary COPY, for `COPY table FROM STDIN (FORMAT binary)`
-/// of any driver. Both are held in memory.
+/// The rows of an object with `__arrow_c_stream__` as PostgreSQL's binary COPY, for any driver's
+/// `COPY table FROM STDIN (FORMAT binary)`. Both are held in memory.
 ///
 /// ```text
 /// >>> sawmill.pgcopy(pyarrow.table({"id": [1, 2]}))[:6]

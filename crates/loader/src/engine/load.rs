@@ -59,8 +59,8 @@ pub struct LoadOptions {
     pub append_changed: bool,
     /// Replace the rows of the changed file. Not every target can ([`Target::replacing`]).
     pub replace_changed: bool,
-    /// Rows of the table to hold in memory at once to find them, 12 bytes each; a larger table is read
-    /// several times.
+    /// Rows of the table to hold in memory at once while locating rows, 12 bytes each; a larger table is read several
+    /// times.
     pub locate_rows: u64,
     /// The share of the load that this run does.
     pub share: Share,
@@ -68,7 +68,7 @@ pub struct LoadOptions {
     pub command: Option<String>,
     /// Records of text that the source has left out, by file: their numbers, where all records count.
     pub records_left_out: BTreeMap<String, Vec<u64>>,
-    /// The order that [`load_in_order`] puts rows in; empty for that of the files.
+    /// The order that [`load_in_order`] puts rows in; empty for file order.
     pub order: String,
 }
 
@@ -127,10 +127,10 @@ pub fn load(
     load_in_order(source, target, options, &|source, load| load(source), control)
 }
 
-/// The same for rows in another order: files that are loaded together are arranged together.
+/// Like [`load`], for rows in another order: files that are loaded together are arranged together.
 ///
 /// # Errors
-/// As of [`load`]; errors of `arrange`.
+/// As for [`load`]; or `arrange` fails.
 pub fn load_in_order(
     source: &dyn Source,
     target: &dyn Target,
@@ -222,7 +222,7 @@ fn load_files(
             let loaded = load_opened(source, session.as_ref(), notes, options, control);
             drop(session);
             match loaded {
-                // The mode asks for another table in place of one with other rows.
+                // The mode replaces a table that holds other rows.
                 Err(error) if replaces && error.kind() == Kind::Mismatch => loaded_anew(error)?,
                 loaded => loaded?,
             }
@@ -233,7 +233,7 @@ fn load_files(
     Ok(report)
 }
 
-/// Loads the whole source by an open session. The caller knows how long it took.
+/// Loads the whole source through an open session. The caller measures the time.
 fn load_opened(
     source: &dyn Source,
     session: &dyn Session,
@@ -321,7 +321,7 @@ struct Loaded {
 }
 
 impl UnderWay<'_> {
-    /// The load was complete before.
+    /// The result of a load that was already complete.
     fn as_it_is(&self) -> Result<Loaded> {
         let found = self.session.done().iter();
         let found = found.map(|(key, tally)| Arrived {
@@ -333,7 +333,7 @@ impl UnderWay<'_> {
         Ok(Loaded { progress, bytes_read: 0, server_waits: None, verified })
     }
 
-    /// The progress of earlier runs with these units, which leaves the units that are missing.
+    /// The progress of earlier runs with these units; leaves the missing units in `runs`.
     fn resumed(&self, runs: &mut [Vec<Unit>]) -> Progress {
         let done = self.session.done();
         let found = runs.iter().flatten();
@@ -579,8 +579,8 @@ pub fn retry_lost<T>(retries: u32, control: &Control<'_>, work: impl FnMut() -> 
     retry_reached(retries, control, &|| true, work)
 }
 
-/// The same for a target that may not have answered yet: as long as it has not, it is more likely named wrongly than
-/// restarting.
+/// Like [`retry_lost`], for a target that may not have answered yet: until it has, a wrong address is more likely than
+/// a restart.
 pub fn retry_reached<T>(
     retries: u32,
     control: &Control<'_>,

@@ -12,11 +12,11 @@ pub enum Note {
     Rejected(String),
     /// What a verification did not compare, and why.
     Unverified(String),
-    /// Files of which rows were rejected, and which were not compared for that reason.
+    /// Files with rejected rows, which were therefore not compared.
     BesideRejected(String),
-    /// The table has other rows than those on record, and was not compared; the files are those on record.
+    /// The table has other rows than the records say, and was not compared; the files match the records.
     OtherRows(String),
-    /// A column of the table is another one than earlier loads filled, and was not compared.
+    /// A column of the table is not the one that earlier loads filled, and was not compared.
     MovedColumn(String),
     /// What this run loaded was verified, but not the rows of earlier runs.
     PartlyVerified(String),

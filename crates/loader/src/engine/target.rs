@@ -195,12 +195,12 @@ pub trait Session: Sync {
         None
     }
 
-    /// The changes made for columns by which the files and the table differ.
+    /// The changes made for columns in which the files and the table differ.
     fn column_changes(&self) -> ColumnChanges {
         ColumnChanges::default()
     }
 
-    /// The same, or those of the load's earlier runs if this run has added no column: for errors.
+    /// The same, or the changes of the load's earlier runs if this run has added no column: for errors.
     fn changes_so_far(&self) -> ColumnChanges {
         self.column_changes()
     }

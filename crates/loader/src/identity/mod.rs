@@ -68,8 +68,8 @@ impl RecordedFiles {
         ))
     }
 
-    /// The names of the files whose rows no other load has replaced, if some files are missing from `files` or have
-    /// a different fingerprint there.
+    /// If some files are missing from `files` or have a different fingerprint there: the names of all files except the
+    /// ones whose rows another load has replaced.
     pub(crate) fn to_replace(&self, files: &[SourceFile]) -> Vec<&String> {
         let kept = self.names.iter().zip(&self.fingerprints).filter(|(_, print)| !print.ends_with(REPLACED));
         if self.changed(files).is_empty() { Vec::new() } else { kept.map(|(name, _)| name).collect() }

@@ -18,27 +18,27 @@ pub struct LoadFacts {
     pub command: Option<String>,
     /// Duration of the run that completed the load.
     pub seconds: Option<f64>,
-    /// The load's changes for columns by which its files and the table differed.
+    /// The load's changes for columns in which its files and the table differed.
     #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
     pub columns: ColumnChanges,
-    /// The user's name of the mode, if the record has the name of a more general one: insert, history, or append for rows
-    /// that replace those of a file.
+    /// The mode as the user named it, if the record has a more general mode: insert, history, or an append whose rows
+    /// replace a file's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<String>,
     /// The columns of the table that the load fills, if they are not recorded elsewhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filled: Vec<String>,
-    /// Whether the rows take the place of those that the file had, which are deleted first.
+    /// Whether the rows replace the file's earlier rows, which are deleted first.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
-    /// The order of the rows over all files; empty for that of the files. Units then have rows of any files.
+    /// The order of the rows over all files; empty for file order. With an order, units have rows of any files.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub order: String,
-    /// Units that were committed before other records were left out, and which the plan therefore keeps as they are: file, row
-    /// group, first row and number of rows.
+    /// Units that were committed before other records were left out. The plan keeps them as they are: file, row group,
+    /// first row and number of rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept_units: Vec<(u32, u32, u64, u64)>,
-    /// Whether a value of the files has ended the last run.
+    /// Whether a value in the files ended the last run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub value_refused: bool,
     /// Whether the load has made the table that it merges rows into.
@@ -56,7 +56,7 @@ impl LoadFacts {
         Self { version, command: command.map(str::to_owned), columns, ..Self::default() }
     }
 
-    /// The same of a load of these files, whose records the options leave out.
+    /// The same facts for a load of these files, with the records that the options leave out.
     pub fn leaving_out(self, options: &LoadOptions, files: &[SourceFile]) -> Self {
         let records = |file: &SourceFile| {
             Some((file.name.clone(), options.records_left_out.get(&file.name)?.len() as u64))
@@ -64,12 +64,12 @@ impl LoadFacts {
         Self { records_left_out: files.iter().filter_map(records).collect(), ..self }
     }
 
-    /// The same when the load is complete, after a run of this duration.
+    /// The same facts once the load is complete, after a run of this duration.
     pub fn after(&self, duration: std::time::Duration) -> Self {
         Self { seconds: Some(duration.as_millis() as f64 / 1000.0), ..self.clone() }
     }
 
-    /// As the records hold them.
+    /// The facts as records hold them.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -115,8 +115,8 @@ pub struct LoadStatus {
 }
 
 impl LoadStatus {
-    /// The same as the facts have it: the mode by its own name, records that were left out as rejected, and which
-    /// numbers are known file by file.
+    /// The status completed from its facts: the mode as the user named it, left-out records counted as rejected, and
+    /// which numbers are known for each file.
     pub fn with_facts(mut self) -> Self {
         if let Some(merge) = self.facts.merge.take() {
             self.mode = merge;

@@ -1,4 +1,5 @@
-//! Columns by which the files of a load and its table differ: the changes a load may make, and those it made.
+//! Columns in which the files of a load and its table differ: the changes that a load may make, and the ones that it
+//! made.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ impl SchemaChange {
     }
 }
 
-/// The load's changes for columns by which its files and the table differed.
+/// The load's changes for columns in which its files and the table differed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ColumnChanges {
@@ -125,7 +126,7 @@ pub fn first_file_with<'s>(source: &'s dyn Source, column: &str) -> &'s str {
     source.files().iter().find(has).map(|file| file.name.as_str()).unwrap_or_default()
 }
 
-/// The schema with these names for its columns, one after the other: those of the table.
+/// The schema with its columns renamed, in order, to the table's names.
 ///
 /// # Errors
 /// The table has fewer columns.
@@ -149,7 +150,7 @@ pub fn refused_changes(refused: &[String], table: &dyn Display) -> Error {
         .advise("allow the change, change the table, or leave the columns out (--columns a,b)")
 }
 
-/// Adds to an error about columns the changes of the table that would let them.
+/// Adds the ways to accept the columns to an error about them.
 pub fn with_ways_out(error: Error, ways: &[String]) -> Error {
     if ways.is_empty() {
         return error;

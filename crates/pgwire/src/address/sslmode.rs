@@ -46,7 +46,7 @@ pub(crate) fn configured(
             return Err(refused(what).advise("the system's authorities are for sslmode=verify-full"));
         }
         "disable" => return Ok((SslMode::Disable, None)),
-        // libpq's `allow` begins without encryption; here the better way is tried first.
+        // libpq's `allow` tries without encryption first; here encryption comes first.
         "allow" | "prefer" => (SslMode::Prefer, Check::Nothing),
         "require" => (SslMode::Require, Check::Nothing),
         "verify-ca" => (SslMode::Require, Check::Authority),
@@ -155,8 +155,8 @@ fn configure(
     }))
 }
 
-/// Accepts certificates for any name: from known authorities, or from anyone. That the server has the key of
-/// its certificate is always checked.
+/// Accepts certificates for any name: from known authorities, or from anyone. Always checks that the server has its
+/// certificate's key.
 #[derive(Debug)]
 struct WithoutName {
     authority: Option<Arc<WebPkiServerVerifier>>,
@@ -181,7 +181,7 @@ impl ServerCertVerifier for WithoutName {
         use CertificateError::{NotValidForName, NotValidForNameContext};
         let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
         match authority.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is looked at last, of a certificate that is good.
+            // The verifier checks the name last: the rest of the certificate is good.
             Err(TlsError::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
                 Ok(ServerCertVerified::assertion())
             }

@@ -1,5 +1,5 @@
-//! Partitions that an existing table lacks for the rows of a load. Those of a table that a load has made are created, as
-//! the bounds of its others show; for other tables an error names them before a row is sent.
+//! Partitions that an existing table lacks for the rows of a load. If a load made the table, they are created by the
+//! rule that its bounds show; for other tables an error names them before a row is sent.
 
 use std::collections::HashSet;
 
@@ -18,13 +18,13 @@ use crate::table::blockers;
 use crate::table::catalogue::{Link, find};
 use crate::target::Postgres;
 
-/// How a table is partitioned, by the catalogue.
+/// How a table is partitioned, according to the catalogue.
 struct Layout {
     by: PartitionBy,
     rule: Rule,
     /// The column's position in the source.
     column: usize,
-    /// Bounds without quotes, in which the server's notation of values differs from ours.
+    /// Bounds without quotes: the server's notation of values differs from ours in them.
     bounds: HashSet<String>,
     not_null: bool,
     unlogged: bool,
@@ -58,7 +58,7 @@ impl Lacking<'_> {
     /// Creates the partitions that the table lacks. Returns a line for each.
     ///
     /// # Errors
-    /// The table, which no load has made, lacks partitions, and rows are not rejected; errors of source and server.
+    /// The table, which no load made, lacks partitions, and rows are not rejected; or the source or the server fails.
     pub(crate) fn create(&self) -> Result<Vec<String>> {
         let link = self.records.link;
         let mut missing = self.find()?;
@@ -112,7 +112,7 @@ impl Lacking<'_> {
             Err(error) if may_be_refused && matches!(error.kind(), Kind::Value | Kind::Source) => {
                 return Ok(Vec::new());
             }
-            // There are more values than new partitions may be: the table may have theirs, and the server decides.
+            // More values than a load may create partitions for: the table may have theirs, and the server decides.
             Err(error) if error.kind() == Kind::Config => return Ok(Vec::new()),
             surveyed => surveyed?,
         };
@@ -127,7 +127,7 @@ impl Lacking<'_> {
         Err(Error::new(Kind::Schema, what).at(self.place()).advise(advice))
     }
 
-    /// Whether a load has made the table, by the records.
+    /// Whether a load made the table, according to the records.
     fn is_owned(&self) -> Result<bool> {
         let loads = self.records.table("loads");
         if !self.records.link.value::<bool>("SELECT to_regclass($1) IS NOT NULL", &[&loads])? {
@@ -149,7 +149,7 @@ impl Lacking<'_> {
                    WHERE p.partrelid = $1 AND p.partnatts = 1";
         let found: Option<(String, String, bool, u32, i32, bool)> = link.first(sql, &[&self.oid])?;
         let Some((strategy, column, not_null, oid, modifier, is_enum)) = found else { return Ok(None) };
-        // Without domains and types of extensions, whose notation is their own.
+        // Without domains and extension types, which have their own notation.
         let of = if is_enum { Some(PgType::Enum) } else { PgType::of_catalogue(oid, modifier) };
         let Ok(at) = self.source.schema().index_of(&column) else { return Ok(None) };
         link.begin()?;
@@ -179,8 +179,8 @@ impl Lacking<'_> {
         }))
     }
 
-    /// The bounds of the partitions, with times in UTC, and whether all are unlogged. In the caller's transaction, whose
-    /// notation of times it sets.
+    /// The bounds of the partitions, with times in UTC, and whether all are unlogged. Runs in the caller's transaction,
+    /// and sets its notation of times.
     fn bounds(&self) -> Result<(Vec<String>, bool)> {
         let link = self.records.link;
         link.batch("SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'")?;
@@ -279,8 +279,8 @@ fn first_hour(bound: &str) -> Option<i64> {
     Some(days_from_civil(year, month, day) * 24 + hour)
 }
 
-/// A bound without quotes: the server writes `IN (1)` and `IN ('1')`, by the column's type. Those of the text NULL and of
-/// text with quotes stay: without them it would be another value's.
+/// A bound without quotes: depending on the column's type, the server writes `IN (1)` or `IN ('1')`. The text NULL and
+/// texts with quotes keep their quotes: without them the bound would be another value's.
 fn plain(bound: &str) -> String {
     match bound == "FOR VALUES IN ('NULL')" || bound.contains("''") {
         true => bound.to_owned(),

@@ -367,8 +367,9 @@ impl History for TableHistory<'_> {
 }
 
 impl Records<'_> {
-    /// The loads into this table or into one that had its name and is gone, in the order in which they began: those
-    /// whose files are remembered one by one, or also those of a part of the files' rows.
+    /// The loads into this table, or into one that had its name and is gone, in the order in which they began. With
+    /// `has_whole_files`, only the loads whose files are remembered one by one; otherwise also loads of a part of the
+    /// files' rows.
     pub(crate) fn of_table(
         &self,
         table: &TableName,
@@ -385,7 +386,7 @@ impl Records<'_> {
         self.loads(condition, &[&table.to_string(), &i64::from(oid), &database, &has_whole_files])
     }
 
-    /// The unfinished loads that gather rows to replace those of files in the table.
+    /// The unfinished loads that gather rows to replace a file's rows in the table.
     pub(crate) fn replacing(&self, oid: u32) -> Result<Vec<LoadRecord>> {
         let loads =
             self.loads("table_oid = $1 AND completed IS NULL AND mode = 'upsert'", &[&i64::from(oid)])?;

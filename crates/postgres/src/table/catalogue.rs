@@ -98,7 +98,7 @@ impl<'c> Link<'c> {
     }
 }
 
-/// What is read from a row: the values of its first columns, or what a type makes of them.
+/// A value read from a row: its first columns, or a type made of them.
 pub(crate) trait FromRow: Sized {
     fn read(connection: &Connection, row: &Row) -> Result<Self>;
 }

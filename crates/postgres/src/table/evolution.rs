@@ -173,7 +173,7 @@ pub(super) fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool
     let natural = PgType::natural(field).ok()?;
     // The columns of a domain have the domain's type.
     match (PgType::of_catalogue(column.type_oid, column.modifier), natural) {
-        // Digits of seconds, which the server does not touch when it gets more.
+        // Digits of seconds: the server does not rewrite the table to allow more.
         (None, PgType::Time | PgType::Timestamp | PgType::TimestampTz) => {
             (PgType::of_catalogue(column.type_oid, -1) == Some(natural)).then_some((natural, false))
         }
@@ -193,7 +193,7 @@ fn wider_number(has: PgType, needed: PgType) -> Option<(PgType, bool)> {
         _ => {
             let ((before, behind), (needed_before, needed_behind)) = (has.digits()?, needed.digits()?);
             let scale = behind.max(needed_behind);
-            // The server keeps the digits behind the point in each value.
+            // The server keeps the digits after the point in each value.
             let rewritten = !matches!(has, Numeric(_)) || scale != behind;
             /// `NUMERIC_MAX_PRECISION` in src/include/utils/numeric.h.
             const MAX_PRECISION: u16 = 1000;
@@ -204,8 +204,8 @@ fn wider_number(has: PgType, needed: PgType) -> Option<(PgType, bool)> {
     }
 }
 
-/// The most characters that a type's values have as text, `Some(None)` if there is no limit. `None` if text columns do
-/// not take the type.
+/// The most characters of a type's values as text; `Some(None)` if unlimited. `None` if text columns do not take the
+/// type.
 fn longest_text(natural: PgType) -> Option<Option<u32>> {
     Some(match natural {
         PgType::Text => None,

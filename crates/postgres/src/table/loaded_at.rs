@@ -14,10 +14,10 @@ impl Postgres {
         Some(format!("ALTER TABLE {table} ADD COLUMN {name} timestamp with time zone NOT NULL DEFAULT now()"))
     }
 
-    /// Checks that none of the columns that the source fills is the one with the time.
+    /// Checks that the source does not fill the column with the time.
     ///
     /// # Errors
-    /// One is.
+    /// The source fills it.
     pub(crate) fn refuse_own_loaded_at(&self, columns: &[Column], table: &TableName) -> Result<()> {
         match self.loaded_at.as_ref().filter(|name| columns.iter().any(|column| column.name == **name)) {
             None => Ok(()),
@@ -44,7 +44,7 @@ impl Postgres {
     /// Checks that a table has the column, and fills it. Merges write the time themselves, with or without a default.
     ///
     /// # Errors
-    /// It does not.
+    /// The table lacks it, or has it in a form that a load cannot fill.
     pub(crate) fn check_loaded_at(&self, existing: &mut [TableColumn], table: &TableName) -> Result<()> {
         /// timestamp and timestamptz
         const MOMENTS: [u32; 2] = [1114, 1184];

@@ -1,5 +1,5 @@
-//! Connections that are cut anywhere, or on which nothing comes any more: a load, a comparison and the records go on
-//! over another one, and a server that still works is waited for.
+//! Connections that break anywhere, or fall silent: a load, a comparison and the records continue over another one, and
+//! wait for a server that still works.
 
 use std::process::Command;
 use std::sync::Mutex;
@@ -89,7 +89,7 @@ fn a_load_whose_opening_is_cut_anywhere_is_completed() {
         let fault = Fault {
             connection: number as u32 % 2,
             from_server: number % 3 > 0,
-            // Behind the answer to the question for TLS: the server has been reached.
+            // After the answer to the request for TLS: the server has been reached.
             after: 9 + number * 43,
             swallows: false,
         };
@@ -146,7 +146,7 @@ fn forgetting_goes_on_after_a_cut() {
     }
 }
 
-/// Loads through connections, one of which falls silent. Also returns whether it did.
+/// Loads while one of the connections falls silent. Also returns whether it did.
 fn silent(database: &Database, fault: Fault, table: &str) -> (Result<LoadReport>, bool) {
     let (_kept, source) = file();
     let (proxy, url) = FaultyProxy::before(&database.url);
@@ -210,8 +210,7 @@ fn a_statement_of_a_load_test_is_waited_for_while_the_server_works_on_it() {
     let cancel = AtomicBool::new(false);
     let mut connection = BlockingConnection::open(&server, &|| false).unwrap();
     let mut patience = Patience::new(&server, &mut connection, &cancel);
-    // Some statements end just as the server is asked, and a process that has just answered counts as
-    // working.
+    // Some statements end just as the server is asked, and a process that has just answered counts as working.
     for patiences in [2.5, 2.0, 3.0, 1.0] {
         let long = format!("SELECT pg_sleep({}), 7", PATIENCE.as_secs_f64() * patiences);
         let rows = connection.ask(&long, &mut || patience.given_up()).unwrap();

@@ -9,7 +9,7 @@ use sawmill_source::{Kind, Result};
 use crate::database::{run, small, with_control};
 use crate::rejects::{Case, words};
 
-/// Runs `meanwhile` while an append of 2,000 rows waits for the table, and then lets the append continue.
+/// Makes an append of 2,000 rows wait for the table, runs the closure, then lets the append continue.
 fn during_an_append(meanwhile: impl FnOnce(&Case, &mut Client)) -> (Case, Result<LoadReport>) {
     let case = Case::new(words(2000), "(id bigint, word text)");
     let mut client = case.database.client();

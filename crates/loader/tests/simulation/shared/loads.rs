@@ -1,5 +1,5 @@
-//! The loads of a run: commands with faults, then the same command without. What is checked after each depends on the
-//! target: `world/run.rs`.
+//! The loads of a run: commands with faults, then the same command without. Each target's `world/run.rs` says what to
+//! check after each.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -19,15 +19,15 @@ use super::{State, World};
 pub struct Run {
     pub world: Arc<World>,
     pub draw: Draw,
-    /// The files as they were first.
+    /// The files as they were at first.
     pub files: Vec<FileState>,
     /// An event may make a command fail until its user has done something.
     pub needs_user: bool,
 }
 
 impl Run {
-    /// Plays the run. `steps` are those of a loader to which nothing happens, over which faults are spread. Returns the
-    /// steps of the first loader, too.
+    /// Plays the run, with faults spread over `steps`, the steps of a loader without faults. Also returns the steps of
+    /// the first loader.
     pub fn play(mut self, steps: u64) -> (Outcome, u64) {
         let world = Arc::clone(&self.world);
         let scheduler = Arc::clone(&world.scheduler);
@@ -60,12 +60,12 @@ impl Run {
         self.world.state().server.audit.violation.is_some() || self.world.scheduler.failure().is_some()
     }
 
-    /// A loader to which nothing happens.
+    /// A loader without faults.
     pub fn faultless(&self) -> Arc<Process> {
         Process::new(&self.world, Vec::new(), 0)
     }
 
-    /// Commands with faults, and the one without. Returns the steps of the first.
+    /// Runs commands with faults, then the one without. Returns the steps of the first.
     fn commands(&mut self, steps: u64) -> u64 {
         let mut first = None;
         for _ in 0..self.drawn_commands(steps) {
@@ -102,7 +102,7 @@ impl Run {
         first.unwrap_or(last.steps.load(SeqCst))
     }
 
-    /// The command, perhaps with other options than the last one, perhaps twice at once.
+    /// Runs the command, perhaps with other options than the last one, perhaps twice at once.
     fn command(&mut self, mut faults: Vec<(u64, Fault)>) -> Arc<Process> {
         let mut options = self.options();
         if self.draw.one_in(4) {

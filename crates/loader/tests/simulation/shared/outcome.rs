@@ -13,7 +13,7 @@ pub struct Outcome {
     pub turns: u64,
 }
 
-/// Draws so many faults over so many steps, in the order of these.
+/// Draws `number` faults over `steps` steps, in the order of the steps.
 pub fn drawn_faults(draw: &mut Draw, number: u64, steps: u64) -> Vec<(u64, Fault)> {
     let mut faults: Vec<(u64, Fault)> =
         (0..number).map(|_| (draw.below(steps), draw.of(&Fault::ALL))).collect();
@@ -21,7 +21,7 @@ pub fn drawn_faults(draw: &mut Draw, number: u64, steps: u64) -> Vec<(u64, Fault
     faults
 }
 
-/// Takes out that the command starts twice; whether it was among the faults.
+/// Removes the faults that start the command twice; returns whether there were any.
 pub fn starts_twice(faults: &mut Vec<(u64, Fault)>) -> bool {
     faults.extract_if(.., |(_, fault)| *fault == Fault::Twice).count() > 0
 }

@@ -46,7 +46,7 @@ struct Inner {
     /// The thread whose turn it is; `None` if the run is over.
     turn: Option<usize>,
     draw: Draw,
-    /// How often of eight times a thread that can go on does so.
+    /// How many times in eight a thread that can continue does so.
     stays: u64,
     turns: u64,
     /// Changes that a blocked thread may have waited for, and ends of threads.
@@ -107,17 +107,17 @@ impl Scheduler {
         }
     }
 
-    /// Puts the threads where these machines and this network are.
+    /// Places the threads on the machines and the network of `site`.
     pub fn settle(&self, site: Weak<dyn Site>) {
         drop(self.site.set(site));
     }
 
-    /// From now on the calling thread, and those that it starts, are of this process.
+    /// From now on the calling thread, and the threads that it starts, belong to this process.
     pub fn enter(&self, process: u32) {
         self.inner().threads[fibers::current()].process = process;
     }
 
-    /// Lets the wall clock jump by so many seconds.
+    /// Lets the wall clock jump by `seconds`.
     pub fn jump(&self, seconds: i64) {
         self.jumped.fetch_add(seconds, SeqCst);
     }

@@ -22,7 +22,7 @@ use super::writer::{Encoder, Writer, sum_of};
 pub struct SimulatedSession<'a> {
     pub target: &'a SimulatedTarget,
     pub options: &'a LoadOptions,
-    /// Holds the load's lock, and does everything that is not copying.
+    /// Holds the load's lock, and does everything except copying.
     pub connection: Mutex<Connection>,
     pub id: String,
     pub row: LoadRow,
@@ -265,8 +265,8 @@ impl Session for SimulatedSession<'_> {
         Verification::new(vec!["value".to_owned()], expected.clone(), target).into_result(TABLE)
     }
 
-    /// In some settings the rows of an interrupted append cannot be told from others, as if another load had brought
-    /// other columns since.
+    /// In some settings the rows of an interrupted append cannot be told from others, as if another load had since
+    /// added rows with other columns.
     fn can_verify(&self) -> bool {
         let is_overlaid = self.target.process.world.setting.grouped == 2;
         !(is_overlaid && self.state == LoadState::Resumed && self.target.mode == Mode::Append)
