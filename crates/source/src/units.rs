@@ -77,7 +77,7 @@ pub(crate) fn cut(groups: Vec<Unit>, unit_rows: u64) -> Vec<Vec<Unit>> {
     groups.into_iter().map(|group| units_of_rows(group, unit_rows).collect()).collect()
 }
 
-/// Checks that some files are given, and none of them twice; their names are in order.
+/// Checks that at least one file is given, and no file twice; their names are in order.
 ///
 /// # Errors
 /// No file, or the first that is given twice.
@@ -223,9 +223,9 @@ pub trait Source: Sync {
     /// A file that was written to or replaced, with its name.
     fn check_unchanged(&self) -> Result<()>;
 
-    /// Returns where rows of a row group are, which ascend and are counted as units count; ends before the first row
-    /// whose place cannot be determined. `named`: with their names, for messages, for which text is read. It may have
-    /// to read the row group.
+    /// Returns where rows of a row group are. The rows ascend and are counted as units count them; the answer ends
+    /// before the first row whose place cannot be determined. `named`: with their names for messages, for which it
+    /// reads text. It may have to read the row group.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -278,7 +278,7 @@ pub fn counted_places(rows: &[u64]) -> Vec<RowPlace> {
     rows.iter().map(|row| RowPlace { row: *row, name: None }).collect()
 }
 
-/// A reader that drops columns after they were read.
+/// A reader that drops columns after reading them.
 struct Projected<'a> {
     reader: Box<dyn UnitReader + 'a>,
     columns: Vec<usize>,

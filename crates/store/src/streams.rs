@@ -66,22 +66,22 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Reads a text, as [`read`] does.
 ///
 /// # Errors
-/// Those of [`read`], or it is not UTF-8.
+/// As for [`read`]; or the file is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read(path)?).map_err(invalid)
 }
 
-/// Does on another thread what may wait without end. Once the process is asked to stop, that thread is left behind.
+/// Runs work that may wait for ever, on another thread. Leaves that thread behind once the process is asked to stop.
 ///
 /// # Errors
-/// Those of `work`; or the process is asked to stop.
+/// `work` fails, or the process is asked to stop.
 pub fn unless_stopped<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (send, done) = bounded(1);
     let is_stopped = || STOPPED.get().is_some_and(|flag| flag.load(Relaxed));
-    // What is written after the signal, such as results, is waited for.
+    // Work that starts after the signal, such as writing results, is waited for.
     let was_stopped = is_stopped();
     thread::Builder::new().name("pipe".to_owned()).spawn(move || send.send(work()))?;
     loop {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, FieldRef, Fields};
 
-/// Returns the fields with what `leaf` makes of each leaf. It gets them in depth-first order, which is that of
-/// Parquet's columns.
+/// Returns the fields with each leaf replaced by the result of `leaf`, which is called in depth-first order, the order
+/// of Parquet's columns.
 ///
 /// # Errors
-/// Those of `leaf`.
+/// `leaf` fails.
 pub fn with_leaves<E>(
     fields: &Fields,
     leaf: &mut impl FnMut(&FieldRef) -> Result<FieldRef, E>,

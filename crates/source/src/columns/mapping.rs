@@ -1,7 +1,8 @@
-//! Which rows and columns a load takes of its files, and how it reads them, as its record says it.
+//! Which rows and columns a load takes from its files, and how it reads them, as its record says.
 //!
-//! **The rule for files on record:** a file whose rows a complete load has brought is not read again, so that other options
-//! for text do not matter to it. Other columns, conditions or columns of lineage would bring other rows, and are refused.
+//! **The rule for files on record:** a load does not read a file again whose rows a complete load has added, so other
+//! options for text do not matter to it. Other columns, conditions or lineage columns would give other rows, and are
+//! refused.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +10,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Mapping {
-    /// The columns, by selection, new names and folders; of text, the names that options give; how the table's columns are
-    /// matched.
+    /// The columns: their selection, new names and folders; for text, the names that options give; how the table's
+    /// columns are matched.
     pub columns: String,
     /// The condition on the rows; empty for all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub condition: String,
-    /// What the rows get: where they come from, and whether they delete.
+    /// What the load adds to the rows: where they come from, and whether they delete.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub added: String,
     /// How text is read, except for the names of its columns.
@@ -29,7 +30,7 @@ impl Mapping {
         Self { columns: columns.into(), ..Self::default() }
     }
 
-    /// Whether both take the same rows and columns of a file, even if they read its text otherwise.
+    /// Whether both take the same rows and columns of a file, even if they read its text differently.
     pub fn takes_the_same(&self, other: &Self) -> bool {
         (&self.columns, &self.condition, &self.added) == (&other.columns, &other.condition, &other.added)
     }
@@ -41,7 +42,7 @@ impl Mapping {
             && ![self, other].iter().any(|mapping| mapping.condition.is_empty())
     }
 
-    /// The same without its texts, which may be long.
+    /// The same mapping with hashes in place of its texts, which may be long.
     pub fn hashed(&self) -> Self {
         let hash = |text: &String| match text.is_empty() {
             true => String::new(),
@@ -56,13 +57,13 @@ impl Mapping {
         }
     }
 
-    /// As records hold it.
+    /// The text for a record.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what a record holds: nothing, if its files are not remembered one by one. A text in another form equals no
-    /// mapping of a load.
+    /// Reads a record's text; `None` if the record's files are not remembered one by one. A text in another form equals
+    /// no mapping of a load.
     pub fn from_text(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| serde_json::from_str(text).unwrap_or_else(|_| Self::of_columns(text)))
     }

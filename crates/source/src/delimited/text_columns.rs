@@ -5,9 +5,9 @@ use super::columns::formats::Moment;
 use super::files::Columns;
 use super::json::JsonType;
 
-/// The columns that the target stores as text. They are read as they are written: the type that a sample gives would store
-/// `1.50` as `1.5`. They are no part of a load's identity: the table that a load creates has text columns afterwards, and
-/// must not make another load of the same command. In JSON, objects and lists are not read as text.
+/// The columns that the target stores as text. They are read as written: the type that a sample gives would store
+/// `1.50` as `1.5`. They are not part of a load's identity: the table that a load creates has text columns afterwards,
+/// and must not make the same command another load. In JSON, objects and lists are not read as text.
 #[derive(Clone, Debug, Default)]
 pub struct TextColumns {
     /// Their names in the files.
@@ -18,7 +18,7 @@ pub struct TextColumns {
     pub but_times: bool,
     /// Whether days with a time of day keep their type.
     pub but_timestamps: bool,
-    /// The types of columns, by their names in the files, of which the sample has no value: otherwise they are text.
+    /// The types of columns without a value in the sample, by their names in the files; otherwise they are text.
     pub of_empty: Vec<(String, ColumnType)>,
 }
 

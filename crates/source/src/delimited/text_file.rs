@@ -216,9 +216,9 @@ impl TextFile {
         Grid { start: self.start, end: self.length, chunk, longest_record: self.longest_record as u64 }
     }
 
-    /// Takes the delimiter that the first line names for spreadsheets, which is then no record, or the one that all records
-    /// of the start fit, if none is given, by an option or the file's name.
-    /// Returns the dialect if the file has to be opened again for it.
+    /// Takes the delimiter that the first line names for spreadsheets; this line is then not a record. Otherwise takes
+    /// the one that all records of the start fit, if neither an option nor the file's name gives one. Returns the
+    /// dialect if the file has to be opened again for it.
     fn take_delimiter(&mut self, delimiter: u8) -> Option<Dialect> {
         if self.dialect.long_delimiter.is_some() {
             return None;
@@ -259,7 +259,7 @@ impl TextFile {
             return Vec::new();
         }
         let Some((mut start, is_all)) = self.start_of_text() else { return Vec::new() };
-        // A blank line in its place is no record, and is counted.
+        // A blank line stays in its place: it is not a record, but counts as a line.
         if let Some((_, line)) = hint(&start).filter(|_| self.dialect.skip_lines > 0) {
             start.drain(line);
         }

@@ -1,8 +1,8 @@
 //! Compares the checksums of pages with their bytes, their sizes with the limits, and their levels with the rows,
 //! before a row group is read.
 //!
-//! The decoders ignore checksums and some faults of levels, and allocate what pages claim. The first thread that reads a row group checks
-//! each column chunk, page by page, once per run; other threads wait until it is done.
+//! The decoders ignore checksums and some faults of levels, and allocate what pages claim. The first thread that reads
+//! a row group checks each column chunk, page by page, once per run; other threads wait until it is done.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use sawmill_profile::{Error, Kind, Result};
 
 use crate::parquet_files::reader::FileBytes;
 
-/// What was compared of a row group in this run.
+/// The parts of a row group that this run has compared.
 #[derive(Debug, Default)]
 struct Compared {
     /// Leaf columns, and ranges of their bytes.

@@ -17,14 +17,14 @@ pub fn literal_folder(pattern: &str) -> &str {
     pattern.get(..first).and_then(|start| start.rfind('/')).map_or("", |end| &pattern[..end])
 }
 
-/// The name of the object that is in a folder until a run has sent all of the folder's objects. Walks skip it.
+/// The name of the object that marks a folder until a run has sent all of its objects. Walks skip it.
 pub const UNFINISHED: &str = "_unfinished_by_sawmill_convert";
 
-/// Makes sure that none of the selected keys is below a folder that is marked as unfinished.
+/// Checks that no selected key is below a folder that is marked as unfinished.
 ///
 /// # Errors
 ///
-/// One is: some objects may be missing, others may be of an earlier run.
+/// A key is below an unfinished folder: some objects may be missing, others may be an earlier run's.
 pub fn refuse_unfinished<'a>(
     url: &ObjectUrl,
     listed: impl Iterator<Item = &'a str>,

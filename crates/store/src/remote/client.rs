@@ -35,10 +35,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// hold it.
 pub(super) const LAST_PATIENCE: Duration = Duration::from_millis(1500);
 
-/// How long each request may take at least, also when the time to clean up is over.
+/// The least time for each request, even when the time to clean up is over.
 const LEAST: Duration = Duration::from_millis(300);
 
-/// The room that is made before any bytes have come; an answer of a store is usually not larger.
+/// The capacity reserved before any bytes arrive; a store's answer is usually not larger.
 const MAX_CAPACITY: u64 = 16 << 20;
 
 /// The client of one store.
@@ -73,9 +73,8 @@ impl Client {
         if self.cancel.load(Relaxed) { Err(Error::new(Kind::Cancelled, "cancelled")) } else { Ok(()) }
     }
 
-    /// Waits for work for this long, and when the caller has cancelled, until `last` has passed since then, but
-    /// never less than [`LEAST`] of it. A thread of its own looks at the time: a server can keep those of the runtime
-    /// busy.
+    /// Waits for work, at most for `patience`. Once the caller has cancelled, gives up after `last`, but gives the work
+    /// at least [`LEAST`] of it. A separate thread watches the time: a server can keep the runtime's threads busy.
     pub(super) fn within<T>(
         &self,
         patience: Duration,
@@ -109,7 +108,7 @@ impl Client {
         })
     }
 
-    /// Whether the store is one of a simulation.
+    /// Whether the store is simulated.
     pub(super) fn is_simulated(&self) -> bool {
         matches!(self.uploads.as_deref(), Some(UploadList::Simulated(_)))
     }
@@ -138,7 +137,7 @@ impl Client {
         self.traffic.count(bytes);
     }
 
-    /// Starts work whose bytes are waited for.
+    /// Starts work whose bytes the caller waits for.
     pub(super) fn spawn(
         &self,
         work: impl Future<Output = Result<Vec<u8>, Error>> + Send + 'static,
@@ -250,7 +249,7 @@ impl Client {
     }
 }
 
-/// The answer to a request. One that breaks off is asked for again.
+/// Returns the answer to a request. If it breaks off, sends the request again.
 pub(super) async fn whole<T, F>(mut request: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,

@@ -34,7 +34,7 @@ pub struct Stores {
     simulated: Option<NewClient>,
 }
 
-/// The runtime, whose threads are not waited for: a server can keep them busy.
+/// The runtime. Nothing waits for its threads: a server can keep them busy.
 struct Threads {
     handle: Handle,
     runtime: Option<Runtime>,
@@ -69,7 +69,7 @@ impl Stores {
         })
     }
 
-    /// The same, whose clients are those of a simulation.
+    /// Like [`new`](Self::new), with simulated clients.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Stores {
         Ok(ObjectReader::new(object, end))
     }
 
-    /// Whether there is such an object.
+    /// Whether the object exists.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Stores {
     ///
     /// # Errors
     ///
-    /// One is: some objects may be missing, others may be of an earlier run.
+    /// A run is unfinished: some objects may be missing, others may be an earlier run's.
     pub fn refuse_unfinished(
         &self,
         folder: &ObjectUrl,
@@ -149,7 +149,7 @@ impl Stores {
         while at.rsplit('/').next().is_some_and(|name| name.contains('=')) {
             at = at.rsplit_once('/').map_or("", |(above, _)| above);
             let mark = format!("{at}/{UNFINISHED}").trim_start_matches('/').to_owned();
-            // Who may read a part alone gets no answer about the folders above it.
+            // A user who may read only a part gets no answer about the folders above it.
             marks.extend(self.exists(&folder.sibling(&mark)).is_ok_and(|is_there| is_there).then_some(mark));
         }
         let keys = listed.iter().map(|object| object.url().key());

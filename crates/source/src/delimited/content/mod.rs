@@ -2,7 +2,7 @@
 //! another encoding.
 //!
 //! ```text
-//! file, object ─ decompress ─ UTF-8 ─▶ blocks, on one thread ─ LZ4, on another ─▶ temporary file ─▶ ranges, on all threads
+//! file, object ─ decompress ─ UTF-8 ─▶ blocks (one thread) ─ LZ4 (another) ─▶ temporary file ─▶ ranges (all threads)
 //! ```
 //!
 //! Compressed text can be read from its start only, and units begin anywhere. It is decoded once, by one thread,
@@ -40,12 +40,12 @@ use crate::parquet_files::stamp::Stamp;
 pub(super) enum Content {
     /// A file of UTF-8 text.
     File { path: PathBuf, stamp: Stamp },
-    /// Decoded text, and the file that it comes from, if that is one of this machine.
+    /// Decoded text, and the file that it comes from, if that is on this machine.
     Decoded { text: Arc<Spool>, origin: Option<(PathBuf, Stamp)> },
 }
 
 impl Content {
-    /// Opens the file for reading; `None` if it has changed since it was opened first.
+    /// Opens the file for reading; `None` if it has changed since it was first opened.
     pub(super) fn reopen(&self) -> io::Result<Option<Readable>> {
         match self {
             Self::File { path, stamp } => {
@@ -113,7 +113,7 @@ impl Coding<'_> {
             stream.and_then(|stream| self.decode(Box::new(stream), control))
         };
         let text = decoded(&object).or_else(|unspooled| match damaged(&unspooled) {
-            // Another reader, which holds none of the bytes, asks again for bytes that were damaged on their way.
+            // A new reader, which buffers no bytes, asks again for bytes that were damaged on their way.
             Some(_) => decoded(&Arc::new(ObjectReader::new(object.object().clone(), Vec::new()))),
             None => Err(unspooled),
         });
@@ -165,7 +165,7 @@ impl Coding<'_> {
     }
 }
 
-/// The error of bytes that do not have the checksum that their store states.
+/// The store's error for bytes that do not match its checksum.
 fn damaged(unspooled: &Unspooled) -> Option<&sawmill_store::Error> {
     let Unspooled::Reading(error) = unspooled else { return None };
     let error = error.get_ref()?.downcast_ref::<sawmill_store::Error>()?;

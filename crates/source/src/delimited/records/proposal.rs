@@ -1,5 +1,5 @@
-//! The dialect that the start of a text fits, and the evidence for it. It is taken where nothing is given and all
-//! records fit, else proposed.
+//! The dialect that the start of a text fits, and the evidence for it. It is taken if no option is given and all
+//! records fit; otherwise it is proposed.
 
 use encoding_rs::{
     BIG5, EUC_JP, EUC_KR, Encoding, GB18030, SHIFT_JIS, UTF_16BE, UTF_16LE, WINDOWS_1251, WINDOWS_1252,
@@ -11,7 +11,7 @@ use super::splitter::{Cell, Form, Splitter, Step};
 use crate::condition::{days_of, time_of, timestamp_of};
 use crate::delimited::content::{UNIT_SEPARATOR, with_short_delimiters};
 
-/// How many bytes of a text are looked at.
+/// How many bytes of a text to look at.
 pub(crate) const START: usize = 128 << 10;
 
 /// The delimiters that may be taken without being given.
@@ -128,8 +128,8 @@ pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter
 }
 
 impl Division {
-    /// The one with the higher score; of equal ones the first, which is the most common. A delimiter that is doubled
-    /// everywhere is that, and no empty field between two.
+    /// The division with the higher score; of equal ones the first, which is the most common. A delimiter that is
+    /// doubled everywhere is one long delimiter, not two around an empty field.
     fn better(self, other: Self) -> Self {
         let is_doubled = other.long.is_some_and(|long| long.bytes().all(|byte| byte == self.delimiter))
             && other.records == self.records
@@ -137,8 +137,9 @@ impl Division {
         if is_doubled || other.score > self.score + 1e-9 { other } else { self }
     }
 
-    /// Whether the lines before its records may be skipped, where another division explains `most` records: half of the
-    /// text and more is skipped only if no other explains it, and never all but one record.
+    /// Whether the lines before its records may be skipped; `most` is the largest number of records that any division
+    /// explains. Half of the text or more is skipped only if the division explains that many, and never all but one
+    /// record.
     fn may_skip(&self, most: usize) -> bool {
         self.left == self.all || self.left > 1 && (self.left * 2 > self.all || self.records >= most)
     }
@@ -220,7 +221,7 @@ impl Division {
     }
 }
 
-/// Examples of numbers that are written otherwise than with a point before their fraction alone.
+/// Examples of numbers in another notation than with a point before the fraction alone.
 #[derive(Default)]
 struct Numbers {
     comma: Option<String>,

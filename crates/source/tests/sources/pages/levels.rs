@@ -1,5 +1,5 @@
-//! Levels of pages without checksums: what writers make of them is read, and what no writer makes is an error that names
-//! the page.
+//! Levels of pages without checksums: levels that writers make are read; levels that no writer makes are an error that
+//! names the page.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn of_lists(values: i32, repetition: &[u8]) -> Page {
     Page { values, levels, stored: values, version_2: None }
 }
 
-/// A page of version 2 with ten values, none of which is NULL.
+/// A page of version 2 with ten values and without NULLs.
 fn second(counts: [i32; 4]) -> Page {
     Page { values: 10, levels: vec![20, 1], stored: 10, version_2: Some(counts) }
 }
@@ -175,7 +175,7 @@ fn what_writers_make_of_levels_is_read() {
             let path = file(directory.path(), codec, rows, pages, false);
             assert_eq!(read(&path).unwrap(), (rows as usize, *values), "{what}, codec {codec}");
         }
-        // The first row goes on in the second page.
+        // The first row continues on the second page.
         let spanning = [of_lists(3, &[3, 0b110]), of_lists(2, &[3, 0b01])];
         assert_eq!(read(&file(directory.path(), codec, 2, &spanning, true)).unwrap(), (2, 2), "{codec}");
     }

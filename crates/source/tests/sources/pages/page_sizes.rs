@@ -32,7 +32,7 @@ fn file(directory: &Path, columns: usize, codec: i32, claimed: usize, body: &[u8
     file_of((INT64, PLAIN), directory, columns, codec, claimed, body)
 }
 
-/// The same of another physical type and encoding.
+/// The same with another physical type and encoding.
 fn file_of(
     (physical, encoding): (i32, i32),
     directory: &Path,
@@ -299,7 +299,7 @@ fn a_long_text_and_a_long_list_in_different_rows_are_read_and_in_one_row_refused
 #[test]
 fn lengths_of_text_beyond_the_values_of_their_page_are_refused_with_every_codec() {
     let directory = tempfile::tempdir().unwrap();
-    // Blocks of 128 values in four miniblocks, 3,000,000,000 values, the first of which is 0.
+    // Blocks of 128 values in four miniblocks, 3,000,000,000 values; the first is 0.
     let body = [0x80, 1, 4, 0x80, 0xbc, 0xc1, 0x96, 0x0b, 0];
     let gzip = {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

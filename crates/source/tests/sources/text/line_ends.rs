@@ -27,7 +27,7 @@ fn a_line_feed_among_lines_that_end_with_carriage_returns_merges_no_records() {
     assert!(error.contains("line 11002, byte offset 66006"), "{error}");
     let error = refused(&(returns.clone() + "\"one\"\ntwo\r"), &options);
     assert!(error.contains("a line feed is here"), "{error}");
-    // Both together end a line, and quotes keep what is between them.
+    // The pair ends a line, and quotes keep a line feed between them.
     let files = opened((returns + "one\r\n\"two\nthree\"\r\n").as_bytes(), &options, 1 << 20).unwrap();
     let read = texts(&batches(&files, 20_000, 20_000).unwrap());
     let last: Vec<_> = read[11_000..].concat();

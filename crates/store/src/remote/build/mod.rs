@@ -37,8 +37,7 @@ const CONNECTIONS: [(ClientConfigKey, &str); 5] = [
     (ClientConfigKey::UserAgent, concat!("sawmill/", env!("CARGO_PKG_VERSION"))),
 ];
 
-/// Requests that a server throttles, refuses for now or does not answer are repeated, for half a minute at
-/// most.
+/// Repeats requests that a server throttles, refuses for now or does not answer, for at most half a minute.
 fn retry() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
@@ -51,7 +50,7 @@ fn retry() -> RetryConfig {
     }
 }
 
-/// Sets those of the options that the builder knows.
+/// Sets the options that the builder knows.
 macro_rules! with_options {
     ($builder:ident, $options:expr) => {
         for (key, value) in $options {
@@ -97,7 +96,7 @@ pub(super) fn client(url: &ObjectUrl, options: &StoreOptions, create_only: bool)
 }
 
 fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Built, Error> {
-    // Buckets for directories have other tags.
+    // Directory buckets have other tags.
     let checks = options.checks();
     let connections = Connections::OfStore { checks, has_md5_tags: !url.authority().ends_with("--x-s3") };
     let mut builder = AmazonS3Builder::new();
@@ -121,7 +120,7 @@ fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Buil
         true => Vec::new(),
         false => aws_profile::settings()?,
     };
-    // Keys of one place and a token of another do not fit together.
+    // Keys from one place and a token from another do not fit together.
     profile.retain(|(key, _)| !has_keys || !key.starts_with("aws_"));
     let environment = std::env::vars().filter(|(key, _)| key.starts_with("AWS_"));
     let given = options.pairs().map(|(key, value)| (key.to_owned(), value.to_owned()));

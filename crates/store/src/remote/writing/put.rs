@@ -1,8 +1,7 @@
 //! Requests that write an object only if the store still has the expected one.
 //!
-//! An answer can be lost after the store has written the object; the repeated request then finds the object
-//! in its own way. So each upload has a mark, which the store keeps beside the bytes: an object with our mark
-//! is ours.
+//! An answer can be lost after the store has written the object; the repeated request then finds its own object in the
+//! way. So each upload has a mark, which the store keeps beside the bytes: an object with our mark is ours.
 
 use object_store::path::Path;
 use object_store::{
@@ -58,7 +57,7 @@ impl Mark {
     }
 }
 
-/// Writes an object with one request, under a mark that no other one has.
+/// Writes an object with one request, under a unique mark.
 pub(super) async fn put(
     client: &Client,
     url: &ObjectUrl,

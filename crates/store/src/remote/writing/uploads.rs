@@ -31,7 +31,7 @@ const ATTEMPTS: u32 = 4;
 pub struct Unfinished {
     /// The name of its object, relative to the folder; empty if the folder's URL is the object's.
     pub name: String,
-    /// When it was begun, as the store says it.
+    /// When it was begun, according to the store.
     pub begun: String,
     id: String,
 }
@@ -69,7 +69,7 @@ impl Bucket {
     }
 }
 
-/// What lists and aborts unfinished uploads.
+/// Lists and aborts unfinished uploads.
 pub(in crate::remote) enum UploadList {
     Bucket(Uploads),
     Simulated(Arc<dyn SimulatedStore>),
@@ -100,7 +100,7 @@ impl UploadList {
         }
     }
 
-    /// All objects below a folder, whatever their names; none of a simulation, which has no odd names.
+    /// All objects below a folder, whatever their names; empty in a simulation, which has no odd names.
     pub(in crate::remote) async fn objects(
         &self,
         url: &ObjectUrl,
@@ -184,7 +184,7 @@ impl Uploads {
         let (mut key, mut id) = (String::new(), String::new());
         loop {
             let listed: Listed = self.page(url, &Self::uploads_after(prefix, &key, &id)).await?;
-            // A store that does not move on would be asked for ever.
+            // Without this check, a store that does not move on would be asked for ever.
             let is_stuck = (&listed.next_key_marker, &listed.next_upload_id_marker) == (&key, &id);
             let is_last = !listed.is_truncated || listed.uploads.is_empty() || is_stuck;
             found.extend(listed.uploads.into_iter().map(|upload| Unfinished {

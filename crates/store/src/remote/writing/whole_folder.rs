@@ -123,7 +123,7 @@ impl WholeFolder {
     /// Another run has marked the folder ([`Kind::Exists`](crate::Kind::Exists)); the store refuses or cannot be
     /// reached.
     pub fn end(&self) -> Result<(), Error> {
-        // Written under a condition, unlike the removal: after it no other run can have begun before.
+        // The write is conditional, unlike the removal: if it succeeds, no run has begun since ours.
         self.folder.replace(MARK, b"complete")?;
         self.folder.remove(MARK)
     }
