@@ -23,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often a notebook shows the progress.
 const TELL: Duration = Duration::from_secs(1);
 
-/// Loads an object with `__arrow_c_stream__` into a table, and returns the report as JSON, for sawmill.load. Ctrl-C ends
-/// the load; the same call finishes it.
+/// Loads an object with `__arrow_c_stream__` into a table, and returns the report as JSON, for sawmill.load. Ctrl-C
+/// ends the load; the same call finishes it.
 #[pyfunction]
 #[pyo3(signature = (stream, to, table, *, mode="create", verify=false, connections=None))]
 pub(crate) fn load_stream(
