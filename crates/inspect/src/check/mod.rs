@@ -20,7 +20,7 @@ use sawmill_footer::{
 
 use crate::check::fields::Negative;
 use crate::check::structure::has_unknown_levels;
-use crate::chunks::sizes::{body_of, stated_range, states_no_bytes};
+use crate::chunks::sizes::{body_of, has_values, stated_range, states_no_bytes};
 use crate::error::Error;
 use crate::text::escape::escaped;
 
@@ -234,7 +234,7 @@ impl<'a, 'f> Check<'a, 'f> {
             self.no_bytes(chunk);
             if let Some(offset) = chunk.dictionary_page_offset()
                 // arrow-cpp leaves a data offset of 0 for a chunk with a dictionary but no data page.
-                && (offset <= 0 || (1..=offset).contains(&chunk.data_page_offset()))
+                && (offset <= 0 || (i64::from(!has_values(chunk))..=offset).contains(&chunk.data_page_offset()))
             {
                 let data = chunk.data_page_offset();
                 let what = format!(

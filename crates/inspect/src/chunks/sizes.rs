@@ -20,7 +20,7 @@ pub(crate) fn body_of(footer: &Footer) -> Range<u64> {
 }
 
 /// Whether a chunk has values, by its row group if it states none: then its pages have bytes.
-fn has_values(chunk: &ColumnChunk<'_>) -> bool {
+pub(crate) fn has_values(chunk: &ColumnChunk<'_>) -> bool {
     chunk.has_metadata() && (chunk.num_values() > 0 || chunk.row_group().num_rows() > 0)
 }
 

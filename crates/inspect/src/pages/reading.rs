@@ -63,7 +63,7 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     let mut found = CheckedPages::default();
     let (mut data, mut dictionary) = (LargestPages::default(), LargestPages::default());
     let (mut texts, mut row) = (Texts::default(), 0);
-    let mut rows = Rows::new(checks);
+    let (mut rows, mut has_dictionary) = (Rows::new(checks), false);
     let mut left = num_values;
     while left > 0 || rows.are_missing() {
         if reader.is_stopped() {
@@ -93,6 +93,12 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         }
         if page.page_type == PageType::DictionaryPage {
             texts.add(&page, &body, checks);
+            has_dictionary = true;
+        }
+        if checks.any_size && !has_dictionary && has_indices(&page, content, checks) {
+            let what = "expected a dictionary page before a page of its indices, found none".to_owned();
+            found.refused = Some(damaged(what).at_path(place_of(&page)));
+            break;
         }
         if let Some((stated, crc)) = page.crc.zip(crc) {
             if crc != stated {
@@ -115,6 +121,13 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
     }
     found.largest = LargestPages { row, ..data.and(dictionary) };
     found
+}
+
+/// Whether a page has indices of a dictionary, as far as its levels are known. Writers leave out an empty dictionary.
+fn has_indices(page: &ChunkPage, content: Content, checks: Checks<'_>) -> bool {
+    let has_levels = checks.limits.is_none_or(|limits| limits.max_levels != [0, 0]);
+    let has_values = content.levels.map_or(!has_levels && page.num_values > 0, |levels| levels.values > 0);
+    is_coded(page) && has_values && page.page_type != PageType::DictionaryPage
 }
 
 /// The texts of a chunk's dictionary.

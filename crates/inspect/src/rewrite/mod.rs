@@ -6,8 +6,10 @@
 //!
 //! Values stream from one footer to the other. Only the new footer is kept in memory.
 
+mod chunk_pages;
 mod footer_alone;
 mod output;
+mod places;
 mod repair;
 mod repairs;
 mod repetition;
@@ -23,6 +25,9 @@ pub use crate::rewrite::footer_alone::{scrubbed, write_file};
 use crate::rewrite::output::Output;
 pub use crate::rewrite::repair::{Repaired, repaired};
 pub use crate::rewrite::repairs::{Repair, Repairs};
+
+/// Notes that a field is left out.
+const LEFT_OUT: &str = "left out";
 
 /// Deeper values are not written again. The format nests seven deep.
 const MAX_DEPTH: usize = 60;

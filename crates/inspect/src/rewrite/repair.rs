@@ -3,24 +3,27 @@
 //! What can be derived from other parts of the footer is set right: sums, paths, the sign of a scale. What cannot be
 //! derived and is optional is left out: impossible offsets, counts and bounds. Nothing outside of the footer changes.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 
 use sawmill_footer::{
-    ColumnChunk, ConvertedType, DumpLine, DumpValue, Encoding, Footer, LogicalType, Options, RangeReader,
-    Root, RowGroup,
+    ColumnChunk, ConvertedType, DumpLine, DumpValue, Footer, LogicalType, Options, RangeReader, Root,
+    RowGroup, dump,
 };
 
 use crate::check::bounds::impossible_bounds;
 use crate::check::structure::has_unknown_levels;
-use crate::check::{Inconsistency, check};
+use crate::check::{Inconsistency, check, check_file};
 use crate::chunks::sizes::body_of;
 use crate::error::Error;
+use crate::pages::chunks::check_pages;
 use crate::rewrite::output::{I32, I64, Output};
+use crate::rewrite::places::{Offsets, Places};
 use crate::rewrite::repairs::Repairs;
 use crate::rewrite::repetition::Repetitions;
 use crate::rewrite::sizes::{COMPRESSED, Sizes, UNCOMPRESSED};
-use crate::rewrite::{Edit, Editor, Place, rewrite};
+use crate::rewrite::{Edit, Editor, LEFT_OUT, Place, rewrite};
 use crate::views::dump::footer_of;
 
 /// The length of what follows a footer: its length, and the magic bytes again.
@@ -34,14 +37,14 @@ pub struct Repaired {
     pub start: u64,
     /// The changes.
     pub repairs: Repairs,
-    /// What [`check`](crate::check()) finds after the repair.
+    /// What [`check_file`](crate::check_file) and a check of all pages find after the repair.
     pub left: Vec<Inconsistency>,
 }
 
 /// Repairs the footer of a file called `name`, unless it is longer than `max_footer` bytes.
 ///
-/// Costs three walks over the footer and memory for two others, and reads headers of pages where the footer contradicts
-/// itself.
+/// Costs six walks over the footer and memory for three others, and reads the file as the check of all its pages does,
+/// the headers of pages twice. A repair that would leave more wrong than there was is none.
 ///
 /// # Errors
 ///
@@ -52,18 +55,21 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
     let found =
         footer_of(reader, max_footer).map_err(|error| wrong(&format!("reading failed: {error}"), ""))?;
     let Some((bytes, start, root)) = found else {
-        let what = format!("expected a Parquet file with a footer of at most {max_footer} bytes, found none");
-        return Err(wrong(
-            &what,
-            "the file is cut off, or its footer is longer: allow that with --max-footer",
-        ));
+        let longer = length_of(reader).filter(|len| *len > max_footer);
+        return Err(match longer {
+            Some(len) => wrong(
+                &format!("expected a footer of at most {max_footer} bytes, found one of {len}"),
+                "allow that with --max-footer",
+            ),
+            None => wrong("expected a Parquet file, found none", "the file is cut off: copy it again"),
+        });
     };
     if root != Root::FileMetaData {
         let what = "expected a footer that is not encrypted, found an encrypted one";
         return Err(wrong(what, "decrypt the file, or write it with a plaintext footer"));
     }
     let mut repairs = Repairs::default();
-    let decodable = rewrite(&bytes, &mut ToDecode { repairs: &mut repairs });
+    let decodable = rewrite(&bytes, &mut ToDecode { bytes: &bytes, digits: None, repairs: &mut repairs });
     let decodable = decodable.map_err(|error| error.in_file(name))?;
     let options = Options::new().tail_hint(TAIL).max_footer(u64::MAX);
     let decode = |footer: &[u8]| Footer::read(&Replaced { footer, start }, name, &options);
@@ -78,14 +84,46 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
         None => None,
     };
     let footer = completed.map_or(Ok(footer), |bytes| decode(&bytes))?;
-    let sizes = Sizes::new(&footer, reader);
+    let places = Places::find(&footer, reader);
+    let mut offsets = Offsets { footer: &footer, places: &places, repairs: &mut repairs };
+    let placed = rewrite(footer.bytes(), &mut offsets)?;
+    let footer = decode(&placed)?;
+    let sizes = Sizes::new(&footer, &places);
     let mut consistent =
-        Consistent { footer: &footer, repairs: &mut repairs, body: body_of(&footer), starts: None, sizes };
+        Consistent { footer: &footer, repairs: &mut repairs, body: body_of(&footer), places: &places, sizes };
     let rewritten = rewrite(footer.bytes(), &mut consistent)?;
-    let footer = if repairs.is_empty() { bytes } else { rewritten };
-    let mut left = Vec::new();
-    check(&decode(&footer)?, |found| left.push(found));
-    Ok(Repaired { footer, start, repairs, left })
+    let footer = if repairs.is_empty() { bytes.clone() } else { rewritten };
+    let left = faults(&decode(&footer)?, reader)?;
+    let before = match decode(&bytes) {
+        Ok(original) if !(left.is_empty() || repairs.is_empty()) => Some(faults(&original, reader)?),
+        _ => None,
+    };
+    Ok(match before.filter(|before| before.len() < left.len()) {
+        // A fault that nothing here foresees: the repairs do harm.
+        Some(before) => Repaired { footer: bytes, start, repairs: Repairs::default(), left: before },
+        None => Repaired { footer, start, repairs, left },
+    })
+}
+
+/// The length of a footer as the file's last bytes state it.
+fn length_of<R: RangeReader + ?Sized>(reader: &R) -> Option<u64> {
+    let (len, mut tail) = (reader.len().ok()?, [0; TAIL]);
+    reader.read_exact_at(len.checked_sub(TAIL as u64)?, &mut tail).ok()?;
+    let [a, b, c, d, ..] = tail;
+    let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
+    (tail.starts_with(&[a, b, c, d, b'P', b'A', b'R']) && footer < len).then_some(footer)
+}
+
+/// All that is wrong with a file.
+fn faults<R: RangeReader + ?Sized>(footer: &Footer, reader: &R) -> Result<Vec<Inconsistency>, Error> {
+    let mut all = Vec::new();
+    if footer.has_no_data() {
+        check(footer, |found| all.push(found));
+        return Ok(all);
+    }
+    check_file(footer, reader, |found| all.push(found))?;
+    check_pages(footer, reader, |found| all.push(found));
+    Ok(all)
 }
 
 /// A file whose footer is replaced: the places in it can be compared with where it begins.
@@ -110,15 +148,15 @@ impl RangeReader for Replaced<'_> {
     }
 }
 
-/// Notes that a field is left out.
-const LEFT_OUT: &str = "left out";
-
 /// The first walk: what keeps a footer from being decoded.
-struct ToDecode<'r> {
+struct ToDecode<'b, 'r> {
+    bytes: &'b [u8],
+    /// What [`digits_of`] finds, once a decimal lacks some.
+    digits: Option<Digits>,
     repairs: &'r mut Repairs,
 }
 
-impl Editor for ToDecode<'_> {
+impl Editor for ToDecode<'_, '_> {
     fn value(&mut self, place: &Place, line: &DumpLine<'_>) -> Edit {
         let name = line.name.unwrap_or_default();
         if let Some(expected) = line.expected {
@@ -130,33 +168,67 @@ impl Editor for ToDecode<'_> {
     }
 
     fn missing(&mut self, place: &Place, next: i16, output: &mut Output) {
-        if place.container() == "DecimalType" && next > 1 && place.lacks(1) && next != i16::MAX {
-            output.field(1, I32);
-            output.integer(I32, 0);
-            self.note((place, "scale"), "missing".to_owned(), "0".to_owned());
+        if place.container() != "DecimalType" || ![1, 2].iter().any(|id| next > *id && place.lacks(*id)) {
+            return;
+        }
+        let digits = self.digits.get_or_insert_with(|| digits_of(self.bytes));
+        let element = place.index_in("schema").unwrap_or_default();
+        let [scale, precision] = digits.get(&element).copied().unwrap_or_default();
+        // The format's default of the scale is 0.
+        let scale = scale.or((precision.is_some() || next != i16::MAX).then_some(0));
+        for (id, name, known) in [(1, "scale", scale), (2, "precision", precision)] {
+            let Some(known) = known.filter(|_| next > id && place.lacks(id)) else { continue };
+            output.field(id, I32);
+            output.integer(I32, known);
+            self.note((place, name), "missing".to_owned(), known.to_string());
         }
     }
 }
 
-impl ToDecode<'_> {
+/// For each element of the schema, the scale and the precision beside its logical type.
+type Digits = BTreeMap<usize, [Option<i64>; 2]>;
+
+fn digits_of(footer: &[u8]) -> Digits {
+    let (mut all, mut element) = (Digits::new(), 0);
+    // Writing these bytes again reports where they are malformed.
+    let _ = dump(footer, Root::FileMetaData, |line| {
+        let which = match line.name {
+            Some("scale") => 0,
+            Some("precision") => 1,
+            _ => 2,
+        };
+        match (line.depth, line.value) {
+            (1, _) => element = line.index.unwrap_or_default(),
+            (2, DumpValue::Integer(found)) => {
+                if let Some(digits) = all.entry(element).or_default().get_mut(which) {
+                    *digits = Some(found);
+                }
+            }
+            _ => {}
+        }
+        true
+    });
+    all
+}
+
+impl ToDecode<'_, '_> {
     fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
         let column = place.index_in("columns").map(|column| format!("column {column}"));
         self.repairs.add((place.path(name), was, now), column, place.index_in("row_groups"));
     }
 }
 
-/// The second walk: what contradicts the rest of the footer.
-struct Consistent<'a, 'r, R: ?Sized> {
+/// The last walk: what contradicts the rest of the footer.
+struct Consistent<'a, 'r> {
     footer: &'a Footer,
     repairs: &'r mut Repairs,
     /// The part of the file that can hold data and indexes.
     body: Range<u64>,
-    /// Where the chunks of a row group start.
-    starts: Option<(usize, Vec<u64>)>,
-    sizes: Sizes<'a, R>,
+    places: &'a Places,
+    sizes: Sizes<'a>,
 }
 
-impl<R: RangeReader + ?Sized> Editor for Consistent<'_, '_, R> {
+impl Editor for Consistent<'_, '_> {
     fn value(&mut self, place: &Place, line: &DumpLine<'_>) -> Edit {
         let name = line.name.unwrap_or_default();
         let number = match line.value {
@@ -236,7 +308,7 @@ impl Wanted {
     }
 }
 
-impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
+impl<'a> Consistent<'a, '_> {
     fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
         let of_chunk = self.chunk(place).map(|chunk| chunk.path());
         let element = place.index_in("schema").and_then(|at| self.footer.schema().element(at));
@@ -251,7 +323,7 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
     fn of_file(&self, name: &str) -> Wanted {
         match name {
             "num_rows" => {
-                let rows = self.footer.row_groups().map(|group| group.num_rows());
+                let rows = self.footer.row_groups().map(|group| self.sizes.rows(&group));
                 Wanted::Number(rows.fold(0, i64::saturating_add))
             }
             "column_orders" => {
@@ -268,14 +340,8 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
         match name {
             "total_byte_size" => Wanted::number(self.sizes.of_group(&group).sums[UNCOMPRESSED]),
             "total_compressed_size" => Wanted::number(self.sizes.of_group(&group).sums[COMPRESSED]),
-            "file_offset" => match (group.column(0), group.file_offset()) {
-                (Some(first), Some(offset))
-                    if first.has_metadata() && !(4..=first.data_page_offset()).contains(&offset) =>
-                {
-                    Wanted::Number(i64::try_from(first.byte_range().start).unwrap_or(i64::MAX))
-                }
-                _ => Wanted::Kept,
-            },
+            "num_rows" => Wanted::Number(self.sizes.rows(&group)),
+            "file_offset" => self.group_offset(&group),
             "ordinal" => Wanted::Number(i64::try_from(group.index()).unwrap_or(i64::MAX)),
             "sorting_columns" => {
                 let leaves = self.footer.schema().num_leaves();
@@ -287,15 +353,15 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
         }
     }
 
-    /// Where a dictionary page starts whose stated place is impossible: at the end of the chunk before it, if pages
-    /// from there on reach the data page. `None` if the chunk has no dictionary, or its place is unknown.
-    fn dictionary_start(&mut self, chunk: &ColumnChunk<'a>) -> Option<i64> {
-        let group = chunk.row_group();
-        if self.starts.as_ref().is_none_or(|(index, _)| *index != group.index()) {
-            self.starts = Some((group.index(), starts_of(self.footer, &group)));
+    /// Where a row group starts, if its first pages were found, or its stated place is not in the file.
+    fn group_offset(&self, group: &RowGroup<'_>) -> Wanted {
+        let Some(first) = group.column(0).filter(|first| first.has_metadata()) else { return Wanted::Kept };
+        let stated = group.file_offset().and_then(|offset| u64::try_from(offset).ok());
+        let is_possible = stated.is_some_and(|offset| self.body.contains(&offset));
+        match self.places.pages(&first).map(|found| found.start) {
+            None if is_possible => Wanted::Kept,
+            start => Wanted::number(i64::try_from(start.unwrap_or(first.byte_range().start)).ok()),
         }
-        let start = *self.starts.as_ref()?.1.get(chunk.position())?;
-        i64::try_from(start).ok().filter(|start| *start < chunk.data_page_offset())
     }
 
     fn of_chunk(&mut self, place: &Place, name: &str, line: &DumpLine<'_>) -> Wanted {
@@ -304,7 +370,7 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
             DumpValue::Integer(value) => value,
             _ => 0,
         };
-        let part = |sizes: &mut Sizes<'a, R>, which: usize| {
+        let part = |sizes: &mut Sizes<'a>, which: usize| {
             let parts = &sizes.of_group(&chunk.row_group()).parts;
             Wanted::number(parts.get(chunk.position()).and_then(|part| part[which]))
         };
@@ -324,14 +390,6 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
                 Err(_) => Wanted::Kept,
             },
             ("ColumnMetaData", "index_page_offset") => Wanted::nothing_if(number < 0),
-            ("ColumnMetaData", "dictionary_page_offset") => {
-                let data = chunk.data_page_offset();
-                let is_possible = number > 0 && !(1..=number).contains(&data);
-                match is_possible {
-                    true => Wanted::Kept,
-                    false => self.dictionary_start(&chunk).map_or(Wanted::Nothing, Wanted::Number),
-                }
-            }
             ("Statistics", "null_count" | "nan_count") => {
                 let values = self.sizes.values(&chunk).unwrap_or(i64::MAX);
                 Wanted::nothing_if(!(0..=values).contains(&number))
@@ -405,29 +463,6 @@ impl<'a, R: RangeReader + ?Sized> Consistent<'a, '_, R> {
             self.note((place, "scale"), "missing".to_owned(), scale.to_string());
         }
     }
-}
-
-/// Where the chunks of a row group start. One with a dictionary whose place is impossible follows the one before it.
-fn starts_of(footer: &Footer, group: &RowGroup<'_>) -> Vec<u64> {
-    let before =
-        group.position().checked_sub(1).and_then(|before| footer.row_group(before)?.columns().last());
-    let stated =
-        group.file_offset().and_then(|offset| u64::try_from(offset).ok()).filter(|start| *start >= 4);
-    let mut end = stated.or(before.map(|chunk| chunk.byte_range().end)).unwrap_or(4);
-    let mut starts = Vec::with_capacity(group.num_columns());
-    for chunk in group.columns() {
-        let (own, data) = (chunk.byte_range(), chunk.data_page_offset().unsigned_abs());
-        let len = own.end - own.start;
-        let is_coded = chunk
-            .encodings()
-            .iter()
-            .any(|of| matches!(of, Encoding::PlainDictionary | Encoding::RleDictionary));
-        let reaches = (4..data).contains(&end) && end.saturating_add(len) > data;
-        let start = if own.start == data && is_coded && reaches { end } else { own.start };
-        starts.push(start);
-        end = start.saturating_add(len);
-    }
-    starts
 }
 
 /// The chunk in which a place is.

@@ -4,24 +4,55 @@
 //! later is masked, too.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
-use sawmill_footer::{ColumnOrder, DumpLine, DumpValue, Footer, PhysicalType, Statistics};
+use sawmill_footer::{ColumnOrder, DumpLine, DumpValue, Element, Footer, PhysicalType, Statistics};
 
 use crate::check::order::BoundsOf;
+use crate::check::structure::on_path;
 use crate::rewrite::output::Output;
 use crate::rewrite::{Edit, Editor, Place};
 
-/// How keys start that programs write. They are kept behind `scrubbed.`, so that no reader takes the values for its own.
-const KNOWN_KEYS: [&str; 7] = ["ARROW:", "pandas", "org.apache.", "parquet.", "iceberg.", "delta.", "geo"];
+/// Keys that programs write. They are kept behind `scrubbed.`, so that no reader takes the values for its own.
+const KNOWN_KEYS: [&str; 21] = [
+    "ARROW:schema",
+    "avro.schema",
+    "delete-type",
+    "geo",
+    "huggingface",
+    "iceberg.schema",
+    "org.apache.spark.legacyDateTime",
+    "org.apache.spark.legacyINT96",
+    "org.apache.spark.sql.parquet.row.attributes",
+    "org.apache.spark.sql.parquet.row.metadata",
+    "org.apache.spark.timeZone",
+    "org.apache.spark.version",
+    "pandas",
+    "parquet.avro.read.schema",
+    "parquet.avro.schema",
+    "parquet.proto.class",
+    "parquet.proto.descriptor",
+    "parquet.thrift.descriptor",
+    "schema.name",
+    "thrift.class",
+    "writer.model.name",
+];
 
 pub(super) struct Scrub<'a> {
     footer: &'a Footer,
+    /// For each element of the schema, the first one of its group with the same name.
+    first: Vec<usize>,
     keys: usize,
 }
 
 impl<'a> Scrub<'a> {
     pub fn new(footer: &'a Footer) -> Self {
-        Self { footer, keys: 0 }
+        let mut named = HashMap::new();
+        let first = footer.schema().elements().map(|element| {
+            let group = element.parent().map(|parent| parent.index());
+            *named.entry((group, element.name())).or_insert(element.index())
+        });
+        Self { footer, first: first.collect(), keys: 0 }
     }
 
     /// The order of the bounds of the current chunk.
@@ -76,38 +107,27 @@ impl<'a> Scrub<'a> {
         masked
     }
 
-    /// The name of an element of the schema.
-    fn name(element: usize) -> String {
-        if element == 0 { "root".to_owned() } else { format!("c{element}") }
+    /// The name of an element of the schema: the same within a group where the original is.
+    fn name(&self, element: usize) -> String {
+        match self.first.get(element) {
+            None | Some(0) => "root".to_owned(),
+            Some(first) => format!("c{first}"),
+        }
     }
 
-    /// The name of a step of a column's path.
-    fn step(&self, place: &Place) -> String {
+    /// The name of a step of a column's path; `x` as often as it has bytes if it is another one than in the schema.
+    fn step(&self, place: &Place, name: &[u8]) -> Vec<u8> {
         let column = place.index_in("columns").and_then(|column| self.footer.schema().leaf(column));
-        let mut path = Vec::new();
-        let mut element = column;
-        while let Some(found) = element.filter(|found| found.index() > 0) {
-            path.push(found.index());
-            element = found.parent();
-        }
-        let step = path.iter().rev().nth(place.index());
-        step.map_or("x".to_owned(), |element| Self::name(*element))
+        let path: Vec<Element<'_>> = column.into_iter().flat_map(on_path).collect();
+        let step = path.iter().rev().nth(place.index()).filter(|step| step.name().as_bytes() == name);
+        step.map_or_else(|| vec![b'x'; name.len()], |step| self.name(step.index()).into_bytes())
     }
 
     fn key(&mut self, key: &[u8]) -> String {
         self.keys += 1;
-        match std::str::from_utf8(key) {
-            Ok(key) if KNOWN_KEYS.iter().any(|known| key.starts_with(known)) && is_name(key) => {
-                format!("scrubbed.{key}")
-            }
-            _ => format!("scrubbed.{}", self.keys),
-        }
+        let known = KNOWN_KEYS.iter().find(|known| known.as_bytes() == key);
+        known.map_or_else(|| format!("scrubbed.{}", self.keys), |known| format!("scrubbed.{known}"))
     }
-}
-
-/// Whether a key consists of what names of programs consist of.
-fn is_name(key: &str) -> bool {
-    key.len() <= 64 && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:_-".contains(&byte))
 }
 
 impl Editor for Scrub<'_> {
@@ -122,13 +142,13 @@ impl Editor for Scrub<'_> {
             ("FileMetaData", "created_by") => Edit::Keep,
             ("SchemaElement", "name") => {
                 let element = place.index_in("schema").unwrap_or_default();
-                Edit::Bytes(Self::name(element).into_bytes())
+                Edit::Bytes(self.name(element).into_bytes())
             }
             ("KeyValue", "key") => Edit::Bytes(self.key(bytes).into_bytes()),
             ("Statistics", "min" | "max" | "min_value" | "max_value") => {
                 Edit::Bytes(self.bound(place, name, bytes.len()))
             }
-            _ if place.list() == "path_in_schema" => Edit::Bytes(self.step(place).into_bytes()),
+            _ if place.list() == "path_in_schema" => Edit::Bytes(self.step(place, bytes)),
             // An empty map.
             _ if line.wire == "map" => Edit::Bytes(vec![0]),
             _ => Edit::Bytes(vec![b'x'; bytes.len()]),

@@ -1,9 +1,10 @@
 //! The right sizes of row groups and column chunks. Where the footer's numbers contradict each other, or cannot be
 //! true, the headers of pages tell.
 
-use sawmill_footer::{ChunkPages, ColumnChunk, Footer, PageType, RangeReader, RowGroup};
+use sawmill_footer::{ColumnChunk, Footer, RowGroup};
 
 use crate::chunks::sizes::{body_of, stated_range, states_no_bytes};
+use crate::rewrite::places::Places;
 
 /// Sizes before compression and in the file.
 pub(super) const UNCOMPRESSED: usize = 0;
@@ -18,29 +19,22 @@ pub(super) struct GroupSizes {
     pub sums: [Option<i64>; 2],
 }
 
-/// What the headers of a chunk's pages say.
-#[derive(Debug, Default)]
-struct Pages {
-    sizes: [i64; 2],
-    values: i64,
-}
-
 /// Finds the sizes of the row groups of a file.
-pub(super) struct Sizes<'a, R: ?Sized> {
+pub(super) struct Sizes<'a> {
     footer: &'a Footer,
-    reader: &'a R,
+    places: &'a Places,
     /// Where chunks, indexes and the footer start, in ascending order, once that was asked for.
     starts: Option<Vec<u64>>,
     /// The row group that was asked for last.
     last: Option<(usize, GroupSizes)>,
 }
 
-impl<'a, R: RangeReader + ?Sized> Sizes<'a, R> {
-    pub fn new(footer: &'a Footer, reader: &'a R) -> Self {
-        Self { footer, reader, starts: None, last: None }
+impl<'a> Sizes<'a> {
+    pub fn new(footer: &'a Footer, places: &'a Places) -> Self {
+        Self { footer, places, starts: None, last: None }
     }
 
-    /// The sizes of a row group. Reads headers of pages if the stated ones cannot all be true.
+    /// The sizes of a row group.
     pub fn of_group(&mut self, group: &RowGroup<'_>) -> &GroupSizes {
         let last = self.last.take().filter(|(index, _)| *index == group.index());
         let last = last.unwrap_or_else(|| (group.index(), self.find(group)));
@@ -48,16 +42,24 @@ impl<'a, R: RangeReader + ?Sized> Sizes<'a, R> {
     }
 
     /// The number of a chunk's values; `None` if nothing tells it.
-    pub fn values(&mut self, chunk: &ColumnChunk<'_>) -> Option<i64> {
+    pub fn values(&self, chunk: &ColumnChunk<'_>) -> Option<i64> {
         let (stated, rows) = (chunk.num_values(), chunk.row_group().num_rows());
-        if stated > 0 || rows == 0 {
-            return Some(stated);
-        }
-        match chunk.element().max_rep() {
+        match self.places.pages(chunk) {
+            Some(pages) => Some(pages.values),
+            None if stated > 0 || rows == 0 => Some(stated),
             // A column outside of lists has a value for each row.
-            0 => Some(rows),
-            _ => self.pages(chunk).map(|pages| pages.values),
+            None => (chunk.element().max_rep() == 0).then_some(rows),
         }
+    }
+
+    /// The rows of a row group, as the pages of its columns outside of lists tell them, unless one of these agrees with
+    /// what is stated.
+    pub fn rows(&self, group: &RowGroup<'_>) -> i64 {
+        let flat = group.columns().filter(|chunk| chunk.element().max_rep() == 0);
+        let mut values = flat.filter_map(|chunk| Some(self.places.pages(&chunk)?.values));
+        let (stated, first) = (group.num_rows(), values.next());
+        let is_other = |first: &i64| *first != stated && values.all(|values| values == *first);
+        first.filter(is_other).unwrap_or(stated)
     }
 
     fn find(&mut self, group: &RowGroup<'_>) -> GroupSizes {
@@ -75,11 +77,8 @@ impl<'a, R: RangeReader + ?Sized> Sizes<'a, R> {
         if [UNCOMPRESSED, COMPRESSED].into_iter().all(|which| adds_up(&parts, which)) {
             return GroupSizes { parts, sums: totals };
         }
-        let pages: Vec<_> = group.columns().map(|chunk| self.pages(&chunk)).collect();
-        let of_pages: Vec<_> = pages
-            .iter()
-            .map(|pages| pages.as_ref().map_or([None; 2], |pages| pages.sizes.map(Some)))
-            .collect();
+        let of_pages = |chunk| self.places.pages(&chunk).map_or([None; 2], |pages| pages.sizes.map(Some));
+        let of_pages: Vec<_> = group.columns().map(of_pages).collect();
         for which in [UNCOMPRESSED, COMPRESSED] {
             let all_of_pages = sum(&of_pages, which).is_some() && adds_up(&of_pages, which);
             for (part, found) in parts.iter_mut().zip(&of_pages) {
@@ -103,10 +102,11 @@ impl<'a, R: RangeReader + ?Sized> Sizes<'a, R> {
             sizes[usize::from(name == "total_compressed_size")] = None;
         }
         let end = stated_range(chunk).end;
-        if chunk.compressed_size() > 0
+        let is_cut = self.places.pages(chunk).is_some_and(|pages| pages.end > chunk.byte_range().end);
+        let is_beyond = chunk.compressed_size() > 0
             && chunk.is_here().is_ok()
-            && self.limit(chunk).is_some_and(|limit| end > limit)
-        {
+            && self.limit(chunk).is_some_and(|limit| end > limit);
+        if is_cut || is_beyond {
             sizes[COMPRESSED] = None;
         }
         sizes
@@ -136,31 +136,6 @@ impl<'a, R: RangeReader + ?Sized> Sizes<'a, R> {
         let starts = self.starts.get_or_insert_with(|| starts_of(self.footer));
         let start = chunk.byte_range().start;
         starts.get(starts.partition_point(|other| *other <= start)).copied()
-    }
-
-    /// Reads the headers of the pages that hold a chunk's values. `None` if these are other pages, or no pages.
-    fn pages(&mut self, chunk: &ColumnChunk<'_>) -> Option<Pages> {
-        let (start, rows) = (chunk.byte_range().start, chunk.row_group().num_rows());
-        if rows == 0 || chunk.is_encrypted() || !chunk.has_metadata() || chunk.is_here().is_err() {
-            return None;
-        }
-        let wanted = if chunk.element().max_rep() == 0 { rows } else { chunk.num_values() };
-        let mut pages = ChunkPages::new(self.reader, start..self.limit(chunk)?);
-        let mut found = Pages::default();
-        while wanted == 0 || found.values < wanted {
-            let Some(page) = pages.next_header().ok()? else { break };
-            let header = i64::try_from(page.header_len).ok()?;
-            found.sizes[UNCOMPRESSED] += header + i64::from(page.uncompressed_size);
-            found.sizes[COMPRESSED] += header + i64::from(page.compressed_size);
-            match page.page_type {
-                PageType::DataPage | PageType::DataPageV2 if page.num_values >= 0 => {
-                    found.values += i64::from(page.num_values);
-                }
-                PageType::DictionaryPage | PageType::IndexPage => {}
-                _ => return None,
-            }
-        }
-        (found.values == wanted || wanted == 0).then_some(found)
     }
 }
 
