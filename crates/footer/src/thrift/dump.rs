@@ -179,8 +179,20 @@ impl<'a> Dump<'a, '_> {
     }
 
     fn report(&mut self, offset: usize, place: ValueContext, wire: u8, value: DumpValue<'a>) -> bool {
-        let ValueContext { depth, id, name, index, kind } = place;
-        let expected = kind.filter(|kind| id.is_some() && !kind.is(wire)).map(FieldKind::wire_name);
+        let known = place.kind.filter(|kind| place.id.is_some() && !kind.is(wire));
+        self.report_other(offset, place, wire, value, known.map(FieldKind::wire_name))
+    }
+
+    /// Reports a value; `expected` is the type that the format gives its field, if it is another one.
+    fn report_other(
+        &mut self,
+        offset: usize,
+        place: ValueContext,
+        wire: u8,
+        value: DumpValue<'a>,
+        expected: Option<&'static str>,
+    ) -> bool {
+        let ValueContext { depth, id, name, index, .. } = place;
         (self.line)(DumpLine { offset, depth, id, name, index, wire: wire_name(wire), expected, value })
     }
 
@@ -252,7 +264,16 @@ impl<'a> Dump<'a, '_> {
         kind: Option<&'static FieldKind>,
     ) -> Step<bool> {
         let (element, count) = self.cursor.list()?;
-        if !self.report(offset, place, wire, DumpValue::List(count)) || self.cursor.at > self.until {
+        let expected = match place.kind {
+            Some(FieldKind::List(of)) if wire == LIST => {
+                (count > 0 && !of.is(element)).then(|| of.list_name())
+            }
+            Some(kind) if !kind.is(wire) => Some(kind.wire_name()),
+            _ => None,
+        };
+        let expected = expected.filter(|_| place.id.is_some());
+        let goes_on = self.report_other(offset, place, wire, DumpValue::List(count), expected);
+        if !goes_on || self.cursor.at > self.until {
             return Ok(false);
         }
         let kind = match kind {

@@ -54,6 +54,15 @@ impl FieldKind {
     pub fn wire_name(&self) -> &'static str {
         cursor::wire_name(self.wire())
     }
+
+    /// The name of a list of these, for messages.
+    pub fn list_name(&self) -> &'static str {
+        match self {
+            Struct(_) => "list of structs",
+            Binary | Text => "list of binary",
+            _ => "list of numbers",
+        }
+    }
 }
 
 /// A struct or union.
