@@ -27,10 +27,10 @@ const MAX_LEFT: usize = 20;
 /// Write a copy of a file whose footer strict readers accept.
 ///
 /// Sets right what follows from the rest of the footer, or from the headers of pages: sums and sizes, paths, offsets of
-/// row groups, a missing scale or repetition. Leaves out optional fields with impossible values: offsets of dictionaries and
-/// indexes, negative counts, bounds of the wrong length or order. Names what stays wrong, because nothing tells what
-/// would be right; the exit code is then 1. Column chunks are copied as they are. If nothing can be repaired, the copy
-/// equals the file.
+/// pages and row groups, a missing scale or repetition. Leaves out optional fields with impossible values: offsets of
+/// indexes, negative counts, bounds of the wrong length or order. Then checks the copy as `footer check --pages` does, and
+/// names what stays wrong, because nothing tells what would be right; the exit code is then 1. Column chunks are copied as
+/// they are. If nothing can be repaired, the copy equals the file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -79,6 +79,7 @@ pub(super) fn run(args: &FixArgs, console: Console) -> Result<(), Error> {
     let out = OutputFile::create(&args.out, args.overwrite)?;
     let found =
         repaired(&opened.bytes, &name, args.max_footer).map_err(|error| opened.because(error.into()))?;
+    interrupt::check()?;
     let copied = |out: &mut dyn io::Write| {
         copy(&opened.bytes, found.start, out)?;
         write_file(&found.footer, false, out)

@@ -250,6 +250,13 @@ impl FooterArgs {
 
     /// The files that are named, or this part of them: neighbours, and as many in each part.
     fn located(&self) -> Result<Places, Error> {
+        let is_size = |path: &&PathBuf| path.to_str().is_some_and(|text| size_arg::bytes(text).is_ok());
+        if let Some(size) =
+            self.files.first().filter(|path| self.plan_merge.is_some() && !path.exists()).filter(is_size)
+        {
+            let (what, size) = ("expected a file, found a size", escaped_path(size));
+            return Err(Error::usage(what, &size, format!("write --plan-merge={size}")));
+        }
         let mut located = Places::new(&self.files, &self.stores)?;
         if let Some(part) = self.part {
             let bound = |parts: u32| located.places.len() * parts as usize / part.parts() as usize;

@@ -55,5 +55,9 @@ impl OutputFile {
 }
 
 fn failed(name: &str, error: &io::Error) -> Error {
-    Error::failure(format!("writing failed: {error}"), name, "check the directory and its room")
+    let advice = match error.kind() {
+        io::ErrorKind::AlreadyExists => "--overwrite replaces it",
+        _ => "check the directory and its room",
+    };
+    Error::failure(format!("writing failed: {error}"), name, advice)
 }

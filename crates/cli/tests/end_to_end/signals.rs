@@ -39,6 +39,16 @@ fn a_command_that_ignores_one_signal_still_obeys_the_others() {
     assert!(error.contains("interrupted"), "{error}");
 }
 
+fn until_it_waits_for_a_pipe(child: &Child) {
+    // The thread that waits has this name.
+    until("a wait for the pipe", || {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+        let names =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+        names.into_iter().any(|name| name == "pipe\n")
+    });
+}
+
 #[test]
 fn no_command_waits_after_a_signal_for_the_other_end_of_a_pipe() {
     let dir = tempfile::tempdir().unwrap();
@@ -57,16 +67,29 @@ fn no_command_waits_after_a_signal_for_the_other_end_of_a_pipe() {
         &["bench", "report", &pipe, "--html", &at("x.html")],
     ] {
         let child = start(command);
-        // The thread that waits has this name.
-        until("a wait for the pipe", || {
-            let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
-            let names =
-                threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
-            names.into_iter().any(|name| name == "pipe\n")
-        });
+        until_it_waits_for_a_pipe(&child);
         signal(&child, "INT");
         assert!(wait(child).fails(130).contains("interrupted"), "{command:?}");
         assert!(!std::path::Path::new(&at("x.parquet")).exists(), "{command:?}");
+    }
+}
+
+#[test]
+fn no_command_waits_after_a_signal_for_its_standard_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("x.parquet");
+    let out = out.to_str().unwrap();
+    for command in [&["footer", "-"][..], &["footer", "fix", "-", out], &["convert", "@-", "--out", out]] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_sawmill"));
+        program.args(command).env("TMPDIR", dir.path());
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = program.spawn().unwrap();
+        let input = child.stdin.take();
+        until_it_waits_for_a_pipe(&child);
+        signal(&child, "TERM");
+        assert!(wait(child).fails(130).contains("interrupted"), "{command:?}");
+        assert_eq!(names(dir.path()), [""; 0], "{command:?}");
+        drop(input);
     }
 }
 

@@ -7,6 +7,7 @@
 //! A merge keeps the bytes of the pages and needs one footer instead of many. How long merged footers will be
 //! depends on the writer and its row groups, so the plan states what there is, and how many files it saves.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct MergePlan {
     all: Total,
     /// Files that are a footer alone.
     without_data: u64,
+    /// The files so far, without links.
+    seen: HashSet<PathBuf>,
 }
 
 struct Open {
@@ -84,11 +87,15 @@ impl MergePlan {
             kept: Total::default(),
             all: Total::default(),
             without_data: 0,
+            seen: HashSet::new(),
         }
     }
 
-    /// Adds the next file; a footer alone is only counted.
+    /// Adds the next file, unless it was added by this name or another one; a footer alone is only counted.
     pub fn add(&mut self, summary: &FooterSummary, footer: &Footer) {
+        if !self.seen.insert(summary.file.canonicalize().unwrap_or_else(|_| summary.file.clone())) {
+            return;
+        }
         if footer.has_no_data() {
             self.without_data += 1;
             return;

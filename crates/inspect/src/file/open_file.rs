@@ -94,6 +94,11 @@ impl OpenFile {
         self.fault.into_inner()
     }
 
+    /// Whether a view found a fault.
+    pub(crate) fn has_fault(&self) -> bool {
+        self.fault.borrow().is_some()
+    }
+
     /// The decoded column chunks, row group by row group.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = ColumnChunk<'_>> {
         self.footer.row_groups().flat_map(|group| group.columns())

@@ -171,7 +171,9 @@ pub(crate) fn text(file: &OpenFile, pages: bool, out: &mut dyn Write) -> io::Res
     });
     written?;
     match checked.wrong {
-        0 => writeln!(out, "nothing wrong in {}{}", file.name, checked.pages(pages, &file.style)),
+        0 if !file.has_fault() => {
+            writeln!(out, "nothing wrong in {}{}", file.name, checked.pages(pages, &file.style))
+        }
         _ => Ok(()),
     }
 }

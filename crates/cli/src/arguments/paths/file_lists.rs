@@ -6,6 +6,8 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use sawmill_store::unless_stopped;
+
 use crate::arguments::paths::standard_input::STANDARD_INPUT;
 use crate::error::Error;
 
@@ -52,15 +54,15 @@ fn read(name: &str) -> Result<Vec<u8>, Error> {
     let failed = |error: std::io::Error| {
         Error::failure(format!("reading the list of files failed: {error}"), place, advice)
     };
-    let mut text = Vec::new();
     let read = match name {
-        "-" => std::io::stdin().lock().take(MAX_LENGTH).read_to_end(&mut text),
-        name => sawmill_store::read(name.as_ref()).map(|read| {
-            text = read;
-            text.len()
+        "-" => unless_stopped(|| {
+            let mut text = Vec::new();
+            std::io::stdin().lock().take(MAX_LENGTH).read_to_end(&mut text).map(|_| text)
         }),
+        name => sawmill_store::read(name.as_ref()),
     };
-    match read.map_err(failed)? as u64 {
+    let text = read.map_err(failed)?;
+    match text.len() as u64 {
         MAX_LENGTH.. => Err(Error::failure("the list of files is longer than 256 MiB", place, "split it")),
         _ => Ok(text),
     }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 
+use sawmill_store::unless_stopped;
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
@@ -10,6 +11,9 @@ use crate::interrupt;
 /// The name of standard input in messages, in place of a file's name.
 pub(crate) const STANDARD_INPUT: &str = "standard input";
 
+/// How many bytes to read at a time.
+const PART: u64 = 1 << 20;
+
 /// Writes standard input to a temporary file: reading a Parquet file starts at its end.
 pub(crate) fn spool() -> Result<NamedTempFile, Error> {
     let failed = |error: std::io::Error| {
@@ -17,20 +21,19 @@ pub(crate) fn spool() -> Result<NamedTempFile, Error> {
         Error::failure(what, std::env::temp_dir().display().to_string(), "free some space, or set TMPDIR")
     };
     let mut file = NamedTempFile::with_prefix("sawmill-").map_err(failed)?;
-    let mut input = std::io::stdin().lock();
-    let mut buffer = vec![0; 1 << 20];
     loop {
         interrupt::check()?;
-        let read = match input.read(&mut buffer) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            read => read.map_err(|error| {
-                let advice = "check the program before the pipe";
-                Error::failure(format!("reading failed: {error}"), STANDARD_INPUT, advice)
-            })?,
-        };
-        if read == 0 {
+        let part = unless_stopped(|| {
+            let mut part = Vec::new();
+            std::io::stdin().lock().take(PART).read_to_end(&mut part).map(|_| part)
+        });
+        let part = part.map_err(|error| {
+            let advice = "check the program before the pipe";
+            Error::failure(format!("reading failed: {error}"), STANDARD_INPUT, advice)
+        })?;
+        if part.is_empty() {
             return file.flush().map(|()| file).map_err(failed);
         }
-        file.write_all(&buffer[..read]).map_err(failed)?;
+        file.write_all(&part).map_err(failed)?;
     }
 }

@@ -76,6 +76,15 @@ fn small_files_of_a_directory_and_schema_are_planned_to_be_merged() {
     let text = sawmill(["footer", directory, &format!("--plan-merge={bytes}")]).ok().out;
     assert!(text.starts_with("nothing to merge"), "{text}");
     assert_eq!(sawmill(["footer", directory, "--plan-merge", "--chunks"]).code, Some(2));
+    // A file that is named twice is one file.
+    let link = dir.path().join("link.parquet");
+    std::os::unix::fs::symlink(dir.path().join("contacts-00000.parquet"), &link).unwrap();
+    let again = dir.path().join("contacts-00001.parquet");
+    let text = sawmill(["footer", directory, again.to_str().unwrap(), "--plan-merge"]).ok().out;
+    assert!(text.contains("9 files would become 2: 7 fewer files to open"), "{text}");
+    fs::remove_file(link).unwrap();
+    let error = sawmill(["footer", "--plan-merge", "20kB", directory]).fails(2);
+    assert!(error.contains("write --plan-merge=20kB"), "{error}");
     // A footer alone has no rows to merge.
     let (first, alone) = (dir.path().join("contacts-00000.parquet"), dir.path().join("alone.parquet"));
     sawmill(["footer", "extract", first.to_str().unwrap(), alone.to_str().unwrap()]).ok();

@@ -61,6 +61,33 @@ fn fix_repairs_the_footer_and_leaves_the_rest_byte_by_byte() {
     assert_eq!(fs::read(again).unwrap(), after);
 }
 
+/// The sizes beside the offset are right, and stay.
+#[test]
+fn fix_finds_a_dictionary_again_and_the_file_is_what_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, out) = (dir.path().join("damaged.parquet"), dir.path().join("fixed.parquet"));
+    let (name, fixed) = (path.to_str().unwrap(), out.to_str().unwrap());
+    let whole = fs::read(fixture("pyarrow_plain.parquet")).unwrap();
+    let footer_bytes = Footer::open(fixture("pyarrow_plain.parquet")).unwrap();
+    let mut place = None;
+    dump(footer_bytes.bytes(), Root::FileMetaData, |line| {
+        let is_first = line.name == Some("dictionary_page_offset") && line.value == DumpValue::Integer(4);
+        place = is_first.then_some(line.offset);
+        place.is_none()
+    })
+    .unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() - 8 - footer_bytes.footer_len() + place.unwrap()] = 0;
+    fs::write(&path, damaged).unwrap();
+    footer(&["check", name]).fails(1);
+    let text = footer(&["fix", name, fixed]).ok().out;
+    assert!(text.contains("meta_data.dictionary_page_offset was 0, is 4"), "{text}");
+    assert_eq!(fs::read(&out).unwrap(), whole);
+    footer(&["check", fixed, "--pages"]).ok();
+    let short = footer(&["fix", name, fixed, "--overwrite", "--max-footer", "100"]).fails(1);
+    assert!(short.contains("expected a footer of at most 100 bytes, found one of"), "{short}");
+}
+
 #[test]
 fn fix_leaves_out_bounds_in_the_wrong_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -151,6 +178,9 @@ fn an_extracted_footer_shows_the_same_and_says_that_it_has_no_data() {
         assert_eq!(footer(&[alone, view]).ok().out, footer(&[name, view]).ok().out, "{view}");
     }
     footer(&["check", alone]).ok();
+    let pages = footer(&["check", alone, "--pages"]);
+    assert!(!pages.out.contains("nothing wrong"), "{}", pages.out);
+    pages.fails(1);
     for asked in [&["head", alone][..], &["cat", alone], &["dictionary", alone], &[alone, "--page-headers"]] {
         let error = footer(asked).fails(1);
         assert!(error.contains("a footer alone: the file has no data"), "{asked:?}: {error}");
