@@ -417,3 +417,22 @@ fn fidelity_names_each_column_and_relation_the_worst_first() {
     let error = sawmill(["gen", "fidelity", &path("trips.parquet"), &path("other.parquet")]).fails(2);
     assert!(error.contains("no column of the source is in the generated data"), "{error}");
 }
+
+#[test]
+fn a_column_that_never_rises_stays_so() {
+    let mut random = random(11);
+    let mut at: Vec<i64> = (0..ROWS).map(|_| (random() * random() * 1e6) as i64).collect();
+    at.sort_unstable_by(|a, b| b.cmp(a));
+    let kinds = (0..ROWS).map(|row| ["new", "old", "gone"][(row * 3 / ROWS) as usize]);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("at", Arc::new(Int64Array::from(at))),
+        ("kind", Arc::new(StringArray::from_iter_values(kinds))),
+        ("noise", Arc::new(Float64Array::from_iter_values((0..ROWS).map(|_| random())))),
+    ];
+    let (spec, rows) = like(&batch(columns));
+    let at = rows.column(0).as_primitive::<Int64Type>();
+    assert!(at.values().windows(2).all(|pair| pair[0] >= pair[1]), "{spec}");
+    let kinds = rows.column(1).as_string::<i32>();
+    let changes = (1..kinds.len()).filter(|row| kinds.value(*row) != kinds.value(row - 1)).count();
+    assert_eq!((kinds.value(0), changes), ("new", 2), "{spec}");
+}

@@ -38,8 +38,8 @@ pub(crate) struct Axis {
     pub runs: Vec<f64>,
     /// The values as TOML in the order of the ranks, if it is not the order of the values.
     pub order: Vec<String>,
-    /// Whether values never fall from row to row.
-    pub is_sorted: bool,
+    /// 1 if values never fall from row to row, -1 if they never rise.
+    pub sorted: Option<f64>,
     /// Whether the number of the row says the value, which depends on nothing else.
     pub is_given: bool,
 }
@@ -95,7 +95,7 @@ impl Axis {
         let (low, high) = (bounds(0.0), bounds(1.0));
         Axis {
             bins: even(bins_of(rows.len())),
-            is_sorted: true,
+            sorted: Some(1.0),
             ..Axis::new(Of::Rows(n), low, high, Vec::new())
         }
     }
@@ -104,7 +104,7 @@ impl Axis {
     pub(crate) fn of_numbers(of: Of, numbers: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..numbers.len()).filter(|row| !numbers[*row].is_nan()).collect();
         let n = order.len().max(1) as f64;
-        let is_sorted = order.is_sorted_by(|a, b| numbers[*a] <= numbers[*b]);
+        let sorted = sorted(|up| order.is_sorted_by(|a, b| up(numbers[*a], numbers[*b])));
         order.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
         let (mut low, mut high) = (vec![f64::NAN; numbers.len()], vec![f64::NAN; numbers.len()]);
         let mut runs = Vec::new();
@@ -119,7 +119,7 @@ impl Axis {
         let has_frequent = runs.windows(2).any(|pair| pair[1] - pair[0] > 0.005);
         let runs = if has_frequent { runs } else { Vec::new() };
         let bins = even(bins_of(order.len()));
-        Axis { bins, is_sorted, ..Axis::new(of, low, high, runs) }
+        Axis { bins, sorted, ..Axis::new(of, low, high, runs) }
     }
 
     /// Listed values, by their words.
@@ -136,9 +136,10 @@ impl Axis {
         let rows: Vec<Option<usize>> = words.iter().zip(there).map(place).collect();
         let at =
             |offset: usize| rows.iter().map(|row| row.map_or(f64::NAN, |row| ends[row + offset])).collect();
-        let is_sorted = rows.iter().flatten().is_sorted();
+        let present: Vec<usize> = rows.iter().flatten().copied().collect();
+        let sorted = sorted(|up| present.is_sorted_by(|a, b| up(*a as f64, *b as f64)));
         let (low, high) = (at(0), at(1));
-        Axis { bins: ends.clone(), order: listed.names.clone(), is_sorted, ..Axis::new(of, low, high, ends) }
+        Axis { bins: ends.clone(), order: listed.names.clone(), sorted, ..Axis::new(of, low, high, ends) }
     }
 
     fn new(of: Of, low: Vec<f64>, high: Vec<f64>, runs: Vec<f64>) -> Self {
@@ -164,7 +165,7 @@ impl Axis {
             bins: Vec::new(),
             runs,
             order: Vec::new(),
-            is_sorted: false,
+            sorted: None,
             is_given: false,
         }
     }
@@ -198,6 +199,14 @@ impl Axis {
         let at = bin(&self.runs, rank);
         self.runs.get(at..at + 2).map_or(rank, |ends| (ends[0] + ends[1]) / 2.0)
     }
+}
+
+/// The direction in which rows are sorted, if `is_sorted` by the order of two values.
+fn sorted(is_sorted: impl Fn(fn(f64, f64) -> bool) -> bool) -> Option<f64> {
+    if is_sorted(|a, b| a <= b) {
+        return Some(1.0);
+    }
+    is_sorted(|a, b| a >= b).then_some(-1.0)
 }
 
 /// The number of bins for `n` values: few values, few bins.

@@ -199,9 +199,9 @@ impl Fitted {
         for (i, with) in correlations.iter_mut().enumerate().skip(1) {
             if self.axis(i).is_given {
                 with.fill(0.0);
-            } else if self.axis(i).is_sorted && has_rows {
+            } else if let Some(direction) = self.axis(i).sorted.filter(|_| has_rows) {
                 with.fill(0.0);
-                with[0] = 1.0;
+                with[0] = direction;
             }
         }
     }
@@ -233,9 +233,9 @@ fn rounded(correlations: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 /// The correlations that scores can have: of the ones given, without the directions in which scores would not vary.
-/// Copies of the rows stay copies.
+/// Copies of the rows, also in falling order, stay copies.
 fn possible(correlations: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let is_copy = |with: &Vec<f64>| with.first().is_some_and(|first| *first == 1.0);
+    let is_copy = |with: &Vec<f64>| with.first().is_some_and(|first| first.abs() == 1.0);
     let own: Vec<usize> = (0..correlations.len()).filter(|i| !is_copy(&correlations[*i])).collect();
     let at = |i: usize, j: usize| if i == j { 1.0 } else { correlations[i.max(j)][i.min(j)] };
     let matrix: Vec<Vec<f64>> = own.iter().map(|i| own.iter().map(|j| at(*i, *j)).collect()).collect();
@@ -247,9 +247,9 @@ fn possible(correlations: &[Vec<f64>]) -> Vec<Vec<f64>> {
         }
     }
     // Other scores correlate with copies as with the rows.
-    for (j, _) in correlations.iter().enumerate().filter(|(_, with)| is_copy(with)) {
+    for (j, with) in correlations.iter().enumerate().filter(|(_, with)| is_copy(with)) {
         for i in own.iter().filter(|i| **i > j) {
-            out[*i][j] = out[*i][0];
+            out[*i][j] = with[0] * out[*i][0];
         }
     }
     out

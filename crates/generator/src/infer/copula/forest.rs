@@ -132,7 +132,7 @@ impl Relations {
         let mut order: Vec<(usize, Option<usize>)> = Vec::new();
         // Sorted values follow the rows.
         let has_rows = left.iter().any(|axis| matches!(axes[*axis].of, Of::Rows(_)));
-        let is_first = |axis: &&usize| axes[**axis].is_given || has_rows && axes[**axis].is_sorted;
+        let is_first = |axis: &&usize| axes[**axis].is_given || has_rows && axes[**axis].sorted.is_some();
         let (first, others): (Vec<usize>, Vec<usize>) = left.iter().partition(is_first);
         left = others;
         order.extend(first.into_iter().map(|axis| (axis, None)));
