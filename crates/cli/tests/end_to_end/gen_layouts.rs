@@ -100,6 +100,9 @@ fn an_empty_string_is_no_folder_and_idle_threads_are_named() {
     let args = ["gen", &at("t.toml"), "--rows", "100", "--partition-by", "city", "--out", &at("out")];
     let error = sawmill(args).fails(2);
     assert!(error.contains("column city") && error.contains("an empty string"), "{error}");
+    fs::write(at("t.toml"), spec.replace("''", "__HIVE_DEFAULT_PARTITION__")).unwrap();
+    let error = sawmill(args).fails(2);
+    assert!(error.contains("column city") && error.contains("__HIVE_DEFAULT_PARTITION__, which"), "{error}");
     let args = ["gen", "contacts", "--rows", "1M", "--row-group-rows", "500k", "--out", &at("c.parquet")];
     let made = sawmill(args.iter().chain(&["--threads", "4"]).copied()).ok();
     assert!(made.err.contains("2 of 4 threads have a row group to write"), "{}", made.err);

@@ -155,12 +155,16 @@ impl Folders<'_> {
                     "partition by a column with fewer values",
                 ));
             }
-            // Hive reads an empty string as null, and so would other readers.
-            if value.is_some_and(<[u8]>::is_empty) {
+            // Hive reads both as null, and so would other readers.
+            let named = value.and_then(|value| match value {
+                [] => Some("an empty string"),
+                value => (value == NULL_VALUE.as_bytes()).then_some(NULL_VALUE),
+            });
+            if let Some(named) = named {
                 return Err(Error::spec(
-                    "an empty string, which a folder's name cannot tell from null",
+                    format!("{named}, which a folder's name cannot tell from null"),
                     format!("column {}", self.field.path),
-                    "partition by another column, or draw no empty strings",
+                    "partition by another column, or do not draw this value",
                 ));
             }
             // Only new keys are copied.
