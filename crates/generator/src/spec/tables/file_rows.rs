@@ -33,7 +33,11 @@ impl FileRows {
             let what = format!("cannot read the rows in {}: {error}", folder.path(name).display());
             node.error(what, "put a CSV file next to the spec")
         })?;
-        let mut records = records(&text).into_iter();
+        let records = records(&text).map_err(|line| {
+            let what = format!("the quote in line {line} of {name} is not closed");
+            node.error(what, "close it, or write the whole cell in quotes and each quote in it twice")
+        })?;
+        let mut records = records.into_iter();
         let columns = records.next().unwrap_or_default();
         let rows: Vec<Vec<String>> = records.collect();
         let wrong = rows.iter().position(|row| row.len() != columns.len());
@@ -79,14 +83,19 @@ fn twice(columns: &[String]) -> Option<&String> {
 }
 
 /// The records of comma-separated text. A quoted cell may contain commas, line ends and doubled quotes.
-fn records(text: &str) -> Vec<Vec<String>> {
+///
+/// # Errors
+/// The line of a quote that is not closed.
+fn records(text: &str) -> Result<Vec<Vec<String>>, usize> {
     let mut records = Vec::new();
+    let (mut line, mut opened) = (1, 1);
     let (mut record, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
     let mut characters = text.strip_prefix('\u{feff}').unwrap_or(text).chars().peekable();
     while let Some(c) = characters.next() {
+        line += usize::from(c == '\n');
         match c {
             '"' if is_quoted && characters.next_if_eq(&'"').is_some() => cell.push('"'),
-            '"' if is_quoted || cell.is_empty() => is_quoted = !is_quoted,
+            '"' if is_quoted || cell.is_empty() => (is_quoted, opened) = (!is_quoted, line),
             ',' if !is_quoted => record.push(std::mem::take(&mut cell)),
             '\r' if !is_quoted && characters.peek() == Some(&'\n') => {}
             '\n' if !is_quoted => {
@@ -96,11 +105,14 @@ fn records(text: &str) -> Vec<Vec<String>> {
             c => cell.push(c),
         }
     }
+    if is_quoted {
+        return Err(opened);
+    }
     if !cell.is_empty() || !record.is_empty() {
         record.push(cell);
         records.push(record);
     }
-    records
+    Ok(records)
 }
 
 #[cfg(test)]
@@ -133,6 +145,13 @@ mod tests {
     #[test]
     fn cells_may_be_quoted() {
         let text = "a,b\r\n\"1, \"\"x\"\"\ny\",2\n,\"\"\nlast,";
-        assert_eq!(records(text), [vec!["a", "b"], vec!["1, \"x\"\ny", "2"], vec!["", ""], vec!["last", ""]]);
+        let cells = [vec!["a", "b"], vec!["1, \"x\"\ny", "2"], vec!["", ""], vec!["last", ""]];
+        assert_eq!(records(text).unwrap(), cells);
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_is_named_by_its_line() {
+        assert_eq!(records("name\n\"Graz\nLinz\nWien\n"), Err(2));
+        assert_eq!(records("a\n\"x\ny\"\n\"z"), Err(4));
     }
 }

@@ -323,6 +323,7 @@ fields = [
         ("84", "many", "row 2 of countries.csv has no int64 in people"),
         ("code", "kode", "countries.csv has no column \"code\""),
         ("note", "code", "countries.csv has two columns \"code\""),
+        ("84", "\"84", "the quote in line 3 of countries.csv is not closed"),
     ] {
         std::fs::write(folder.path().join("countries.csv"), csv.replace(from, to)).unwrap();
         let error = read("countries").unwrap_err().to_string();
