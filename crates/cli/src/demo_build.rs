@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
-use crate::r#gen::options::like_args::{FidelityArgs, Inferred, LikeArgs};
+use crate::r#gen::options::like_args::{FidelityArgs, Inferred, LikeArgs, Wanted};
 use crate::r#gen::{GenArgs, Made};
 use crate::screen::console::Console;
 
@@ -99,12 +99,18 @@ pub(crate) mod infer {
         Err(Error::not_built(format!("--schema-of {}", named.display())))
     }
 
-    pub(crate) fn of_sample(named: &Path, _: &LikeArgs, _: &StoreArgs) -> Learned {
+    pub(crate) fn of_sample(named: &Path, _: &LikeArgs, _: Wanted, _: &StoreArgs) -> Learned {
         Err(Error::not_built(format!("--like {}", named.display())))
     }
 
-    pub(crate) fn of_tables(named: &[PathBuf], like: &LikeArgs, stores: &StoreArgs) -> Learned {
-        of_sample(named.first().map_or(Path::new(""), PathBuf::as_path), like, stores)
+    pub(crate) fn of_tables(
+        named: &[PathBuf],
+        like: &LikeArgs,
+        (_, seed): (Option<f64>, u64),
+        stores: &StoreArgs,
+    ) -> Learned {
+        let wanted = Wanted { rows: None, seed };
+        of_sample(named.first().map_or(Path::new(""), PathBuf::as_path), like, wanted, stores)
     }
 }
 

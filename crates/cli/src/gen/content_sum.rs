@@ -34,7 +34,7 @@ pub(super) fn planned(
         return Ok(None);
     }
     let place = || args.out.display().to_string();
-    let again = args.dataset.dataset(console, &args.uploads.stores)?;
+    let again = args.dataset.dataset(args.wanted(), console, &args.uploads.stores)?;
     if again.spec_hash() != dataset.spec_hash() {
         let what = "the dataset's spec has changed since the command began";
         return Err(Error::failure(what, place(), "run the command again"));

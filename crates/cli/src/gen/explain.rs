@@ -7,9 +7,11 @@ use serde::Serialize;
 
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
+use crate::r#gen::DEFAULT_SEED;
 use crate::r#gen::options::dataset_args::DatasetArgs;
 use crate::r#gen::options::file_args::FileArgs;
 use crate::r#gen::options::layout_args::LayoutArgs;
+use crate::r#gen::options::like_args::Wanted;
 use crate::screen::console::Console;
 
 /// Describe a dataset before it is generated: schema, sizes of rows and files, expected values.
@@ -44,11 +46,12 @@ struct Explained {
 }
 
 pub(crate) fn run(args: &ExplainArgs, console: Console) -> Result<(), Error> {
-    let dataset = args.dataset.dataset(console, &args.stores)?;
+    let wanted = Wanted { rows: args.layout.rows, seed: DEFAULT_SEED };
+    let dataset = args.dataset.dataset(wanted, console, &args.stores)?;
     let options = args.files.options(&dataset, args.layout.partition_by.as_deref())?;
     let rows = args.layout.rows_of(&dataset)?;
     args.dataset.check_unique(&dataset, rows)?;
-    let layout = args.layout.layout(rows, &dataset, &options, 42)?;
+    let layout = args.layout.layout(rows, &dataset, &options, DEFAULT_SEED)?;
     let explanation = dataset.explain();
     let rows_a_file = layout.rows.div_ceil(u64::from(layout.files));
     let bytes_of = |rows: u64| (rows as f64 * explanation.bytes_a_row) as u64;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::r#gen::infer::{sampled, source::Source, with_keys};
-use crate::r#gen::options::like_args::FidelityArgs;
+use crate::r#gen::options::like_args::{FidelityArgs, Wanted};
 use crate::screen::console::Console;
 use crate::screen::flame;
 
@@ -111,25 +111,33 @@ fn several(args: &FidelityArgs, console: Console) -> Result<(), Error> {
 }
 
 /// How like the sample the rows of its spec are, the worst columns first.
-pub(crate) fn summary(sample: &InferredSpec, spec: &str) -> Result<String, Error> {
-    summary_of(sample, &Dataset::from_toml(spec)?)
+pub(crate) fn summary(sample: &InferredSpec, spec: &str, wanted: Wanted) -> Result<String, Error> {
+    summary_of(sample, &Dataset::from_toml(spec)?, wanted)
 }
 
-/// The same for a table of a spec with several.
-pub(crate) fn summary_of_table(sample: &InferredSpec, spec: &str) -> Result<String, Error> {
-    summary_of(sample, &Dataset::table_from_toml(spec, sample.name(), None)?)
+/// The same for a table of a spec with several, with a scale and a seed.
+pub(crate) fn summary_of_table(
+    sample: &InferredSpec,
+    spec: &str,
+    (scale, seed): (Option<f64>, u64),
+) -> Result<String, Error> {
+    let dataset = Dataset::table_from_toml(spec, sample.name(), scale)?;
+    summary_of(sample, &dataset, Wanted { rows: None, seed })
 }
 
-fn summary_of(sample: &InferredSpec, dataset: &Dataset) -> Result<String, Error> {
+fn summary_of(sample: &InferredSpec, dataset: &Dataset, wanted: Wanted) -> Result<String, Error> {
     let mut generated = InferredSpec::new(dataset.name(), &dataset.arrow_schema(), &[])?;
-    let rows = dataset.rows().unwrap_or(MAX_ROWS);
+    let rows = wanted.rows.or(dataset.rows()).unwrap_or(MAX_ROWS);
     // Spread over all rows, because some values depend on their row.
     let parts = if rows > MAX_ROWS { PARTS } else { 1 };
     for part in 0..parts {
         let start = (u128::from(rows) * u128::from(part) / u128::from(parts)) as u64;
         let end = (start + MAX_ROWS / parts).min(rows);
-        for batch in dataset.batches(start..end, 42, BATCH_ROWS) {
-            generated.add(&batch?)?;
+        let mut next = start;
+        for batch in dataset.batches(start..end, wanted.seed, BATCH_ROWS) {
+            let batch = batch?;
+            generated.add_at(&batch, next)?;
+            next += batch.num_rows() as u64;
         }
     }
     let fidelity = sample.compare(&generated);
@@ -140,7 +148,14 @@ fn summary_of(sample: &InferredSpec, dataset: &Dataset) -> Result<String, Error>
 fn headline(fidelity: &Fidelity) -> String {
     let kept = &fidelity.kept;
     let counted = |[near, all]: [usize; 2], what: &str| format!("{near} of {all} {what}");
-    let mut parts = vec![counted(kept.columns, "columns"), counted(kept.pairs, "pairs")];
+    let not_compared = |compared: usize, all: usize| match all.saturating_sub(compared) {
+        0 => String::new(),
+        more => format!(" ({more} not compared)"),
+    };
+    let mut parts = vec![
+        counted(kept.columns, "columns") + &not_compared(fidelity.columns.len(), kept.columns[1]),
+        counted(kept.pairs, "pairs") + &not_compared(fidelity.pairs.len(), kept.pairs[1]),
+    ];
     parts.push(counted(kept.order, "orders of rows"));
     if kept.keys[1] > 0 {
         parts.push(counted(kept.keys, "keys"));
@@ -198,13 +213,13 @@ fn lost(fidelity: &Fidelity, most: usize) -> String {
     pairs.take(most).for_each(|(pair, worst)| row(pair.columns.join(", "), worst));
     let orders = fidelity.order.iter().filter(|order| !order.measure.is_kept);
     orders.take(most).for_each(|order| row(order.column.clone(), &order.measure));
-    let [kept, all] = fidelity.kept.pairs;
-    let mut out = match all - kept + fidelity.kept.order[1] - fidelity.kept.order[0] {
+    let pairs = fidelity.pairs.iter().filter(|pair| !pair.is_kept).count();
+    let mut out = match pairs + fidelity.kept.order[1] - fidelity.kept.order[0] {
         0 => String::new(),
         _ => format!("\n{table}"),
     };
-    if all - kept > most {
-        out += &format!("and {} more pairs, which gen fidelity lists\n", all - kept - most);
+    if pairs > most {
+        out += &format!("and {} more pairs, which gen fidelity lists\n", pairs - most);
     }
     for key in fidelity.keys.iter().filter(|key| key.repeated > 0).take(most) {
         let source = "the source has no equal values";

@@ -38,6 +38,7 @@ use crate::r#gen::format::Format;
 use crate::r#gen::options::dataset_args::DatasetArgs;
 use crate::r#gen::options::file_args::FileArgs;
 use crate::r#gen::options::layout_args::LayoutArgs;
+use crate::r#gen::options::like_args::Wanted;
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -241,7 +242,7 @@ type Plan = (Dataset, Layout, FileOptions);
 impl GenArgs {
     /// The dataset, its layout, and how to write files.
     pub(crate) fn plan(&self, console: Console) -> Result<Plan, Error> {
-        let dataset = self.dataset.dataset(console, &self.uploads.stores)?;
+        let dataset = self.dataset.dataset(self.wanted(), console, &self.uploads.stores)?;
         if let Some(benchmark) = dataset.benchmark().filter(|_| self.seed != DEFAULT_SEED) {
             let what = format!("--seed for a table of {benchmark}, whose rows are the same for every seed");
             return Err(Error::usage(what, dataset.name(), "leave it out"));
@@ -251,6 +252,11 @@ impl GenArgs {
         self.dataset.check_unique(&dataset, rows)?;
         let layout = self.layout.layout(rows, &dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
+    }
+
+    /// What is made from a spec that is learned.
+    fn wanted(&self) -> Wanted {
+        Wanted { rows: self.layout.rows, seed: self.seed }
     }
 
     /// The files that the dataset was read from.
@@ -308,11 +314,11 @@ pub(crate) fn run(command: &GenCommand, console: Console) -> Result<(), Error> {
 
 fn run_generate(args: &GenArgs, console: Console) -> Result<(), Error> {
     if args.print {
-        let spec = args.dataset.spec(console, &args.uploads.stores)?;
+        let spec = args.dataset.spec(args.wanted(), console, &args.uploads.stores)?;
         return console.document(&spec, || spec.clone());
     }
     if args.dataset.learns_tables() {
-        let spec = args.dataset.spec(console, &args.uploads.stores)?;
+        let spec = args.dataset.spec(args.wanted(), console, &args.uploads.stores)?;
         let failed = |error: std::io::Error| {
             let place = std::env::temp_dir().display().to_string();
             Error::failure(format!("the spec cannot be kept: {error}"), place, "set TMPDIR to another folder")

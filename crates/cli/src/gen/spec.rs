@@ -4,7 +4,9 @@ use clap::Args;
 
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
+use crate::r#gen::DEFAULT_SEED;
 use crate::r#gen::options::dataset_args::DatasetArgs;
+use crate::r#gen::options::like_args::Wanted;
 use crate::screen::console::Console;
 
 /// Print the spec of a dataset, or one inferred from a file.
@@ -23,6 +25,7 @@ pub(crate) struct SpecArgs {
 }
 
 pub(crate) fn run(args: &SpecArgs, console: Console) -> Result<(), Error> {
-    let spec = args.dataset.spec(console, &args.stores)?;
+    let wanted = Wanted { rows: None, seed: DEFAULT_SEED };
+    let spec = args.dataset.spec(wanted, console, &args.stores)?;
     console.document(&spec, || spec.clone())
 }

@@ -142,4 +142,13 @@ fn the_summary_of_like_counts_the_pairs_and_names_the_lost_ones() {
             format!("{}, {}", pair["columns"][0].as_str().unwrap(), pair["columns"][1].as_str().unwrap());
         assert!(compared.out.contains(&name), "{name}: {}", compared.out);
     }
+    // The summary is of the rows that are written.
+    let (source, path) = (path("source.parquet"), path("more.parquet"));
+    let options = ["--rows", "9000", "--seed", "7", "--out", &path];
+    let made = sawmill([&["gen", "--like", &source][..], &options[..]].concat()).ok();
+    let compared = sawmill(["gen", "fidelity", &source, &path]).ok();
+    let verdict: Vec<&str> = compared.out.lines().take(5).collect();
+    for line in verdict {
+        assert!(made.err.contains(line), "{line}\n{}", made.err);
+    }
 }

@@ -245,3 +245,38 @@ fn what_is_wrong_with_several_files_is_said() {
         assert!(error.contains(said), "{said}: {error}");
     }
 }
+
+#[test]
+fn strings_of_keys_do_not_repeat_in_more_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let code = |i: u64| format!("P{}{:02}", char::from(b'A' + (i % 26) as u8), i / 26);
+    let codes = StringArray::from_iter_values((0..2000).map(code));
+    let mut draw = random(5);
+    let sold = StringArray::from_iter_values((0..30_000).map(|_| code(draw(2000))));
+    let plates = StringArray::from_iter(
+        (0..20_000u64)
+            .map(|i| (i % 5 > 0).then(|| format!("{}{:03}", char::from(b'a' + (i / 1000) as u8), i % 1000))),
+    );
+    write(&dir.path().join("products.parquet"), vec![("code", Arc::new(codes))]);
+    write(&dir.path().join("sales.parquet"), vec![("code", Arc::new(sold))]);
+    write(&dir.path().join("plates.parquet"), vec![("plate", Arc::new(plates))]);
+    let differ = |folder: &str, column: &str, rows: usize| {
+        let values = texts(&read(&dir.path().join(folder)), column);
+        let all: Vec<&String> = values.iter().flatten().collect();
+        assert_eq!((all.iter().collect::<HashSet<_>>().len(), values.len()), (all.len(), rows), "{folder}");
+    };
+    let [products, sales, plates] = ["products.parquet", "sales.parquet", "plates.parquet"].map(path);
+    sawmill(["gen", "--like", &products, "--like", &sales, "--scale", "10", "--out", &path("shop")]).ok();
+    differ("shop/products", "code", 20_000);
+    let sold = texts(&read(&dir.path().join("shop/sales")), "code");
+    assert_eq!(lost(&sold, &texts(&read(&dir.path().join("shop/products")), "code")).0, 0.0);
+    sawmill(["gen", "--like", &products, "--rows", "100000", "--out", &path("more")]).ok();
+    differ("more", "code", 100_000);
+    sawmill(["gen", "--like", &plates, "--out", &path("made")]).ok();
+    differ("made", "plate", 20_000);
+    let spec = sawmill(["gen", "spec", "--like", &plates]).ok().out;
+    std::fs::write(path("plates.toml"), spec).unwrap();
+    sawmill(["gen", &path("plates.toml"), "--out", &path("again")]).ok();
+    differ("again", "plate", 20_000);
+}

@@ -2,6 +2,7 @@
 
 use sawmill_profile::{format_counted, format_grouped};
 
+use crate::draw::nulls::Nulls;
 use crate::draw::text::distinct::DistinctStrings;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
@@ -14,8 +15,25 @@ impl Dataset {
     /// # Errors
     /// A field has fewer values than rows, or refers to more keys than the other table has.
     pub fn check_unique(&self, rows: u64) -> Result<(), Error> {
+        self.check(&|_| true, rows)
+    }
+
+    /// The same of strings alone, for a spec that is learned from data: more rows than the data has go beyond the bounds of
+    /// its numbers.
+    ///
+    /// # Errors
+    /// A field has fewer strings than rows, or refers to more keys than the other table has.
+    pub fn check_unique_strings(&self, rows: u64) -> Result<(), Error> {
+        self.check(&|leaf| !matches!(leaf.values, ValueSpec::DistinctNumbers(_)), rows)
+    }
+
+    fn check(&self, is_checked: &dyn Fn(&Leaf) -> bool, rows: u64) -> Result<(), Error> {
         let mut found = None;
-        self.each_leaf(&mut |field, leaf| found = found.take().or_else(|| self.too_few(field, leaf, rows)));
+        self.each_leaf(&mut |field, leaf| {
+            if found.is_none() && is_checked(leaf) {
+                found = self.too_few(field, leaf, rows);
+            }
+        });
         found.map_or(Ok(()), Err)
     }
 
@@ -39,7 +57,10 @@ fn too_few(field: &Field, leaf: &Leaf, rows: u64) -> Option<Complaint> {
                 format!("the field {path} has {values}, and the table {}", format_counted(rows, "row"));
             Some((what, "widen min and max, or leave unique out".to_owned()))
         }
-        ValueSpec::Distinct(strings) => too_few_strings(strings, rows, path, "rows"),
+        ValueSpec::Distinct(strings) => {
+            let of = if matches!(field.nulls, Nulls::Never) { "rows" } else { "rows, null ones included," };
+            too_few_strings(strings, rows, path, of)
+        }
         ValueSpec::Reference(reference) => match &reference.key {
             ReferencedKey::Distinct(strings) => {
                 let of = format!("keys of {} to which {path} refers", reference.to);

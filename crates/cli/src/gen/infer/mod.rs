@@ -13,7 +13,7 @@ use sawmill_generator::{Dataset, InferredSpec, InferredTables, KeyColumn};
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::fidelity;
-use crate::r#gen::options::like_args::{Inferred, LikeArgs};
+use crate::r#gen::options::like_args::{Inferred, LikeArgs, Wanted};
 use crate::screen::phases;
 use source::Source;
 
@@ -24,22 +24,33 @@ pub(crate) fn of_schema(named: &Path, like: &LikeArgs, stores: &StoreArgs) -> Re
 }
 
 /// The spec for data like the files that `named` names.
-pub(crate) fn of_sample(named: &Path, like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred, Error> {
+pub(crate) fn of_sample(
+    named: &Path,
+    like: &LikeArgs,
+    wanted: Wanted,
+    stores: &StoreArgs,
+) -> Result<Inferred, Error> {
     let source = Source::open(named, stores)?;
     let mut sample = sampled(&source, like)?;
+    sample.set_most_rows(wanted.rows.unwrap_or(0));
     let mut inferred = finished(&source, &mut sample)?;
-    inferred.notices.push(fidelity::summary(&sample, &inferred.spec)?);
+    inferred.notices.push(fidelity::summary(&sample, &inferred.spec, wanted)?);
     Ok(inferred)
 }
 
-/// The spec for tables like the files, which may refer to one another.
-pub(crate) fn of_tables(named: &[PathBuf], like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred, Error> {
+/// The spec for tables like the files, which may refer to one another, to make with this scale and seed.
+pub(crate) fn of_tables(
+    named: &[PathBuf],
+    like: &LikeArgs,
+    (scale, seed): (Option<f64>, u64),
+    stores: &StoreArgs,
+) -> Result<Inferred, Error> {
     let open = |path: &PathBuf| Source::open(path, stores);
     let sources = named.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let mut notices = Vec::new();
     let mut tables = with_keys(&sources, like, &mut notices)?;
     tables.iter_mut().for_each(InferredSpec::leave_out_refused);
-    let inferred = InferredTables::new(tables)?;
+    let inferred = InferredTables::new(tables)?.with_scale(scale.unwrap_or(1.0));
     let spec = inferred.to_toml()?;
     for (source, table) in sources.iter().zip(inferred.tables()) {
         let left_out = table.left_out().into_iter();
@@ -47,7 +58,7 @@ pub(crate) fn of_tables(named: &[PathBuf], like: &LikeArgs, stores: &StoreArgs) 
         notices.extend(left_out.map(|out| format!("left out: column {name}.{}: {}", out.column, out.reason)));
         let lost = table.types_not_kept().into_iter();
         notices.extend(lost.map(|of| format!("type not kept: column {name}.{}: {}", of.column, of.reason)));
-        notices.push(format!("{name}: {}", fidelity::summary_of_table(table, &spec)?));
+        notices.push(format!("{name}: {}", fidelity::summary_of_table(table, &spec, (scale, seed))?));
     }
     notices.extend(inferred.evidence());
     Ok(Inferred { spec, notices })

@@ -8,7 +8,7 @@ use sawmill_generator::{Dataset, DatasetName};
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::infer;
-use crate::r#gen::options::like_args::LikeArgs;
+use crate::r#gen::options::like_args::{LikeArgs, Wanted};
 use crate::screen::console::Console;
 
 #[derive(Args, Clone, Debug)]
@@ -43,12 +43,12 @@ pub(crate) struct DatasetArgs {
 
 impl DatasetArgs {
     /// The dataset's spec.
-    pub(crate) fn spec(&self, console: Console, stores: &StoreArgs) -> Result<String, Error> {
+    pub(crate) fn spec(&self, wanted: Wanted, console: Console, stores: &StoreArgs) -> Result<String, Error> {
         let inferred = match (&self.schema, self.like.as_slice()) {
             (Some(file), _) => Some(infer::of_schema(file, &self.inferred, stores)?),
-            (_, [file]) => Some(infer::of_sample(file, &self.inferred, stores)?),
+            (_, [file]) => Some(infer::of_sample(file, &self.inferred, wanted, stores)?),
             (_, []) => None,
-            (_, files) => Some(infer::of_tables(files, &self.inferred, stores)?),
+            (_, files) => Some(infer::of_tables(files, &self.inferred, (self.scale, wanted.seed), stores)?),
         };
         if let Some(inferred) = inferred {
             inferred.notices.iter().for_each(|notice| console.notice(notice));
@@ -79,15 +79,20 @@ impl DatasetArgs {
         self.like.iter().chain(&self.schema).cloned().chain(spec).collect()
     }
 
-    /// Checks that the spec has enough `unique` values for `rows` rows. Inferred bounds are exempt: more rows than the
-    /// data has go beyond them.
+    /// Checks that the spec has enough `unique` values for `rows` rows. Inferred bounds of numbers are exempt: more rows
+    /// than the data has go beyond them.
     pub(crate) fn check_unique(&self, dataset: &Dataset, rows: u64) -> Result<(), Error> {
         let is_inferred = self.dataset.is_none() || !self.learned_from.is_empty();
-        if is_inferred { Ok(()) } else { Ok(dataset.check_unique(rows)?) }
+        Ok(if is_inferred { dataset.check_unique_strings(rows)? } else { dataset.check_unique(rows)? })
     }
 
     /// The dataset.
-    pub(crate) fn dataset(&self, console: Console, stores: &StoreArgs) -> Result<Dataset, Error> {
+    pub(crate) fn dataset(
+        &self,
+        wanted: Wanted,
+        console: Console,
+        stores: &StoreArgs,
+    ) -> Result<Dataset, Error> {
         match &self.dataset {
             Some(name) => Ok(Dataset::named(name, self.scale)?),
             None if self.learns_tables() => {
@@ -100,7 +105,7 @@ impl DatasetArgs {
                 let what = "a scale for a dataset that has a single table";
                 Err(Error::usage(what, "--like and --schema-of", "give its number of rows instead"))
             }
-            None => Ok(Dataset::from_toml(&self.spec(console, stores)?)?),
+            None => Ok(Dataset::from_toml(&self.spec(wanted, console, stores)?)?),
         }
     }
 }

@@ -83,6 +83,21 @@ impl InferredTables {
         Ok(out)
     }
 
+    /// Sets by how much the rows of tables that are not fixed are multiplied.
+    #[must_use]
+    pub fn with_scale(mut self, scale: f64) -> Self {
+        for table in 0..self.tables.len() {
+            // The rows of parents vary, so all of them together may be some more.
+            let follows =
+                |found: &Reference| found.from.0 == table && matches!(found.form, Form::Following(_));
+            let more = if self.found.iter().any(follows) { 1.1 } else { 1.0 };
+            let factor = if self.is_fixed(table) { 1.0 } else { scale.max(1.0) * more };
+            let rows = self.tables[table].rows.unwrap_or(0);
+            self.tables[table].set_most_rows((rows as f64 * factor).ceil() as u64);
+        }
+        self
+    }
+
     /// Looks for the key that a column refers to.
     fn look(&mut self, from: (usize, usize)) {
         let Some((name, hashes)) = self.tables[from.0].hashes(from.1) else { return };

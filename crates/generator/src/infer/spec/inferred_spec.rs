@@ -24,6 +24,9 @@ const MAX_FIELDS: usize = 20_000;
 /// The most rows of a batch that are sampled at once.
 const MAX_BATCH: usize = 1 << 16;
 
+/// Why a column is left out that the user left out.
+pub(crate) const EXCLUDED: &str = "excluded";
+
 /// A spec that is being inferred.
 #[derive(Debug)]
 pub struct InferredSpec {
@@ -35,6 +38,8 @@ pub struct InferredSpec {
     pub(crate) ranges: Vec<(u64, u64)>,
     /// The number of all rows, if known.
     pub(crate) rows: Option<u64>,
+    /// The most rows that are made from the spec, as far as known.
+    most_rows: u64,
     /// The rows by which pairs of columns are compared.
     pub(crate) chosen: ChosenRows,
     /// The sampled values of columns that may be keys or refer to some, if that is wanted.
@@ -78,7 +83,7 @@ impl InferredSpec {
             let column = field.name().clone();
             let twice = || columns.iter().filter(|name| **name == column).count() > 1;
             let found = if exclude.contains(&column) {
-                Err("excluded".to_owned())
+                Err(EXCLUDED.to_owned())
             } else if twice() {
                 Err("another column has the same name".to_owned())
             } else {
@@ -95,6 +100,7 @@ impl InferredSpec {
             verbatim: Verbatim::default(),
             ranges: Vec::new(),
             rows: None,
+            most_rows: 0,
             chosen: ChosenRows::new(MAX_COLUMNS - left),
             hashes: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -155,6 +161,15 @@ impl InferredSpec {
     /// Sets the number of all rows, which the spec gets as its default.
     pub fn set_rows(&mut self, rows: u64) {
         self.rows = Some(rows);
+    }
+
+    /// Sets the most rows that are made from the spec: so many strings of keys differ.
+    pub fn set_most_rows(&mut self, rows: u64) {
+        self.most_rows = rows;
+    }
+
+    pub(super) fn rows_to_make(&self) -> u64 {
+        self.rows.unwrap_or_else(|| self.sampled_rows()).max(self.most_rows)
     }
 
     /// Sets what footers say of all values of a column: the number of nulls, and the least and greatest

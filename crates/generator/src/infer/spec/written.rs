@@ -253,7 +253,9 @@ impl InferredSpec {
             }
             LeafSample::Real(values) => numbers::real(kind, values, &around()),
             // Leaves in lists keep no cells.
-            LeafSample::Text(texts) => texts.values(self.verbatim, field.cells.is_none()),
+            LeafSample::Text(texts) => {
+                texts.values(self.verbatim, field.cells.is_some().then(|| self.rows_to_make()))
+            }
             LeafSample::Bytes(sample) => bytes::values(sample, self.verbatim).unwrap_or_else(|| match kind {
                 DataType::FixedSizeBinary(_) => "\"bytes\"".to_owned(),
                 _ => bytes::random(sample),

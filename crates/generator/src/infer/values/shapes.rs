@@ -45,6 +45,11 @@ fn class(c: char) -> char {
     }
 }
 
+/// Whether a class has other letters or digits.
+fn is_own(class: char) -> bool {
+    "Aa9".contains(class)
+}
+
 impl Shapes {
     /// Adds another string, which occurs `n` times; `None` if there are too many shapes.
     pub(crate) fn add(&mut self, text: &str, n: u64) -> Option<()> {
@@ -66,13 +71,26 @@ impl Shapes {
     }
 
     /// Regular expressions with their weights; `None` if there are many shapes for the number of strings. At most
-    /// `most_copied` letters and digits that all strings of a shape have in common are copied.
-    pub(crate) fn patterns(&self, most_copied: usize) -> Option<Vec<(String, u64)>> {
+    /// `most_copied` letters and digits that all strings of a shape have in common are copied. To match more strings,
+    /// places that vary have all letters or digits of their class, and the last one comes `longer` times more.
+    pub(crate) fn patterns(&self, most_copied: usize, longer: Option<usize>) -> Option<Vec<(String, u64)>> {
         let single = self.shapes.len() == 1;
         if !single && self.n < TIMES_EACH * self.shapes.len() as u64 {
             return None;
         }
-        let pattern = |(text, shape): (&String, &Shape)| (self.pattern(text, shape, most_copied), shape.n);
+        let pattern = |(text, shape): (&String, &Shape)| {
+            let mut places: Vec<_> = text.chars().zip(shape.ranges(text, most_copied)).collect();
+            if let Some(times) = longer {
+                let varies = |found: (char, char)| found.0 != found.1;
+                places.iter_mut().for_each(|(_, found)| *found = found.filter(|found| !varies(*found)));
+                let is_free = |(class, found): &(char, Option<_>)| is_own(*class) && found.is_none();
+                if let Some(last) = places.iter().rposition(is_free) {
+                    let more = vec![places[last]; times];
+                    places.splice(last..last, more);
+                }
+            }
+            (self.pattern(&places), shape.n)
+        };
         Some(self.shapes.iter().map(pattern).collect())
     }
 
@@ -90,9 +108,9 @@ impl Shapes {
         Some(text.chars().zip(shape.ranges(text, most_copied)).map(place).collect())
     }
 
-    fn pattern(&self, text: &str, shape: &Shape, most_copied: usize) -> String {
+    fn pattern(&self, places: &[(char, Option<(char, char)>)]) -> String {
         let is_hex = self.digits && !self.beyond_hex;
-        let place = |(class, found): (char, Option<(char, char)>)| match (found, class) {
+        let place = |(class, found): &(char, Option<(char, char)>)| match (found, *class) {
             (Some((low, high)), _) if low == high => low.to_string(),
             (Some((low, high)), _) => format!("[{low}-{high}]"),
             (None, 'A') if is_hex => "[A-F]".to_owned(),
@@ -102,7 +120,7 @@ impl Shapes {
             (None, '9') => "[0-9]".to_owned(),
             (None, c) => regex_syntax::escape(c.encode_utf8(&mut [0; 4])),
         };
-        let places: Vec<String> = text.chars().zip(shape.ranges(text, most_copied)).map(place).collect();
+        let places: Vec<String> = places.iter().map(place).collect();
         let mut out = String::new();
         for run in places.chunk_by(|a, b| a == b) {
             out.push_str(&run[0]);
@@ -120,7 +138,6 @@ impl Shape {
     /// The least and the greatest letter or digit of each place of the shape `text`, where they may be told: of many
     /// different strings, all digits, and letters unless none are to be copied.
     fn ranges(&self, text: &str, most_copied: usize) -> Vec<Option<(char, char)>> {
-        let is_own = |class: char| "Aa9".contains(class);
         let constant = text.chars().zip(&self.places).filter(|(class, (a, b))| is_own(*class) && a == b);
         let copies = constant.count() <= most_copied;
         let told = |class: char, (low, high): (char, char)| match low == high {

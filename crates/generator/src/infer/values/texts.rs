@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::draw::text::distinct::DistinctStrings;
 use crate::draw::text::pattern::Pattern;
 use crate::infer::notation::{quoted, table};
 use crate::infer::sample::numbered::MAX_NUMBERED;
@@ -32,12 +33,16 @@ const MAX_FEW: usize = 1000;
 /// So many made-up names hardly ever all differ.
 const MANY_NAMES: u64 = 100;
 
+/// The most places by which patterns are longer than the strings of the sample.
+const MAX_LONGER: usize = 20;
+
 /// A string is frequent among many others if it is at least one of this many.
 const FREQUENT: u64 = 100;
 
 impl TextSample {
-    /// The `values` of the column. Only outside of lists they may be strings of patterns that do not repeat.
-    pub(crate) fn values(&self, verbatim: Verbatim, in_list: bool) -> String {
+    /// The `values` of the column. Only outside of lists, in a table of this many rows, they may be strings of patterns
+    /// that do not repeat.
+    pub(crate) fn values(&self, verbatim: Verbatim, rows: Option<u64>) -> String {
         if self.n == 0 {
             return "{ words = { min = 1, max = 3 } }".to_owned();
         }
@@ -60,7 +65,7 @@ impl TextSample {
         if let Some(template) = self.template(verbatim) {
             return format!("{{ unique = {} }}", quoted(&template.joined()));
         }
-        let unique = if in_list { None } else { self.unique(verbatim) };
+        let unique = rows.and_then(|rows| self.unique(verbatim, rows));
         if !self.not_names && (unique.is_none() || self.n < MANY_NAMES) {
             return "\"person_name\"".to_owned();
         }
@@ -71,14 +76,15 @@ impl TextSample {
         if self.has_words() {
             return format!("{{ text = {{ length = {length} }} }}");
         }
-        if let Some(patterns) = self.shapes(verbatim) {
+        if let Some(patterns) = self.shapes(verbatim, None) {
             return weighted_patterns(&patterns);
         }
         format!("{{ text = {{ length = {length}, letters = {} }} }}", quoted(&self.alphabet()))
     }
 
-    /// Patterns whose strings do not repeat, if no value does and they match enough strings.
-    fn unique(&self, verbatim: Verbatim) -> Option<String> {
+    /// Patterns whose strings do not repeat in `rows` rows, if no value does. They match more strings than the ones that
+    /// were sampled if these are too few.
+    fn unique(&self, verbatim: Verbatim, rows: u64) -> Option<String> {
         let has_enough_words = self.has_words() && !self.words_would_repeat();
         if has_enough_words || self.texts.len() < 2 || self.texts.values().any(|n| *n > 1) {
             return None;
@@ -87,8 +93,19 @@ impl TextSample {
             let strings = |text: &str| Pattern::parse(text).ok().and_then(|pattern| pattern.strings());
             patterns.iter().all(|(text, n)| strings(text).is_some_and(|strings| strings >= *n))
         };
-        let patterns = self.shapes(verbatim).filter(has_enough);
-        let patterns = patterns.or_else(|| self.letters_by_length().filter(has_enough))?;
+        let has_shapes = self.shapes(verbatim, None).is_some_and(|patterns| has_enough(&patterns));
+        let patterns = |longer: Option<usize>| match has_shapes {
+            true => self.shapes(verbatim, longer),
+            false => self.letters_by_length(longer.unwrap_or(0)).filter(has_enough),
+        };
+        let suffice = |patterns: &Vec<(String, u64)>| {
+            let parsed =
+                patterns.iter().map(|(text, n)| Some((text.clone(), Pattern::parse(text).ok()?, *n)));
+            let strings = parsed.collect::<Option<_>>().and_then(|all| DistinctStrings::new(all, 0).ok());
+            strings.is_some_and(|strings| strings.too_few_for(rows).is_none())
+        };
+        let longer = std::iter::once(None).chain((0..=MAX_LONGER).map(Some));
+        let patterns = longer.filter_map(patterns).find(suffice)?;
         let counts = table(patterns.iter().map(|(p, n)| (quoted(p), n)));
         Some(format!("{{ pattern = {{ unique = {counts} }} }}"))
     }
@@ -177,12 +194,12 @@ impl TextSample {
         if self.has_words() {
             return None;
         }
-        self.shapes(verbatim).or_else(|| self.letters_by_length())
+        self.shapes(verbatim, None).or_else(|| self.letters_by_length(0))
     }
 
-    /// The patterns of the shapes of the strings, if these are few.
-    fn shapes(&self, verbatim: Verbatim) -> Option<Vec<(String, u64)>> {
-        self.all_shapes()?.patterns(most_copied(verbatim))
+    /// The patterns of the shapes of the strings, if these are few; `longer` ones as [`Shapes::patterns`] makes them.
+    fn shapes(&self, verbatim: Verbatim, longer: Option<usize>) -> Option<Vec<(String, u64)>> {
+        self.all_shapes()?.patterns(most_copied(verbatim), longer)
     }
 
     /// The least and the greatest character of each place, if all strings have one shape: the digits of a date are not
@@ -197,13 +214,13 @@ impl TextSample {
         Some(shapes)
     }
 
-    /// Letters of the alphabet by the length.
-    fn letters_by_length(&self) -> Option<Vec<(String, u64)>> {
+    /// Letters of the alphabet by the length, which is `longer` than in the sample.
+    fn letters_by_length(&self, longer: usize) -> Option<Vec<(String, u64)>> {
         const MAX_LENGTHS: usize = 200;
         let escaped = |c: char| if c.is_ascii_punctuation() { format!("\\{c}") } else { c.to_string() };
         let ranges: String = self.ranges().into_iter().collect();
         let alphabet = self.others.iter().fold(ranges, |all, c| all + &escaped(*c));
-        let pattern = |(length, n): (&u32, &u64)| match length {
+        let pattern = |(length, n): (&u32, &u64)| match *length as usize + longer {
             0 => (String::new(), *n),
             length => (format!("[{alphabet}]{{{length}}}"), *n),
         };
@@ -300,7 +317,8 @@ mod tests {
     fn texts(values: impl IntoIterator<Item = String>, verbatim: Verbatim) -> String {
         let mut sample = TextSample::default();
         values.into_iter().for_each(|v| sample.add(&v));
-        sample.values(verbatim, false)
+        let n = sample.n;
+        sample.values(verbatim, Some(n))
     }
 
     #[test]
@@ -318,6 +336,32 @@ mod tests {
         assert_eq!(
             texts(&mut plates.into_iter()),
             "{ pattern = { unique = { \"[A-Z]\\\\-[0-3]\" = 100 } } }"
+        );
+    }
+
+    #[test]
+    fn strings_that_never_repeat_do_not_in_more_rows_either() {
+        let mut sample = TextSample::default();
+        // A letter from A to T and an even number from 10.
+        let plates =
+            || (0..900u32).map(|i| format!("P{}{}", char::from(b'A' + (i / 45) as u8), 10 + 2 * (i % 45)));
+        plates().for_each(|plate| sample.add(&plate));
+        for (rows, pattern) in [
+            (1620, "P[A-T][1-9][0-8]"),
+            (2600, "P[A-Z][0-9]{2}"),
+            (2601, "P[A-Z][0-9]{3}"),
+            (1_000_000, "P[A-Z][0-9]{5}"),
+        ] {
+            let values = sample.values(Verbatim::Categories, Some(rows));
+            assert_eq!(values, format!("{{ pattern = {{ unique = {{ \"{pattern}\" = 900 }} }} }}"));
+        }
+        // Two shapes, of which the longer one has an end that all strings share.
+        let mut sample = TextSample::default();
+        plates().for_each(|plate| (sample.add(&plate), sample.add(&format!("{plate}-x"))).0);
+        let values = sample.values(Verbatim::Categories, Some(10_000));
+        assert!(
+            values.contains("\"P[A-Z][0-9]{3}\" = 900") && values.contains("\"P[A-Z][0-9]{3}\\\\-x\" = 900"),
+            "{values}"
         );
     }
 

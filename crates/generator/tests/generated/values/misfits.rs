@@ -257,6 +257,10 @@ fn unique_patterns_that_do_not_suffice_for_their_share_of_the_rows_are_named() {
         assert!(error.contains(what), "{error}");
     }
     x("\"[a-z0-9]{40}\" = 1").check_unique(1 << 40).unwrap();
+    // The number of the row says the string, whether or not it is null.
+    let nullable = "name = 'x'\nfields = [{ name = 'x', type = 'string', nulls = 0.5, values.pattern.unique = { '[A-Z]{3}' = 1 } }]";
+    let error = Dataset::from_toml(nullable).unwrap().check_unique(20_000).unwrap_err().to_string();
+    assert!(error.contains("20,000 of 20,000 rows, null ones included, need one"), "{error}");
 }
 
 #[test]
