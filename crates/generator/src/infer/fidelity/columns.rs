@@ -6,6 +6,7 @@ use std::hash::Hash;
 use arrow_schema::DataType;
 use serde::Serialize;
 
+use crate::infer::fidelity::missed;
 use crate::infer::sample::inferred_field::{Inferred, InferredKind};
 use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
 use crate::infer::sample::numbered::steps;
@@ -103,7 +104,7 @@ pub(super) fn compare_fields(
         let path = format!("{path}.{}", field.name);
         match named(b.children(), &field.name) {
             Some(other) => compare_fields(field, &b.children()[other], &path, out, not_compared),
-            None => not_compared.push(format!("{path}: not in the generated data")),
+            None => not_compared.push(missed(&path)),
         }
     }
     let more = b.children().iter().filter(|field| named(a.children(), &field.name).is_none());
@@ -186,7 +187,8 @@ fn leaves(
     let mean = |profile: &Profile<'_>| {
         let lengths = profile.lengths;
         let sum = lengths.map_or(0.0, |l| l.iter().map(|(length, n)| f64::from(*length) * *n as f64).sum());
-        sum / lengths.map_or(0, |l| l.values().sum::<u64>()).max(1) as f64
+        // The sum of nothing is -0.
+        (sum + 0.0) / lengths.map_or(0, |l| l.values().sum::<u64>()).max(1) as f64
     };
     let counted = [ours, theirs].map(|profile| (counts(profile), profile.uncounted()));
     let is_counted = [ours, theirs].iter().all(|profile| match profile.values {

@@ -8,13 +8,13 @@ use crate::infer::fidelity::rows::{Codes, NULL};
 pub(super) const DISTANCE: f64 = 0.1;
 
 /// The fewest rows with both values.
-const MIN_ROWS: usize = 30;
+pub(super) const MIN_ROWS: usize = 30;
 
 /// A difference of more standard deviations is not taken for chance.
-const DEVIATIONS: f64 = 3.0;
+pub(super) const DEVIATIONS: f64 = 3.0;
 
 /// The most places of a table of two columns' categories for each row; more are counted by a map.
-const PLACES_A_ROW: usize = 8;
+pub(super) const PLACES_A_ROW: usize = 8;
 
 /// A measure in one sample.
 #[derive(Clone, Copy, Debug, Default)]

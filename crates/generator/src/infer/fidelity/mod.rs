@@ -2,23 +2,33 @@
 //! tells the rows apart.
 
 mod columns;
+mod keys;
+mod labels;
 mod measures;
+mod order;
 mod pairs;
 mod rows;
 mod tree;
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::infer::by_column::by_column;
 pub use crate::infer::fidelity::columns::ColumnFidelity;
+pub use crate::infer::fidelity::keys::KeyFidelity;
+pub use crate::infer::fidelity::order::OrderFidelity;
 use crate::infer::fidelity::pairs::Both;
-pub use crate::infer::fidelity::pairs::{MeasureFidelity, OrderFidelity, PairFidelity};
+pub use crate::infer::fidelity::pairs::{MeasureFidelity, PairFidelity};
 use crate::infer::fidelity::rows::Leaf;
 pub use crate::infer::fidelity::tree::TreeFidelity;
 use crate::infer::relations::dependence;
 use crate::infer::relations::{Column, sums};
 use crate::infer::sample::inferred_field::Inferred;
-use crate::infer::spec::inferred_spec::InferredSpec;
+use crate::infer::spec::inferred_spec::{EXCLUDED, InferredSpec};
+
+/// How the note of a column ends that the generated data lack.
+const MISSING: &str = ": not in the generated data";
 
 /// The comparison of two samples.
 #[derive(Clone, Debug, Serialize)]
@@ -31,7 +41,7 @@ pub struct Fidelity {
     pub pairs: Vec<PairFidelity>,
     /// The order of rows, column by column, the least alike first.
     pub order: Vec<OrderFidelity>,
-    /// The columns without equal values in the source.
+    /// The columns, and pairs of columns, without equal values in the source.
     pub keys: Vec<KeyFidelity>,
     /// How well a decision tree tells the rows apart; `None` if they are too few.
     pub tree: Option<TreeFidelity>,
@@ -44,27 +54,19 @@ pub struct Fidelity {
 /// How much is kept, and of how much.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Kept {
-    /// Columns whose distance and nulls are within `column_distance`.
+    /// Columns whose distance and nulls are within `column_distance`, of all columns of the source.
     pub columns: [usize; 2],
-    /// Pairs of columns whose measures are within `pair_distance`, or as near as small samples are by chance.
+    /// Pairs of columns whose measures are within `pair_distance`, or as near as small samples are by chance, of
+    /// all pairs of columns of the source outside of lists.
     pub pairs: [usize; 2],
     /// Columns whose order of rows is as near.
     pub order: [usize; 2],
-    /// Columns without equal values.
+    /// Columns, and pairs of columns, without equal values.
     pub keys: [usize; 2],
     /// The greatest distance of a column that is kept.
     pub column_distance: f64,
     /// The same of pairs and of the order of rows.
     pub pair_distance: f64,
-}
-
-/// A column without equal values in the source.
-#[derive(Clone, Debug, Serialize)]
-pub struct KeyFidelity {
-    /// Its path.
-    pub column: String,
-    /// How many generated values are equal to another one before them.
-    pub repeated: u64,
 }
 
 /// A relation between columns, and the share of rows that have it.
@@ -85,22 +87,17 @@ impl InferredSpec {
             self.left_out().into_iter().map(|out| format!("{}: {}", out.column, out.reason)).collect();
         let theirs: Vec<&Inferred> = generated.kept().collect();
         let same = |field: &Inferred| theirs.iter().find(|other| other.name == field.name);
+        let unlike = self.left_out().iter().filter(|out| out.reason != EXCLUDED).count();
         let missing = self.kept().filter(|field| same(field).is_none());
-        not_compared.extend(missing.map(|field| format!("{}: not in the generated data", field.name)));
+        not_compared.extend(missing.map(|field| missed(&field.name)));
         let theirs_only = theirs.iter().filter(|field| self.column_named(&field.name).is_none());
         not_compared.extend(theirs_only.map(|field| format!("{}: not in the source", field.name)));
         let fields: Vec<(&Inferred, &Inferred)> =
             self.kept().filter_map(|field| Some((field, *same(field)?))).collect();
-        let compared = by_column(fields.len(), |i| {
-            let (mut columns, mut others) = (Vec::new(), Vec::new());
-            columns::compare_fields(fields[i].0, fields[i].1, &fields[i].0.name, &mut columns, &mut others);
-            (columns, others)
-        });
-        let (columns, others): (Vec<Vec<ColumnFidelity>>, Vec<Vec<String>>) = compared.into_iter().unzip();
-        not_compared.extend(others.into_iter().flatten());
-        let mut columns: Vec<ColumnFidelity> = columns.into_iter().flatten().collect();
-        columns.sort_by(|a, b| a.is_kept.cmp(&b.is_kept).then(b.distance.total_cmp(&a.distance)));
+        let columns = compare_columns(&fields, &mut not_compared);
+        let missing = not_compared.iter().filter(|said| said.ends_with(MISSING)).count();
         let ours: Vec<&Inferred> = fields.iter().map(|pair| pair.0).collect();
+        let all = rows::leaves(self.kept()).0.len();
         let (leaves, others) = rows::leaves(fields.iter().map(|pair| pair.0));
         let (their_leaves, _) = rows::leaves(fields.iter().map(|pair| pair.1));
         not_compared.extend(others);
@@ -113,19 +110,24 @@ impl InferredSpec {
         if vague > 0 {
             not_compared.push(format!("{vague} pairs of columns: too few rows with both"));
         }
-        let unordered = leaves.len() - order.len();
+        let ordered = by_column_kept(&order);
+        let unordered = leaves.len() - ordered.len();
         if unordered > 0 {
-            not_compared.push(format!("the order of {unordered} columns: too few rows"));
+            let why = "too few rows, or strings that hardly repeat";
+            not_compared.push(format!("the order of {unordered} columns: {why}"));
         }
-        let (keys, uncounted) = keys(&leaves, &columns);
+        let (keys, uncounted) = keys::keys(&leaves, &columns);
         not_compared.extend(uncounted);
         let relations = compare_relations(&ours, &theirs);
         let tree = tree::told_apart(&leaves);
         let kept = Kept {
-            columns: counted(&columns, |column| column.is_kept),
-            pairs: counted(&pairs, |pair| pair.is_kept),
-            order: counted(&order, |order| order.measure.is_kept),
-            keys: counted(&keys, |key| key.repeated == 0),
+            columns: [
+                columns.iter().filter(|column| column.is_kept).count(),
+                columns.len() + missing + unlike,
+            ],
+            pairs: [pairs.iter().filter(|pair| pair.is_kept).count(), all * all.saturating_sub(1) / 2],
+            order: [ordered.values().filter(|is_kept| **is_kept).count(), ordered.len()],
+            keys: [keys.iter().filter(|key| key.repeated == 0).count(), keys.len()],
             column_distance: columns::DISTANCE,
             pair_distance: measures::DISTANCE,
         };
@@ -136,27 +138,32 @@ impl InferredSpec {
 #[cfg(test)]
 mod tests;
 
-fn counted<T>(all: &[T], is_kept: impl Fn(&T) -> bool) -> [usize; 2] {
-    [all.iter().filter(|of| is_kept(of)).count(), all.len()]
+/// The columns that both have, the least alike first.
+fn compare_columns(fields: &[(&Inferred, &Inferred)], not_compared: &mut Vec<String>) -> Vec<ColumnFidelity> {
+    let compared = by_column(fields.len(), |i| {
+        let (mut columns, mut others) = (Vec::new(), Vec::new());
+        columns::compare_fields(fields[i].0, fields[i].1, &fields[i].0.name, &mut columns, &mut others);
+        (columns, others)
+    });
+    let (columns, others): (Vec<Vec<ColumnFidelity>>, Vec<Vec<String>>) = compared.into_iter().unzip();
+    not_compared.extend(others.into_iter().flatten());
+    let mut columns: Vec<ColumnFidelity> = columns.into_iter().flatten().collect();
+    columns.sort_by(|a, b| a.is_kept.cmp(&b.is_kept).then(b.distance.total_cmp(&a.distance)));
+    columns
 }
 
-/// The columns without equal values in the source, and those of which that is not known. Columns of real numbers do
-/// not count as keys.
-fn keys(leaves: &[[&Leaf<'_>; 2]], columns: &[ColumnFidelity]) -> (Vec<KeyFidelity>, Vec<String>) {
-    let (mut keys, mut unknown) = (Vec::new(), Vec::new());
-    for [leaf, _] in leaves.iter().filter(|[leaf, _]| leaf.cells.there.len() > 1 && !leaf.kind.is_floating())
-    {
-        let column = columns.iter().find(|column| column.column == leaf.path);
-        match column.and_then(|column| column.repeated) {
-            Some([0, repeated]) => keys.push(KeyFidelity { column: leaf.path.clone(), repeated }),
-            None if leaf.all_differ() => {
-                unknown.push(format!("equal values of {}: not all values are counted", leaf.path));
-            }
-            _ => {}
-        }
+/// Whether each column keeps its order by all measures.
+fn by_column_kept(order: &[OrderFidelity]) -> BTreeMap<&str, bool> {
+    let mut columns = BTreeMap::new();
+    for order in order {
+        *columns.entry(order.column.as_str()).or_insert(true) &= order.measure.is_kept;
     }
-    keys.sort_by_key(|key| std::cmp::Reverse(key.repeated));
-    (keys, unknown)
+    columns
+}
+
+/// What is said of a column that the generated data lack.
+fn missed(path: &str) -> String {
+    format!("{path}{MISSING}")
 }
 
 fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFidelity> {
@@ -172,6 +179,7 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
         // What the generated data cannot have, because their columns are others, they break.
         let [source, generated] =
             [&a, &b].map(|columns| dependence::functional(columns, found).unwrap_or(0.0));
+        let generated = dependence::as_in(&a, &b, found).unwrap_or(generated);
         out.push(RelationFidelity { relation, source, generated });
     }
     for sum in sums::sums(&a) {

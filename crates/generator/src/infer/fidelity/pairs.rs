@@ -1,8 +1,9 @@
-//! Each pair of columns, and the order of each column's rows, in the source and in generated data.
+//! Each pair of columns in the source and in generated data.
 
 use serde::Serialize;
 
 use crate::infer::by_column::by_column;
+use crate::infer::fidelity::labels::{Labels, means, together};
 use crate::infer::fidelity::measures::{DISTANCE, Measure, correlation, cramer, nulls, ratio, same};
 use crate::infer::fidelity::rows::{Leaf, Measured};
 
@@ -21,7 +22,9 @@ pub struct PairFidelity {
 #[derive(Clone, Debug, Serialize)]
 pub struct MeasureFidelity {
     /// `rank correlation`, `correlation ratio of … by …`, `Cramér's V`, `correlation of nulls`, `… by the nulls of …` or
-    /// `same value`; of an order, `rank correlation with the row before` or `same value as the row before`.
+    /// `same value`; where both samples have the same values, `means of … by …` (how ranks correlate with the means that the
+    /// source has) and `same combinations` (1 less their total variation). Of an order, `rank correlation` with or `same
+    /// value` as a row before, and `steps that do not fall` or `rise`.
     pub measure: String,
     /// Its value in the source.
     pub source: f64,
@@ -29,16 +32,6 @@ pub struct MeasureFidelity {
     pub generated: f64,
     /// Whether the two are near enough.
     pub is_kept: bool,
-}
-
-/// The order of a column's rows.
-#[derive(Clone, Debug, Serialize)]
-pub struct OrderFidelity {
-    /// Its path.
-    pub column: String,
-    /// How much a row is like the one before.
-    #[serde(flatten)]
-    pub measure: MeasureFidelity,
 }
 
 impl PairFidelity {
@@ -56,7 +49,7 @@ impl PairFidelity {
 }
 
 impl MeasureFidelity {
-    fn new(measure: String, source: Measure, generated: Option<Measure>) -> Self {
+    pub(super) fn new(measure: String, source: Measure, generated: Option<Measure>) -> Self {
         // What cannot be measured in enough generated rows is not there.
         let found = generated.unwrap_or_default();
         let apart = (source.value - found.value).abs();
@@ -67,21 +60,29 @@ impl MeasureFidelity {
         MeasureFidelity { measure, source: source.value, generated: found.value, is_kept }
     }
 
-    fn apart(&self) -> f64 {
+    pub(super) fn apart(&self) -> f64 {
         (self.source - self.generated).abs()
     }
 }
 
 /// A column of one sample.
-struct Side<'a> {
-    leaf: &'a Leaf<'a>,
-    measured: Measured,
+pub(super) struct Side<'a> {
+    pub leaf: &'a Leaf<'a>,
+    pub measured: Measured,
+}
+
+/// A column of both samples.
+pub(super) struct Column<'a> {
+    pub sides: [Side<'a>; 2],
+    /// The values that both have, and whether rows are null.
+    labels: Option<Labels>,
+    nulls: Option<Labels>,
 }
 
 /// The columns of two samples.
 pub(super) struct Both<'a> {
-    columns: Vec<[Side<'a>; 2]>,
-    rows: [&'a [u64]; 2],
+    pub(super) columns: Vec<Column<'a>>,
+    pub(super) rows: [&'a [u64]; 2],
 }
 
 /// What is measured of a pair: a `ratio` and what is `by nulls` of the first column by the second, or of the second by
@@ -99,13 +100,24 @@ enum What {
 impl<'a> Both<'a> {
     pub(super) fn new(columns: &'a [[&'a Leaf<'a>; 2]], rows: [&'a [u64]; 2]) -> Self {
         let side = |leaf: &'a Leaf<'a>| Side { leaf, measured: Measured::new(leaf) };
-        Both { columns: by_column(columns.len(), |i| columns[i].map(side)), rows }
+        let column = |pair: &[&'a Leaf<'a>; 2]| {
+            let sides = pair.map(side);
+            let has_nulls = sides.iter().any(|side| side.measured.nulls.is_some());
+            let is_few = sides[0].measured.codes.n > 0;
+            Column {
+                labels: if is_few { Labels::new(pair) } else { None },
+                nulls: has_nulls.then(|| Labels::of_nulls(pair)),
+                sides,
+            }
+        };
+        Both { columns: by_column(columns.len(), |i| column(&columns[i])), rows }
     }
 
     /// The columns whose values are not compared with other columns.
     pub(super) fn not_compared(&self) -> impl Iterator<Item = String> {
-        let without = self.columns.iter().filter(|[source, _]| !source.measured.has_values());
-        without.map(|[source, _]| {
+        let without =
+            self.columns.iter().map(|column| &column.sides[0]).filter(|source| !source.measured.has_values());
+        without.map(|source| {
             let has_values = source.leaf.cells.there.contains(&true);
             let reason = if has_values { "too many different values" } else { "no values" };
             format!("{} with other columns: {reason}", source.leaf.path)
@@ -127,80 +139,59 @@ impl<'a> Both<'a> {
     }
 
     /// A pair without measures has too few rows; `None` if values cannot be compared.
-    fn pair(&self, a: &[Side<'_>; 2], b: &[Side<'_>; 2]) -> Option<PairFidelity> {
+    fn pair(&self, x: &Column<'_>, y: &Column<'_>) -> Option<PairFidelity> {
+        let (a, b) = (&x.sides, &y.sides);
         let names = [a, b].map(|side| side[0].leaf.path.clone());
         let mut measures = Vec::new();
         let mut compared = false;
         for what in wanted(a, b) {
-            let source = measured(what, [&a[0], &b[0]]).filter(|measure| !measure.is_vague());
-            let generated = measured(what, [&a[1], &b[1]]);
-            let Some(source) = source.filter(|_| self.rows[1].len() > 100) else { continue };
-            if source.is_unanswered(generated) {
-                continue;
-            }
-            let found = generated.unwrap_or_default().value;
-            let most = source.value.abs().max(found.abs());
+            let both = [measured(what, [&a[0], &b[0]]), measured(what, [&a[1], &b[1]])];
+            let Some(measure) = self.answered(what.named(&names), both) else { continue };
+            let most = measure.source.abs().max(measure.generated.abs());
             match what {
                 What::Same if most == 0.0 => continue,
                 // Columns of too many values may still be copies, or null together.
                 What::Same | What::Nulls | What::ByNulls(_) => compared |= most > DISTANCE,
                 _ => compared = true,
             }
-            measures.push(MeasureFidelity::new(what.named(&names), source, generated));
+            measures.push(measure);
         }
         let has_values = a[0].measured.has_values() && b[0].measured.has_values();
-        if !compared {
+        if compared {
+            measures.extend(labelled(x, y).into_iter().filter_map(|(name, both)| self.answered(name, both)));
+        } else {
             measures.clear();
         }
         let is_kept = measures.iter().all(|measure| measure.is_kept);
         (compared || has_values).then_some(PairFidelity { columns: names, is_kept, measures })
     }
 
-    /// How much each row is like the row before.
-    pub(super) fn order(&self) -> Vec<OrderFidelity> {
-        let followed = self.rows.map(|rows| {
-            let next = |i: &usize| rows[*i].checked_add(1) == rows.get(i + 1).copied();
-            (0..rows.len()).filter(next).collect::<Vec<usize>>()
-        });
-        let found = by_column(self.columns.len(), |i| {
-            let [source, generated] = &self.columns[i];
-            let source_is = source.measured.ranks.is_some();
-            let of = |side: &Side<'_>, followed: &[usize]| like_before(side, source_is, followed);
-            let measure = of(source, &followed[0]).filter(|measure| !measure.is_vague())?;
-            let found = of(generated, &followed[1]);
-            if followed[1].len() < 100 || measure.is_unanswered(found) {
-                return None;
-            }
-            let name = if source_is {
-                "rank correlation with the row before"
-            } else {
-                "same value as the row before"
-            };
-            let measure = MeasureFidelity::new(name.to_owned(), measure, found);
-            Some(OrderFidelity { column: source.leaf.path.clone(), measure })
-        });
-        let mut found: Vec<OrderFidelity> = found.into_iter().flatten().collect();
-        found.sort_by(|a, b| b.measure.apart().total_cmp(&a.measure.apart()));
-        found
+    /// `None` if there are too few rows.
+    fn answered(&self, name: String, [source, generated]: [Option<Measure>; 2]) -> Option<MeasureFidelity> {
+        let source = source.filter(|source| !source.is_vague() && self.rows[1].len() > 100)?;
+        (!source.is_unanswered(generated)).then(|| MeasureFidelity::new(name, source, generated))
     }
 }
 
-fn like_before(side: &Side<'_>, by_rank: bool, followed: &[usize]) -> Option<Measure> {
-    let cells = side.leaf.cells;
-    let at = |offset: usize| followed.iter().map(|i| cells.there[i + offset]).collect::<Vec<bool>>();
-    let there = [at(0), at(1)];
-    let there = [&there[0][..], &there[1][..]];
-    match &side.measured.ranks {
-        Some(ranks) if by_rank => {
-            let of = |offset: usize| followed.iter().map(|i| ranks[i + offset]).collect::<Vec<f64>>();
-            correlation(&of(0), &of(1), there)
-        }
-        _ if by_rank => None,
-        _ => {
-            let of = |offset: usize| followed.iter().map(|i| cells.words[i + offset]).collect::<Vec<u64>>();
-            same([&of(0), &of(1)], there)
+/// The measures of values that both samples have.
+fn labelled(a: &Column<'_>, b: &Column<'_>) -> Vec<(String, [Option<Measure>; 2])> {
+    let mut out = Vec::new();
+    let name = |of: &Column<'_>| of.sides[0].leaf.path.clone();
+    for (of, by) in [(a, b), (b, a)] {
+        let nulls = (&by.nulls, format!("the nulls of {}", name(by)));
+        let is_number = of.sides[0].measured.ranks.is_some();
+        for (labels, by) in [(&by.labels, name(by)), nulls] {
+            let Some(labels) = labels else { continue };
+            match (is_number, &of.labels) {
+                (true, _) => out.push((format!("means of {} by {by}", name(of)), means(&of.sides, labels))),
+                (false, Some(own)) => {
+                    out.push((format!("same combinations of {} and {by}", name(of)), together(own, labels)));
+                }
+                _ => {}
+            }
         }
     }
+    out
 }
 
 /// The measures to take, by the columns' kinds in the source.

@@ -8,10 +8,10 @@ use crate::infer::sample::cells::Cells;
 use crate::infer::sample::inferred_field::{Inferred, InferredKind};
 
 /// A number falls into one of this many bins of equally many rows.
-const MAX_BINS: usize = 20;
+pub(super) const MAX_BINS: usize = 20;
 
 /// The fewest rows of a bin.
-const ROWS_A_BIN: usize = 50;
+pub(super) const ROWS_A_BIN: usize = 50;
 
 /// How often each string occurs on average, so that a sample tells what goes with it.
 const TIMES_EACH: usize = 5;
@@ -68,11 +68,17 @@ impl Leaf<'_> {
         present > 1 && self.by_frequency().len() == present
     }
 
-    /// The number of each value in the order of their frequencies.
-    pub(super) fn by_frequency(&self) -> HashMap<u64, u32> {
+    /// How often each value occurs.
+    pub(super) fn counts(&self) -> HashMap<u64, u64> {
         let mut counts: HashMap<u64, u64> = HashMap::new();
         let words = self.cells.words.iter().zip(&self.cells.there).filter(|(_, there)| **there);
         words.for_each(|(word, _)| *counts.entry(*word).or_default() += 1);
+        counts
+    }
+
+    /// The number of each value in the order of their frequencies.
+    pub(super) fn by_frequency(&self) -> HashMap<u64, u32> {
+        let counts = self.counts();
         let mut counts: Vec<(u64, u64)> = counts.into_iter().collect();
         counts.sort_unstable_by_key(|(word, n)| (std::cmp::Reverse(*n), *word));
         counts.into_iter().zip(0..).map(|((word, _), number)| (word, number)).collect()

@@ -148,3 +148,113 @@ fn a_reference_whose_column_is_missing_is_lost() {
     assert!(!references.is_empty() && references[0].source == 0.0, "{references:?}");
     assert_eq!(references[0].generated, 1.0, "{references:?}");
 }
+
+fn texts(value: impl Fn(usize) -> String) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values((0..ROWS).map(value)))
+}
+
+#[test]
+fn a_tree_does_not_tell_codes_of_two_samples_but_categories_that_only_one_has() {
+    let codes = |column| vec![("code", texts(move |row| format!("{:05}", scattered(row, column, 100_000))))];
+    let auc = |generated| compared(codes(1), generated).tree.unwrap().auc;
+    assert!((auc(codes(2)) - 0.5).abs() < 0.03, "{}", auc(codes(2)));
+    // The same code in every third row.
+    let frequent =
+        texts(|row| format!("{:05}", if row.is_multiple_of(3) { 7 } else { scattered(row, 2, 100_000) }));
+    assert!(auc(vec![("code", frequent)]) > 0.6);
+}
+
+#[test]
+fn relations_between_other_values_are_lost_however_strong() {
+    let group = |row: usize| scattered(row, 1, 3);
+    let columns = |moved: usize| -> Vec<(&'static str, ArrayRef)> {
+        let kind = texts(move |row| ["A", "B", "C"][(group(row) + moved) % 3].to_owned());
+        vec![
+            ("kind", kind),
+            ("size", numbers(|row| Some(group(row) * 1000 + scattered(row, 2, 500)))),
+            ("colour", texts(|row| ["x", "y", "z"][group(row)].to_owned())),
+        ]
+    };
+    let fidelity = compared(columns(0), columns(0));
+    assert_eq!((fidelity.kept.pairs, fidelity.relations[0].generated), ([3, 3], 1.0), "{fidelity:?}");
+    let fidelity = compared(columns(0), columns(1));
+    assert_eq!((fidelity.kept.columns, fidelity.kept.pairs), ([3, 3], [1, 3]), "{:?}", fidelity.pairs);
+    assert_eq!(fidelity.relations[0].generated, 0.0, "{:?}", fidelity.relations);
+    // Made-up names stand for any of the source's.
+    let made_up = |row: usize| ["q", "r", "s"][group(row)].to_owned();
+    let [kind, size, _]: [(&str, ArrayRef); 3] = columns(0).try_into().unwrap();
+    let fidelity = compared(columns(0), vec![kind, size, ("colour", texts(made_up))]);
+    assert_eq!((fidelity.kept.pairs, fidelity.relations[0].generated), ([3, 3], 1.0), "{fidelity:?}");
+}
+
+#[test]
+fn columns_that_the_generated_data_lack_count_as_lost() {
+    let columns = |names: &[&'static str]| {
+        let column =
+            |(i, name): (usize, &&'static str)| (*name, numbers(move |row| Some(scattered(row, i, 900))));
+        names.iter().enumerate().map(column).collect::<Vec<_>>()
+    };
+    let fidelity = compared(columns(&["a", "b", "c", "d"]), columns(&["a", "b"]));
+    assert_eq!((fidelity.kept.columns, fidelity.kept.pairs), ([2, 4], [1, 6]), "{:?}", fidelity.kept);
+}
+
+#[test]
+fn the_order_of_more_than_the_row_before_is_compared() {
+    // A wave of 20 rows, and codes that grow.
+    let of = |wave: bool, column: usize| -> Vec<(&'static str, ArrayRef)> {
+        let wave = move |row: usize| if wave { row % 20 } else { scattered(row, column, 20) };
+        vec![
+            ("wave", numbers(move |row| Some(if wave(row) < 10 { 0 } else { 1000 }))),
+            (
+                "code",
+                texts(move |row| format!("{:06}", if column == 1 { row } else { scattered(row, 3, ROWS) })),
+            ),
+        ]
+    };
+    let lost = |fidelity: &Fidelity| -> Vec<String> {
+        let lost = fidelity.order.iter().filter(|order| !order.measure.is_kept);
+        lost.map(|order| format!("{}: {}", order.column, order.measure.measure)).collect()
+    };
+    assert_eq!(lost(&compared(of(true, 1), of(true, 1))), Vec::<String>::new());
+    let fidelity = compared(of(true, 1), of(false, 2));
+    let lost = lost(&fidelity);
+    assert!(lost.contains(&"wave: rank correlation with the row 10 before".to_owned()), "{lost:?}");
+    assert!(lost.contains(&"code: steps that do not fall".to_owned()), "{lost:?}");
+    // Strings that neither repeat nor are sorted have no order to compare.
+    let codes = |column| vec![("code", texts(move |row| format!("{:06}", scattered(row, column, 900_000))))];
+    let fidelity = compared(codes(1), codes(2));
+    assert_eq!(fidelity.kept.order, [0, 0], "{:?}", fidelity.order);
+    assert!(fidelity.not_compared.iter().any(|said| said.starts_with("the order of 1 columns")));
+}
+
+#[test]
+fn a_series_of_each_value_of_another_column_is_compared() {
+    // Each of ten sensors, in a drawn order, has a level that only drifts.
+    let level = |row: usize, sensor: usize| (100 * sensor * sensor % 1000) + row / 100;
+    let sensor = |row: usize| scattered(row, 9, 10);
+    let of = |is_kept: bool| {
+        let value = move |row: usize| level(row, if is_kept { sensor(row) } else { scattered(row, 5, 10) });
+        vec![
+            ("sensor", texts(move |row| format!("s{}", sensor(row)))),
+            ("level", numbers(move |row| Some(value(row)))),
+        ]
+    };
+    let name = "rank correlation with the row before of the same sensor";
+    for is_kept in [true, false] {
+        let fidelity = compared(of(true), of(is_kept));
+        let order = fidelity.order.iter().find(|order| order.measure.measure == name).unwrap();
+        assert_eq!((order.column.as_str(), order.measure.is_kept), ("level", is_kept), "{order:?}");
+    }
+}
+
+#[test]
+fn two_columns_that_are_a_key_together_are_compared() {
+    let of = |is_key: bool| {
+        let second = move |row: usize| if is_key { row / 120 } else { scattered(row, 4, 100) };
+        vec![("a", numbers(|row| Some(row % 120))), ("b", numbers(move |row| Some(second(row))))]
+    };
+    let kept = compared(of(true), of(true));
+    assert_eq!((kept.kept.keys, kept.keys[0].column.as_str()), ([1, 1], "a, b"), "{:?}", kept.keys);
+    let lost = compared(of(true), of(false));
+    assert!(lost.kept.keys == [0, 1] && lost.keys[0].repeated > 1000, "{:?}", lost.keys);
+}

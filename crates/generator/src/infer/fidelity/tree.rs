@@ -1,6 +1,7 @@
 //! How well a decision tree tells rows of the source from generated ones, in rows that it has not seen.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use serde::Serialize;
 
@@ -25,6 +26,9 @@ const MIN_GAIN: f64 = 8.0;
 
 /// The most features that are tried in two steps: the second finds what columns say together.
 const MAX_TWO_STEPS: usize = 64;
+
+/// A value that a sample has less often is rare.
+const MIN_EACH: u64 = 5;
 
 /// How well a decision tree tells the rows apart.
 #[derive(Clone, Debug, Serialize)]
@@ -98,16 +102,33 @@ fn features(column: usize, pair: &[&Leaf<'_>; 2], places: &[Vec<usize>; 2]) -> V
     let numbers = values(&|side, i| pair[side].cells.numbers[i]);
     let mut out = vec![Feature { column, bins: binned(&numbers) }];
     if !pair[0].is_number() {
-        let mut frequent = [pair[0].by_frequency(), pair[1].by_frequency()];
-        // The same values have the same numbers. If all were made up, only their frequencies can be alike.
-        if frequent[1].keys().any(|word| frequent[0].contains_key(word)) {
-            frequent[1] = frequent[0].clone();
-        }
+        let frequent = frequent(pair);
         let number = |side: usize, i: usize| frequent[side].get(&pair[side].cells.words[i]);
+        // Rare values are all alike: another sample has others.
         let codes = values(&|side, i| number(side, i).map_or(f64::MAX, |number| f64::from(*number)));
         out.push(Feature { column, bins: binned(&codes) });
     }
     out
+}
+
+/// The frequent values of both samples, each numbered by its frequency. Values that both have get the same numbers. If
+/// all were made up, only their frequencies can be alike.
+fn frequent(pair: &[&Leaf<'_>; 2]) -> [HashMap<u64, u32>; 2] {
+    let counts = pair.map(Leaf::counts);
+    let numbered = |counts: &HashMap<u64, u64>, least: u64| {
+        let mut counts: Vec<(u64, u64)> =
+            counts.iter().map(|(word, n)| (*word, *n)).filter(|(_, n)| *n >= least).collect();
+        counts.sort_unstable_by_key(|(word, n)| (std::cmp::Reverse(*n), *word));
+        counts.into_iter().zip(0..).map(|((word, _), number)| (word, number)).collect::<HashMap<u64, u32>>()
+    };
+    let own = counts.each_ref().map(|counts| numbered(counts, MIN_EACH));
+    if !own[1].keys().any(|word| own[0].contains_key(word)) {
+        return own;
+    }
+    let [mut all, theirs] = counts;
+    theirs.into_iter().for_each(|(word, n)| *all.entry(word).or_default() += n);
+    let all = numbered(&all, 2 * MIN_EACH);
+    [all.clone(), all]
 }
 
 fn binned(values: &[f64]) -> Vec<u8> {
@@ -234,6 +255,7 @@ mod tests {
             there: vec![true; 5000],
             numbers: (0..5000).map(value).collect(),
             words: vec![0; 5000],
+            rises: Vec::new(),
         };
         let cells = [source, generated].map(|columns| columns.map(cells));
         let kind = DataType::Float64;

@@ -105,6 +105,31 @@ pub(crate) fn functional(columns: &[Column<'_>], found: Dependence) -> Option<f6
     Some(most.iter().sum::<u64>() as f64 / rows.max(1) as f64)
 }
 
+/// The share of generated rows whose value is the one that the source has for the other column's value; `None` if most
+/// of their values are made up.
+pub(crate) fn as_in(source: &[Column<'_>], generated: &[Column<'_>], found: Dependence) -> Option<f64> {
+    let [own, others] = [found.of, found.by].map(|at| source.get(at).and_then(Categories::new));
+    let wanted = own?.by_key(&others?)?;
+    // The number that each generated value has in the source.
+    let known = |at: usize| {
+        let ours: HashMap<String, u16> =
+            names(source.get(at)?, Verbatim::Always)?.into_iter().zip(0..).collect();
+        let theirs = names(generated.get(at)?, Verbatim::Always)?;
+        Some(theirs.iter().map(|name| ours.get(name).copied()).collect::<Vec<_>>())
+    };
+    let (keys, values) = (known(found.by)?, known(found.of)?);
+    let [own, others] = [found.of, found.by].map(|at| generated.get(at).and_then(Categories::new));
+    let (mut rows, mut alike, mut all) = (0u64, 0u64, 0u64);
+    for (key, value) in own?.pairs(&others?) {
+        all += 1;
+        if let (Some(key), Some(value)) = (keys[usize::from(key)], values[usize::from(value)]) {
+            rows += 1;
+            alike += u64::from(wanted[usize::from(key)] == Some(value));
+        }
+    }
+    (rows > 0 && 2 * rows >= all).then(|| alike as f64 / rows as f64)
+}
+
 impl<'a> Categories<'a> {
     /// The values of a column; `None` if they are too many, or all the same.
     fn new(column: &'a Column<'_>) -> Option<Self> {

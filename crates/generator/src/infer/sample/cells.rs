@@ -1,5 +1,7 @@
 //! Some rows of a sample, whole: what pairs of columns are compared by.
 
+use std::cmp::Ordering;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -84,6 +86,8 @@ pub(crate) struct Cells {
     pub numbers: Vec<f64>,
     /// What only equal values have in common.
     pub words: Vec<u64>,
+    /// Of strings: how the row before compares with each row, if it is known.
+    pub rises: Vec<Option<Ordering>>,
 }
 
 impl Cells {
@@ -105,10 +109,14 @@ impl Cells {
             kind if kind.is_floating() => {
                 reals(array).iter().for_each(|numbers| each(&|i| of_real(numbers.value(i))));
             }
-            DataType::Utf8 => each(&|i| {
-                let text = array.as_string::<i32>().value(i);
-                (text.chars().count() as f64, xxh3_64(text.as_bytes()))
-            }),
+            DataType::Utf8 => {
+                let texts = array.as_string::<i32>();
+                each(&|i| (texts.value(i).chars().count() as f64, xxh3_64(texts.value(i).as_bytes())));
+                self.rises.extend(places.iter().map(|i| {
+                    let before = i.checked_sub(1).filter(|before| is_there(*before) && is_there(*i))?;
+                    Some(texts.value(before).cmp(texts.value(*i)))
+                }));
+            }
             DataType::Binary => each(&|i| of_bytes(array.as_binary::<i32>().value(i))),
             DataType::FixedSizeBinary(_) => each(&|i| of_bytes(array.as_fixed_size_binary().value(i))),
             kind => {
@@ -137,6 +145,7 @@ impl Cells {
         retain(&mut self.there, stays);
         retain(&mut self.numbers, stays);
         retain(&mut self.words, stays);
+        retain(&mut self.rises, stays);
     }
 }
 

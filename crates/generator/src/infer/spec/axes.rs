@@ -158,7 +158,7 @@ fn of_present(together: &Together, fields: &[&Inferred], axes: &[Axis]) -> Optio
         together.combinations.iter().map(|(mask, n)| (u64::from(*mask), *n)).unzip();
     let names = masks.iter().map(u64::to_string).collect();
     let there = vec![true; words.len()];
-    let cells = Cells { there, numbers: Vec::new(), words };
+    let cells = Cells { there, words, ..Cells::default() };
     let listed = Listed { words: masks, counts, names }.ordered(axes, &cells);
     Some(Axis::of_listed(Of::Present, &listed, &cells.words, &cells.there))
 }
