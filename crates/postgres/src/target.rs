@@ -270,6 +270,10 @@ impl Target for Postgres {
         Some(Box::new(replacing.on_conflict(OnConflict::ReplaceFiles(column))))
     }
 
+    fn replaces_together(&self) -> bool {
+        true
+    }
+
     fn has_answered(&self) -> bool {
         self.server.is_reached()
     }

@@ -153,7 +153,9 @@ pub fn remember(
     });
     let otherwise: Vec<_> = otherwise.filter_map(Result::transpose).collect::<Result<_>>()?;
     lookup::refuse_taken_otherwise(source, &remembered.new, &otherwise, mapping).map_err(placed)?;
-    if to_replace.is_empty() && lookup::is_known_list(source, &here, &own) {
+    // If changed files are replaced, a known list is looked at file by file.
+    let compares_each = options.replace_changed && history.replaces_unfinished();
+    if to_replace.is_empty() && lookup::is_known_list(source, &here, &own, !compares_each) {
         return Ok(None);
     }
     let how = (options, history.updates_rows());
@@ -199,6 +201,12 @@ struct NotCompared {
 }
 
 impl NotCompared {
+    fn add(&mut self, mut other: Self) {
+        self.rejected.append(&mut other.rejected);
+        self.retyped.append(&mut other.retyped);
+        self.mixed.append(&mut other.mixed);
+    }
+
     /// A note on each kind.
     fn notes(&self) -> impl Iterator<Item = Note> {
         let note = |of: fn(String) -> Note, files: &[String], why: &str| {
@@ -221,7 +229,16 @@ impl Rechecking<'_> {
         let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
         for id in ids {
             let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
-            remembered.already.extend(self.already(&of_load, &mut not_compared)?);
+            let mut of_this = NotCompared::default();
+            match self.already(&of_load, &mut of_this) {
+                Err(error) if error.kind() == Kind::Changed && self.replaces() => {
+                    self.take_out_changed(&of_load, remembered, &mut not_compared)?;
+                }
+                already => {
+                    remembered.already.extend(already?);
+                    not_compared.add(of_this);
+                }
+            }
         }
         remembered.already.sort_unstable_by_key(|already| already.file);
         remembered.notes.extend(not_compared.notes());
@@ -230,6 +247,37 @@ impl Rechecking<'_> {
             // The table holds what is on record. That verifies no file that was not compared.
             let compared_all = not_compared.rejected.is_empty() && not_compared.mixed.is_empty();
             remembered.verified.take_if(|_| !compared_all);
+        }
+        Ok(())
+    }
+
+    /// Whether the rows of a file are replaced whose content has changed.
+    fn replaces(&self) -> bool {
+        self.options.replace_changed && self.history.replaces_unfinished()
+    }
+
+    /// Looks at the files of a load one by one, of which some have changed: the rows of these are replaced. If its units have
+    /// rows of any of its files, all are replaced.
+    fn take_out_changed(
+        &self,
+        found: &[&Found<'_>],
+        remembered: &mut Remembered,
+        not_compared: &mut NotCompared,
+    ) -> Result<()> {
+        for file in found {
+            let mut of_this = NotCompared::default();
+            let already = match file.load.mixes_files() {
+                true => None,
+                false => match self.already(&[*file], &mut of_this) {
+                    Err(error) if error.kind() == Kind::Changed => None,
+                    already => Some(already?),
+                },
+            };
+            match already {
+                None => remembered.replaced.push(file.file),
+                Some(already) => remembered.already.extend(already),
+            }
+            not_compared.add(of_this);
         }
         Ok(())
     }

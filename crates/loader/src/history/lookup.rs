@@ -109,15 +109,17 @@ pub(super) fn without_void<'l>(
 }
 
 /// Whether the load of ID `own` is recorded: the same list of files is handled as a whole, unless some of
-/// them have other contents now.
-pub(super) fn is_known_list(source: &dyn Source, here: &[&LoadRecord], own: &str) -> bool {
-    let as_before = |load: &LoadRecord| !load.complete || load.files.changed(source.files()).is_empty();
+/// them have other contents now. A `complete` one counts only on demand.
+pub(super) fn is_known_list(source: &dyn Source, here: &[&LoadRecord], own: &str, complete: bool) -> bool {
+    let as_before =
+        |load: &LoadRecord| !load.complete || complete && load.files.changed(source.files()).is_empty();
     here.iter().any(|load| load.id == own && as_before(load))
 }
 
 /// Whether to append the source to its table: a load made the table, and one with some of the source's files
 /// filled it. The same files as in the load in mode create that made it, with the same `mapping`, repeat that load
-/// instead; with [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
+/// instead; with [`LoadOptions::append_changed`] only while they are unchanged, and never with
+/// [`LoadOptions::replace_changed`].
 pub fn adds_files(
     source: &dyn Source,
     loads: &[&LoadRecord],
@@ -132,7 +134,8 @@ pub fn adds_files(
         load.mode == Mode::Create.name()
             && load.mapping.as_ref() == Some(mapping)
             && load.files.names.iter().eq(names.iter().copied())
-            && (!(options.append_changed || options.replace_changed) || unchanged())
+            && !options.replace_changed
+            && (!options.append_changed || unchanged())
     };
     let known: BTreeSet<&String> = complete.iter().flat_map(|load| &load.files.names).collect();
     makers.peek().is_some()
@@ -306,7 +309,7 @@ pub fn refuse_begun(
     let (taken, replacing, running) = (files(&loads.here), names(replacing), names(&running));
     let begun = |(at, file): &(u32, &SourceFile)| {
         let identity = (file.name.clone(), file.fingerprint.clone());
-        taken.contains(&identity)
+        !replaces && taken.contains(&identity)
             || replacing.contains(&file.name)
             || running.contains(&file.name)
             || options.replace_changed && !replaces && is_changed(*at)

@@ -116,8 +116,9 @@ pub(crate) fn changed(
     let name = source.name_of(file);
     let advice = match state {
         LoadState::Complete => {
-            "restore the file, or load everything from the beginning with --mode replace; --again, or an append \
-             after sawmill load forget, adds its rows as they are now beside the earlier ones"
+            "restore the file, replace its rows by --changed replace (with --file-column), or load everything from the beginning \
+             with --mode replace; --again, or an append after sawmill load forget, adds its rows as they are now beside the \
+             earlier ones"
         }
         LoadState::New | LoadState::Resumed => {
             "restore the file and run the same command again to continue, or forget the load \
