@@ -73,7 +73,7 @@ pub use history::opening::{OnRecord, Standing, open};
 pub use history::portion::Portion;
 pub use history::presence::Presence;
 pub use history::record::{LoadRecord, Loads, RecordedUnit};
-pub use history::remembered::{AlreadyLoaded, Remembered};
+pub use history::remembered::{AlreadyLoaded, Remembered, loaded_files};
 pub use history::taken_up::held_units;
 pub use identity::load_id::{id_of_names, load_id};
 pub use identity::reading::{Encoders, Reading, Reread};

@@ -1,13 +1,13 @@
 //! The history of a table: loads that earlier runs recorded, as an append looks them up.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Note, Portion,
-    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, refuse_changed,
-    remember,
+    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, loaded_files,
+    refuse_changed, remember,
 };
 use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
@@ -56,6 +56,30 @@ impl CrateDb {
         if !source.facts().whole_files {
             return Ok(false);
         }
+        let (loads, mapping) = (self.loads_here(options, control)?, self.mapping_of_files(source));
+        let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.takes(&mapping)).collect();
+        Ok(adds_files(source, &here, &mapping, options))
+    }
+
+    /// The names and fingerprints of the files whose rows complete loads have brought into the table: of any loads, or of
+    /// those that take the same rows and columns as `source`.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn loaded_files(
+        &self,
+        source: Option<&dyn Source>,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<HashSet<(String, String)>> {
+        let loads = self.loads_here(options, control)?;
+        let mapping = source.map(|source| self.mapping_of_files(source));
+        let loads: Vec<_> = loads.iter().map(|row| &row.load).collect();
+        Ok(loaded_files(&loads, mapping.as_ref()))
+    }
+
+    /// The loads into the table, if it exists.
+    fn loads_here(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<LoadRow>> {
         let table = self.table()?;
         let cluster = Cluster::new(&self.server, options.patience, options.retries)?;
         let mut client = Client::new(&cluster);
@@ -63,12 +87,10 @@ impl CrateDb {
         let exists = catalogue::exists(sql, &table)?;
         let checkpoints = Checkpoints::new(&self.checkpoint_schema);
         let mut records = checkpoints.on(sql);
-        if !exists || !records.exist()? {
-            return Ok(false);
+        match exists && records.exist()? {
+            true => records.of_table(&table.to_string()),
+            false => Ok(Vec::new()),
         }
-        let (loads, mapping) = (records.of_table(&table.to_string())?, self.mapping_of_files(source));
-        let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.takes(&mapping)).collect();
-        Ok(adds_files(source, &here, &mapping, options))
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.
