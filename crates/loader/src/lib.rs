@@ -68,7 +68,7 @@ pub use engine::target::{
 pub use engine::verification::{Located, LocatedUnit, Verification};
 pub use engine::worker::received;
 pub use history::append::{Encoding, History, remember};
-pub use history::lookup::{Found, adds_files, refuse_begun, refuse_changed, taken};
+pub use history::lookup::{Found, adds_files, refuse_begun, refuse_changed, refuse_to_replace, taken};
 pub use history::opening::{OnRecord, Standing, open};
 pub use history::portion::Portion;
 pub use history::presence::Presence;

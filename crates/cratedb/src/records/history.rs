@@ -151,10 +151,7 @@ impl CrateDb {
         };
         let known = loads.iter().filter(|row| row.load.complete || !row.load.facts.replaces);
         let (here, otherwise): (Vec<_>, Vec<_>) = known.partition(|row| history.is_of_same_rows(row));
-        // A key of a row's place, or of its own, stores a row once.
-        let keyed = !matches!(plan.key, Key::Tags(_) | Key::None);
-        let of_files =
-            |row: &&LoadRow| !keyed && row.load.mapping.is_some() && row.load.mode != Mode::Upsert.name();
+        let of_files = |row: &&LoadRow| row.load.mapping.is_some() && row.load.mode != Mode::Upsert.name();
         let loads = Loads {
             here: here.into_iter().map(|row| &row.load).collect(),
             otherwise: otherwise.into_iter().filter(of_files).map(|row| &row.load).collect(),
@@ -253,6 +250,10 @@ impl History for TableHistory<'_> {
 
     fn replaces_unfinished(&self) -> bool {
         self.crate_db.file_column.is_some()
+    }
+
+    fn stores_rows_once(&self) -> bool {
+        !matches!(self.plan.key, Key::Tags(_) | Key::None)
     }
 
     fn holds_nothing(&self, load: &LoadRecord) -> Result<bool> {

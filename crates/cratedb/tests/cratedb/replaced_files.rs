@@ -6,7 +6,7 @@ use std::time::Duration;
 use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
 use sawmill_cratedb_standin::{Fault, StandIn};
 use sawmill_loader::{LoadOptions, LoadReport};
-use sawmill_source::{Error, LineageColumns, ParquetFiles, Traced};
+use sawmill_source::{Error, LineageColumns, ParquetFiles, Source, Traced};
 
 use crate::cluster::{Cluster, append, keyed, people, people_from, run, small, verify};
 
@@ -57,11 +57,14 @@ impl Nights {
 
     fn load(&self, names: &[&str], options: &LoadOptions) -> Result<LoadReport, Error> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
-        let files = ParquetFiles::open(&paths).unwrap();
+        self.load_source(&ParquetFiles::open(&paths).unwrap(), options)
+    }
+
+    fn load_source(&self, files: &dyn Source, options: &LoadOptions) -> Result<LoadReport, Error> {
         let columns = LineageColumns { file: Some("source".to_owned()), row: None };
         let target = append(self.cluster.target(&self.table, self.options.clone()));
         let target = target.lineage(columns.file.clone(), None);
-        run(&Traced::new(&files, columns).unwrap(), &target, options)
+        run(&Traced::new(files, columns).unwrap(), &target, options)
     }
 
     /// The rows of the files a and b.
@@ -252,5 +255,17 @@ fn an_interrupted_append_goes_on_after_its_file_has_changed() {
         }
         // Without --changed replace, too: all files are on record.
         assert_eq!(nights.load(&all, &small()).unwrap().rows_loaded, 0);
+    }
+}
+
+#[test]
+fn rows_that_a_load_with_other_columns_added_are_not_replaced() {
+    for key in keys() {
+        let nights = Nights::new(Cluster::any(), key);
+        nights.write("a", 0, 500);
+        let ids = ParquetFiles::open(&[nights.path("a")]).unwrap().select(&["id".to_owned()], &[]).unwrap();
+        let error = nights.load_source(&ids, &replacing()).unwrap_err();
+        assert!(error.what().contains("cannot be replaced"), "{error}");
+        assert_eq!(nights.rows(), [700, 700]);
     }
 }

@@ -35,6 +35,11 @@ pub trait History {
         false
     }
 
+    /// Whether a row has the same key by whatever options it is loaded, so that the table has it once.
+    fn stores_rows_once(&self) -> bool {
+        false
+    }
+
     /// Whether rows can be updated by their keys.
     fn updates_rows(&self) -> bool {
         false
@@ -152,15 +157,18 @@ pub fn remember(
         Ok((!is_void).then_some(load))
     });
     let otherwise: Vec<_> = otherwise.filter_map(Result::transpose).collect::<Result<_>>()?;
-    lookup::refuse_taken_otherwise(source, &remembered.new, &otherwise, mapping).map_err(placed)?;
+    if !history.stores_rows_once() {
+        lookup::refuse_taken_otherwise(source, &remembered.new, &otherwise, mapping).map_err(placed)?;
+    }
     // If changed files are replaced, a known list is looked at file by file.
     let compares_each = options.replace_changed && history.replaces_unfinished();
-    if to_replace.is_empty() && lookup::is_known_list(source, &here, &own, !compares_each) {
+    let is_alone = to_replace.is_empty() && lookup::are_none_or_all(source, &remembered.unfinished);
+    if is_alone && lookup::is_known_list(source, &here, &own, !compares_each) {
         return Ok(None);
     }
     let how = (options, history.updates_rows());
-    lookup::sort_out_changed(source, &here, &mut remembered, how).map_err(placed)?;
-    remembered.replaced.extend(to_replace);
+    remembered.replaced = to_replace;
+    lookup::sort_out_changed(source, (&here, &otherwise), &mut remembered, how).map_err(placed)?;
     let nothing_known = found.is_empty() && remembered.unfinished.is_empty();
     if nothing_known && remembered.replaced.is_empty() && remembered.notes.is_empty() {
         return Ok(None);
@@ -174,6 +182,7 @@ pub fn remember(
     if !found.is_empty() {
         history.check(&found, &mut remembered)?;
         Rechecking { history, source, options, control }.run(&found, &mut remembered)?;
+        lookup::refuse_to_replace(source, &remembered.replaced, &otherwise).map_err(placed)?;
     }
     if remembered.new.is_empty() {
         remembered.notes.extend(lookup::read_otherwise(&found, mapping));
@@ -326,7 +335,7 @@ impl Rechecking<'_> {
                 already.iter_mut().for_each(|file| file.tally.add(&none));
                 self.compare(load, &portion, (&compared, &units), &encoding)?;
                 if !untrusted.is_empty() && skipped.is_empty() {
-                    self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))?;
+                    self.trust(load, &portion)?;
                 }
             }
         }
@@ -382,11 +391,17 @@ impl Rechecking<'_> {
                     return Err(changed(&all, (0, 0), &was, &is, LoadState::Complete));
                 }
                 if !untrusted.is_empty() {
-                    self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))?;
+                    self.trust(load, &portion)?;
                 }
             }
         }
         Ok(already)
+    }
+
+    /// Records the stamps that the files had when they were opened, if they are those of the content that was compared.
+    fn trust(&self, load: &LoadRecord, portion: &Portion<'_>) -> Result<()> {
+        portion.check_unchanged()?;
+        self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))
     }
 
     /// Compares files of a portion with their recorded units.

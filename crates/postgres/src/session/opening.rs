@@ -20,6 +20,7 @@ use crate::partition::missing::Lacking;
 use crate::partition::rows::PartitionedRows;
 use crate::partition::survey::Partitions;
 use crate::records::checkpoint::{Checkpoints, Records};
+use crate::records::parts::lock_of_writers;
 use crate::rejected::file;
 use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
@@ -523,6 +524,7 @@ impl<'a> Opening<'_, 'a> {
         WriterPlan {
             server: self.postgres.server.clone(),
             load_id: record.id.clone(),
+            lock: lock_of_writers(&record.id, self.options.share),
             checkpoints,
             copy: format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)"),
             rows_planned: self.source.facts().knows_rows,
