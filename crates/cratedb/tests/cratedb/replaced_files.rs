@@ -130,6 +130,27 @@ fn the_rows_of_a_corrected_file_replace_those_that_it_had() {
 }
 
 #[test]
+fn a_corrected_file_with_the_same_footer_is_replaced() {
+    for key in keys() {
+        let nights = Nights::new(Cluster::any(), key);
+        // The second time it is the load of the first correction that has other content.
+        for (from, to) in [(350_i64, 100_000_i64), (100_000, 200_000)] {
+            let mut bytes = std::fs::read(nights.path("a")).unwrap();
+            let at = bytes.windows(8).position(|value| value == from.to_le_bytes()).unwrap();
+            bytes[at..at + 8].copy_from_slice(&to.to_le_bytes());
+            std::fs::write(nights.path("a"), bytes).unwrap();
+            let error = nights.load(&["a", "b"], &small()).unwrap_err();
+            assert!(error.what().contains("no longer what was loaded"), "{error}");
+            nights.load(&["a", "b"], &replacing()).unwrap();
+            let of_ids =
+                format!("SELECT count(*) FROM \"doc\".\"{}\" WHERE \"id\" IN ({from}, {to})", nights.table);
+            assert_eq!(nights.cluster.sql(&of_ids)[0][0].as_u64(), Some(1));
+            nights.are_complete([700, 700]);
+        }
+    }
+}
+
+#[test]
 fn a_replacement_that_ends_at_any_statement_is_finished_by_the_same_command() {
     let steps = [
         "DO UPDATE SET",
