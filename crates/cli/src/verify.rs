@@ -9,7 +9,7 @@ use sawmill_source::UnlikeFiles;
 use serde::Serialize;
 
 use crate::arguments::crate_options::CrateArgs;
-use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
+use crate::arguments::inputs::{self, ColumnArgs, ForTable, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::target::{Destination, EffortArgs, TargetArgs};
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
         &args.columns,
         &text,
         &args.objects,
-        (UnlikeFiles::United, &table_text),
+        ForTable { text: &table_text, ..ForTable::none(UnlikeFiles::United) },
         console,
     )?;
     let filtered = args.rows.filtered(&inputs, console)?;

@@ -68,12 +68,12 @@ pub use engine::target::{
 pub use engine::verification::{Located, LocatedUnit, Verification};
 pub use engine::worker::received;
 pub use history::append::{Encoding, History, remember};
-pub use history::lookup::{Found, adds_files, refuse_begun, refuse_changed, taken};
+pub use history::lookup::{Found, adds_files, refuse_begun, refuse_changed, refuse_to_replace, taken};
 pub use history::opening::{OnRecord, Standing, open};
 pub use history::portion::Portion;
 pub use history::presence::Presence;
 pub use history::record::{LoadRecord, Loads, RecordedUnit};
-pub use history::remembered::{AlreadyLoaded, Remembered};
+pub use history::remembered::{AlreadyLoaded, Remembered, loaded_files};
 pub use history::taken_up::held_units;
 pub use identity::load_id::{id_of_names, load_id};
 pub use identity::reading::{Encoders, Reading, Reread};

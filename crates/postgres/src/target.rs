@@ -158,6 +158,17 @@ impl Postgres {
         }
     }
 
+    /// The user's name of the mode.
+    pub(crate) fn name_of_mode(&self) -> String {
+        self.merge().unwrap_or_else(|| self.mode.name().to_owned())
+    }
+
+    /// Whether a merge that is repeated when later ones are complete leaves their rows as they are.
+    pub(crate) fn keeps_newer(&self) -> bool {
+        let (newest, inserts) = (self.on_conflict.newest(), self.on_conflict == OnConflict::Keep);
+        self.mode == Mode::Upsert && !self.has_deletes() && (inserts || newest.is_some())
+    }
+
     /// Whether rows of the source may delete rows of the table.
     pub fn has_deletes(&self) -> bool {
         self.deletes.is_some()
@@ -257,6 +268,10 @@ impl Target for Postgres {
         let column = self.lineage.file.clone()?;
         let replacing = self.clone().mode(Mode::Upsert).key(vec![column.clone()]);
         Some(Box::new(replacing.on_conflict(OnConflict::ReplaceFiles(column))))
+    }
+
+    fn replaces_together(&self) -> bool {
+        true
     }
 
     fn has_answered(&self) -> bool {

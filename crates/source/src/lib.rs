@@ -91,7 +91,7 @@ pub use parquet_files::opened_file::{OpenObject, fingerprint};
 pub use parquet_files::reader::{FileBytes, rows_within};
 pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
-pub use parquet_files::united::UnlikeFiles;
+pub use parquet_files::united::{FindLoaded, UnlikeFiles};
 pub use sawmill_profile::{Control, Error, Kind, LOOK, Result};
 pub use traced::{DELETES, LineageColumns, Traced};
 pub use units::{

@@ -1,7 +1,7 @@
 //! Opens sources: the Parquet files that the command line names, standard input for `-`, and generated rows
 //! for `gen:`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +12,9 @@ use sawmill_inspect::DEFAULT_MAX_PAGE;
 use sawmill_profile::PhaseReport;
 #[cfg(feature = "full")]
 use sawmill_source::DelimitedFiles;
-use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source, UnlikeFiles};
+use sawmill_source::{
+    Addressed, FindLoaded, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source, SourceFile, UnlikeFiles,
+};
 use sawmill_store::found_files::is_parquet;
 use sawmill_store::{Location, ObjectUrl, ReadAhead};
 use serde::Serialize;
@@ -192,6 +194,8 @@ impl TextFound {
 /// An opened source with the temporary files and stores that must outlive it.
 pub(crate) struct Inputs {
     rows: Rows,
+    /// Loaded files that were left out, since their columns do not fit those of the others.
+    taken_out: Vec<SourceFile>,
     /// The phases of opening it.
     phases: Vec<PhaseReport>,
     /// The temporary file that holds standard input.
@@ -210,7 +214,7 @@ enum Rows {
 
 impl Inputs {
     fn new(rows: Rows, spooled: Option<NamedTempFile>, objects: Objects) -> Self {
-        Self { rows, phases: Vec::new(), _spooled: spooled, _objects: objects }
+        Self { rows, taken_out: Vec::new(), phases: Vec::new(), _spooled: spooled, _objects: objects }
     }
 
     pub(crate) fn source(&self) -> &dyn Source {
@@ -237,6 +241,11 @@ impl Inputs {
             Rows::Text(source) => Some(source.as_ref()),
             _ => None,
         }
+    }
+
+    /// Loaded files that were left out, since their columns do not fit those of the others.
+    pub(crate) fn taken_out(&self) -> &[SourceFile] {
+        &self.taken_out
     }
 
     /// The phases of opening it.
@@ -316,24 +325,40 @@ pub(crate) fn open(
     objects: &ObjectArgs,
     console: Console,
 ) -> Result<Inputs, Error> {
-    let no_table = || Ok(TableText::default());
-    open_unlike(paths, columns, text, objects, (UnlikeFiles::default(), &no_table), console)
+    open_unlike(paths, columns, text, objects, ForTable::none(UnlikeFiles::default()), console)
 }
 
 /// Finds the text columns of the table that takes the rows.
 pub(crate) type FindText<'a> = &'a dyn Fn() -> Result<TableText, Error>;
 
-/// As [`open`], of files whose columns may differ, for a table: only text asks for its columns.
+/// How to open files for a table, whose columns may differ.
+#[derive(Clone, Copy)]
+pub(crate) struct ForTable<'a> {
+    pub unlike: UnlikeFiles,
+    /// Only text asks for the table's columns.
+    pub text: FindText<'a>,
+    /// Only Parquet files whose columns differ ask for the files that are loaded.
+    pub loaded: FindLoaded<'a>,
+}
+
+impl ForTable<'_> {
+    /// For no table.
+    pub(crate) fn none(unlike: UnlikeFiles) -> Self {
+        Self { unlike, text: &|| Ok(TableText::default()), loaded: &|| Ok(HashSet::new()) }
+    }
+}
+
+/// As [`open`], for a table.
 pub(crate) fn open_unlike(
     paths: &[PathBuf],
     columns: &ColumnArgs,
     text: &TextArgs,
     objects: &ObjectArgs,
-    (unlike, table_text): (UnlikeFiles, FindText<'_>),
+    table: ForTable<'_>,
     console: Console,
 ) -> Result<Inputs, Error> {
     let read_ahead = ReadAhead { budget: objects.read_ahead, ..ReadAhead::default() };
-    let how = How { columns, text, table_text, read_ahead, unlike, console };
+    let how = How { columns, text, table, read_ahead, console };
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
         if paths.len() > 1 {
             let advice = "load them one after the other, with --mode append";
@@ -354,9 +379,8 @@ pub(crate) fn open_unlike(
 pub(crate) struct How<'a> {
     columns: &'a ColumnArgs,
     text: &'a TextArgs,
-    table_text: FindText<'a>,
+    table: ForTable<'a>,
     read_ahead: ReadAhead,
-    unlike: UnlikeFiles,
     console: Console,
 }
 
@@ -385,7 +409,7 @@ fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<In
 }
 
 fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inputs, Error> {
-    let How { columns, text, table_text, read_ahead, unlike, .. } = how;
+    let How { columns, text, table, read_ahead, .. } = how;
     let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
     let streams = paths.iter().filter(is_stream).count();
     if streams > 1 {
@@ -407,15 +431,16 @@ fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inp
     };
     if let Some(kind) = text.meant(&files)? {
         // The demo's build refuses text, and asks no server before that.
-        let table_text = if cfg!(feature = "full") { table_text()? } else { Default::default() };
+        let table_text = if cfg!(feature = "full") { (table.text)()? } else { Default::default() };
         let text = &TextArgs { table_text, ..text.clone() };
         return open_text(&files, kind, &objects, spooled, hive, How { text, ..how });
     }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let wanted = &columns.columns();
     let open = |url: &ObjectUrl| objects.open(url, TAIL);
-    let opened = ParquetFiles::open_located(&files, &open, hive, max_footer, wanted, unlike);
-    let mut source = match (&spooled, opened) {
+    let asked = (table.unlike, table.loaded);
+    let opened = ParquetFiles::open_new(&files, &open, hive, (max_footer, wanted), asked);
+    let (mut source, taken_out) = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {
             let advice = "send a whole Parquet file, or name the format of text: --format csv or ndjson";
@@ -432,7 +457,7 @@ fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inp
     }
     source = columns.limited(source, read_ahead);
     let source = Box::new(source.select(&columns.columns(), &columns.rename)?);
-    Ok(Inputs::new(Rows::Files(source), spooled, objects))
+    Ok(Inputs { taken_out, ..Inputs::new(Rows::Files(source), spooled, objects) })
 }
 
 /// Opens text and selects the columns.
@@ -443,9 +468,9 @@ fn open_text(
     objects: &Objects,
     spooled: Option<NamedTempFile>,
     hive: Hive,
-    How { columns, text, console, unlike, .. }: How<'_>,
+    How { columns, text, console, table, .. }: How<'_>,
 ) -> Result<Inputs, Error> {
-    let opened = text::open(files, kind, text, objects, (hive, unlike), console);
+    let opened = text::open(files, kind, text, objects, (hive, table.unlike), console);
     let (source, boundaries) = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) => {

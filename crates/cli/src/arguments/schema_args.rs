@@ -11,7 +11,7 @@ use crate::error::Error;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Columns that change")]
 pub(crate) struct SchemaArgs {
-    /// What to do if files have other columns than the table or than each other, in modes auto and append: several of
+    /// What to do if files have other columns than each other, or in modes auto and append than the table: several of
     /// them with commas. Unless it is error, a column that a file lacks is NULL in its rows, or has its
     /// default if all new files lack it.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CHANGES", default_value = "error")]
@@ -60,6 +60,11 @@ impl SchemaArgs {
                 "to let the table follow the files, add --evolve (--schema-change add,widen); to leave new columns out, \
                  --schema-change ignore; or load the files into different tables",
             ),
+            ModeArg::Create | ModeArg::Replace if self.accepts_some() => UnlikeFiles::United,
+            ModeArg::Create | ModeArg::Replace => UnlikeFiles::Refused(
+                "to give the table the columns of all files, add --evolve; or load files with different columns separately, into \
+                 different tables",
+            ),
             _ => UnlikeFiles::default(),
         }
     }
@@ -85,10 +90,11 @@ impl SchemaArgs {
         if has(Refuse) || has(Add) && has(Ignore) {
             return refused("changes that exclude each other", "give error, ignore, or add, widen or both");
         }
-        if !matches!(mode, ModeArg::Auto | ModeArg::Append) {
+        let is_new = matches!(mode, ModeArg::Create | ModeArg::Replace);
+        if !is_new && !matches!(mode, ModeArg::Auto | ModeArg::Append) {
             return refused(
                 "not available in this mode",
-                "use --mode auto or append, or leave the option out",
+                "use --mode auto, append, create or replace, or leave the option out",
             );
         }
         if let Some((_, other)) = others.iter().find(|(given, _)| *given) {

@@ -24,10 +24,10 @@ use super::parts::{Part, Parts};
 use super::staging::{self, Layout};
 use super::units_in_order::UnitsInOrder;
 use super::{ConvertArgs, OutputFormat};
-use crate::arguments::inputs::{self, Inputs, TextFound};
+use crate::arguments::inputs::{self, ForTable, Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
 use crate::arguments::paths::each_has_its_file;
-use crate::arguments::text::{TableText, TextArgs};
+use crate::arguments::text::TextArgs;
 use crate::error::Error;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;
@@ -165,8 +165,7 @@ fn converted(args: &ConvertArgs, console: Console) -> Result<(), Error> {
 /// Opens the inputs, and checks that their columns agree.
 fn opened(args: &ConvertArgs, text: &TextArgs, console: Console) -> Result<Inputs, Error> {
     let unlike = UnlikeFiles::Refused("convert files with different columns separately");
-    let no_table = || Ok(TableText::default());
-    let refused = (unlike, &no_table as inputs::FindText<'_>);
+    let refused = ForTable::none(unlike);
     inputs::open_unlike(&args.files, &args.columns, text, &args.objects, refused, console)
 }
 

@@ -1,6 +1,7 @@
 //! `sawmill load`: loads Parquet files into a table.
 
 mod finish;
+mod loaded;
 mod planned;
 pub(crate) mod query;
 pub(crate) mod reading;
@@ -15,10 +16,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sawmill_loader::{Arrange, LoadArranged, LoadOptions, LoadReport, Part, Share, Target, load_in_order};
 use sawmill_profile::{PhaseReport, Profile};
-use sawmill_source::{Addressed, ByRow, Order, OrderedRows, Source};
+use sawmill_source::{Addressed, ByRow, Kind, Order, OrderedRows, Source};
 
 use crate::arguments::crate_options::CrateArgs;
-use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
+use crate::arguments::inputs::{self, ColumnArgs, ForTable, ObjectArgs};
 use crate::arguments::lineage_args::LineageArgs;
 use crate::arguments::merge_args::MergeArgs;
 use crate::arguments::nested_args::NestedArgs;
@@ -133,8 +134,7 @@ struct TableLoad {
     ddl: bool,
     /// Print what the load would do, and stop.
     ///
-    /// This connects to the server only to look at a table that exists: for modes that need one, and for columns that
-    /// change.
+    /// This connects to the server to look at a table that exists; mode auto plans a new one if none answers.
     #[arg(long)]
     explain: bool,
     /// Do everything that comes before the first row on the server, roll it back, and print what the load
@@ -225,8 +225,9 @@ Examples:
   sawmill load prune --to postgres://me@localhost/db --older-than 90d --dry-run
   sawmill load prune --to crate://localhost:4200 --older-than 90d
 
-This removes the records of loads into tables that are gone, and of upserts and inserts into tables without other
-loads on record. All others are kept: an append skips the files on record.")]
+This removes the records of loads into tables that are gone, and of inserts and merges by --newest into tables without
+appends on record. All others are kept: an append skips the files on record, and another merge, repeated, would overwrite
+newer rows.")]
     Prune(records::PruneArgs),
 }
 
@@ -291,14 +292,9 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
     let target = text.typed(target, &args.columns.rename)?;
     let unlike = args.schema.unlike_files(args.mode);
     let table_text = || args.table_text(&text, &target, &options);
-    let inputs = inputs::open_unlike(
-        &args.files,
-        &args.columns,
-        &text,
-        &args.objects,
-        (unlike, &table_text),
-        console,
-    )?;
+    let loaded = || args.loaded_files(&target, None, &options);
+    let table = ForTable { unlike, text: &table_text, loaded: &loaded };
+    let inputs = inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, table, console)?;
     let records_left_out = inputs.records_left_out().unwrap_or_default();
     let options = LoadOptions { records_left_out, ..options };
     let filtered = args.rows.filtered(&inputs, console)?;
@@ -313,6 +309,7 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
         None => target,
     };
     let adds_files = args.adds_files(&target, source, &options)?;
+    args.check_taken_out(&target, (source, &inputs), &options, console)?;
     let keeps_table = adds_files || args.mode == ModeArg::Append;
     if adds_files {
         args.table.refuse_other_partitions(&target, &options)?;
@@ -405,6 +402,11 @@ impl TableLoad {
                  also those that the table has";
             return Err(Error::usage(what, "--again", advice));
         }
+        if self.changed != ChangedArg::Error && !matches!(self.mode, ModeArg::Auto | ModeArg::Append) {
+            let advice =
+                "leave it out: this mode takes the files as they are now; or use --mode auto or append";
+            return Err(Error::usage("not available in this mode", "--changed", advice));
+        }
         let target = self.values.apply(target)?;
         let (_, rejected_rows) = self.files_of_rejects(&target)?;
         let target = self.rejects.apply(target, rejected_rows)?;
@@ -430,23 +432,28 @@ impl TableLoad {
         self.table.apply(self.nested.apply(target)?)
     }
 
-    /// Whether mode auto appends. Plans that need no server take mode create.
+    /// Whether mode auto appends. Plans take mode create if no server answers.
     fn adds_files(
         &self,
         target: &Destination,
         source: &dyn Source,
         options: &LoadOptions,
     ) -> Result<bool, Error> {
-        let creates = self.mode != ModeArg::Auto || self.is_planned_alone() || self.nested.makes_tables();
-        if creates {
+        if self.mode != ModeArg::Auto || self.ddl || self.nested.makes_tables() {
             return Ok(false);
         }
         let phase = Profile::new().phase("records");
         let control = interrupt::control(&phase);
-        Ok(match target {
-            Destination::Postgres(postgres) => postgres.adds_files(source, options, &control)?,
-            Destination::CrateDb(crate_db) => crate_db.adds_files(source, options, &control)?,
-        })
+        let is_silent = |kind| matches!(kind, Kind::Connection | Kind::Server);
+        let adds = match target {
+            Destination::Postgres(postgres) => postgres.adds_files(source, options, &control),
+            Destination::CrateDb(crate_db) => crate_db.adds_files(source, options, &control),
+        };
+        match adds {
+            // A new table is planned without its server. CrateDB that does not answer is an error of the server.
+            Err(error) if is_silent(error.kind()) && self.is_planned_alone() => Ok(false),
+            adds => Ok(adds?),
+        }
     }
 
     /// Whether this is a plan that needs no server.

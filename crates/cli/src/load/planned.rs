@@ -98,16 +98,22 @@ impl PlannedLoad<'_> {
             Some(_) => None,
             None => postgres.planned_conversions(source, columns.as_ref(), control)?,
         };
+        let left = match tables {
+            Some(_) => None,
+            None => Some(postgres.files_left(source, options, control)?),
+        };
+        let left: &dyn Source = left.as_ref().map_or(source, |left| left);
         let plan = PostgresPlan {
-            files: source.files().len(),
-            rows: source.rows(),
-            units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
+            files: left.files().len(),
+            rows: left.rows(),
+            units: left.plan(options.unit_rows).iter().map(Vec::len).sum(),
             degree: options.degree,
             route: postgres.route(options.degree)?,
             memory_bytes: options.block_memory(),
             ddl: match (alter, &conversions) {
                 (Some(alter), _) => alter.unwrap_or_default(),
                 (None, Some(_)) => String::new(),
+                (None, None) if left.files().is_empty() => String::new(),
                 (None, None) => {
                     tables.map_or_else(|| postgres.ddl(source, control), |tables| tables.ddl(control))?
                 }

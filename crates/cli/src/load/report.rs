@@ -171,12 +171,14 @@ fn summary(
     if let Some(part) = &report.part {
         out += &of_part(table, report, part);
     }
-    if report.files_already > 0 && report.files_loaded > 0 {
-        out += &format!(
-            "{}, {} already loaded\n",
-            counted(report.files_loaded, "new file"),
-            phases::thousands(report.files_already)
-        );
+    if report.files_already + report.files_replaced > 0 && report.files_loaded > 0 {
+        let new = counted(report.files_loaded - report.files_replaced, "new file");
+        let already = phases::thousands(report.files_already);
+        let replaced = match report.files_replaced {
+            0 => String::new(),
+            replaced => format!(", {} replaced", phases::thousands(replaced)),
+        };
+        out += &format!("{new}{replaced}, {already} already loaded\n");
     }
     // The phase also counts rejected rows and rows that were already in the table.
     let all_loaded = report.rows_rejected == 0 && report.rows_there_before == 0;

@@ -230,6 +230,91 @@ fn files_whose_types_are_not_united_are_loaded_one_after_the_other_into_text() {
 }
 
 #[test]
+fn files_on_record_do_not_block_others_whose_types_are_not_united_with_theirs() {
+    let nights = Nights::new();
+    nights.bench.client().batch_execute("create table days (id integer, v text)").unwrap();
+    let append = ["--mode", "append", "--evolve"];
+    let night = |more: &[&str]| sawmill(nights.words(&nights.folder, &[&append[..], more].concat()));
+    let files = [
+        nights.file("0.parquet", vec![("id", ints([0]))]),
+        nights.file("1.parquet", vec![("id", ints([1])), ("v", ints([5]))]),
+        nights.file("2.parquet", vec![("id", ints([2])), ("v", texts(["six"]))]),
+    ];
+    // The error names the file that has the column.
+    let error = night(&[]).fails(1);
+    assert!(error.contains("differ from those of") && error.contains("1.parquet: column"), "{error}");
+    files.iter().for_each(|file| drop(sawmill(nights.words(file, &append)).ok()));
+    // With or without the option, a file on record is not compared again.
+    for options in [&append[..], &append[..2]] {
+        let known = sawmill(nights.words(&nights.folder, options)).ok();
+        assert!(known.out.contains("nothing to do"), "{}", known.out);
+        assert!(known.err.contains("loaded already"), "{}", known.err);
+    }
+    nights.file("3.parquet", vec![("id", ints([3])), ("v", texts(["seven"]))]);
+    let third = night(&["--verify"]).ok();
+    assert!(third.out.contains("1 new file"), "{}", third.out);
+    assert!(third.err.contains("1.parquet: loaded already"), "{}", third.err);
+    // Other options may take other rows of it.
+    let error = night(&["--where", "id < 2"]).fails(1);
+    assert!(error.contains("2.parquet") && error.contains("other options"), "{error}");
+    nights.file("4.parquet", vec![("id", ints([4])), ("v", texts(["eight"]))]);
+    nights.file("5.parquet", vec![("id", ints([5])), ("v", ints([9]))]);
+    let error = night(&[]).fails(1);
+    assert!(error.contains("such types are not united"), "{error}");
+    assert_eq!(nights.text("select string_agg(v, ' ' order by id) from days"), "5 six seven");
+}
+
+#[test]
+fn a_corrected_file_with_the_same_footer_is_replaced() {
+    let nights = Nights::new();
+    let correct = |path: &Path, from: i32, to: i32| {
+        let mut bytes = std::fs::read(path).unwrap();
+        let at = bytes.windows(4).position(|value| value == from.to_le_bytes()).unwrap();
+        bytes[at..at + 4].copy_from_slice(&to.to_le_bytes());
+        std::fs::write(path, bytes).unwrap();
+    };
+    let first = nights.file("1.parquet", vec![("id", ints([1, 0x1234_5678, i32::MAX]))]);
+    nights.file("2.parquet", vec![("id", ints([5]))]);
+    let options = ["--file-column", "f", "--changed", "replace"];
+    nights.night(&options).ok();
+    let ids = || nights.text("select string_agg(id::text, ' ' order by id) from days");
+    let of = |value: i32| format!("1 5 {value} {}", i32::MAX);
+    assert_eq!(ids(), of(0x1234_5678));
+    let mut before = 0x1234_5678;
+    // The second time it is the load of the first correction that has other content.
+    for (value, more) in [(0x1111_2222, 3), (0x1111_3333, 4), (0x1111_4444, 4)] {
+        correct(&first, before, value);
+        nights.file(&format!("{more}.parquet"), vec![("id", ints([5]))]);
+        let error = nights.night(&options[..2]).fails(1);
+        assert!(
+            error.contains("no longer what was loaded") && error.contains("--changed replace"),
+            "{error}"
+        );
+        let ran = nights.night(&options).ok();
+        assert!(ran.out.contains("replaced 3 rows that it had"), "{}", ran.out);
+        assert_eq!(nights.text(&format!("select count(*) from days where id = {value}")), "1");
+        assert_eq!(nights.text(&format!("select count(*) from days where id = {before}")), "0");
+        before = value;
+    }
+    assert_eq!(nights.text("select count(*) from days"), "6");
+    let again = nights.night(&[&options[..], &["--verify"]].concat()).ok();
+    assert!(again.out.contains("nothing to do") && again.out.contains("verified"), "{}", again.out);
+}
+
+#[test]
+fn a_table_is_made_from_files_that_differ() {
+    let nights = two_nights();
+    nights.night(&["--evolve"]).ok();
+    let error = nights.night(&["--mode", "replace"]).fails(1);
+    assert!(error.contains("--evolve"), "{error}");
+    nights.night(&["--mode", "replace", "--evolve", "--verify"]).ok();
+    assert_eq!(nights.columns(), "id integer, v integer, x bigint");
+    nights.bench.client().batch_execute("drop table days").unwrap();
+    nights.night(&["--mode", "create", "--evolve", "--verify"]).ok();
+    assert_eq!(nights.text("select count(*) || ' ' || count(x) from days"), "200 100");
+}
+
+#[test]
 fn columns_that_the_table_lacks_are_left_out_on_request() {
     let nights = two_nights();
     let report = nights.night(&["--schema-change", "ignore", "--verify", "--json"]).ok().json();

@@ -217,10 +217,13 @@ fn loads_are_listed_and_pruned_under_the_names_of_their_modes() {
     let url = bench.server.url();
     bench.client().batch_execute("create table days (id smallint primary key, v smallint)").unwrap();
     let file = day(bench.dir.path(), "1.csv", "id,v\n1,5\n2,6\n");
-    for (table, mode) in [("days", "insert"), ("days", "upsert"), ("versions", "history")] {
-        let verified = bench.load(&file, table, &["--mode", mode, "--key", "id", "--verify"]).ok().out;
+    for (table, mode, newest) in
+        [("days", "insert", &[][..]), ("days", "upsert", &["--newest", "v"]), ("versions", "history", &[])]
+    {
+        let merge = [&["--mode", mode, "--key", "id", "--verify"][..], newest].concat();
+        let verified = bench.load(&file, table, &merge).ok().out;
         assert!(verified.contains("verified"), "{verified}");
-        let again = bench.load(&file, table, &["--mode", mode, "--key", "id", "--verify"]).ok().out;
+        let again = bench.load(&file, table, &merge).ok().out;
         assert!(again.contains(&format!("mode {mode} verifies only while it merges")), "{again}");
         let listed = sawmill(words("status", &url, &["--table", table])).ok().out;
         assert!(listed.contains(mode), "{listed}");
@@ -252,4 +255,23 @@ fn rows_of_files_that_are_in_order_together_are_not_counted_with_the_first() {
         let of_file = text.lines().find(|line| line.contains("1.csv")).unwrap();
         assert!(of_file.split_whitespace().any(|cell| cell == "-"), "{text}");
     }
+}
+
+#[test]
+fn a_merge_whose_rows_would_replace_newer_ones_stays_on_record() {
+    let bench = Bench::new();
+    let url = bench.server.url();
+    bench.client().batch_execute("create table rows (id bigint primary key, v bigint)").unwrap();
+    let first = day(bench.dir.path(), "1.csv", "id,v\n1,10\n");
+    let second = day(bench.dir.path(), "2.csv", "id,v\n1,20\n");
+    for (mode, table) in [("history", "versions"), ("upsert", "rows")] {
+        let merge = ["--mode", mode, "--key", "id"];
+        [&first, &second].into_iter().for_each(|file| drop(bench.load(file, table, &merge).ok()));
+        age(&bench, table);
+        let pruned = sawmill(words("prune", &url, &["--older-than", "90d"])).ok().out;
+        assert!(pruned.contains("would overwrite newer rows"), "{pruned}");
+        assert!(bench.load(&first, table, &merge).ok().out.contains("nothing to do"));
+    }
+    assert_eq!(bench.count("select v from versions where current"), 20);
+    assert_eq!(bench.count("select v from rows"), 20);
 }

@@ -106,6 +106,28 @@ fn the_rows_of_a_corrected_file_replace_those_that_it_had() {
 }
 
 #[test]
+fn a_corrected_file_is_neither_added_nor_replaced_beside_a_load_with_other_options() {
+    let nights = Nights::new();
+    nights.day("1.csv", &[7, 8, 9]);
+    let append = |more: &[&str]| {
+        let more = [&["--mode", "append", "--file-column", "source"], more].concat();
+        nights.bench.load(&nights.folder.join("1.csv"), "days", &more)
+    };
+    let error = append(&[]).fails(1);
+    assert!(error.contains("1.csv was loaded before with other content"), "{error}");
+    let error = append(&["--changed", "replace"]).fails(1);
+    assert!(error.contains("rows of") && error.contains("cannot be replaced"), "{error}");
+    assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,3 2.csv 0,4 2.csv 1");
+    // Rows that have been replaced are no longer in the way.
+    nights.night(&["--changed", "replace"]).ok();
+    nights.day("1.csv", &[1, 2]);
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,3 2.csv 0,4 2.csv 1");
+    let history = ["load", "status", "--to", &nights.bench.server.url(), "--history"];
+    assert!(!sawmill(history).ok().out.contains("replaced replaced"));
+}
+
+#[test]
 fn a_table_whose_files_were_corrected_is_verified_whole() {
     let nights = Nights::new();
     let verified = |rows: i64| {

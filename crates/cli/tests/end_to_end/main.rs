@@ -49,6 +49,7 @@ mod hive;
 mod hostile_text;
 mod in_order;
 mod job_parts;
+mod late_commits;
 mod late_values;
 mod like_data;
 mod like_odd_data;

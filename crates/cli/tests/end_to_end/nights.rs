@@ -451,3 +451,82 @@ fn an_interrupted_night_whose_file_was_corrected_is_replaced() {
     let status = sawmill(["load", "status", "--to", &bench.server.url()]).ok().out;
     assert!(!status.contains("interrupted"), "{status}");
 }
+
+#[test]
+fn keys_that_move_between_corrected_and_new_files_are_replaced_together() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    bench.client().batch_execute("create table days (id bigint primary key, note text, f text)").unwrap();
+    let options = ["--mode", "append", "--file-column", "f", "--changed", "replace"];
+    let files = |ranges: &[(&str, std::ops::Range<u32>)]| {
+        ranges.iter().for_each(|(name, ids)| day(&folder, name, ids.clone()));
+        night(&bench, &folder, "days", &options).ok().out
+    };
+    files(&[("1.csv", 0..2), ("2.csv", 2..5)]);
+    let moved = files(&[("1.csv", 0..3), ("2.csv", 3..4), ("3.csv", 4..5)]);
+    assert!(moved.contains("replaced 5 rows that they had"), "{moved}");
+    assert!(moved.contains("1 new file, 2 replaced, 0 already loaded"), "{moved}");
+    let of_files =
+        "select count(*) from days where f like '%1.csv' and id < 3 or f like '%2.csv' and id = 3 or id = 4";
+    assert_eq!((bench.count(of_files), bench.count("select count(*) from days")), (5, 5));
+    let again = files(&[]);
+    assert!(again.contains("nothing to do"), "{again}");
+    // One of the two alone, and back again.
+    files(&[("1.csv", 10..12)]);
+    files(&[("1.csv", 0..3)]);
+    assert_eq!((bench.count(of_files), bench.count("select count(*) from days")), (5, 5));
+    let verified = night(&bench, &folder, "days", &[&options[..], &["--verify"]].concat()).ok().out;
+    assert!(verified.contains("verified"), "{verified}");
+}
+
+#[test]
+fn a_plan_of_a_night_is_about_the_files_that_are_left() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    day(&folder, "1.csv", 0..10);
+    let plan = |more: &[&str]| night(&bench, &folder, "days", &[more, &["--explain"]].concat());
+    assert!(plan(&[]).ok().out.contains("CREATE TABLE"));
+    night(&bench, &folder, "days", &["--file-column", "f"]).ok();
+    let options = ["--file-column", "f", "--changed", "replace"];
+    let none = plan(&options[..2]).ok().out;
+    assert!(none.contains("0 files, 0 rows in 0 units") && !none.contains("CREATE TABLE"), "{none}");
+    day(&folder, "2.csv", 10..13);
+    let new = plan(&options).ok().out;
+    assert!(new.contains("1 file, 3 rows") && !new.contains("CREATE TABLE"), "{new}");
+    day(&folder, "1.csv", 0..11);
+    assert!(plan(&options[..2]).fails(1).contains("1.csv"));
+    let both = plan(&options).ok().out;
+    assert!(both.contains("2 files, 14 rows"), "{both}");
+    let rehearsed = night(&bench, &folder, "days", &[&options[..], &["--dry-run"]].concat()).ok().out;
+    assert!(
+        rehearsed.contains("1 new file, 0 already loaded") && rehearsed.contains("14 rows"),
+        "{rehearsed}"
+    );
+    assert_eq!(bench.count("select count(*) from days"), 10);
+}
+
+#[test]
+fn a_message_names_its_mode_and_a_row_without_a_version() {
+    let bench = Bench::new();
+    let folder = bench.dir.path();
+    day(folder, "1.csv", 0..2);
+    let load = |mode: &str, more: &[&str]| {
+        bench.load(&folder.join("1.csv"), "t", &[&["--mode", mode, "--key", "id"], more].concat())
+    };
+    assert!(load("insert", &[]).fails(1).contains("mode insert merges"));
+    let key = load("history", &["--primary-key", "id"]).fails(2);
+    assert!(key.contains("mode history") && !key.contains("upsert") && !key.contains("mode create"), "{key}");
+    assert!(load("history", &["--changed", "append"]).fails(2).contains("--changed"));
+    for rows in ["0,a\n,b\n", "0,a\n0,b\n"] {
+        std::fs::write(folder.join("1.csv"), format!("id,note\n{rows}")).unwrap();
+        let error = load("history", &[]).fails(1);
+        assert!(error.contains("1.csv") && error.contains("line 3"), "{error}");
+        sawmill(["load", "forget", "--to", &bench.server.url(), "--table", "t"]).ok();
+    }
+    bench.client().batch_execute("create table n (id bigint unique, note text)").unwrap();
+    std::fs::write(folder.join("1.csv"), "id,note\n,b\n").unwrap();
+    let insert = bench.load(&folder.join("1.csv"), "n", &["--mode", "insert", "--key", "id"]).ok().out;
+    assert!(insert.contains("each insert adds them again"), "{insert}");
+}

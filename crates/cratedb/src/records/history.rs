@@ -1,13 +1,13 @@
 //! The history of a table: loads that earlier runs recorded, as an append looks them up.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, Note, Portion,
-    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, refuse_changed,
-    remember,
+    RecordedFiles, RecordedUnit, Remembered, Tally, Verification, adds_files, load_id, loaded_files,
+    refuse_changed, remember,
 };
 use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
@@ -56,6 +56,30 @@ impl CrateDb {
         if !source.facts().whole_files {
             return Ok(false);
         }
+        let (loads, mapping) = (self.loads_here(options, control)?, self.mapping_of_files(source));
+        let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.takes(&mapping)).collect();
+        Ok(adds_files(source, &here, &mapping, options))
+    }
+
+    /// The names and fingerprints of the files whose rows complete loads have brought into the table: of any loads, or of
+    /// those that take the same rows and columns as `source`.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn loaded_files(
+        &self,
+        source: Option<&dyn Source>,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<HashSet<(String, String)>> {
+        let loads = self.loads_here(options, control)?;
+        let mapping = source.map(|source| self.mapping_of_files(source));
+        let loads: Vec<_> = loads.iter().map(|row| &row.load).collect();
+        Ok(loaded_files(&loads, mapping.as_ref()))
+    }
+
+    /// The loads into the table, if it exists.
+    fn loads_here(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<LoadRow>> {
         let table = self.table()?;
         let cluster = Cluster::new(&self.server, options.patience, options.retries)?;
         let mut client = Client::new(&cluster);
@@ -63,12 +87,10 @@ impl CrateDb {
         let exists = catalogue::exists(sql, &table)?;
         let checkpoints = Checkpoints::new(&self.checkpoint_schema);
         let mut records = checkpoints.on(sql);
-        if !exists || !records.exist()? {
-            return Ok(false);
+        match exists && records.exist()? {
+            true => records.of_table(&table.to_string()),
+            false => Ok(Vec::new()),
         }
-        let (loads, mapping) = (records.of_table(&table.to_string())?, self.mapping_of_files(source));
-        let here: Vec<_> = loads.iter().map(|row| &row.load).filter(|load| load.takes(&mapping)).collect();
-        Ok(adds_files(source, &here, &mapping, options))
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.
@@ -129,10 +151,7 @@ impl CrateDb {
         };
         let known = loads.iter().filter(|row| row.load.complete || !row.load.facts.replaces);
         let (here, otherwise): (Vec<_>, Vec<_>) = known.partition(|row| history.is_of_same_rows(row));
-        // A key of a row's place, or of its own, stores a row once.
-        let keyed = !matches!(plan.key, Key::Tags(_) | Key::None);
-        let of_files =
-            |row: &&LoadRow| !keyed && row.load.mapping.is_some() && row.load.mode != Mode::Upsert.name();
+        let of_files = |row: &&LoadRow| row.load.mapping.is_some() && row.load.mode != Mode::Upsert.name();
         let loads = Loads {
             here: here.into_iter().map(|row| &row.load).collect(),
             otherwise: otherwise.into_iter().filter(of_files).map(|row| &row.load).collect(),
@@ -231,6 +250,10 @@ impl History for TableHistory<'_> {
 
     fn replaces_unfinished(&self) -> bool {
         self.crate_db.file_column.is_some()
+    }
+
+    fn stores_rows_once(&self) -> bool {
+        !matches!(self.plan.key, Key::Tags(_) | Key::None)
     }
 
     fn holds_nothing(&self, load: &LoadRecord) -> Result<bool> {

@@ -99,7 +99,10 @@ struct Holder {
 /// A row of the lease table.
 struct Held {
     number: i64,
+    /// `None` if another version has written it.
     owner: Option<Owner>,
+    /// The owner as the table has it.
+    text: String,
     beat: i64,
 }
 
@@ -189,21 +192,20 @@ fn follow(checkpoints: &Checkpoints, name: &str, owner: &Owner, sql: &mut Sql<'_
     };
     let (mut seen, mut looks) = (None, 0);
     loop {
-        let last = records.leases(name)?.into_iter().next_back();
-        let is_first = last.is_none();
-        let free = match last {
+        let held = records.leases(name)?;
+        let free = match held.last() {
             None => 0,
             // This owner has taken it, but the answer got lost.
             Some(held) if held.owner.as_ref() == Some(owner) => return Ok(held.number),
             Some(held) if held.owner.as_ref().is_some_and(Owner::is_gone) || looks >= STILL => held.number,
-            Some(held) if held.owner.as_ref().is_some_and(Owner::is_here) => return Err(busy(&held)),
+            Some(held) if held.owner.as_ref().is_some_and(Owner::is_here) => return Err(busy(held)),
             // A process on another machine only shows its beat.
             Some(held) => {
                 match seen {
-                    Some(seen) if seen != (held.number, held.beat) => return Err(busy(&held)),
+                    Some(seen) if seen != (held.number, held.beat) => return Err(busy(held)),
                     Some(_) => looks += 1,
                     None => {
-                        let who = held.owner.map(|owner| format!(" by {owner}")).unwrap_or_default();
+                        let who = held.owner.as_ref().map(|owner| format!(" by {owner}")).unwrap_or_default();
                         records.control().notice(&format!(
                             "{name} is locked{who}; checking whether that run is still alive"
                         ));
@@ -214,10 +216,9 @@ fn follow(checkpoints: &Checkpoints, name: &str, owner: &Owner, sql: &mut Sql<'_
                 continue;
             }
         };
-        let text = serde_json::to_string(owner).unwrap_or_default();
-        if records.insert_lease(name, free + 1, &text)? {
-            if !is_first {
-                records.delete_leases(name, free + 1)?;
+        if records.insert_lease(name, free + 1, &owner.to_text())? {
+            for earlier in held {
+                records.delete_lease(name, earlier.number, &earlier.text)?;
             }
             return Ok(free + 1);
         }
@@ -249,20 +250,19 @@ impl Holder {
             while turns::now() < end && !self.over.load(Relaxed) {
                 turns::park(end.saturating_duration_since(turns::now()));
             }
+            if self.over.load(Relaxed) {
+                // If the lease cannot be given back, another run takes it over as after a kill.
+                let _ = self.checkpoints.on(sql).delete_lease(&self.name, self.number, &self.owner.to_text());
+                return;
+            }
             let began = turns::now();
             // If the server does not answer now, the next beat asks again.
             if matches!(self.is_ours(sql), Ok(false)) {
                 self.lost.store(true, Relaxed);
                 return;
             }
-            let mut records = self.checkpoints.on(sql);
-            if self.over.load(Relaxed) {
-                // If the lease cannot be given back, another run takes it over as after a kill.
-                let _ = records.delete_lease(&self.name, self.number);
-                return;
-            }
             beat += 1;
-            if records.beat(&self.name, self.number, beat).is_ok() {
+            if self.checkpoints.on(sql).beat(&self.name, self.number, beat).is_ok() {
                 *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = began;
             }
         }

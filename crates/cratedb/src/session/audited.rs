@@ -12,7 +12,7 @@ use super::{CrateSession, FORGET};
 use crate::connect::client::Client;
 use crate::connect::sql::Sql;
 use crate::records::checkpoint::State;
-use crate::session::prepare::rename;
+use crate::session::prepare::{rename, unseal};
 use crate::table::catalogue;
 use crate::table::names::{CrateTable, quote};
 use crate::tags::audit::{Audit, Audited};
@@ -41,7 +41,7 @@ impl CrateSession<'_> {
         let audited = self.audit(tags, &sealed, sql)?;
         if !audited.lacking.is_empty() {
             self.forget_units(&audited.lacking, sql)?;
-            rename(&sealed, &self.written, sql)?;
+            unseal(&sealed, &self.written, sql)?;
             self.sealed.store(false, Relaxed);
             if tags.found_lacking(audited.lacking.len()) >= FRUITLESS {
                 let what = "the table never has the rows that the server acknowledged: requests seem to arrive twice each time";
@@ -103,7 +103,7 @@ impl CrateSession<'_> {
         drop_column(&from, &tags.column, sql)?;
         // Nothing can arrive any more, so this count is final.
         self.compare(sql.count(&from)?, total)?;
-        self.place(&from, sql)?;
+        self.place(&from, total, sql)?;
         let mut records = checkpoints.on(sql);
         records.delete_others(&self.table.to_string(), id)?;
         records.set_state(id, State::Complete, counted, (total, &self.facts()))

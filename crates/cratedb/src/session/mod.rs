@@ -2,10 +2,10 @@
 
 mod audited;
 mod counting;
-mod equal_rows;
 pub(crate) mod evolving;
 pub(crate) mod insertion;
 mod opening;
+mod own_key;
 mod placing;
 mod planned;
 pub(crate) mod prepare;
@@ -27,7 +27,6 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 use crate::connect::client::{Client, Cluster};
 use crate::encode::encoder::{CrateEncoder, EncodePlan, refused};
 use crate::records::checkpoint::{LoadRow, State, UnitRecord};
-use crate::session::prepare::not_summed_up;
 use crate::table::columns::Key;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
@@ -56,8 +55,8 @@ pub(crate) struct CrateSession<'a> {
     started: Instant,
     state: LoadState,
     earlier: EarlierUnits,
-    /// The rows of other loads where the record does not tell them, or why they cannot be told.
-    others: std::result::Result<Option<Tally>, Note>,
+    /// The rows of all loads where the record does not tell those of others, or why they cannot be told.
+    of_all_loads: std::result::Result<Option<Tally>, Note>,
     chosen: Chosen,
     /// Rows of the table, when they were counted last.
     counted: Mutex<Option<u64>>,
@@ -67,6 +66,8 @@ pub(crate) struct CrateSession<'a> {
     since: AtomicU64,
     /// The table that gathers has the name under which late requests do not find it.
     sealed: AtomicBool,
+    /// Rows that are equal to an earlier one of the files, as a verification has found.
+    equal: AtomicU64,
     /// Rows of the file that were deleted for its new ones.
     replaced: u64,
 }
@@ -174,7 +175,7 @@ impl Session for CrateSession<'_> {
     }
 
     fn can_verify(&self) -> bool {
-        self.others.is_ok()
+        self.of_all_loads.is_ok()
     }
 
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
@@ -188,7 +189,7 @@ impl Session for CrateSession<'_> {
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
         let (table, mut client) = (self.gathered(), Client::new(&self.cluster));
         let sql = &mut client.on(control);
-        let mut target = self.read_back(&table).run(sql)?;
+        let (mut target, mut expected) = (self.read_back(&table).run(sql)?, expected.clone());
         let row_key = matches!(self.encode.plan.key, Key::Row(_));
         let alone = self.crate_db.mode != Mode::Append || row_key && self.record.load.before.is_none();
         let rows_of_others = match alone {
@@ -196,17 +197,15 @@ impl Session for CrateSession<'_> {
             true if self.crate_db.mode == Mode::Append => sql.count(&table)?.saturating_sub(target.rows),
             true => 0,
             false => {
-                let others = match &self.others {
-                    Ok(Some(others)) => others.clone(),
-                    _ => self.before_without_ours(target.rows, expected.rows)?,
-                };
+                let others;
+                (expected, others) = self.with_rows_of_others((&expected, &target), control)?;
                 target = target.minus(&others);
                 others.rows
             }
         };
         let columns = self.encode.plan.filled();
         let mut verification =
-            Verification { rows_of_others, ..Verification::new(columns, expected.clone(), target) };
+            Verification { rows_of_others, ..Verification::new(columns, expected, target) };
         if !verification.matches() && !alone && !self.writers.before.is_counted() {
             return Err(self
                 .error(
@@ -243,7 +242,7 @@ impl Session for CrateSession<'_> {
         if self.written != self.table {
             let (placing, run) = (State::Placing, (total, &self.facts()));
             checkpoints.on(sql).set_state(id, placing, (rows, None), run)?;
-            self.place(&self.written, sql)?;
+            self.place(&self.written, total, sql)?;
         }
         let mut records = checkpoints.on(sql);
         if self.writers.gathers {
@@ -313,10 +312,18 @@ impl Session for CrateSession<'_> {
                 were(rows, "row")
             ))),
         }
+        match self.equal.load(Relaxed) {
+            0 => {}
+            rows => notes.push(Note::Remark(format!(
+                "{} equal to an earlier one of the files under the primary key: the table has such rows once, and was verified \
+                 with one of them",
+                were(rows, "row")
+            ))),
+        }
         let loaded = self.loaded.load(Relaxed);
         notes
             .extend(self.sent_twice(loaded).into_iter().chain(self.note_of_replaced(loaded)).map(Note::from));
-        notes.extend(self.others.as_ref().err().cloned());
+        notes.extend(self.of_all_loads.as_ref().err().cloned());
         notes
     }
 }
@@ -343,25 +350,6 @@ impl CrateSession<'_> {
             None => format!("{} rejected, see the file that --rejects named then", were(rows, "row")),
         };
         Some(Note::Rejected(what))
-    }
-
-    /// The table's content before this load, without the rows that this load has as well. The table has `now` rows,
-    /// and the load has inserted or found `total`.
-    fn before_without_ours(&self, now: u64, total: u64) -> Result<Tally> {
-        let place = format!("table {}", self.table);
-        let Some(before) = &self.record.load.before else { return Err(not_summed_up(&place)) };
-        let found = self.writers.before.rows() + self.earlier.there_before.rows;
-        match (self.came_since(now, before.rows, total), self.writers.before.tally()) {
-            (0, Some(ours)) => Ok(before.minus(&self.earlier.there_before).minus(&ours)),
-            // All rows that were found appeared during the load.
-            (since, _) if since == found => Ok(before.clone()),
-            _ => Err(self
-                .error(
-                    Kind::Mismatch,
-                    "cannot be verified: of some rows whose key was there it is not known whether they were there before",
-                )
-                .advise("run sawmill verify, or load with --transport http")),
-        }
     }
 
     fn error(&self, kind: Kind, what: impl Into<String>) -> Error {

@@ -56,7 +56,7 @@ impl<'a> CrateSession<'a> {
         let chosen = opening.transport()?;
         let decided = opening.decide()?;
         let (tags, earlier) = opening.earlier(&decided)?;
-        let others = opening.others(&decided, &earlier.done)?;
+        let of_all_loads = opening.of_all_loads(&decided)?;
         let chosen = match decided.state {
             LoadState::Complete => Chosen::Http("no row was sent".to_owned()),
             _ => which_tells_rows(chosen?, &decided.record, &opening.plan.key),
@@ -80,12 +80,13 @@ impl<'a> CrateSession<'a> {
             started,
             state,
             earlier,
-            others,
+            of_all_loads,
             chosen,
             counted: Mutex::new(counted),
             loaded: AtomicU64::new(0),
             since: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
+            equal: AtomicU64::new(0),
             replaced,
         };
         session.cluster.table_is_known();
@@ -277,12 +278,11 @@ impl<'a, 'o> Opening<'a, 'o> {
         Ok(Some(Tags::new(column, run, recorded)))
     }
 
-    /// The rows of other loads, for a verification, where the load's record does not tell them. The inner error says why
-    /// the load's rows cannot be distinguished from them.
-    fn others(
+    /// The rows of all loads, for a verification, where the load's record does not tell those of others. The inner error
+    /// says why the load's rows cannot be distinguished from them.
+    fn of_all_loads(
         &mut self,
         Decided { record, state, counted, .. }: &Decided,
-        done: &HashMap<UnitKey, Tally>,
     ) -> Result<std::result::Result<Option<Tally>, Note>> {
         let by_row_key = matches!(self.plan.key, Key::Row(_));
         let is_told = self.gathers() || record.load.before.is_some() || *state != LoadState::Complete;
@@ -299,9 +299,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         }
         let (filled, records) = (self.plan.filled(), &mut self.checkpoints.on(&mut self.sql));
         let all = brought(&loads, (&self.mapping, &filled), counted.unwrap_or_default(), records)?;
-        let mut ours = Tally::empty(filled.len());
-        done.values().for_each(|unit| ours.add(unit));
-        Ok(all.map(|all| Some(all.minus(&ours))).ok_or_else(|| Note::OtherRows(NOT_ON_RECORD.to_owned())))
+        Ok(all.map(Some).ok_or_else(|| Note::OtherRows(NOT_ON_RECORD.to_owned())))
     }
 
     /// The state that all writers share.

@@ -1,17 +1,27 @@
 //! Gives the staging table its final name.
 
-use sawmill_loader::Mode;
-use sawmill_source::{Kind, Result};
+use sawmill_loader::{Mode, Tally};
+use sawmill_source::{Error, Kind, Result};
 
 use super::{CrateSession, FORGET};
 use crate::connect::sql::{Failed, Sql};
+use crate::records::checkpoint::State;
 use crate::table::catalogue;
 use crate::table::names::{CrateTable, quote};
 
+/// What is known of the statement that was sent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tried {
+    No,
+    Refused,
+    /// Its answer was lost.
+    Lost,
+}
+
 impl CrateSession<'_> {
-    /// Gives the table its name. If the answer gets lost, the catalogue shows whether it was done.
-    pub(super) fn place(&self, from: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
-        let (mut waiting, mut refused) = (sql.waiting(), 0);
+    /// Gives the table, which has these rows, its name. If the answer gets lost, the catalogue shows whether it was done.
+    pub(super) fn place(&self, from: &CrateTable, total: &Tally, sql: &mut Sql<'_>) -> Result<()> {
+        let (mut waiting, mut refused, mut tried) = (sql.waiting(), 0, Tried::No);
         // The name of a new table is free, most often: the first try tells.
         let mut is_assumed = self.crate_db.mode == Mode::Create;
         loop {
@@ -21,7 +31,14 @@ impl CrateSession<'_> {
                 false => catalogue::which_exist(sql, [from, &self.table])?,
             };
             let statement = match exist {
-                [false, true] => return Ok(()),
+                [false, true] if tried == Tried::Lost => return Ok(()),
+                // A proxy may have sent it twice.
+                [false, true] if tried == Tried::Refused && self.is_placed(total, sql)? => return Ok(()),
+                [false, true] => return Err(self.refuse_gone(sql)?),
+                // It was done, and a late request has made an empty table that gathers.
+                [true, true] if tried != Tried::No && total.rows > 0 && sql.count(from)? == 0 => {
+                    return sql.drop_table(from);
+                }
                 // A server that has not recovered knows no tables.
                 [false, false] => {
                     let what = "neither the table nor the one that gathered its rows is there";
@@ -46,19 +63,41 @@ impl CrateSession<'_> {
                     format!("ALTER TABLE {} RENAME TO {}", from.quoted(), quote(&self.table.name))
                 }
             };
-            let error = match sql.once(&statement, &[]) {
+            let (error, answer) = match sql.once(&statement, &[]) {
                 Ok(_) => return Ok(()),
-                Err(Failed::Refused(_)) if was_assumed => continue,
+                Err(Failed::Refused(_)) if was_assumed => {
+                    tried = Tried::Refused;
+                    continue;
+                }
                 Err(Failed::Refused(error)) if refused >= self.options.retries => return Err(error),
                 Err(Failed::Refused(_)) => {
-                    refused += 1;
+                    (refused, tried) = (refused + 1, Tried::Refused);
                     sql.control().sleep(sawmill_loader::backoff(refused))?;
                     continue;
                 }
-                Err(Failed::Passing(error)) => error,
-                Err(Failed::Lost(broken)) => sql.client().lost(broken)?,
+                Err(Failed::Passing(error)) => (error, Tried::Refused),
+                Err(Failed::Lost(broken)) => (sql.client().lost(broken)?, Tried::Lost),
             };
+            tried = answer;
             sql.pause(&mut waiting, error)?;
         }
+    }
+
+    /// Whether the table has these rows.
+    fn is_placed(&self, total: &Tally, sql: &mut Sql<'_>) -> Result<bool> {
+        match self.read_back(&self.table).run(sql) {
+            Err(error) if error.kind() == Kind::Connection => Err(error),
+            found => Ok(found.is_ok_and(|found| found == *total)),
+        }
+    }
+    /// The error for a table that is gone although nothing has renamed it. The next run begins again.
+    fn refuse_gone(&self, sql: &mut Sql<'_>) -> Result<Error> {
+        let none = (&Tally::default(), &self.facts());
+        let mut records = self.writers.checkpoints.on(sql);
+        records.set_state(&self.writers.load_id, State::Loading, (0, None), none)?;
+        let what = "another program dropped or renamed the table that gathers the rows while the load ran";
+        Ok(self
+            .error(Kind::Mismatch, what)
+            .advise("run the same command again: it loads everything from the beginning"))
     }
 }

@@ -126,3 +126,13 @@ pub(crate) fn rename(from: &CrateTable, to: &CrateTable, sql: &mut Sql<'_>) -> R
         },
     }
 }
+
+/// Gives a sealed table its earlier name, which an empty table may have that a late request has made.
+pub(crate) fn unseal(sealed: &CrateTable, to: &CrateTable, sql: &mut Sql<'_>) -> Result<()> {
+    if let [true] = catalogue::which_exist(sql, [to])?
+        && sql.count(to)? == 0
+    {
+        sql.drop_table(to)?;
+    }
+    rename(sealed, to, sql)
+}

@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use sawmill_loader::{Block, LoadOptions, Mark, Reread};
+use sawmill_loader::{Block, LoadOptions, Mark, Reread, Tally};
 use sawmill_source::{Control, Result, Source, Unit, UnitKey};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::encode::canonical;
 use crate::encode::encoder::EncodePlan;
 use crate::verify::table::reread;
 use crate::write::writer::{shown_key, values_of};
@@ -19,12 +20,14 @@ use crate::write::writer::{shown_key, values_of};
 pub(crate) type Place = (u32, u32, u64);
 
 /// Rows with equal values.
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default)]
 pub(crate) struct Equal {
     /// Each with its unit, in the order of the source.
     pub rows: Vec<(Place, UnitKey)>,
     /// Their key, for messages.
     pub key: String,
+    /// The sum of one of them.
+    pub one: Tally,
 }
 
 /// Finds all rows that are equal to another one. `names` are the columns of the primary key.
@@ -64,7 +67,10 @@ pub(crate) fn equal_rows(
                     let row = unit.key.first_row + u64::from(mark.row);
                     located.rows.push((hash, ((unit.key.file, unit.key.row_group, row), unit.key)));
                     let key = located.keys.entry(hash);
-                    key.or_insert_with(|| shown_key(&encode.plan, names, values));
+                    key.or_insert_with(|| {
+                        let one = canonical::sent_row(values, encode.plan.columns.len());
+                        (shown_key(&encode.plan, names, values), one)
+                    });
                 }
             }
             _ => {}
@@ -75,11 +81,14 @@ pub(crate) fn equal_rows(
     let mut groups: BTreeMap<u128, Equal> = BTreeMap::new();
     for Located { rows, keys, .. } in threads {
         rows.into_iter().for_each(|(hash, row)| groups.entry(hash).or_default().rows.push(row));
-        keys.into_iter().for_each(|(hash, key)| groups.entry(hash).or_default().key = key);
+        for (hash, (key, one)) in keys {
+            let equal = groups.entry(hash).or_default();
+            (equal.key, equal.one) = (key, one);
+        }
     }
     let mut groups: Vec<Equal> = groups.into_values().collect();
     groups.iter_mut().for_each(|equal| equal.rows.sort_unstable());
-    groups.sort_unstable();
+    groups.sort_unstable_by(|a, b| a.rows.cmp(&b.rows));
     Ok(groups)
 }
 
@@ -87,11 +96,14 @@ pub(crate) fn equal_rows(
 struct Located {
     unit: Option<Unit>,
     rows: Vec<(u128, (Place, UnitKey))>,
-    keys: BTreeMap<u128, String>,
+    keys: BTreeMap<u128, (String, Tally)>,
 }
 
 /// Each row's mark and values.
-fn rows_of<'b>(encode: &'b EncodePlan, block: &'b Block) -> impl Iterator<Item = (Mark, &'b [u8])> + 'b {
+pub(crate) fn rows_of<'b>(
+    encode: &'b EncodePlan,
+    block: &'b Block,
+) -> impl Iterator<Item = (Mark, &'b [u8])> + 'b {
     block.marks.iter().flat_map(move |marks| {
         let numbered = marks.rows.iter().enumerate();
         numbered.map(move |(i, mark)| (*mark, values_of(&encode.plan, &block.bytes, marks, i)))

@@ -354,3 +354,30 @@ fn two_loads_that_share_a_file_and_begin_at_once_load_it_once() {
         assert!(verify(&both, &files.new_table()).matches());
     }
 }
+
+#[test]
+fn a_list_on_record_is_not_complete_while_an_append_of_a_changed_file_is_interrupted() {
+    for options in [keyed(Transport::Http), keyless()] {
+        let files = Directory::new(Cluster::standin(), options);
+        files.file("b", 1);
+        files.append().unwrap();
+        let path = files.directory.path().join("a.parquet");
+        let kept = std::fs::read(&path).unwrap();
+        people_from(&path, 50_000, 2 * ROWS as i64);
+        let standin = files.cluster.standin.as_ref().unwrap();
+        let options = LoadOptions { retries: 0, degree: 1, append_changed: true, ..small() };
+        for requests in 6.. {
+            standin.faults().plan((0..requests).map(|_| None).chain([Some(Fault::Disappear)]));
+            run(&files.source(), &files.target(), &options).unwrap_err();
+            standin.restart(0);
+            if files.cluster.count(&files.table) > 2 * ROWS {
+                break;
+            }
+        }
+        std::fs::write(&path, kept).unwrap();
+        for append_changed in [false, true] {
+            let error = files.append_with(LoadOptions { append_changed, ..small() }).unwrap_err();
+            assert_eq!(error.kind(), Kind::Changed, "{error}");
+        }
+    }
+}

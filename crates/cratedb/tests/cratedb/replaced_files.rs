@@ -6,7 +6,7 @@ use std::time::Duration;
 use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
 use sawmill_cratedb_standin::{Fault, StandIn};
 use sawmill_loader::{LoadOptions, LoadReport};
-use sawmill_source::{Error, LineageColumns, ParquetFiles, Traced};
+use sawmill_source::{Error, LineageColumns, ParquetFiles, Source, Traced};
 
 use crate::cluster::{Cluster, append, keyed, people, people_from, run, small, verify};
 
@@ -57,11 +57,14 @@ impl Nights {
 
     fn load(&self, names: &[&str], options: &LoadOptions) -> Result<LoadReport, Error> {
         let paths: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
-        let files = ParquetFiles::open(&paths).unwrap();
+        self.load_source(&ParquetFiles::open(&paths).unwrap(), options)
+    }
+
+    fn load_source(&self, files: &dyn Source, options: &LoadOptions) -> Result<LoadReport, Error> {
         let columns = LineageColumns { file: Some("source".to_owned()), row: None };
         let target = append(self.cluster.target(&self.table, self.options.clone()));
         let target = target.lineage(columns.file.clone(), None);
-        run(&Traced::new(&files, columns).unwrap(), &target, options)
+        run(&Traced::new(files, columns).unwrap(), &target, options)
     }
 
     /// The rows of the files a and b.
@@ -122,6 +125,27 @@ fn the_rows_of_a_corrected_file_replace_those_that_it_had() {
             nights.load(&["a", "b"], &small()).unwrap_err();
             nights.load(&["a", "b"], &replacing()).unwrap();
             nights.are_complete([rows as u64, 700]);
+        }
+    }
+}
+
+#[test]
+fn a_corrected_file_with_the_same_footer_is_replaced() {
+    for key in keys() {
+        let nights = Nights::new(Cluster::any(), key);
+        // The second time it is the load of the first correction that has other content.
+        for (from, to) in [(350_i64, 100_000_i64), (100_000, 200_000)] {
+            let mut bytes = std::fs::read(nights.path("a")).unwrap();
+            let at = bytes.windows(8).position(|value| value == from.to_le_bytes()).unwrap();
+            bytes[at..at + 8].copy_from_slice(&to.to_le_bytes());
+            std::fs::write(nights.path("a"), bytes).unwrap();
+            let error = nights.load(&["a", "b"], &small()).unwrap_err();
+            assert!(error.what().contains("no longer what was loaded"), "{error}");
+            nights.load(&["a", "b"], &replacing()).unwrap();
+            let of_ids =
+                format!("SELECT count(*) FROM \"doc\".\"{}\" WHERE \"id\" IN ({from}, {to})", nights.table);
+            assert_eq!(nights.cluster.sql(&of_ids)[0][0].as_u64(), Some(1));
+            nights.are_complete([700, 700]);
         }
     }
 }
@@ -252,5 +276,17 @@ fn an_interrupted_append_goes_on_after_its_file_has_changed() {
         }
         // Without --changed replace, too: all files are on record.
         assert_eq!(nights.load(&all, &small()).unwrap().rows_loaded, 0);
+    }
+}
+
+#[test]
+fn rows_that_a_load_with_other_columns_added_are_not_replaced() {
+    for key in keys() {
+        let nights = Nights::new(Cluster::any(), key);
+        nights.write("a", 0, 500);
+        let ids = ParquetFiles::open(&[nights.path("a")]).unwrap().select(&["id".to_owned()], &[]).unwrap();
+        let error = nights.load_source(&ids, &replacing()).unwrap_err();
+        assert!(error.what().contains("cannot be replaced"), "{error}");
+        assert_eq!(nights.rows(), [700, 700]);
     }
 }

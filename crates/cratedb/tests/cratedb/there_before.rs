@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Int64Array, RecordBatch, TimestampMillisecondArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use sawmill_cratedb::{CrateOptions, Transport};
+use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
 use sawmill_cratedb_standin::Fault;
 use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles};
@@ -234,4 +234,49 @@ fn rows_that_differ_in_a_generated_column_of_the_key_are_told_apart() {
         assert!(error.what().contains("another row with this primary key is in the table"), "{error}");
         assert!(error.place().ends_with("row 357"), "{error}");
     }
+}
+
+/// A table with the primary key `id` and these rows, and an append to it.
+fn with_own_key(cluster: &Cluster, rows: &str) -> (String, CrateDb) {
+    let table = cluster.table();
+    cluster.sql(&format!("CREATE TABLE \"doc\".\"{table}\" (\"id\" BIGINT PRIMARY KEY, \"value\" BIGINT)"));
+    cluster.sql(&format!("INSERT INTO \"doc\".\"{table}\" (\"id\", \"value\") VALUES {rows}"));
+    let options = CrateOptions { batch_rows: 1_000, transport: Transport::Http, ..CrateOptions::default() };
+    let target = append(cluster.target(&table, options));
+    (table, target)
+}
+
+#[test]
+fn equal_rows_of_a_file_are_verified_as_the_one_row_that_the_table_has() {
+    let columns = |ids: &[i64]| Arc::new(Int64Array::from(ids.to_vec())) as arrow_array::ArrayRef;
+    let ids = [1, 2, 3, 2, 4, 77];
+    for others in ["(99, 7)", "(99, 7), (2, 2)", "(77, 77)"] {
+        let (_kept, source) = source_of(vec![("id", columns(&ids)), ("value", columns(&ids))], 1_000);
+        let cluster = Cluster::any();
+        let (table, target) = with_own_key(&cluster, others);
+        for state in [LoadState::New, LoadState::Complete] {
+            let report = run(&source, &target, &verifying()).unwrap();
+            assert_eq!(report.state, state);
+            if state == LoadState::New {
+                let verified = report.verified.unwrap();
+                assert_eq!((verified.source.rows, verified.target.rows), (5, 5), "{others}");
+                assert_eq!(verified.rows_of_others, cluster.count(&table) - 5, "{others}");
+                let note = "1 row was equal to an earlier one of the files";
+                assert!(report.notes.iter().any(|found| found.starts_with(note)), "{:?}", report.notes);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_whose_key_was_there_are_verified_by_it_if_requests_arrive_twice_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = written(&directory.path().join("data.parquet"), 3_000, |id| id);
+    let options = LoadOptions { degree: 1, unit_rows: 1_000, ..verifying() };
+    let cluster = Cluster::standin();
+    let (table, target) = with_own_key(&cluster, "(5, 5), (9999, 1)");
+    cluster.standin.as_ref().unwrap().faults().plan([Some(Fault::Twice)]);
+    let verified = run(&source, &target, &options).unwrap().verified.unwrap();
+    assert!(verified.matches() && verified.rows_of_others == 1, "{verified:?}");
+    assert_eq!(cluster.count(&table), 3_001);
 }

@@ -20,6 +20,8 @@ pub struct LoadReport {
     pub state: LoadState,
     /// Files that this run loaded or finished.
     pub files_loaded: u64,
+    /// Those of them whose rows replaced earlier ones.
+    pub files_replaced: u64,
     /// Files that earlier loads had completed.
     pub files_already: u64,
     /// Rows of the source that are in the target now, including rows of earlier runs.
@@ -104,7 +106,15 @@ impl LoadReport {
         macro_rules! add {
             ($($count:ident),+) => { $(self.$count += other.$count;)+ };
         }
-        add!(files_loaded, files_already, rows, rows_loaded, rows_there_before, rows_rejected);
+        add!(
+            files_loaded,
+            files_replaced,
+            files_already,
+            rows,
+            rows_loaded,
+            rows_there_before,
+            rows_rejected
+        );
         add!(bytes_read, bytes_sent, units, units_resumed, units_lost, retries);
         self.rows_in_table = other.rows_in_table.or(self.rows_in_table);
         self.content.add(&other.content);

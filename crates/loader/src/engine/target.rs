@@ -41,10 +41,15 @@ pub trait Target: Sync {
         Ok(None)
     }
 
-    /// The same target for one file with changed content: the file's rows replace its earlier ones. `None` if
-    /// the target cannot replace the rows of a file.
+    /// The same target for files with changed content: the files' rows replace their earlier ones. `None` if the target
+    /// cannot replace the rows of a file.
     fn replacing(&self) -> Option<Box<dyn Target + '_>> {
         None
+    }
+
+    /// Whether it replaces the rows of several files in one step.
+    fn replaces_together(&self) -> bool {
+        false
     }
 
     /// Whether the target has answered since it was named: a connection that is lost then is opened again.

@@ -35,6 +35,11 @@ pub trait History {
         false
     }
 
+    /// Whether a row has the same key by whatever options it is loaded, so that the table has it once.
+    fn stores_rows_once(&self) -> bool {
+        false
+    }
+
     /// Whether rows can be updated by their keys.
     fn updates_rows(&self) -> bool {
         false
@@ -152,13 +157,18 @@ pub fn remember(
         Ok((!is_void).then_some(load))
     });
     let otherwise: Vec<_> = otherwise.filter_map(Result::transpose).collect::<Result<_>>()?;
-    lookup::refuse_taken_otherwise(source, &remembered.new, &otherwise, mapping).map_err(placed)?;
-    if to_replace.is_empty() && lookup::is_known_list(source, &here, &own) {
+    if !history.stores_rows_once() {
+        lookup::refuse_taken_otherwise(source, &remembered.new, &otherwise, mapping).map_err(placed)?;
+    }
+    // If changed files are replaced, a known list is looked at file by file.
+    let compares_each = options.replace_changed && history.replaces_unfinished();
+    let is_alone = to_replace.is_empty() && lookup::are_none_or_all(source, &remembered.unfinished);
+    if is_alone && lookup::is_known_list(source, &here, &own, !compares_each) {
         return Ok(None);
     }
     let how = (options, history.updates_rows());
-    lookup::sort_out_changed(source, &here, &mut remembered, how).map_err(placed)?;
-    remembered.replaced.extend(to_replace);
+    remembered.replaced = to_replace;
+    lookup::sort_out_changed(source, (&here, &otherwise), &mut remembered, how).map_err(placed)?;
     let nothing_known = found.is_empty() && remembered.unfinished.is_empty();
     if nothing_known && remembered.replaced.is_empty() && remembered.notes.is_empty() {
         return Ok(None);
@@ -172,6 +182,7 @@ pub fn remember(
     if !found.is_empty() {
         history.check(&found, &mut remembered)?;
         Rechecking { history, source, options, control }.run(&found, &mut remembered)?;
+        lookup::refuse_to_replace(source, &remembered.replaced, &otherwise).map_err(placed)?;
     }
     if remembered.new.is_empty() {
         remembered.notes.extend(lookup::read_otherwise(&found, mapping));
@@ -199,6 +210,12 @@ struct NotCompared {
 }
 
 impl NotCompared {
+    fn add(&mut self, mut other: Self) {
+        self.rejected.append(&mut other.rejected);
+        self.retyped.append(&mut other.retyped);
+        self.mixed.append(&mut other.mixed);
+    }
+
     /// A note on each kind.
     fn notes(&self) -> impl Iterator<Item = Note> {
         let note = |of: fn(String) -> Note, files: &[String], why: &str| {
@@ -221,7 +238,16 @@ impl Rechecking<'_> {
         let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
         for id in ids {
             let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
-            remembered.already.extend(self.already(&of_load, &mut not_compared)?);
+            let mut of_this = NotCompared::default();
+            match self.already(&of_load, &mut of_this) {
+                Err(error) if error.kind() == Kind::Changed && self.replaces() => {
+                    self.take_out_changed(&of_load, remembered, &mut not_compared)?;
+                }
+                already => {
+                    remembered.already.extend(already?);
+                    not_compared.add(of_this);
+                }
+            }
         }
         remembered.already.sort_unstable_by_key(|already| already.file);
         remembered.notes.extend(not_compared.notes());
@@ -230,6 +256,37 @@ impl Rechecking<'_> {
             // The table holds what is on record. That verifies no file that was not compared.
             let compared_all = not_compared.rejected.is_empty() && not_compared.mixed.is_empty();
             remembered.verified.take_if(|_| !compared_all);
+        }
+        Ok(())
+    }
+
+    /// Whether the rows of a file are replaced whose content has changed.
+    fn replaces(&self) -> bool {
+        self.options.replace_changed && self.history.replaces_unfinished()
+    }
+
+    /// Looks at the files of a load one by one, of which some have changed: the rows of these are replaced. If its units have
+    /// rows of any of its files, all are replaced.
+    fn take_out_changed(
+        &self,
+        found: &[&Found<'_>],
+        remembered: &mut Remembered,
+        not_compared: &mut NotCompared,
+    ) -> Result<()> {
+        for file in found {
+            let mut of_this = NotCompared::default();
+            let already = match file.load.mixes_files() {
+                true => None,
+                false => match self.already(&[*file], &mut of_this) {
+                    Err(error) if error.kind() == Kind::Changed => None,
+                    already => Some(already?),
+                },
+            };
+            match already {
+                None => remembered.replaced.push(file.file),
+                Some(already) => remembered.already.extend(already),
+            }
+            not_compared.add(of_this);
         }
         Ok(())
     }
@@ -278,7 +335,7 @@ impl Rechecking<'_> {
                 already.iter_mut().for_each(|file| file.tally.add(&none));
                 self.compare(load, &portion, (&compared, &units), &encoding)?;
                 if !untrusted.is_empty() && skipped.is_empty() {
-                    self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))?;
+                    self.trust(load, &portion)?;
                 }
             }
         }
@@ -334,11 +391,17 @@ impl Rechecking<'_> {
                     return Err(changed(&all, (0, 0), &was, &is, LoadState::Complete));
                 }
                 if !untrusted.is_empty() {
-                    self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))?;
+                    self.trust(load, &portion)?;
                 }
             }
         }
         Ok(already)
+    }
+
+    /// Records the stamps that the files had when they were opened, if they are those of the content that was compared.
+    fn trust(&self, load: &LoadRecord, portion: &Portion<'_>) -> Result<()> {
+        portion.check_unchanged()?;
+        self.history.set_stamps(load, &load.files.with_stamps_of(portion.files()))
     }
 
     /// Compares files of a portion with their recorded units.

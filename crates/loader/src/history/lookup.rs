@@ -10,6 +10,7 @@ use crate::engine::note::Note;
 use crate::history::portion::Portion;
 use crate::history::record::{LoadRecord, Loads};
 use crate::history::remembered::Remembered;
+use crate::identity::REPLACED;
 use crate::table::mode::Mode;
 use crate::table::schema_change::and_more_files;
 
@@ -49,10 +50,7 @@ pub(super) fn refuse_taken_otherwise(
     mapping: &Mapping,
 ) -> Result<()> {
     let Some(file) = taken(source, new, otherwise, mapping).into_iter().next() else { return Ok(()) };
-    let what = format!(
-        "{} is in the table already, by a load with other options (columns, names, conditions, lineage, types or zone)",
-        file.name
-    );
+    let what = format!("{} is in the table already, by a load with {OTHER_OPTIONS}", file.name);
     Err(Error::new(Kind::Exists, what).advise(
         "leave the file out, or give the options of that load; --mode replace loads everything from the beginning; \
          --again adds its rows a second time",
@@ -84,8 +82,9 @@ pub(super) fn loaded_again(
         .then(|| Remembered::with_the_rest(source, unfinished, &BTreeSet::new()))
 }
 
-/// The loads without interrupted ones that have committed nothing, and of which other loads have a file now; or that
-/// began for other content, if it is the load of ID `own`. Such a record says nothing about the files as they are now.
+/// The loads without interrupted ones that have committed nothing, and of which other loads have a file, as it was or is
+/// now; or that began for other content, if it is the load of ID `own`. Such a record says nothing about the files as they
+/// are now.
 ///
 /// # Errors
 /// Errors of `holds_nothing`.
@@ -97,8 +96,19 @@ pub(super) fn without_void<'l>(
 ) -> Result<Vec<&'l LoadRecord>> {
     let files = |load: &&'l LoadRecord| load.files.names.iter().zip(&load.files.fingerprints);
     let known: BTreeSet<_> = here.iter().filter(|load| load.complete).flat_map(files).collect();
+    let names = |of: &mut dyn Iterator<Item = &SourceFile>| -> BTreeSet<String> {
+        of.map(|file| file.name.clone()).collect()
+    };
+    let given = names(&mut source.files().iter());
+    let on_record =
+        names(&mut source.files().iter().filter(|file| known.contains(&(&file.name, &file.fingerprint))));
+    let begun_twice = |load: &LoadRecord, name: &String| {
+        let mut others = here.iter().filter(|other| !other.complete && other.id != load.id);
+        given.contains(name) && others.any(|other| other.files.names.contains(name))
+    };
     let is_over = |load: &&'l LoadRecord| {
         files(load).any(|file| known.contains(&file))
+            || load.files.names.iter().any(|name| on_record.contains(name) || begun_twice(load, name))
             || load.id == own && !load.files.changed(source.files()).is_empty()
     };
     let kept = here.iter().map(|load| {
@@ -109,15 +119,23 @@ pub(super) fn without_void<'l>(
 }
 
 /// Whether the load of ID `own` is recorded: the same list of files is handled as a whole, unless some of
-/// them have other contents now.
-pub(super) fn is_known_list(source: &dyn Source, here: &[&LoadRecord], own: &str) -> bool {
-    let as_before = |load: &LoadRecord| !load.complete || load.files.changed(source.files()).is_empty();
+/// them have other contents now. A `complete` one counts only on demand.
+pub(super) fn is_known_list(source: &dyn Source, here: &[&LoadRecord], own: &str, complete: bool) -> bool {
+    let as_before =
+        |load: &LoadRecord| !load.complete || complete && load.files.changed(source.files()).is_empty();
     here.iter().any(|load| load.id == own && as_before(load))
+}
+
+/// Whether no other load is interrupted than one of the whole list of files: its load finishes that.
+pub(super) fn are_none_or_all(source: &dyn Source, unfinished: &[Vec<u32>]) -> bool {
+    let all = 0..source.files().len() as u32;
+    unfinished.iter().all(|files| files.iter().copied().eq(all.clone()))
 }
 
 /// Whether to append the source to its table: a load made the table, and one with some of the source's files
 /// filled it. The same files as in the load in mode create that made it, with the same `mapping`, repeat that load
-/// instead; with [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while they are unchanged.
+/// instead; with [`LoadOptions::append_changed`] only while they are unchanged, and never with
+/// [`LoadOptions::replace_changed`] or while an append of one of them is unfinished.
 pub fn adds_files(
     source: &dyn Source,
     loads: &[&LoadRecord],
@@ -132,11 +150,17 @@ pub fn adds_files(
         load.mode == Mode::Create.name()
             && load.mapping.as_ref() == Some(mapping)
             && load.files.names.iter().eq(names.iter().copied())
-            && (!(options.append_changed || options.replace_changed) || unchanged())
+            && !options.replace_changed
+            && (!options.append_changed || unchanged())
     };
     let known: BTreeSet<&String> = complete.iter().flat_map(|load| &load.files.names).collect();
+    let is_unfinished = |load: &LoadRecord| {
+        !load.complete
+            && load.mode == Mode::Append.name()
+            && load.files.names.iter().any(|name| names.contains(&name))
+    };
     makers.peek().is_some()
-        && !makers.any(|load| is_repeated(load))
+        && (loads.iter().any(|load| is_unfinished(load)) || !makers.any(|load| is_repeated(load)))
         && names.iter().any(|name| known.contains(name))
 }
 
@@ -237,10 +261,15 @@ pub(super) fn broken_off(
     Ok(unfinished)
 }
 
+/// The names and fingerprints of the files whose rows these loads have in the table: no other load has replaced them.
+fn in_table<'l>(loads: &[&'l LoadRecord]) -> impl Iterator<Item = (&'l String, &'l String)> {
+    let recorded = loads.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
+    recorded.filter(|(_, print)| !print.ends_with(REPLACED))
+}
+
 /// The new files that were loaded before with other content.
 fn changed_files(source: &dyn Source, loads: &[&LoadRecord], new: &[u32]) -> Vec<u32> {
-    let recorded = loads.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
-    let known: BTreeSet<(&String, &String)> = recorded.collect();
+    let known: BTreeSet<(&String, &String)> = in_table(loads).collect();
     let least = String::new();
     let had_another = |file: &SourceFile| {
         let of_name = known.range((&file.name, &least)..);
@@ -250,23 +279,23 @@ fn changed_files(source: &dyn Source, loads: &[&LoadRecord], new: &[u32]) -> Vec
     new.iter().filter(is_changed).copied().collect()
 }
 
-/// If their rows are to be replaced, moves the files that were loaded before with other content out of the
-/// new ones. Otherwise adds remarks about them. The target `updates_rows` by their keys, or does not.
+/// If their rows are to be replaced, moves the files that were loaded before with other content, here or `otherwise`, out
+/// of the new ones. Otherwise adds remarks about them. The target `updates_rows` by their keys, or does not.
 ///
 /// # Errors
 /// There is such a file, and neither [`LoadOptions::append_changed`] nor [`LoadOptions::replace_changed`] is
-/// set.
+/// set; a replacement would delete rows of a load `otherwise`.
 pub(super) fn sort_out_changed(
     source: &dyn Source,
-    loads: &[&LoadRecord],
+    (here, otherwise): (&[&LoadRecord], &[&LoadRecord]),
     remembered: &mut Remembered,
     (options, updates_rows): (&LoadOptions, bool),
 ) -> Result<()> {
-    let changed = changed_files(source, loads, &remembered.new);
+    let changed = changed_files(source, &[here, otherwise].concat(), &remembered.new);
     if options.replace_changed {
         remembered.new.retain(|place| !changed.contains(place));
-        remembered.replaced = changed;
-        return Ok(());
+        remembered.replaced.extend(changed);
+        return refuse_to_replace(source, &remembered.replaced, otherwise);
     }
     if !options.append_changed {
         let upsert = if updates_rows { "; rows with a key can be updated with --mode upsert" } else { "" };
@@ -275,6 +304,24 @@ pub(super) fn sort_out_changed(
     let files = changed.iter().filter_map(|place| source.files().get(*place as usize));
     remembered.notes.extend(files.map(|file| Note::from(format!("{} {LOADED_BEFORE}", file.name))));
     Ok(())
+}
+
+/// Refuses to replace the rows of files of which loads `otherwise` have rows in the table, too: those would be deleted.
+///
+/// # Errors
+/// There is such a file.
+pub fn refuse_to_replace(source: &dyn Source, places: &[u32], otherwise: &[&LoadRecord]) -> Result<()> {
+    let theirs: BTreeSet<&String> = in_table(otherwise).map(|(name, _)| name).collect();
+    let mut files = places.iter().filter_map(|place| source.files().get(*place as usize));
+    let Some(file) = files.find(|file| theirs.contains(&file.name)) else { return Ok(()) };
+    let what = format!(
+        "the rows of {} cannot be replaced: a load with {OTHER_OPTIONS} has added some of them, which would be deleted",
+        file.name
+    );
+    Err(Error::new(Kind::Exists, what).advise(
+        "to add the new rows beside the old ones, append with --changed append; to load everything from the beginning, use \
+         --mode replace",
+    ))
 }
 
 /// Decides once more on the files of an append that begins, by the records of this moment, without loads that hold
@@ -292,7 +339,10 @@ pub fn refuse_begun(
 ) -> Result<()> {
     let all: Vec<u32> = (0..source.files().len() as u32).collect();
     refuse_taken_otherwise(source, &all, &loads.otherwise, mapping)?;
-    let changed = changed_files(source, &loads.here, &all);
+    if replaces {
+        refuse_to_replace(source, &all, &loads.otherwise)?;
+    }
+    let changed = changed_files(source, &[&loads.here[..], &loads.otherwise].concat(), &all);
     let is_changed = |at: u32| changed.contains(&at);
     let files = |loads: &[&LoadRecord]| -> BTreeSet<(String, String)> {
         let files = loads.iter().map(|load| &load.files);
@@ -306,7 +356,7 @@ pub fn refuse_begun(
     let (taken, replacing, running) = (files(&loads.here), names(replacing), names(&running));
     let begun = |(at, file): &(u32, &SourceFile)| {
         let identity = (file.name.clone(), file.fingerprint.clone());
-        taken.contains(&identity)
+        !replaces && taken.contains(&identity)
             || replacing.contains(&file.name)
             || running.contains(&file.name)
             || options.replace_changed && !replaces && is_changed(*at)
@@ -318,6 +368,9 @@ pub fn refuse_begun(
     }
     if replaces || options.append_changed { Ok(()) } else { refuse(source, &changed, CHANGED) }
 }
+
+/// The options that decide what a load takes of its files.
+const OTHER_OPTIONS: &str = "other options (columns, names, conditions, lineage, types or zone)";
 
 /// What to do about a changed file.
 const CHANGED: &str = "to replace the rows of a file by its new ones, give --changed replace (with --file-column); to add \

@@ -1,12 +1,14 @@
 //! Recognises files that the target already holds, one by one, not by the list that names them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use sawmill_source::{Result, Source};
+use sawmill_source::{Mapping, Result, Source};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::note::Note;
 use crate::engine::verification::Verification;
+use crate::history::record::LoadRecord;
+use crate::table::mode::Mode;
 
 /// The target's knowledge of an appended source's files; files are identified by position.
 #[derive(Clone, Debug, Default)]
@@ -104,6 +106,16 @@ impl Remembered {
                     user may not read all rows";
         self.notes.push(Note::Unverified(what.to_owned()));
     }
+}
+
+/// The names and fingerprints of the files whose rows complete loads have brought into a table: of all loads, or of those
+/// that take the rows and columns of `mapping`.
+pub fn loaded_files(loads: &[&LoadRecord], mapping: Option<&Mapping>) -> HashSet<(String, String)> {
+    let adds =
+        |load: &&&LoadRecord| load.complete && load.mapping.is_some() && load.mode != Mode::Upsert.name();
+    let meant = loads.iter().filter(adds).filter(|load| mapping.is_none_or(|mapping| load.takes(mapping)));
+    let files = meant.flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
+    files.map(|(name, print)| (name.clone(), print.clone())).collect()
 }
 
 /// A file that the target holds.

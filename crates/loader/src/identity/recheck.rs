@@ -45,8 +45,16 @@ pub(crate) fn recheck(
         run.retain(|unit| looked_at(unit.key.file) && (complete || done.contains_key(&unit.key)));
     }
     runs.retain(|run| !run.is_empty());
+    // The stamps are those of the content that was compared, or that is loaded from here on.
+    let record_stamps = || {
+        if untrusted.is_empty() {
+            return Ok(());
+        }
+        source.check_unchanged()?;
+        session.record_stamps(&files.with_stamps_of(source.files()), control)
+    };
     if runs.is_empty() {
-        return Ok(true);
+        return record_stamps().map(|()| true);
     }
     let phase = control.phase().phase("source");
     let Some(encoders) = session.summing_encoders(source, control)? else { return Ok(false) };
@@ -56,10 +64,7 @@ pub(crate) fn recheck(
     phase.add_rows(now.values().map(|tally| tally.rows).sum());
     phase.finish();
     compare(source, (recorded, now.iter()), session.columns(), session.state())?;
-    if !untrusted.is_empty() {
-        session.record_stamps(&files.with_stamps_of(source.files()), control)?;
-    }
-    Ok(true)
+    record_stamps().map(|()| true)
 }
 
 /// The totals of each unit, computed on as many threads as there are connections.
@@ -116,8 +121,9 @@ pub(crate) fn changed(
     let name = source.name_of(file);
     let advice = match state {
         LoadState::Complete => {
-            "restore the file, or load everything from the beginning with --mode replace; --again, or an append \
-             after sawmill load forget, adds its rows as they are now beside the earlier ones"
+            "restore the file, replace its rows by --changed replace (with --file-column), or load everything from the beginning \
+             with --mode replace; --again, or an append after sawmill load forget, adds its rows as they are now beside the \
+             earlier ones"
         }
         LoadState::New | LoadState::Resumed => {
             "restore the file and run the same command again to continue, or forget the load \

@@ -37,6 +37,8 @@ pub enum Kept {
     Running,
     /// Its table exists: an append skips its files because of the record, and verification counts its rows.
     TableExists,
+    /// It is a merge that would put its rows in the place of newer ones, if it were repeated.
+    Overwrites,
     /// It is an unfinished merge into an existing table, which the next run continues.
     Unfinished,
     /// It came into use while records were pruned.
@@ -53,6 +55,9 @@ impl Kept {
             Self::Running => "is running",
             Self::TableExists => {
                 "the table exists: an append skips the files on record, and --verify counts their rows"
+            }
+            Self::Overwrites => {
+                "would overwrite newer rows if it were repeated: it has no --newest, or deletes rows"
             }
             Self::Unfinished => "is unfinished, and the same command continues it",
             Self::Changed => "came into use while records were pruned",
@@ -107,6 +112,7 @@ fn why_kept(load: &LoadStatus, cutoff: &str, appended: bool) -> Option<Kept> {
         _ if !load.table_exists => None,
         _ if appended || !is_merge(load) => Some(Kept::TableExists),
         _ if load.completed.is_none() => Some(Kept::Unfinished),
+        _ if !load.facts.keeps_newer => Some(Kept::Overwrites),
         _ => None,
     }
 }
@@ -146,6 +152,10 @@ mod tests {
 
     #[test]
     fn only_what_no_later_load_needs_goes() {
+        let merge = |load: LoadStatus| {
+            let facts = LoadFacts { keeps_newer: true, ..LoadFacts::default() };
+            LoadStatus { facts, ..load }
+        };
         let (old, new) = (Some("2026-01-02T00:00:00Z"), Some("2026-06-01T00:00:00.5Z"));
         let loads = vec![
             load("dropped", "gone", "append", old, false),
@@ -153,9 +163,11 @@ mod tests {
             load("dropped lately", "gone", "append", new, false),
             load("night", "days", "append", old, true),
             load("merged beside", "days", "upsert", old, true),
-            load("merged", "merges", "upsert", old, true),
-            load("inserted", "merges", "insert", old, true),
-            load("versions", "merges", "history", old, true),
+            merge(load("merged", "merges", "upsert", old, true)),
+            merge(load("inserted", "merges", "insert", old, true)),
+            merge(load("versions", "merges", "history", old, true)),
+            load("last wins", "merges", "upsert", old, true),
+            load("last version", "merges", "history", old, true),
             load("merging", "merges", "upsert", None, true),
             load("nested/0", "parts", "create", old, false),
             load("nested", "parts_items", "create", old, true),
@@ -172,6 +184,8 @@ mod tests {
                 ("dropped lately", Kept::Recent),
                 ("night", Kept::TableExists),
                 ("merged beside", Kept::TableExists),
+                ("last wins", Kept::Overwrites),
+                ("last version", Kept::Overwrites),
                 ("merging", Kept::Unfinished),
                 ("nested/0", Kept::OfSeveral),
                 ("nested", Kept::TableExists),

@@ -25,6 +25,9 @@ pub struct LoadFacts {
     /// replace a file's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<String>,
+    /// Whether the same merge leaves rows of later ones as they are, if it is repeated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_newer: bool,
     /// The columns of the table that the load fills, if they are not recorded elsewhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filled: Vec<String>,

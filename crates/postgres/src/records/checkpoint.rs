@@ -20,6 +20,7 @@ use sawmill_source::{Error, Kind, Mapping, Result, Unit, UnitKey};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use crate::records::parts::writers_of;
 use crate::table::catalogue::{FromRow, Link, Parameters};
 
 /// How long a new run waits until the server notices that a killed predecessor is gone.
@@ -131,9 +132,8 @@ impl Records<'_> {
     pub(crate) fn lock_target(&self, target: &str) -> Result<()> {
         let loads = self.table("loads");
         let sql = format!("SELECT load_id FROM {loads} WHERE target = $1 OR {}", self.is_of_lists());
-        let (lock, end) = ("SELECT pg_try_advisory_xact_lock($1)", Instant::now() + PATIENCE);
         for id in self.link.list::<String>(&sql, &[&target])? {
-            if !self.wait_for_lock(lock, &id, end)? {
+            if !self.wait_to_lock(&id)? {
                 return Err(Error::new(Kind::Busy, "a load into the table is running")
                     .at(format!("table {target}, {}", self.link.place()))
                     .advise("wait until it ends, or stop it; then run the same command again"));
@@ -142,10 +142,11 @@ impl Records<'_> {
         Ok(())
     }
 
-    /// Takes a load's lock in the open transaction. Waits a while for a run that was killed; false if another run
-    /// holds it.
+    /// Takes a load's lock in the open transaction. Waits a while for a run that was killed, and for its commits; false if
+    /// another run holds it.
     pub(crate) fn wait_to_lock(&self, id: &str) -> Result<bool> {
-        self.wait_for_lock("SELECT pg_try_advisory_xact_lock($1)", id, Instant::now() + PATIENCE)
+        let (lock, end) = ("SELECT pg_try_advisory_xact_lock($1)", Instant::now() + PATIENCE);
+        Ok(self.wait_for_lock(lock, id, end)? && self.wait_for_lock(lock, &writers_of(id), end)?)
     }
 
     /// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was

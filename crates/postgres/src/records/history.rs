@@ -3,13 +3,13 @@
 mod taken_up;
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use sawmill_loader::{
     BatchEncoder, Encoding, Found, History, LoadOptions, LoadRecord, Loads, Mode, NewColumns, Note, Portion,
     Presence, RecordedFiles, RecordedUnit, Remembered, Share, TableName, Tally, Verification, adds_files,
-    id_of_names, refuse_changed, remember,
+    id_of_names, loaded_files, refuse_changed, remember,
 };
 use sawmill_pgcopy::Buffers;
 use sawmill_pgwire::{Connection, KnownServer};
@@ -102,21 +102,43 @@ impl Postgres {
         if self.several.is_some() || !source.facts().whole_files {
             return Ok(false);
         }
+        let mapping = self.mapping_of_files(source);
+        let loads = self.loads_here(options, control)?;
+        let here: Vec<_> = loads.iter().filter(|load| load.takes(&mapping)).collect();
+        Ok(adds_files(source, &here, &mapping, options))
+    }
+
+    /// The names and fingerprints of the files whose rows complete loads have brought into the table: of any loads, or of
+    /// those that take the same rows and columns as `source`.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn loaded_files(
+        &self,
+        source: Option<&dyn Source>,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<HashSet<(String, String)>> {
+        let loads = self.loads_here(options, control)?;
+        let mapping = source.map(|source| self.mapping_of_files(source));
+        Ok(loaded_files(&loads.iter().collect::<Vec<_>>(), mapping.as_ref()))
+    }
+
+    /// The loads into the table, if it exists.
+    pub(crate) fn loads_here(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<LoadRecord>> {
         let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
         self.retried(options.retries, control, || {
             let connection = Connection::open(&self.server, control)?;
             let link = Link::new(&connection, control);
-            let Some(found) = find(link, &self.table)? else { return Ok(false) };
+            let Some(found) = find(link, &self.table)? else { return Ok(Vec::new()) };
             let records = checkpoints.on(link);
             if !records.exist()? {
-                return Ok(false);
+                return Ok(Vec::new());
             }
             let server = KnownServer::new(&self.server, &connection, control)?;
-            let (table, mapping) = (self.table.within(&found.schema), self.mapping_of_files(source));
-            let loads = records.of_table(&table, found.oid, &server, true)?;
-            let here = loads.iter().filter(|load| load.table_oid == found.oid);
-            let here: Vec<_> = here.filter(|load| load.takes(&mapping)).collect();
-            Ok(adds_files(source, &here, &mapping, options))
+            let mut loads = records.of_table(&self.table.within(&found.schema), found.oid, &server, true)?;
+            loads.retain(|load| load.table_oid == found.oid);
+            Ok(loads)
         })
     }
 

@@ -24,12 +24,32 @@ impl Records<'_> {
     /// for the table until [`begun`](Self::begun).
     ///
     /// # Errors
-    /// A run that needs the load for itself, or another part if this run does.
+    /// A run that needs the load for itself, or another part if this run does; transactions of an earlier run.
     pub(crate) fn lock_to_begin(&self, id: &str, share: Share) -> Result<()> {
-        let Share::Part(part) = share else { return self.lock(id) };
-        self.wait(&lock_of(id, part), &format!("part {part}"))?;
+        let Share::Part(part) = share else {
+            self.lock(id)?;
+            return self.outlast_writers(id);
+        };
+        let own = lock_of(id, part);
+        self.wait(&own, &format!("part {part}"))?;
+        self.outlast_writers(&own)?;
         self.wait(&beginning_of(id), "the begin of the load")?;
         self.lock_shared(id)
+    }
+
+    /// Returns when no transaction of an earlier run can commit units any more: the server finishes a commit although its
+    /// client was killed. What the records say afterwards stays as it is.
+    fn outlast_writers(&self, id: &str) -> Result<()> {
+        // Outside of a transaction, the lock ends with the statement.
+        let lock = "SELECT pg_try_advisory_xact_lock($1)";
+        match self.wait_for_lock(lock, &writers_of(id), Instant::now() + PATIENCE)? {
+            true => Ok(()),
+            false => {
+                Err(Error::new(Kind::Busy, "the server still commits rows of an earlier run of this load")
+                    .at(self.link.place())
+                    .advise("see pg_stat_activity; when it has ended, run the same command again"))
+            }
+        }
     }
 
     /// Takes the same locks on another connection, after the first one was lost.
@@ -97,6 +117,21 @@ impl Records<'_> {
 
 fn lock_of(id: &str, part: Part) -> String {
     format!("{id} part {part}")
+}
+
+/// The name of the lock that transactions which commit units of a load, or of a part, hold together.
+pub(super) fn writers_of(id: &str) -> String {
+    format!("{id} writes")
+}
+
+/// The statement by which a transaction that commits units keeps later runs from beginning.
+pub(crate) fn lock_of_writers(id: &str, share: Share) -> String {
+    let part = if let Share::Part(part) = share { Some(lock_of(id, part)) } else { None };
+    let locks = [Some(id.to_owned()), part].into_iter().flatten().map(|id| {
+        let key = advisory_key(&writers_of(&id));
+        format!("pg_advisory_xact_lock_shared({key})")
+    });
+    format!("SELECT {}", locks.collect::<Vec<_>>().join(", "))
 }
 
 fn beginning_of(id: &str) -> String {

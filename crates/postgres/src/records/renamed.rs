@@ -4,13 +4,11 @@
 //! An OID identifies a table only within one database: a restored dump may give it to another table. So a
 //! load also records its database, and only there its records follow the OID ([`Records::database`]).
 
-use std::time::Instant;
-
 use sawmill_loader::TableName;
 use sawmill_pgwire::KnownServer;
 use sawmill_source::{Error, Kind, Result};
 
-use crate::records::checkpoint::{PATIENCE, Records};
+use crate::records::checkpoint::Records;
 use crate::records::status::RECORDED_NAME;
 
 /// A load into a table that had another name then.
@@ -72,9 +70,8 @@ impl Records<'_> {
     /// ID are kept under another one.
     pub(crate) fn follow(&self, load: &RenamedLoad, now: &str) -> Result<()> {
         self.link.begin()?;
-        let lock = "SELECT pg_try_advisory_xact_lock($1)";
         for id in [load.id.as_str(), now] {
-            if !self.wait_for_lock(lock, id, Instant::now() + PATIENCE)? {
+            if !self.wait_to_lock(id)? {
                 return Err(Error::new(Kind::Busy, "a load into the table, which was renamed, is running")
                     .at(format!("table {}, {}", load.now, self.link.place()))
                     .advise("wait until it ends, or stop it; then run the same command again"));

@@ -150,13 +150,16 @@ impl PostgresSession<'_> {
         }
     }
 
-    /// The error of a merge that the server or a row to delete refuses. It says where a row without a key is.
+    /// The error of a merge that the server or a row to delete refuses. It says where a row is that has no
+    /// key, or in mode history the key of an earlier row.
     pub(super) fn refused_in_merge(&self, error: Error, link: Link<'_>) -> Error {
         let error = self.postgres.refused_in_merge(error);
-        if error.kind() != Kind::Value || !self.postgres.has_deletes() {
+        let (matching, deletes) = (self.postgres.matching(), self.postgres.has_deletes());
+        if error.kind() != Kind::Value || !(deletes || matching.on_conflict.is_history()) {
             return error;
         }
-        let clause = self.postgres.matching().first_without_key();
+        let clause =
+            if deletes { matching.first_without_key() } else { matching.first_unclear(&self.written) };
         let row = link.batch("ROLLBACK");
         let row = row.and_then(|()| self.locating(None).place_of(link, &clause));
         match row.ok().flatten() {

@@ -112,8 +112,8 @@ impl PostgresSession<'_> {
                     format!("a trigger or a rule of the table skipped or changed {rows}")
                 });
                 let added = (without_key > 0).then(|| {
-                    let rows = format_counted(without_key as u64, "row");
-                    format!("{rows} with a null in the key equal no row of the table: each upsert adds them again")
+                    let (rows, mode) = (format_counted(without_key as u64, "row"), self.postgres.name_of_mode());
+                    format!("{rows} with a null in the key equal no row of the table: each {mode} adds them again")
                 });
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
                     deleted.note(matching.on_conflict).into_iter().chain(versions).chain(touched).chain(why.flatten()).chain(added).collect();
@@ -166,7 +166,10 @@ impl PostgresSession<'_> {
         let planned = &self.plan.planned;
         planned.refuse_converted(link, &self.table, self.record.table_oid)?;
         let (rows, earlier) = (format_counted(total.rows, "row"), format_counted(deleted, "row"));
-        let note = format!("{rows} of {} replaced {earlier} that it had", names.join(", "));
+        let note = match &names[..] {
+            [name] => format!("{rows} of {name} replaced {earlier} that it had"),
+            _ => format!("{rows} of {} replaced {earlier} that they had", names.join(", ")),
+        };
         *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = vec![note];
         Ok(())
     }
@@ -175,8 +178,9 @@ impl PostgresSession<'_> {
     fn facts(&self) -> LoadFacts {
         let command = self.options.command.as_deref().or(self.record.facts.command.as_deref());
         let LoadFacts { order, kept_units, .. } = self.record.facts.clone();
-        let merge = self.postgres.merge();
-        let facts = LoadFacts { merge, order, kept_units, ..LoadFacts::new(command, self.changes_so_far()) };
+        let (merge, keeps_newer) = (self.postgres.merge(), self.postgres.keeps_newer());
+        let facts = LoadFacts::new(command, self.changes_so_far());
+        let facts = LoadFacts { merge, keeps_newer, order, kept_units, ..facts };
         facts
             .leaving_out(self.options, self.source.files())
             .after(turns::now().saturating_duration_since(self.started))

@@ -20,6 +20,7 @@ use crate::partition::missing::Lacking;
 use crate::partition::rows::PartitionedRows;
 use crate::partition::survey::Partitions;
 use crate::records::checkpoint::{Checkpoints, Records};
+use crate::records::parts::lock_of_writers;
 use crate::rejected::file;
 use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
@@ -159,10 +160,18 @@ impl Postgres {
             return Ok(Some(new));
         }
         if !self.kind.is_plain() {
-            let what = "keys, indexes and storage can be chosen only for a new table";
-            return Err(Error::new(Kind::Config, what)
-                .at(format!("table {}, mode {}", self.table, self.mode.name()))
-                .advise("leave these options out, or load in mode create or replace"));
+            let (what, advice) = match self.on_conflict.is_history() {
+                true => (
+                    "a table of versions gets its own index, and no other keys, indexes or storage",
+                    "leave these options out, and add what you need when the load has made the table",
+                ),
+                false => (
+                    "keys, indexes and storage can be chosen only for a new table",
+                    "leave these options out, or load in mode create or replace",
+                ),
+            };
+            let place = format!("table {}, mode {}", self.table, self.name_of_mode());
+            return Err(Error::new(Kind::Config, what).at(place).advise(advice));
         }
         self.check_partitions(source)?;
         Ok(None)
@@ -312,9 +321,14 @@ impl<'a> Opening<'_, 'a> {
             }
             (None, None) => {
                 let what = match postgres.mode {
-                    Mode::Truncate => "the table does not exist: mode truncate empties an existing table",
-                    Mode::Upsert => "the table does not exist: mode upsert merges into an existing table",
-                    _ => "the table does not exist, so no rows can be appended",
+                    Mode::Truncate => {
+                        "the table does not exist: mode truncate empties an existing table".to_owned()
+                    }
+                    Mode::Upsert => {
+                        let mode = postgres.name_of_mode();
+                        format!("the table does not exist: mode {mode} merges into an existing table")
+                    }
+                    _ => "the table does not exist, so no rows can be appended".to_owned(),
                 };
                 return Err(Error::new(Kind::Schema, what)
                     .at(format!("table {table}, {}", link.place()))
@@ -510,6 +524,7 @@ impl<'a> Opening<'_, 'a> {
         WriterPlan {
             server: self.postgres.server.clone(),
             load_id: record.id.clone(),
+            lock: lock_of_writers(&record.id, self.options.share),
             checkpoints,
             copy: format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)"),
             rows_planned: self.source.facts().knows_rows,

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note, Portion, Remembered, Session};
+use sawmill_loader::{
+    ColumnChanges, LoadOptions, LoadRecord, LoadState, Mode, Note, Portion, Remembered, Session,
+};
 use sawmill_pgwire::Connection;
 use sawmill_profile::format_counted;
-use sawmill_source::{Control, Result, Source, columns_of_files};
+use sawmill_source::{Control, Kind, Result, Source, columns_of_files};
 use serde::Serialize;
 
 use crate::session::PostgresSession;
@@ -70,14 +72,9 @@ impl Postgres {
             return self.rehearse_files(source, &options, control);
         };
         let Remembered { already, unfinished, replaced, new, mut notes, .. } = remembered;
-        notes.insert(
-            0,
-            Note::Remark(format!(
-                "{}, {} already loaded",
-                format_counted((source.files().len() - already.len()) as u64, "new file"),
-                already.len()
-            )),
-        );
+        let added = source.files().len() - already.len() - replaced.len();
+        let (added, already) = (format_counted(added as u64, "new file"), already.len());
+        notes.insert(0, Note::Remark(format!("{added}, {already} already loaded")));
         let named = replaced.iter().filter_map(|file| source.files().get(*file as usize));
         notes.extend(named.map(|file| Note::Remark(format!("the rows of {} are replaced", file.name))));
         let mut portions = unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty());
@@ -92,6 +89,9 @@ impl Postgres {
         if none_left && replaced.is_empty() {
             whole.state = LoadState::Complete;
         }
+        let replaced = Portion::new(source, replaced);
+        whole.rows += replaced.rows();
+        whole.units += replaced.plan(options.unit_rows).iter().map(Vec::len).sum::<usize>() as u64;
         notes.append(&mut whole.notes);
         Ok(Rehearsal { notes, ..whole })
     }
@@ -158,7 +158,33 @@ impl Postgres {
         Ok(Some((evolution.changes, statement)))
     }
 
-    /// The files that a load would load: those that no earlier load holds.
+    /// The files whose rows a load would send. Without an answer from the server these are all, if the load makes its table.
+    ///
+    /// # Errors
+    /// No connection, for a load into a table that exists; files that the load refuses.
+    pub fn files_left<'s>(
+        &self,
+        source: &'s dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Portion<'s>> {
+        let all = || Portion::new(source, (0..source.files().len() as u32).collect());
+        if self.mode != Mode::Create || self.several.is_some() {
+            return self.new_files(source, options, control);
+        }
+        // Only records can say that nothing is left to do.
+        let is_made =
+            |loads: Vec<LoadRecord>| loads.iter().any(|load| load.complete && load.made_the_table());
+        match self.loads_here(options, control).map(is_made) {
+            Err(error) if error.kind() == Kind::Connection => Ok(all()),
+            Ok(true) if self.rehearse_files(source, options, control)?.state == LoadState::Complete => {
+                Ok(Portion::new(source, Vec::new()))
+            }
+            is_made => is_made.map(|_| all()),
+        }
+    }
+
+    /// The files that an append would load: those that no earlier load holds, or not with their content of now.
     pub(crate) fn new_files<'s>(
         &self,
         source: &'s dyn Source,
@@ -168,8 +194,10 @@ impl Postgres {
         // Rows in the table are not summed for a load that does not run.
         let options = LoadOptions { verify: false, ..options.clone() };
         let remembered = self.remember(source, &options, true, control)?;
-        let new = remembered.map_or_else(|| (0..source.files().len() as u32).collect(), |found| found.new);
-        Ok(Portion::new(source, new))
+        let Some(Remembered { unfinished, replaced, new, .. }) = remembered else {
+            return Ok(Portion::new(source, (0..source.files().len() as u32).collect()));
+        };
+        Ok(Portion::new(source, unfinished.into_iter().flatten().chain(replaced).chain(new).collect()))
     }
 
     fn rehearse_files(

@@ -13,7 +13,7 @@ use crate::table::{catalogue, catalogue_type};
 use crate::target::Postgres;
 use crate::types::made_types::MadeType;
 use crate::types::natural::{Nested, natural_type};
-use crate::types::server_type::{Asker, IS_READ, UNBOUND, of_server};
+use crate::types::server_type::{Asker, IS_READ, LOSSES, UNBOUND, of_server};
 
 /// System columns of every table.
 const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
@@ -56,7 +56,7 @@ pub(crate) fn read(link: Link<'_>, oid: u32) -> Result<Vec<TableColumn>> {
          atthasdef OR attidentity <> '', coalesce(to_jsonb(a)->>'attgenerated', '') <> '', \
          attidentity = 'a', CASE WHEN {IS_READ} THEN {UNBOUND} END, \
          coalesce((SELECT pg_catalog.pg_get_expr(adbin, adrelid) ~* {NOW} FROM pg_catalog.pg_attrdef \
-           WHERE adrelid = attrelid AND adnum = attnum), false) \
+           WHERE adrelid = attrelid AND adnum = attnum), false), CASE WHEN {IS_READ} THEN {LOSSES} END \
          FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
          WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     );
@@ -69,9 +69,10 @@ pub(crate) fn read(link: Link<'_>, oid: u32) -> Result<Vec<TableColumn>> {
         let column_type = if generated { None } else { catalogue_type::read(link, oid, modifier)? };
         let (type_name, unbound): (String, Option<String>) = (link.get(row, 1)?, link.get(row, 8)?);
         let unbound = unbound.filter(|_| !generated);
+        let losses = link.get::<Option<Vec<String>>>(row, 10)?.unwrap_or_default();
         columns.push(TableColumn {
             name: link.get(row, 0)?,
-            read_by_server: unbound.map(|unbound| of_server(&asker, &type_name, &unbound)),
+            read_by_server: unbound.map(|unbound| of_server(&asker, &type_name, &unbound, &losses)),
             type_name,
             type_oid: oid,
             modifier,

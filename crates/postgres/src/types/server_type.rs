@@ -26,6 +26,24 @@ pub(crate) const UNBOUND: &str = "(WITH RECURSIVE below(oid, base) AS (\
      JOIN pg_catalog.pg_type d ON d.oid = below.base) \
      SELECT pg_catalog.format_type(oid, -1) FROM below WHERE base = 0)";
 
+/// The SQL of the ways, by their names in [`exact`], in which types within `t` lose a part of a text.
+pub(crate) const LOSSES: &str = "ARRAY(WITH RECURSIVE within(oid, is_inner, is_bound) AS (\
+     SELECT t.oid, false, false UNION SELECT part.oid, part.is_inner, part.is_bound FROM within w CROSS JOIN LATERAL (\
+       SELECT d.typbasetype, w.is_inner, w.is_inner AND d.typtypmod >= 0 FROM pg_catalog.pg_type d \
+         WHERE d.oid = w.oid AND d.typtype = 'd' \
+       UNION ALL SELECT e.typelem, true, false FROM pg_catalog.pg_type e \
+         WHERE e.oid = w.oid AND e.typcategory = 'A' AND e.typelem <> 0 \
+       UNION ALL SELECT f.atttypid, true, f.atttypmod >= 0 FROM pg_catalog.pg_type c \
+         JOIN pg_catalog.pg_attribute f ON f.attrelid = c.typrelid AND f.attnum > 0 AND NOT f.attisdropped \
+         WHERE c.oid = w.oid AND c.typtype = 'c' \
+       UNION ALL SELECT r.rngsubtype, true, false FROM pg_catalog.pg_range r \
+         WHERE w.oid IN (r.rngtypid, (to_jsonb(r) ->> 'rngmultitypid')::oid)\
+     ) part(oid, is_inner, is_bound)) \
+     SELECT DISTINCT CASE WHEN w.is_bound OR p.oid = 18 OR w.is_inner AND p.oid = 790 THEN 'digits' \
+       WHEN p.oid = 3614 THEN 'positions' ELSE 'pairs' END \
+     FROM within w JOIN pg_catalog.pg_type p USING (oid) \
+     WHERE w.is_bound OR p.oid IN (18, 3614) OR w.is_inner AND p.oid = 790 OR p.typname = 'hstore')";
+
 /// A type that the server reads.
 #[derive(Debug)]
 struct Reader {
@@ -53,27 +71,44 @@ impl Asker {
     }
 }
 
-/// The type for SQL's `name`; `unbound` is the same without a modifier and below domains.
-pub(crate) fn of_server(asker: &Arc<Asker>, name: &str, unbound: &str) -> ColumnType {
-    // The digits tell whether the cast of money rounded, whatever signs separate them.
-    let digits = |text: &str| format!("trim('0' FROM pg_catalog.regexp_replace({text}, '[^0-9]', '', 'g'))");
-    // Nothing stores a time with more than six digits behind its seconds.
-    let finer = |text: &str| format!("{text} ~ ':[0-9]{{2}}[.][0-9]{{7}}'");
-    let exact = match unbound {
-        "money" => format!("{} = {}", digits("x"), digits("(x::money)::text")),
-        // Its own input cuts text after the first byte.
-        "\"char\"" | "\"char\"[]" => format!("x = (x::{name})::text"),
-        _ => format!(
-            "(x::{name})::text IS NOT DISTINCT FROM (x::{unbound})::text AND ({} OR NOT {})",
-            finer(&format!("(x::{name})::text")),
-            finer("x")
-        ),
-    };
+/// The type for SQL's `name`; `unbound` is the same without a modifier and below domains, `losses` are its [`LOSSES`].
+pub(crate) fn of_server(asker: &Arc<Asker>, name: &str, unbound: &str, losses: &[String]) -> ColumnType {
+    let exact = exact(name, unbound, losses);
     let sql = format!(
         "SELECT x::{name}, {exact}, (x::{name})::text FROM unnest($1::text[]) WITH ORDINALITY AS given(x, n) ORDER BY n"
     );
     let reader = Reader { name: name.to_owned(), sql, asker: Arc::clone(asker) };
     ColumnType::OfServer(ServerType(Arc::new(reader)))
+}
+
+/// The condition that the cast of the text `x` loses nothing of it.
+fn exact(name: &str, unbound: &str, losses: &[String]) -> String {
+    let stored = format!("(x::{name})::text");
+    // The digits tell whether the cast of money rounded, whatever signs separate them.
+    let digits = |text: &str| format!("trim('0' FROM pg_catalog.regexp_replace({text}, '[^0-9]', '', 'g'))");
+    // Nothing stores a time with more than six digits behind its seconds.
+    let finer = |text: &str| format!("{text} ~ ':[0-9]{{2}}[.][0-9]{{7}}'");
+    let pairs = |text: &str| {
+        let plain = format!("pg_catalog.replace({text}, '\\', '')");
+        format!("pg_catalog.length({plain}) - pg_catalog.length(pg_catalog.replace({plain}, '=>', ''))")
+    };
+    let mut all = vec![match unbound {
+        "money" => format!("{} = {}", digits("x"), digits("(x::money)::text")),
+        _ => format!(
+            "{stored} IS NOT DISTINCT FROM (x::{unbound})::text AND ({} OR NOT {})",
+            finer(&stored),
+            finer("x")
+        ),
+    }];
+    all.extend(losses.iter().map(|loss| match loss.as_str() {
+        // A key that comes twice keeps one of its values.
+        "pairs" => format!("{} = {}", pairs("x"), pairs(&stored)),
+        // Positions are limited, in size and number.
+        "positions" => format!("(x !~ ':[0-9]' OR x = {stored})"),
+        // An inner number, time or text has a modifier, is money or a single byte: each rounds or cuts in its own way.
+        _ => format!("x = {stored}"),
+    }));
+    all.join(" AND ")
 }
 
 /// Any value in its wire format.

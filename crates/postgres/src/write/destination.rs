@@ -66,20 +66,19 @@ impl Destination {
     }
 
     /// Begins a transaction that copies rows, into a part table if they belong to a `partition`. With
-    /// `savepoints` it copies behind savepoints.
+    /// `savepoints` it copies behind savepoints. `lock` is the statement that takes the lock of writers.
     pub(crate) fn begin(
         &self,
         partition: Option<u32>,
         savepoints: bool,
+        lock: &str,
         link: Link<'_>,
     ) -> Result<OpenTable> {
         // A deferred constraint would fail the commit, which does not say which row it was.
         // The snapshot of another isolation level is older than the lock that COPY waits for, so that the comparison
         // of the columns with the plan would miss what another session has changed until then.
-        let begin = match savepoints {
-            true => "BEGIN ISOLATION LEVEL READ COMMITTED; SET CONSTRAINTS ALL IMMEDIATE",
-            false => "BEGIN ISOLATION LEVEL READ COMMITTED",
-        };
+        let constraints = if savepoints { "; SET CONSTRAINTS ALL IMMEDIATE" } else { "" };
+        let begin = &format!("BEGIN ISOLATION LEVEL READ COMMITTED; {lock}{constraints}");
         match self {
             Self::Shared(copy) => {
                 link.batch(begin)?;

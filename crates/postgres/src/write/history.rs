@@ -185,6 +185,20 @@ impl Merge<'_> {
     }
 }
 
+impl Matching<'_> {
+    /// The clause that selects the first gathered row that is no version: its key has a null, or is an earlier row's.
+    pub(crate) fn first_unclear(self, gathered: &TableName) -> String {
+        let null = self.each(|name| name + " IS NULL", " OR ");
+        format!(
+            "WHERE ctid = (SELECT place FROM (SELECT ctid AS place, {null} AS lacks, \
+               row_number() OVER (PARTITION BY {} ORDER BY ctid) AS number FROM {}) w \
+             WHERE lacks OR number > 1 ORDER BY lacks DESC, place LIMIT 1)",
+            self.listed(),
+            gathered.quoted()
+        )
+    }
+}
+
 /// Whether the row `t` of the table has the values of the gathered row `w` in these columns, byte by byte.
 pub(super) fn equal<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
     let names: Vec<String> = columns.map(|column| quote(&column.name)).collect();

@@ -15,6 +15,8 @@ use crate::write::unit_group::UnitGroup;
 pub(crate) struct WriterPlan {
     pub server: Server,
     pub load_id: String,
+    /// Takes the lock of the load's writers in a transaction.
+    pub lock: String,
     pub checkpoints: Checkpoints,
     /// `COPY table (columns) FROM STDIN (FORMAT binary)`.
     pub copy: String,

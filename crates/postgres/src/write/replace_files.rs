@@ -158,9 +158,11 @@ impl ReplacedFiles<'_> {
             );
             link.execute(&delete, &[&oid, &id, &self.names])?;
         }
+        let length = REPLACED.len();
         let forget = format!(
             "UPDATE {loads} l SET \
-               fingerprints = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN print || '{REPLACED}' ELSE print END \
+               fingerprints = ARRAY(SELECT CASE WHEN name = ANY ($3) AND right(print, {length}) <> '{REPLACED}' \
+                 THEN print || '{REPLACED}' ELSE print END \
                  FROM unnest(l.files, l.fingerprints) WITH ORDINALITY f(name, print, n) ORDER BY n), \
                stamps = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN NULL ELSE stamp END \
                  FROM unnest(l.files, l.stamps) WITH ORDINALITY f(name, stamp, n) ORDER BY n) \
@@ -171,9 +173,8 @@ impl ReplacedFiles<'_> {
         let end = format!(
             "UPDATE {loads} l SET completed = now(), rows = 0, content_sum = '{}', non_null = '{{}}' \
              WHERE l.table_oid = $1 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.completed IS NULL AND l.files && $3 \
-             AND NOT EXISTS (SELECT FROM unnest(l.fingerprints) print WHERE right(print, {}) <> '{REPLACED}')",
-            ContentSum::default(),
-            REPLACED.len()
+             AND NOT EXISTS (SELECT FROM unnest(l.fingerprints) print WHERE right(print, {length}) <> '{REPLACED}')",
+            ContentSum::default()
         );
         link.execute(&end, &[&oid, &id, &self.names])?;
         let own = format!("UPDATE {loads} SET mode = $2, mapping = $3 WHERE load_id = $1");

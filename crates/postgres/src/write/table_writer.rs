@@ -104,8 +104,9 @@ impl<'s> TableWriter<'s> {
     /// Begins a transaction that takes units of a partition, or any.
     fn begin(&self, partition: Option<u32>, control: &Control<'_>) -> Result<OpenTransaction> {
         let _starting = wait(WaitKind::Network);
-        let Self { connection, destination, rejecter, .. } = self;
-        let table = destination.begin(partition, rejecter.is_some(), Link::new(connection, control))?;
+        let Self { plan, connection, destination, rejecter, .. } = self;
+        let link = Link::new(connection, control);
+        let table = destination.begin(partition, rejecter.is_some(), &plan.lock, link)?;
         let rows = match rejecter {
             Some(rejecter) => Rows::Rejecting(Arc::clone(rejecter)),
             None => Rows::OneCopy(connection.wait_for(control, BinaryCopy::begin(connection, &table.copy))?),

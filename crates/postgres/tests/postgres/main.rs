@@ -13,6 +13,7 @@ mod fixture;
 mod full_disk;
 mod hostile;
 mod hostile_servers;
+mod interrupted;
 mod intervals;
 mod live_schema_changes;
 mod lost_commits;

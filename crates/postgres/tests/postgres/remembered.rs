@@ -39,7 +39,7 @@ impl Directory {
         path
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
@@ -77,7 +77,8 @@ impl Directory {
                 }
                 cancel.store(true, Relaxed);
             });
-            let options = LoadOptions { degree: 1, unit_rows: 20, batch_rows: 20, ..small() };
+            let options =
+                LoadOptions { degree: 1, unit_rows: 20, batch_rows: 20, append_changed: true, ..small() };
             load(&slowed, &self.target(), &options, &Control::new(&cancel, &phase)).unwrap_err()
         });
         assert_eq!(error.kind(), Kind::Cancelled, "{error}");
@@ -356,7 +357,8 @@ fn an_interrupted_load_does_not_resume_when_its_rows_are_missing() {
                 }
                 cancel.store(true, Relaxed);
             });
-            let options = LoadOptions { degree: 1, unit_rows: 20, batch_rows: 20, ..small() };
+            let options =
+                LoadOptions { degree: 1, unit_rows: 20, batch_rows: 20, append_changed: true, ..small() };
             load(&slowed, &target, &options, &Control::new(&cancel, &phase)).unwrap_err()
         });
         files.execute(&format!("TRUNCATE {table}"));

@@ -33,7 +33,7 @@ use crate::parquet_files::opened_file::{
 use crate::parquet_files::page_checksums::PageChecksums;
 use crate::parquet_files::reader::{FileBytes, ParquetReader};
 use crate::parquet_files::schema::{read_schema, same};
-use crate::parquet_files::united::{UnlikeFiles, common_columns};
+use crate::parquet_files::united::{FindLoaded, UnlikeFiles, common_columns};
 use crate::units::{
     Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, check_given, counted_places, recut,
 };
@@ -102,6 +102,22 @@ impl ParquetFiles {
         columns: &[String],
         unlike: UnlikeFiles,
     ) -> Result<Self> {
+        let none_loaded = || Ok(HashSet::new());
+        let asked = (unlike, &none_loaded as FindLoaded<'_>);
+        Self::open_new(places, objects, hive, (max_footer, columns), asked).map(|(files, _)| files)
+    }
+
+    /// The same for a target that has the rows of some files: those whose columns do not fit are left out, and returned.
+    ///
+    /// # Errors
+    /// As [`open_located`](Self::open_located); errors of the question for loaded files, which is asked if columns differ.
+    pub fn open_new(
+        places: &[Location],
+        objects: OpenObject<'_>,
+        hive: Hive,
+        (max_footer, columns): (u64, &[String]),
+        (unlike, loaded): (UnlikeFiles, FindLoaded<'_>),
+    ) -> Result<(Self, Vec<SourceFile>)> {
         let each = |place: &Location| open(place, objects, hive, (max_footer, columns), None);
         let is_object = |place: &Location| matches!(place, Location::Object(_));
         let mut opened = map_where_they_are("opener", places, is_object, each)?;
@@ -111,7 +127,7 @@ impl ParquetFiles {
             .iter()
             .flat_map(|(file, _)| file.opened.left_out.iter().map(|of| of.name.clone()))
             .collect();
-        let mut fields = common_columns(&opened, &left_out, unlike)?;
+        let (mut fields, taken_out) = common_columns(&mut opened, &left_out, unlike, loaded)?;
         let in_files: HashSet<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         let named: Vec<_> = opened
             .iter_mut()
@@ -137,7 +153,7 @@ impl ParquetFiles {
             files_opened.push(file.opened);
         }
         let opened = files.into_iter().zip(files_opened).collect();
-        Ok(Self { folders: folders.columns, ..Self::new(Schema::new(fields), opened, mapping) })
+        Ok((Self { folders: folders.columns, ..Self::new(Schema::new(fields), opened, mapping) }, taken_out))
     }
 
     /// Opened files with the columns of `schema`.

@@ -31,61 +31,136 @@ impl Default for UnlikeFiles {
     }
 }
 
-/// Returns the columns that all files get, in the order of the first file that has them.
-pub(super) fn common_columns(
-    opened: &[(Opened, SourceFile)],
-    left_out: &HashSet<String>,
-    unlike: UnlikeFiles,
-) -> Result<Vec<Field>> {
-    let mut fields: Vec<Field> = Vec::new();
-    for (number, (file, source)) in opened.iter().enumerate() {
-        let own = without(&file.schema, left_out);
-        if number == 0 {
-            fields = own.fields().iter().map(|field| field.as_ref().clone()).collect();
-            continue;
-        }
-        let lines = match unlike {
-            UnlikeFiles::Refused(_) => differences(&Schema::new(fields.clone()), &own),
-            UnlikeFiles::United => Vec::new(),
-        };
-        let lines = if lines.is_empty() { unite(&mut fields, &own) } else { lines };
-        if !lines.is_empty() {
-            let first = opened.first().map(|(_, first)| first.name.as_str()).unwrap_or_default();
-            let what = format!("columns differ from those of {first}: {}", lines.join("; "));
-            return Err(Error::new(Kind::Schema, what).at(&source.name).advise(match unlike {
-                UnlikeFiles::Refused(advice) => advice,
-                UnlikeFiles::United => {
-                    "such types are not united: load the files one after the other into a column that takes the values of both, \
-                     such as text, or into different tables"
-                }
-            }));
-        }
-    }
-    Ok(fields)
+/// Asks for the names and fingerprints of files that need not be read, because a target has their rows.
+pub type FindLoaded<'a> = &'a dyn Fn() -> Result<HashSet<(String, String)>>;
+
+/// Columns that grow with the files that have them.
+#[derive(Default)]
+struct Columns<'f> {
+    fields: Vec<Field>,
+    /// For each of them, the name of a file with its type.
+    files: Vec<&'f str>,
 }
 
-/// Unites a file's columns with `fields`. Returns a line for each column without a common type.
-fn unite(fields: &mut Vec<Field>, own: &Schema) -> Vec<String> {
-    let mut lines = Vec::new();
-    for field in fields.iter_mut() {
-        *field = match own.field_with_name(field.name()) {
-            Err(_) => field.clone().with_nullable(true),
-            Ok(theirs) => match widest(field, theirs) {
-                Some(both) => both,
-                None => {
-                    let (name, types) = (field.name(), [theirs.data_type(), field.data_type()]);
-                    lines.push(format!("column {name:?} is {} and not {}", types[0], types[1]));
-                    continue;
-                }
-            },
-        };
+/// Returns the columns that all files get, in the order of the first file that has them. If they do not fit together, files
+/// that are `loaded` are taken out whose columns do not fit those of the others.
+pub(super) fn common_columns(
+    opened: &mut Vec<(Opened, SourceFile)>,
+    left_out: &HashSet<String>,
+    unlike: UnlikeFiles,
+    loaded: FindLoaded<'_>,
+) -> Result<(Vec<Field>, Vec<SourceFile>)> {
+    let error = match Columns::new(opened.iter(), left_out, unlike) {
+        Ok(columns) => return Ok((columns.fields, Vec::new())),
+        Err(error) => error,
+    };
+    let known = loaded()?;
+    let is_loaded = |file: &SourceFile| {
+        !known.is_empty() && known.contains(&(file.name.clone(), file.fingerprint.clone()))
+    };
+    if !opened.iter().any(|(_, file)| is_loaded(file)) {
+        return Err(error);
     }
-    for theirs in own.fields() {
-        if fields.iter().all(|field| field.name() != theirs.name()) {
-            fields.push(theirs.as_ref().clone().with_nullable(true));
+    let mut columns = Columns::new(opened.iter().filter(|(_, file)| !is_loaded(file)), left_out, unlike)?;
+    let mut unlike_files = HashSet::new();
+    for file in opened.iter().filter(|(_, file)| is_loaded(file)) {
+        if columns.add(file, left_out, unlike).is_err() {
+            unlike_files.insert(file.1.name.clone());
         }
     }
-    lines
+    // New files that are like none of the loaded ones need another table, or to be loaded alone.
+    if opened.iter().all(|(_, file)| !is_loaded(file) || unlike_files.contains(&file.name)) {
+        return Err(error);
+    }
+    let fields = columns.fields;
+    let taken_out = opened.extract_if(.., |(_, file)| unlike_files.contains(&file.name));
+    let taken_out = taken_out.map(|(_, file)| file).collect();
+    Ok((fields, taken_out))
+}
+
+impl<'f> Columns<'f> {
+    fn new(
+        files: impl Iterator<Item = &'f (Opened, SourceFile)>,
+        left_out: &HashSet<String>,
+        unlike: UnlikeFiles,
+    ) -> Result<Self> {
+        let mut columns = Self::default();
+        for file in files {
+            columns.add(file, left_out, unlike)?;
+        }
+        Ok(columns)
+    }
+
+    /// Adds a file's columns. After an error there are none that were not there before.
+    fn add(
+        &mut self,
+        (file, source): &'f (Opened, SourceFile),
+        left_out: &HashSet<String>,
+        unlike: UnlikeFiles,
+    ) -> Result<()> {
+        let own = without(&file.schema, left_out);
+        if self.fields.is_empty() {
+            self.fields = own.fields().iter().map(|field| field.as_ref().clone()).collect();
+            self.files = vec![&source.name; self.fields.len()];
+            return Ok(());
+        }
+        let lines = match unlike {
+            UnlikeFiles::Refused(_) => differences(&Schema::new(self.fields.clone()), &own),
+            UnlikeFiles::United => Vec::new(),
+        };
+        let first = self.files.first().copied().unwrap_or_default();
+        let (lines, other) = match lines.is_empty() {
+            true => self.unite(&own, &source.name),
+            false => (lines, first),
+        };
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let what = format!("columns differ from those of {other}: {}", lines.join("; "));
+        Err(Error::new(Kind::Schema, what).at(&source.name).advise(match unlike {
+            UnlikeFiles::Refused(advice) => advice,
+            UnlikeFiles::United => {
+                "such types are not united: load the files one after the other into a column that takes the values of both, \
+                 such as text, or into different tables"
+            }
+        }))
+    }
+
+    /// Unites them with the columns of the file of this name. Returns a line for each column without a common type, and a
+    /// file that has the first of them; then nothing has changed.
+    fn unite(&mut self, own: &Schema, name: &'f str) -> (Vec<String>, &'f str) {
+        let (mut lines, mut other) = (Vec::new(), None);
+        let (mut fields, mut files) = (Vec::new(), self.files.clone());
+        for (field, file) in self.fields.iter().zip(&mut files) {
+            let both = match own.field_with_name(field.name()) {
+                Err(_) => Some(field.clone().with_nullable(true)),
+                Ok(theirs) => widest(field, theirs)
+                    .ok_or(theirs)
+                    .map_err(|theirs| {
+                        let (name, types) = (field.name(), [theirs.data_type(), field.data_type()]);
+                        lines.push(format!("column {name:?} is {} and not {}", types[0], types[1]));
+                        other.get_or_insert(*file);
+                    })
+                    .ok(),
+            };
+            let both = both.unwrap_or_else(|| field.clone());
+            if both.data_type() != field.data_type() {
+                *file = name;
+            }
+            fields.push(both);
+        }
+        if let Some(other) = other {
+            return (lines, other);
+        }
+        for theirs in own.fields() {
+            if fields.iter().all(|field| field.name() != theirs.name()) {
+                fields.push(theirs.as_ref().clone().with_nullable(true));
+                files.push(name);
+            }
+        }
+        (self.fields, self.files) = (fields, files);
+        (lines, name)
+    }
 }
 
 /// Where the field `number` of `all` is in a file's own schema: several columns of one name keep their order.

@@ -34,6 +34,11 @@ impl Owner {
         Self { load, started: state_of(here.process).map(|(_, started)| started).unwrap_or_default(), ..here }
     }
 
+    /// The owner as the table of leases has it.
+    pub(super) fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
     /// This load of this process is over.
     pub(super) fn leave(&self) {
         if let Some(loads) = LOADS.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {

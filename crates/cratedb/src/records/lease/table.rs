@@ -43,7 +43,7 @@ impl Records<'_> {
         let answer = self.run(&statement, &[json!(name)])?;
         let rows = answer.all::<(i64, String, i64)>()?.into_iter();
         Ok(rows
-            .map(|(number, owner, beat)| Held { number, owner: serde_json::from_str(&owner).ok(), beat })
+            .map(|(number, text, beat)| Held { number, owner: serde_json::from_str(&text).ok(), text, beat })
             .collect())
     }
 
@@ -72,17 +72,13 @@ impl Records<'_> {
         self.run(&statement, &[json!(beat), json!(name), json!(number)]).map(drop)
     }
 
-    /// Removes a number of a lease. The server looks up a whole key without a refresh.
-    pub(super) fn delete_lease(&mut self, name: &str, number: i64) -> Result<()> {
-        let statement = format!("DELETE FROM {} WHERE \"name\" = ? AND \"number\" = ?", self.table(LEASES));
-        self.run(&statement, &[json!(name), json!(number)]).map(drop)
-    }
-
-    /// Removes all numbers of a lease before `number`.
-    pub(super) fn delete_leases(&mut self, name: &str, number: i64) -> Result<()> {
+    /// Removes a number of a lease of this owner: when a late request arrives, another one may have the number. The server
+    /// looks for columns beside the key's only among refreshed rows.
+    pub(super) fn delete_lease(&mut self, name: &str, number: i64, owner: &str) -> Result<()> {
         self.refresh(LEASES)?;
         let table = self.table(LEASES);
-        let statement = format!("DELETE FROM {table} WHERE \"name\" = ? AND \"number\" < ?");
-        self.run(&statement, &[json!(name), json!(number)]).map(drop)
+        let statement =
+            format!("DELETE FROM {table} WHERE \"name\" = ? AND \"number\" = ? AND \"owner\" = ?");
+        self.run(&statement, &[json!(name), json!(number), json!(owner)]).map(drop)
     }
 }

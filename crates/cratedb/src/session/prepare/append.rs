@@ -106,7 +106,7 @@ impl Opening<'_, '_> {
     }
 
     /// The other loads of files with these names.
-    fn others_of_files(&mut self) -> Result<Vec<LoadRow>> {
+    pub(super) fn others_of_files(&mut self) -> Result<Vec<LoadRow>> {
         let mut others = self.loads()?;
         let ours: HashSet<&str> = self.source.files().iter().map(|file| file.name.as_str()).collect();
         let is_ours = |name: &String| ours.contains(name.as_str());

@@ -7,7 +7,7 @@ use sawmill_loader::{LoadState, Mode, OnRecord, Standing, open};
 use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Error, Result};
 
-use super::rename;
+use super::unseal;
 use crate::records::checkpoint::{LoadRow, State};
 use crate::session::insertion::is_statement;
 use crate::session::opening::Opening;
@@ -25,10 +25,16 @@ impl Opening<'_, '_> {
         }
         let tables = [&self.table, &staging, &sealed];
         let [table, mut gathered, is_sealed] = catalogue::which_exist(&mut self.sql, tables)?;
-        if is_sealed && !gathered {
+        if is_sealed {
             // A run was killed between the last audit and the table's final name.
-            rename(&sealed, &staging, &mut self.sql)?;
+            unseal(&sealed, &staging, &mut self.sql)?;
             gathered = true;
+        }
+        let is_complete = record.as_ref().is_some_and(|record| record.state == State::Complete);
+        if gathered && table && is_complete && self.is_empty(&staging)? {
+            // A late request has made it when the load had ended.
+            self.sql.drop_table(&staging)?;
+            gathered = false;
         }
         // It was put in its place and the word of it was lost.
         if let Some(record) = &record
@@ -50,11 +56,12 @@ impl Opening<'_, '_> {
         }
     }
 
-    /// Waits until killed runs can rename no table any more. The server finishes their statements, so the tables
+    /// Waits until killed runs can make or rename no table any more. The server finishes their statements, so the tables
     /// that exist now may soon have other names.
     fn wait_for_names(&mut self, staging: &CrateTable, sealed: &CrateTable) -> Result<()> {
         let (staging, sealed) = (staging.quoted(), sealed.quoted());
         let beginnings = [
+            format!("CREATE TABLE IF NOT EXISTS {staging} "),
             format!("ALTER TABLE {staging} RENAME TO "),
             format!("ALTER TABLE {sealed} RENAME TO "),
             format!("ALTER CLUSTER SWAP TABLE {staging} TO "),

@@ -12,7 +12,7 @@
 //! A run that finds 1 without 5 begins again with 1. Requests of an earlier run that still work are waited for before
 //! rows go (3); rows that arrive later are more than were acknowledged (5).
 
-use sawmill_loader::{LoadState, Tally};
+use sawmill_loader::{LoadRecord, LoadState, Mode, Tally, refuse_to_replace};
 use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Error, Kind, Result, Source};
 use serde_json::json;
@@ -89,6 +89,10 @@ impl Opening<'_, '_> {
         let is_interrupted = self.recorded()?.is_some_and(|record| !record.load.complete);
         let in_doubt = is_interrupted || !self.unfinished_of_files()?.is_empty();
         self.refuse_beside()?;
+        let others = self.others_of_files()?;
+        let others = others.iter().map(|row| &row.load).filter(|load| load.mode != Mode::Upsert.name());
+        let otherwise: Vec<&LoadRecord> = others.filter(|load| !load.takes(&self.mapping)).collect();
+        refuse_to_replace(self.source, &[0], &otherwise).map_err(|error| error.at(self.place()))?;
         self.records().begin_replacement(&record)?;
         // A load that has begun meanwhile sees this one, or is seen now.
         self.refuse_beside()?;

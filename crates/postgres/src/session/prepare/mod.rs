@@ -6,7 +6,7 @@ mod unfinished;
 
 use sawmill_loader::{
     AddedColumn, ColumnChanges, LoadFacts, LoadOptions, LoadRecord, LoadState, Mode, Portion, Presence,
-    RecordedFiles, Share, Standing, TableName, Tally, open, refuse_cut_otherwise,
+    RecordedFiles, Share, Standing, TableName, Tally, and_more_files, open, refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{KnownServer, POLICIES};
@@ -396,6 +396,7 @@ impl Preparing<'_, '_> {
             mapping: self.mapping(),
             facts: LoadFacts {
                 merge: self.postgres.merge(),
+                keeps_newer: self.postgres.keeps_newer(),
                 order: self.source.facts().order,
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
                     .leaving_out(self.options, files)
@@ -427,6 +428,18 @@ impl Preparing<'_, '_> {
             true => "the table already exists, with the same columns".to_owned(),
             false => format!("the table already exists, and differs: {}", differences.join("; ")),
         };
+        let loads = self.records.of_table(self.table, found.oid, self.server, true)?;
+        let is_maker =
+            |load: &&LoadRecord| load.complete && load.table_oid == found.oid && load.made_the_table();
+        if let Some(maker) = loads.iter().find(is_maker) {
+            let (first, others) = (maker.files.names.first(), maker.files.names.len().saturating_sub(1));
+            let files = first.map(String::as_str).unwrap_or_default().to_owned() + &and_more_files(others);
+            let advice = "to add files to it that are not on record, use --mode append; to load all files into another table in \
+                          its place, --mode replace";
+            return Ok(Error::new(Kind::Exists, format!("{what}; a load of {files} made it"))
+                .at(self.place())
+                .advise(advice));
+        }
         let rows = match self.records.count_some(self.table)? {
             Some(0) => {
                 return Ok(Error::new(Kind::Exists, what)

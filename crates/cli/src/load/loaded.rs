@@ -1,0 +1,67 @@
+//! Files that the table has the rows of, and whose columns do not fit those of the others: they are not read again.
+
+use std::collections::HashSet;
+
+use sawmill_loader::{LoadOptions, and_more_files};
+use sawmill_profile::Profile;
+use sawmill_source::{Source, SourceFile};
+
+use super::TableLoad;
+use crate::arguments::inputs::Inputs;
+use crate::arguments::target::{Destination, ModeArg};
+use crate::error::Error;
+use crate::interrupt;
+use crate::screen::console::Console;
+
+impl TableLoad {
+    /// The names and fingerprints of the files that the table has the rows of, if the load adds to it: of any loads, or of
+    /// those that take the same rows and columns as this source.
+    pub(super) fn loaded_files(
+        &self,
+        target: &Destination,
+        source: Option<&dyn Source>,
+        options: &LoadOptions,
+    ) -> sawmill_source::Result<HashSet<(String, String)>> {
+        let appends = matches!(self.mode, ModeArg::Auto | ModeArg::Append);
+        if !appends || self.again || self.is_planned_alone() || self.nested.makes_tables() {
+            return Ok(HashSet::new());
+        }
+        let phase = Profile::new().phase("records");
+        let control = interrupt::control(&phase);
+        match target {
+            Destination::Postgres(postgres) => postgres.loaded_files(source, options, &control),
+            Destination::CrateDb(crate_db) => crate_db.loaded_files(source, options, &control),
+        }
+    }
+
+    /// Checks that the files which were taken out are loaded, and names them.
+    ///
+    /// # Errors
+    /// They were loaded with other options.
+    pub(super) fn check_taken_out(
+        &self,
+        target: &Destination,
+        (source, inputs): (&dyn Source, &Inputs),
+        options: &LoadOptions,
+        console: Console,
+    ) -> Result<(), Error> {
+        let Some(first) = inputs.taken_out().first() else { return Ok(()) };
+        let loaded = match source.facts().whole_files {
+            true => self.loaded_files(target, Some(source), options)?,
+            false => HashSet::new(),
+        };
+        let is_loaded = |file: &SourceFile| loaded.contains(&(file.name.clone(), file.fingerprint.clone()));
+        if let Some(file) = inputs.taken_out().iter().find(|file| !is_loaded(file)) {
+            let what =
+                "its columns do not fit those of the other files, and it was loaded with other options";
+            let advice = "load it alone, or with the options of that load";
+            return Err(Error::failure(what, &file.name, advice));
+        }
+        let more = and_more_files(inputs.taken_out().len() - 1);
+        console.notice(&format!(
+            "{}{more}: loaded already, and not compared, since the columns do not fit those of the other files",
+            first.name
+        ));
+        Ok(())
+    }
+}
