@@ -3,7 +3,7 @@
 use sawmill_loader::Mode;
 
 use super::fault::Fault;
-use super::setting::Setting;
+use super::setting::{Repeated, Setting};
 
 /// A mistake in the source, or in what passes between the loader and the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,10 @@ impl Mistake {
     pub fn fit(self, setting: &mut Setting) {
         if self == Self::NoFlush {
             setting.asynchronous = setting.mode != Mode::Append;
+        }
+        // Rows with tags are counted, and sent again.
+        if self == Self::TrustLost {
+            (setting.repeated, setting.batch_rows) = (Repeated::RowKey, 1);
         }
     }
 

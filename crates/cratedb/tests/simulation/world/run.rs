@@ -19,7 +19,7 @@ use super::outcome::{Outcome, drawn_faults};
 use super::process::Process;
 use super::scheduler::Scheduler;
 use super::server::{GATHERING, SCHEMA, Server, TABLE};
-use super::setting::Setting;
+use super::setting::{Repeated, Setting};
 use super::source::FileState;
 use super::{State, World};
 
@@ -90,7 +90,12 @@ impl Run {
     pub fn drawn_faults(&mut self, _: u64) -> Vec<(u64, Fault)> {
         let steps = self.draw.of(&[20, 60, 60, 120]);
         let number = self.draw.of(&[0, 1, 1, 1, 2, 2, 3]);
-        drawn_faults(&mut self.draw, number, steps)
+        let faults = drawn_faults(&mut self.draw, number, steps);
+        // A crash takes rows that only tags tell from those of other runs: the user forgets the load.
+        let Setting { asynchronous, repeated, .. } = self.world.setting;
+        let takes_rows = asynchronous && repeated != Repeated::Tags;
+        self.needs_user |= takes_rows && faults.iter().any(|(_, fault)| *fault == Fault::Crash);
+        faults
     }
 
     /// An append leaves the rows of a file that has changed.
@@ -201,7 +206,7 @@ impl Run {
         self.world.catch_up(&mut state);
         let Server { engine, audit, .. } = &mut state.server;
         audit.compare(engine, "when all requests have ended");
-        // A request that ends after its load leaves a lease or a state, until the command runs once more.
+        // A request that ends after its load leaves a lease, a state or an empty table, until the command runs once more.
         if !self.needs_user && !is_tidy(engine) {
             drop(state);
             if let Err(error) = self.load_alone(&self.faultless()) {
@@ -211,9 +216,7 @@ impl Run {
         }
         let Server { engine, audit, .. } = &mut state.server;
         if !self.needs_user {
-            let tables = engine.table_names();
-            let left = GATHERING.map(|name| format!("{SCHEMA}.{name}"));
-            if let Some(left) = tables.iter().find(|name| left.contains(name)) {
+            if let Some(left) = left_table(engine) {
                 audit.violated(format!("the table {left} is left"));
             }
             let states = engine.values("sawmill", "loads", "state").unwrap_or_default();
@@ -233,10 +236,18 @@ impl Run {
     }
 }
 
-/// Whether no lease is left, and the load is complete.
+/// The table that gathers, or the sealed one.
+fn left_table(engine: &Engine) -> Option<String> {
+    let left = GATHERING.map(|name| format!("{SCHEMA}.{name}"));
+    engine.table_names().into_iter().find(|name| left.contains(name))
+}
+
+/// Whether no lease and no other table is left, and the load is complete.
 fn is_tidy(engine: &Engine) -> bool {
     let leases = engine.values("sawmill", "leases", "name").unwrap_or_default();
-    leases.is_empty() && engine.values("sawmill", "loads", "state").unwrap_or_default() == ["\"complete\""]
+    leases.is_empty()
+        && left_table(engine).is_none()
+        && engine.values("sawmill", "loads", "state").unwrap_or_default() == ["\"complete\""]
 }
 
 /// Rows of all units on record.

@@ -14,7 +14,7 @@ Runs loads and writers in a simulated world, each decided by one seed.
   --protocol P     the first option of scripts/simulate: postgres (default), cratedb or store
   --seeds N        how many seeds (default: as many as the tests)
   --first S        the first of them (default 0)
-  --every N        every N-th of them, for several processes
+  --every N        every N-th of them, for as many processes
   --for 1h         until this time has passed (s, m, h)
   --seed S         this seed alone
   --trace          prints who did what, and when
@@ -55,11 +55,15 @@ fn arguments() -> Result<Arguments, String> {
             _ => return Err(HELP.to_owned()),
         }
     }
-    Ok(parsed)
+    Ok(Arguments { seeds: parsed.seeds.div_ceil(parsed.every), ..parsed })
 }
 
 /// Runs the seeds that the command's arguments name.
 pub fn main() -> ExitCode {
+    if std::env::args().any(|word| word == "--help") {
+        println!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
     let Arguments { first, every, seeds, time, trace, mistake } = match arguments() {
         Ok(arguments) => arguments,
         Err(what) => {
@@ -94,7 +98,8 @@ pub fn main() -> ExitCode {
         None => ExitCode::SUCCESS,
         Some((seed, violation)) => {
             println!("seed {seed}: {violation}");
-            println!("scripts/simulate --protocol {PROTOCOL} --seed {seed} --trace shows it");
+            let mistake = mistake.map_or_else(String::new, |mistake| format!(" --mistake {mistake:?}"));
+            println!("scripts/simulate --protocol {PROTOCOL} --seed {seed}{mistake} --trace shows it");
             ExitCode::FAILURE
         }
     }

@@ -271,6 +271,18 @@ impl Server {
         *self.locks.entry(id.to_owned()).or_insert(connection) == connection
     }
 
+    /// Whether a commit of the load's units still runs.
+    pub fn commits_later(&self, id: &str) -> bool {
+        let is_of_load = |change: &Change| matches!(change, Change::Units(of, ..) if of == id);
+        self.events.iter().any(|(_, event)| match event {
+            Event::Commit(connection, _) => self
+                .backends
+                .get(connection)
+                .is_some_and(|backend| backend.transaction.iter().any(is_of_load)),
+            Event::Disconnect(_) => false,
+        })
+    }
+
     pub fn is_locked(&self, id: &str) -> bool {
         self.locks.contains_key(id)
     }

@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sawmill_loader::{
-    LoadOptions, LoadRecord, LoadState, Mode, OnRecord, Presence, RecordedFiles, Remembered, Session,
-    Standing, Tally, Target, load_id, open, refuse_cut_otherwise,
+    LoadOptions, LoadRecord, LoadState, Loads, Mode, OnRecord, Presence, RecordedFiles, Remembered, Session,
+    Standing, Tally, Target, load_id, open, refuse_begun, refuse_cut_otherwise,
 };
 use sawmill_profile::turns;
-use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+use sawmill_source::{Control, Error, Kind, Mapping, Result, Source, UnitKey};
 
 use super::connection::Connection;
 use super::fault::Step;
 use super::mistake::Mistake;
 use super::process::Process;
 use super::remembered::remembered;
-use super::server::{Change, LoadRow, STAGING, TABLE};
+use super::server::{Change, LoadRow, STAGING, Server, TABLE};
 use super::session::SimulatedSession;
 use super::writer::sum_of;
 
@@ -49,9 +49,12 @@ impl SimulatedTarget {
         load_id(source.files(), &source.facts().arrangement(), TABLE, self.mode.name())
     }
 
-    pub fn lock(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
+    /// Takes the lock of a load. A run that `begins` waits for the commits of earlier ones, too.
+    pub fn lock(&self, connection: &Connection, id: &str, begins: bool, control: &Control<'_>) -> Result<()> {
         let end = turns::now() + Duration::from_secs(5);
-        while !connection.request(Step::Lock, |server, own| Ok(server.lock(own, id)))? {
+        let lock =
+            |server: &mut Server, own| Ok(server.lock(own, id) && !(begins && server.commits_later(id)));
+        while !connection.request(Step::Lock, lock)? {
             if turns::now() > end {
                 return Err(Error::new(Kind::Busy, "the same load is already running"));
             }
@@ -129,7 +132,7 @@ impl Target for SimulatedTarget {
     ) -> Result<Box<dyn Session + 'a>> {
         let connection = Connection::open(&self.process)?;
         let id = self.id_of(source);
-        self.lock(&connection, &id, control)?;
+        self.lock(&connection, &id, true, control)?;
         let preparing = Preparing { target: self, source, options, connection: &connection, id: &id };
         let (row, state) = preparing.decide()?;
         let written = if self.mode.gathers() && state != LoadState::Complete { STAGING } else { TABLE };
@@ -225,7 +228,7 @@ impl Preparing<'_> {
             let ids: Vec<String> = of_table.map(|(id, _)| id.clone()).collect();
             let unfinished = Error::new(Kind::Exists, "another load into this table is unfinished");
             let [id] = ids.as_slice() else { return Err(unfinished) };
-            let runs = id != self.id && server.is_locked(id);
+            let runs = id != self.id && (server.is_locked(id) || server.commits_later(id));
             if runs || data.units_of(id).next().is_some() {
                 return Err(unfinished);
             }
@@ -255,6 +258,9 @@ impl Preparing<'_> {
     fn begin(&self, oid: u32, before: Option<Tally>, keeps: bool) -> Result<(LoadRow, LoadState)> {
         let (id, files) = (self.id.to_owned(), RecordedFiles::new(self.source.files()));
         let row = self.connection.request(Step::WriteRecord, |server, connection| {
+            if keeps {
+                self.refuse_begun(oid, server)?;
+            }
             let record = LoadRecord {
                 id: id.clone(),
                 mode: self.target.mode.name().to_owned(),
@@ -280,6 +286,18 @@ impl Preparing<'_> {
         })?;
         self.connection.commit(Step::CommitStart)?;
         Ok((row, LoadState::New))
+    }
+
+    /// Decides once more whether the files are new: other loads may have ended since the records were read.
+    fn refuse_begun(&self, oid: u32, server: &Server) -> Result<()> {
+        let data = &server.data;
+        let is_counted = |id: &String, row: &LoadRow| match row.record.complete || id == self.id {
+            true => row.record.complete,
+            false => server.is_locked(id) || server.commits_later(id) || data.units_of(id).next().is_some(),
+        };
+        let here = data.loads.iter().filter(|(id, row)| row.record.table_oid == oid && is_counted(id, row));
+        let loads = Loads { here: here.map(|(_, row)| &row.record).collect(), ..Loads::default() };
+        refuse_begun(self.source, &loads, &[], false, &Mapping::default(), self.options)
     }
 
     /// Begins a load into the table that exists.
