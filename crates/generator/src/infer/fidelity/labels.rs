@@ -64,7 +64,7 @@ fn present<T: Copy>(values: &[T], leaf: &Leaf<'_>) -> Vec<Option<T>> {
 /// half, and in the generated rows. Nothing if the source has no such relation.
 pub(super) fn means(of: &[Side<'_>; 2], by: &Labels) -> [Option<Measure>; 2] {
     let mut sums = vec![(0.0f64, 0.0f64); by.n];
-    let is_learned = |row: usize| row / 2 % 2 == 0;
+    let is_learned = |row: usize| (row / 2).is_multiple_of(2);
     let rows = |side: usize| {
         let there = of[side].leaf.cells.there.iter().zip(&by.of_rows[side]);
         let ranks = of[side].measured.ranks.iter().flatten().zip(there).enumerate();
