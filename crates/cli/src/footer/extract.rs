@@ -19,8 +19,8 @@ use crate::screen::phases::bytes;
 /// Write the footer of a file as a file without data, for a bug report.
 ///
 /// It shows the same row groups, column chunks, types, sizes and encodings. With --scrub, names become c1, c2, ...,
-/// bounds the smallest ones of the same length and order, and other texts x. The writing program's name stays, and keys
-/// that many programs write, such as pandas.
+/// bounds the smallest ones of the same length and order, and other texts x. The writing program's name stays, as do
+/// well-known keys such as pandas.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

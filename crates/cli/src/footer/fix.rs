@@ -28,9 +28,9 @@ const MAX_LEFT: usize = 20;
 ///
 /// Sets right what follows from the rest of the footer, or from the headers of pages: sums and sizes, paths, offsets of
 /// pages and row groups, a missing scale or repetition. Leaves out optional fields with impossible values: offsets of
-/// indexes, negative counts, bounds of the wrong length or order. Then checks the copy as `footer check --pages` does, and
-/// names what stays wrong, because nothing tells what would be right; the exit code is then 1. Column chunks are copied as
-/// they are. If nothing can be repaired, the copy equals the file.
+/// indexes, negative counts, bounds of the wrong length or order. Then checks the copy as `footer check --pages` does,
+/// which reads the whole file, and names what stays wrong, because nothing tells what would be right; the exit code is
+/// then 1. Column chunks are copied as they are. If nothing can be repaired, the copy equals the file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -98,7 +98,11 @@ pub(super) fn run(args: &FixArgs, console: Console) -> Result<(), Error> {
         let _ = repairs.text(&style(console), &mut text);
         let mut text = String::from_utf8_lossy(&text).into_owned();
         if repairs.is_empty() {
-            let what = if left.is_empty() { "nothing to repair" } else { "nothing that can be repaired" };
+            let what = match (left.is_empty(), found.withdrawn) {
+                (true, _) => "nothing to repair",
+                (false, false) => "nothing that can be repaired",
+                (false, true) => "nothing was repaired, because that would leave more wrong",
+            };
             text = format!("{what}: {} equals {name}\n", escaped_path(&args.out));
         }
         for found in left.iter().take(MAX_LEFT) {

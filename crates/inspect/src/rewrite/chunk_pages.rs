@@ -9,6 +9,10 @@ use crate::rewrite::sizes::{COMPRESSED, UNCOMPRESSED};
 
 /// How often the bytes of a file are walked over, at most: a footer may place all its chunks in the same bytes.
 const MAX_WALKS: u64 = 16;
+/// Bytes that may be read beside that, for the chunks of small files.
+const MAX_READ: u64 = 256 << 20;
+/// The bytes that a walk reads for its first header, and the most that it reads for one that is none.
+const READ: [u64; 2] = [1 << 16, 1 << 24];
 
 /// What the headers of a chunk's pages say.
 #[derive(Clone, Copy, Debug)]
@@ -25,16 +29,17 @@ pub(super) struct FoundPages {
 }
 
 impl FoundPages {
-    /// Whether there is a dictionary if one is needed: others are the rest of a chunk.
-    fn is_whole(&self) -> bool {
-        self.dictionary.is_some() || !self.is_coded
+    /// Whether there is a dictionary if one is needed: others are the rest of a chunk. Writers leave out the dictionary of a
+    /// chunk of NULLs.
+    fn is_whole(&self, is_null: bool) -> bool {
+        self.dictionary.is_some() || !self.is_coded || is_null
     }
 }
 
 /// Walks over the headers of pages.
 pub(super) struct Walk<'a, R: ?Sized> {
     reader: &'a R,
-    /// How many more bytes may be walked over.
+    /// How many more bytes may be read and walked over.
     left: u64,
 }
 
@@ -42,18 +47,19 @@ impl<'a, R: RangeReader + ?Sized> Walk<'a, R> {
     /// Walks over the pages in the body of a file.
     pub fn new(reader: &'a R, body: Range<u64>) -> Self {
         let len = reader.len().unwrap_or_default().min(body.end);
-        Self { reader, left: len.saturating_mul(MAX_WALKS) }
+        Self { reader, left: len.saturating_mul(MAX_WALKS).saturating_add(MAX_READ) }
     }
 
-    /// The pages that fill these bytes. `None` if these are other pages, or no pages.
-    pub fn filling(&mut self, bytes: Range<u64>) -> Option<FoundPages> {
+    /// The pages that fill these bytes, of a chunk whose values may all be NULL. `None` if these are other pages, or no
+    /// pages.
+    pub fn filling(&mut self, bytes: Range<u64>, is_null: bool) -> Option<FoundPages> {
         let end = bytes.end;
-        self.pages(bytes, i64::MAX).filter(|found| found.end == end && found.is_whole())
+        self.pages(bytes, i64::MAX).filter(|found| found.end == end && found.is_whole(is_null))
     }
 
-    /// The first pages in these bytes, up to the one with the last of so many values.
-    pub fn with_values(&mut self, bytes: Range<u64>, values: i64) -> Option<FoundPages> {
-        self.pages(bytes, values).filter(|found| found.values == values && found.is_whole())
+    /// The first pages in these bytes, up to the one with the last of `values`, which may all be NULL.
+    pub fn with_values(&mut self, bytes: Range<u64>, values: i64, is_null: bool) -> Option<FoundPages> {
+        self.pages(bytes, values).filter(|found| found.values == values && found.is_whole(is_null))
     }
 
     /// Where the last of these pages ends, whether or not its dictionary is before it.
@@ -72,12 +78,18 @@ impl<'a, R: RangeReader + ?Sized> Walk<'a, R> {
             values: 0,
             is_coded: false,
         };
+        let read = READ.map(|most| most.min(bytes.end.saturating_sub(bytes.start)));
+        self.charge(read[0])?;
         let mut pages = ChunkPages::new(self.reader, bytes);
         while found.values < values {
-            let Some(page) = pages.next_header().ok()? else { break };
+            let Ok(next) = pages.next_header() else {
+                self.charge(read[1])?;
+                return None;
+            };
+            let Some(page) = next else { break };
             let header = i64::try_from(page.header_len).ok()?;
             let size = header + i64::from(page.compressed_size);
-            self.left = self.left.checked_sub(size.unsigned_abs())?;
+            self.charge(size.unsigned_abs())?;
             found.end += size.unsigned_abs();
             found.sizes[COMPRESSED] += size;
             found.sizes[UNCOMPRESSED] += header + i64::from(page.uncompressed_size);
@@ -95,5 +107,12 @@ impl<'a, R: RangeReader + ?Sized> Walk<'a, R> {
             }
         }
         (found.data > 0).then_some(found)
+    }
+
+    /// Counts bytes. `None` if they are more than are left, or the work is to stop.
+    fn charge(&mut self, bytes: u64) -> Option<()> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.unwrap_or(0);
+        left.filter(|_| !self.reader.is_stopped()).map(drop)
     }
 }

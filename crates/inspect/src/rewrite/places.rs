@@ -64,7 +64,7 @@ impl<'a, R: RangeReader + ?Sized> Search<'a, R> {
             if starts.get(first + 1) == Some(&bytes.start) {
                 continue;
             }
-            let found = self.walk.filling(bytes);
+            let found = self.walk.filling(bytes, is_null(&chunk));
             self.settle(&chunk, found.filter(|found| values_of(&chunk).contains(&found.values)));
         }
     }
@@ -107,7 +107,8 @@ impl<'a, R: RangeReader + ?Sized> Search<'a, R> {
         let offsets = offsets.into_iter().flatten().filter_map(|offset| u64::try_from(offset).ok());
         let mut starts: Vec<u64> = [before].into_iter().chain(ends).chain(offsets).chain(own).collect();
         let body = body_of(self.footer);
-        starts.retain(|start| body.contains(start) && self.limit(*start).is_some());
+        let mut seen = BTreeSet::new();
+        starts.retain(|start| body.contains(start) && self.limit(*start).is_some() && seen.insert(*start));
         starts
     }
 
@@ -135,7 +136,7 @@ impl<'a, R: RangeReader + ?Sized> Search<'a, R> {
             let end = start
                 .checked_add(size)
                 .filter(|end| self.limit(*start).is_some_and(|limit| *end <= limit))?;
-            self.walk.filling(*start..end)
+            self.walk.filling(*start..end, is_null(chunk))
         });
         let is_list = chunk.element().max_rep() > 0;
         let mut of_size = None;
@@ -153,8 +154,10 @@ impl<'a, R: RangeReader + ?Sized> Search<'a, R> {
         starts.iter().find_map(|start| {
             let bytes = *start..self.limit(*start)?;
             match values.is_empty() {
-                true => self.walk.filling(bytes),
-                false => values.iter().find_map(|values| self.walk.with_values(bytes.clone(), *values)),
+                true => self.walk.filling(bytes, is_null(chunk)),
+                false => values
+                    .iter()
+                    .find_map(|values| self.walk.with_values(bytes.clone(), *values, is_null(chunk))),
             }
         })
     }
@@ -167,6 +170,12 @@ fn values_of(chunk: &ColumnChunk<'_>) -> Vec<i64> {
         [Some(chunk.num_values()), rows].into_iter().flatten().filter(|of| *of > 0).collect();
     values.dedup();
     values
+}
+
+/// Whether the statistics of a chunk count as many NULLs as it has values.
+fn is_null(chunk: &ColumnChunk<'_>) -> bool {
+    let nulls = chunk.statistics().ok().flatten().and_then(|statistics| statistics.null_count);
+    nulls == Some(chunk.num_values())
 }
 
 /// Sets offsets of pages right.

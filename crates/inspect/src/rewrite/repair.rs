@@ -1,7 +1,8 @@
 //! Repairs footers that strict readers refuse, or go wrong with.
 //!
-//! What can be derived from other parts of the footer is set right: sums, paths, the sign of a scale. What cannot be
-//! derived and is optional is left out: impossible offsets, counts and bounds. Nothing outside of the footer changes.
+//! What can be derived from other parts of the footer, or from the headers of pages, is set right: sums, paths, places and
+//! sizes. What cannot be derived and is optional is left out: impossible counts and bounds. Nothing outside of the footer
+//! changes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -39,11 +40,13 @@ pub struct Repaired {
     pub repairs: Repairs,
     /// What [`check_file`](crate::check_file) and a check of all pages find after the repair.
     pub left: Vec<Inconsistency>,
+    /// Whether repairs were possible, and would have left more wrong.
+    pub withdrawn: bool,
 }
 
 /// Repairs the footer of a file called `name`, unless it is longer than `max_footer` bytes.
 ///
-/// Costs six walks over the footer and memory for three others, and reads the file as the check of all its pages does,
+/// Costs six walks over the footer and memory for six others, and reads the file as the check of all its pages does,
 /// the headers of pages twice. A repair that would leave more wrong than there was is none.
 ///
 /// # Errors
@@ -73,7 +76,8 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
     let decodable = decodable.map_err(|error| error.in_file(name))?;
     let options = Options::new().tail_hint(TAIL).max_footer(u64::MAX);
     let decode = |footer: &[u8]| Footer::read(&Replaced { footer, start }, name, &options);
-    let footer = decode(&decodable)?;
+    // A repair may have dropped what the decoder needs.
+    let footer = decode(&decodable).map_err(|error| decode(&bytes).err().unwrap_or(error))?;
     let is_signed = decode(&bytes).is_ok_and(|original| !original.trailing_bytes().is_empty());
     if is_signed || footer.encryption_algorithm()?.is_some() {
         let what = "expected a file that is neither signed nor encrypted";
@@ -85,6 +89,9 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
     };
     let footer = completed.map_or(Ok(footer), |bytes| decode(&bytes))?;
     let places = Places::find(&footer, reader);
+    if reader.is_stopped() {
+        return Err(wrong("stopped", ""));
+    }
     let mut offsets = Offsets { footer: &footer, places: &places, repairs: &mut repairs };
     let placed = rewrite(footer.bytes(), &mut offsets)?;
     let footer = decode(&placed)?;
@@ -100,8 +107,10 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
     };
     Ok(match before.filter(|before| before.len() < left.len()) {
         // A fault that nothing here foresees: the repairs do harm.
-        Some(before) => Repaired { footer: bytes, start, repairs: Repairs::default(), left: before },
-        None => Repaired { footer, start, repairs, left },
+        Some(before) => {
+            Repaired { footer: bytes, start, repairs: Repairs::default(), left: before, withdrawn: true }
+        }
+        None => Repaired { footer, start, repairs, left, withdrawn: false },
     })
 }
 
@@ -111,7 +120,7 @@ fn length_of<R: RangeReader + ?Sized>(reader: &R) -> Option<u64> {
     reader.read_exact_at(len.checked_sub(TAIL as u64)?, &mut tail).ok()?;
     let [a, b, c, d, ..] = tail;
     let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
-    (tail.starts_with(&[a, b, c, d, b'P', b'A', b'R']) && footer < len).then_some(footer)
+    (tail.starts_with(&[a, b, c, d, b'P', b'A', b'R']) && footer + 12 <= len).then_some(footer)
 }
 
 /// All that is wrong with a file.

@@ -197,7 +197,7 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
         w.binary(2, &5_i64.to_le_bytes());
         w.stop();
     };
-    let cases: [(&str, Faulty, &[&str]); 16] = [
+    let cases: [(&str, Faulty, &[&str]); 17] = [
         (
             "a lower bound above the upper one",
             Faulty { more: crossed, ..RIGHT },
@@ -302,6 +302,17 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
                 ..RIGHT
             },
             &["file_path: empty -> left out"],
+        ),
+        (
+            "keys and values as bytes",
+            Faulty {
+                more: |w| {
+                    w.list(8, BINARY, 1);
+                    w.bytes_value(b"key");
+                },
+                ..RIGHT
+            },
+            &["meta_data.key_value_metadata: list, not list of structs -> left out"],
         ),
         ("a negative sum", Faulty { total: -5, ..RIGHT }, &["total_compressed_size: -5 -> 100"]),
         (
