@@ -73,20 +73,20 @@ pub(super) fn read(
     let rejects = rejects.map(|table| format!("SELECT load_id, file FROM {table}"));
     let rejects = rejects.chain([String::from("SELECT ''::text AS load_id, 0 AS file WHERE false")]);
     let rejects = rejects.collect::<Vec<_>>().join(" UNION ALL ");
+    let name_now = format!(
+        "(SELECT {RECORDED_NAME} FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.oid = l.table_oid::oid AND l.database = $1 AND strpos(l.load_id, '/') = 0 \
+         AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate')))"
+    );
     let sql = format!(
-        "SELECT l.load_id, coalesce({}, l.target), l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint, \
+        "SELECT l.load_id, coalesce({name_now}, l.target), l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint, \
            ARRAY(SELECT coalesce(sum(f.rows), 0)::bigint FROM generate_series(0, cardinality(l.files) - 1) at \
              LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at), \
            ARRAY(SELECT count(f.load_id) FROM generate_series(0, cardinality(l.files) - 1) at \
              LEFT JOIN ({rejects}) f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at), \
            l.fingerprints, l.facts, {} \
          FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
-        format!(
-            "(SELECT {RECORDED_NAME} FROM pg_catalog.pg_class c \
-             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-             WHERE c.oid = l.table_oid::oid AND l.database = $1 AND strpos(l.load_id, '/') = 0 \
-             AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate')))"
-        ),
         moment("l.begun"),
         moment("l.completed"),
         units,

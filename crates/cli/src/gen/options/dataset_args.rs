@@ -83,7 +83,11 @@ impl DatasetArgs {
     /// than the data has go beyond them.
     pub(crate) fn check_unique(&self, dataset: &Dataset, rows: u64) -> Result<(), Error> {
         let is_inferred = self.dataset.is_none() || !self.learned_from.is_empty();
-        Ok(if is_inferred { dataset.check_unique_strings(rows)? } else { dataset.check_unique(rows)? })
+        match is_inferred {
+            true => dataset.check_unique_strings(rows)?,
+            false => dataset.check_unique(rows)?,
+        }
+        Ok(())
     }
 
     /// The dataset.

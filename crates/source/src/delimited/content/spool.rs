@@ -63,7 +63,7 @@ impl Spool {
             let outcome = read();
             drop(sender);
             let stored = joined(writer);
-            outcome.and_then(|()| stored)
+            outcome.and(stored)
         })
     }
 
