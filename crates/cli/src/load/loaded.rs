@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sawmill_loader::{LoadOptions, and_more_files};
 use sawmill_profile::Profile;
-use sawmill_source::{Source, SourceFile};
+use sawmill_source::{Kind, Source, SourceFile};
 
 use super::TableLoad;
 use crate::arguments::inputs::Inputs;
@@ -23,14 +23,19 @@ impl TableLoad {
         options: &LoadOptions,
     ) -> sawmill_source::Result<HashSet<(String, String)>> {
         let appends = matches!(self.mode, ModeArg::Auto | ModeArg::Append);
-        if !appends || self.again || self.is_planned_alone() || self.nested.makes_tables() {
+        if !appends || self.again || self.ddl || self.nested.makes_tables() {
             return Ok(HashSet::new());
         }
         let phase = Profile::new().phase("records");
         let control = interrupt::control(&phase);
-        match target {
+        let is_silent = |kind| matches!(kind, Kind::Connection | Kind::Server);
+        let loaded = match target {
             Destination::Postgres(postgres) => postgres.loaded_files(source, options, &control),
             Destination::CrateDb(crate_db) => crate_db.loaded_files(source, options, &control),
+        };
+        match loaded {
+            Err(error) if is_silent(error.kind()) && self.is_planned_alone() => Ok(HashSet::new()),
+            loaded => loaded,
         }
     }
 
@@ -52,8 +57,15 @@ impl TableLoad {
         };
         let is_loaded = |file: &SourceFile| loaded.contains(&(file.name.clone(), file.fingerprint.clone()));
         if let Some(file) = inputs.taken_out().iter().find(|file| !is_loaded(file)) {
-            let what =
-                "its columns do not fit those of the other files, and it was loaded with other options";
+            let what = match source.facts().whole_files {
+                true => {
+                    "its columns do not fit those of the other files, and it was loaded with other options"
+                }
+                false => {
+                    "its columns do not fit those of the other files, and a load of some rows does not know which \
+                     files are loaded"
+                }
+            };
             let advice = "load it alone, or with the options of that load";
             return Err(Error::failure(what, &file.name, advice));
         }

@@ -90,6 +90,7 @@ impl CrateSession<'_> {
             found => Ok(found.is_ok_and(|found| found == *total)),
         }
     }
+
     /// The error for a table that is gone although nothing has renamed it. The next run begins again.
     fn refuse_gone(&self, sql: &mut Sql<'_>) -> Result<Error> {
         let none = (&Tally::default(), &self.facts());

@@ -170,10 +170,7 @@ fn load_the_rest(
         verified += verified_rows(&of_files);
         report.add(of_files);
     };
-    for files in unfinished {
-        add(load(files, target)?);
-    }
-    // A key may have moved from a corrected file to another one, or to a new one.
+    // A key may have moved from a corrected file to another one, or to a new one, which may have been begun.
     if let Some(replacing) = target.replacing() {
         let at_once = if target.replaces_together() { replaced.len().max(1) } else { 1 };
         for files in replaced.chunks(at_once) {
@@ -181,8 +178,8 @@ fn load_the_rest(
             add(LoadReport { files_replaced, ..load(files.to_vec(), replacing.as_ref())? });
         }
     }
-    if !new.is_empty() {
-        add(load(new, target)?);
+    for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
+        add(load(files, target)?);
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
     if verified > 0 && (earlier || later) {

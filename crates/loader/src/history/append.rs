@@ -184,6 +184,7 @@ pub fn remember(
         Rechecking { history, source, options, control }.run(&found, &mut remembered)?;
         lookup::refuse_to_replace(source, &remembered.replaced, &otherwise).map_err(placed)?;
     }
+    remembered.count_replaced_once();
     if remembered.new.is_empty() {
         remembered.notes.extend(lookup::read_otherwise(&found, mapping));
     }

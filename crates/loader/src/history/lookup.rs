@@ -154,10 +154,11 @@ pub fn adds_files(
             && (!options.append_changed || unchanged())
     };
     let known: BTreeSet<&String> = complete.iter().flat_map(|load| &load.files.names).collect();
+    let given: BTreeSet<&String> = names.iter().copied().collect();
     let is_unfinished = |load: &LoadRecord| {
         !load.complete
             && load.mode == Mode::Append.name()
-            && load.files.names.iter().any(|name| names.contains(&name))
+            && load.files.names.iter().any(|name| given.contains(name))
     };
     makers.peek().is_some()
         && (loads.iter().any(|load| is_unfinished(load)) || !makers.any(|load| is_repeated(load)))
@@ -320,7 +321,7 @@ pub fn refuse_to_replace(source: &dyn Source, places: &[u32], otherwise: &[&Load
     );
     Err(Error::new(Kind::Exists, what).advise(
         "to add the new rows beside the old ones, append with --changed append; to load everything from the beginning, use \
-         --mode replace",
+         --mode replace with options that take the rows of both",
     ))
 }
 

@@ -28,6 +28,13 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// A file may be both on record and begun with other content.
+    pub(super) fn count_replaced_once(&mut self) {
+        self.replaced.sort_unstable();
+        self.replaced.dedup();
+        self.already.retain(|already| self.replaced.binary_search(&already.file).is_err());
+    }
+
     /// The work on a source whose other files are new. `already` are loaded, `unfinished` are interrupted loads.
     pub(super) fn with_the_rest(
         source: &dyn Source,

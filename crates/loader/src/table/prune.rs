@@ -57,7 +57,7 @@ impl Kept {
                 "the table exists: an append skips the files on record, and --verify counts their rows"
             }
             Self::Overwrites => {
-                "would overwrite newer rows if it were repeated: it has no --newest, or deletes rows"
+                "would overwrite newer rows if it were repeated: it has no --newest on record, or deletes rows"
             }
             Self::Unfinished => "is unfinished, and the same command continues it",
             Self::Changed => "came into use while records were pruned",

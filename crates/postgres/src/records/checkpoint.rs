@@ -132,8 +132,9 @@ impl Records<'_> {
     pub(crate) fn lock_target(&self, target: &str) -> Result<()> {
         let loads = self.table("loads");
         let sql = format!("SELECT load_id FROM {loads} WHERE target = $1 OR {}", self.is_of_lists());
+        let end = Instant::now() + PATIENCE;
         for id in self.link.list::<String>(&sql, &[&target])? {
-            if !self.wait_to_lock(&id)? {
+            if !self.wait_to_lock_until(end, &id)? {
                 return Err(Error::new(Kind::Busy, "a load into the table is running")
                     .at(format!("table {target}, {}", self.link.place()))
                     .advise("wait until it ends, or stop it; then run the same command again"));
@@ -145,8 +146,15 @@ impl Records<'_> {
     /// Takes a load's lock in the open transaction. Waits a while for a run that was killed, and for its commits; false if
     /// another run holds it.
     pub(crate) fn wait_to_lock(&self, id: &str) -> Result<bool> {
-        let (lock, end) = ("SELECT pg_try_advisory_xact_lock($1)", Instant::now() + PATIENCE);
-        Ok(self.wait_for_lock(lock, id, end)? && self.wait_for_lock(lock, &writers_of(id), end)?)
+        self.wait_to_lock_until(Instant::now() + PATIENCE, id)
+    }
+
+    /// Holds one lock of the server for each load: the load's own lock keeps new writers out.
+    fn wait_to_lock_until(&self, end: Instant, id: &str) -> Result<bool> {
+        let writers = writers_of(id);
+        let is_free = self.wait_for_lock("SELECT pg_try_advisory_xact_lock($1)", id, end)?
+            && self.wait_for_lock("SELECT pg_try_advisory_lock($1)", &writers, end)?;
+        Ok(is_free && self.link.value("SELECT pg_advisory_unlock($1)", &[&advisory_key(&writers)])?)
     }
 
     /// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was

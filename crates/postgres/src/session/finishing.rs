@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sawmill_loader::{LoadFacts, Mode, Session, TableName, Tally, quote};
+use sawmill_loader::{LoadFacts, Mode, Session, TableName, Tally, and_more_files, quote};
 use sawmill_pgwire::Connection;
 use sawmill_profile::{format_counted, turns};
 use sawmill_source::{Control, Error, Kind, Result};
@@ -168,7 +168,11 @@ impl PostgresSession<'_> {
         let (rows, earlier) = (format_counted(total.rows, "row"), format_counted(deleted, "row"));
         let note = match &names[..] {
             [name] => format!("{rows} of {name} replaced {earlier} that it had"),
-            _ => format!("{rows} of {} replaced {earlier} that they had", names.join(", ")),
+            [first, others @ ..] => {
+                let more = and_more_files(others.len());
+                format!("{rows} of {first}{more} replaced {earlier} that they had")
+            }
+            [] => return Ok(()),
         };
         *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = vec![note];
         Ok(())

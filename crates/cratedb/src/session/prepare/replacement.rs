@@ -19,6 +19,7 @@ use serde_json::json;
 
 use crate::connect::sql::Sql;
 use crate::records::checkpoint::LoadRow;
+use crate::records::void;
 use crate::session::CrateSession;
 use crate::session::opening::Opening;
 use crate::table::names::{CrateTable, quote};
@@ -90,8 +91,14 @@ impl Opening<'_, '_> {
         let in_doubt = is_interrupted || !self.unfinished_of_files()?.is_empty();
         self.refuse_beside()?;
         let others = self.others_of_files()?;
-        let others = others.iter().map(|row| &row.load).filter(|load| load.mode != Mode::Upsert.name());
-        let otherwise: Vec<&LoadRecord> = others.filter(|load| !load.takes(&self.mapping)).collect();
+        let mut otherwise: Vec<&LoadRecord> = Vec::new();
+        for row in others.iter().filter(|row| row.load.mapping.is_some() && !row.load.takes(&self.mapping)) {
+            if row.load.mode != Mode::Upsert.name()
+                && !void::holds_nothing(row, true, (&self.table, &self.checkpoints), &mut self.sql)?
+            {
+                otherwise.push(&row.load);
+            }
+        }
         refuse_to_replace(self.source, &[0], &otherwise).map_err(|error| error.at(self.place()))?;
         self.records().begin_replacement(&record)?;
         // A load that has begun meanwhile sees this one, or is seen now.
