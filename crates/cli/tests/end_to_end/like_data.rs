@@ -435,4 +435,14 @@ fn a_column_that_never_rises_stays_so() {
     let kinds = rows.column(1).as_string::<i32>();
     let changes = (1..kinds.len()).filter(|row| kinds.value(*row) != kinds.value(row - 1)).count();
     assert_eq!((kinds.value(0), changes), ("new", 2), "{spec}");
+    // Also a day that a label determines.
+    let day = |row: u64| 100 - (row * 100 / ROWS) as i64;
+    let label = |row: u64| day(row) * 7919 % 1009;
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("label", Arc::new(Int64Array::from_iter_values((0..ROWS).map(label)))),
+        ("day", Arc::new(Int64Array::from_iter_values((0..ROWS).map(day)))),
+    ];
+    let (spec, rows) = like(&batch(columns));
+    let days = rows.column(1).as_primitive::<Int64Type>();
+    assert!(days.values().windows(2).all(|pair| pair[0] >= pair[1]), "{spec}");
 }

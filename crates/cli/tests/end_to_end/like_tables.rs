@@ -250,7 +250,10 @@ fn what_is_wrong_with_several_files_is_said() {
 fn strings_of_keys_do_not_repeat_in_more_rows() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let code = |i: u64| format!("P{}{:02}", char::from(b'A' + (i % 26) as u8), i / 26);
+    let code = |i: u64| match i {
+        0 => "-".to_owned(),
+        i => format!("P{}{:02}", char::from(b'A' + (i % 26) as u8), i / 26),
+    };
     let codes = StringArray::from_iter_values((0..2000).map(code));
     let mut draw = random(5);
     let sold = StringArray::from_iter_values((0..30_000).map(|_| code(draw(2000))));

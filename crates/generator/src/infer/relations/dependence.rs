@@ -54,11 +54,11 @@ pub(crate) fn dependences(columns: &[Column<'_>]) -> Vec<Dependence> {
     found.into_iter().flatten().collect()
 }
 
-/// Whether the values grow from row to row, which weights would not keep.
+/// Whether the values never fall, or never rise, from row to row, which weights would not keep.
 pub(crate) fn is_sorted(column: &Column<'_>) -> bool {
     match column.leaf {
-        Some((_, LeafSample::Whole(values))) => values.is_sorted(),
-        Some((_, LeafSample::Real(values))) => values.is_sorted(),
+        Some((_, LeafSample::Whole(values))) => values.is_sorted() || values.is_sorted_by(|a, b| a >= b),
+        Some((_, LeafSample::Real(values))) => values.is_sorted() || values.is_sorted_by(|a, b| a >= b),
         _ => false,
     }
 }

@@ -72,7 +72,8 @@ impl Shapes {
 
     /// Regular expressions with their weights; `None` if there are many shapes for the number of strings. At most
     /// `most_copied` letters and digits that all strings of a shape have in common are copied. To match more strings,
-    /// places that vary have all letters or digits of their class, and the last one comes `longer` times more.
+    /// places that vary have all letters or digits of their class, and the last one comes `longer` times more; a shape
+    /// without letters and digits gets `longer` digits.
     pub(crate) fn patterns(&self, most_copied: usize, longer: Option<usize>) -> Option<Vec<(String, u64)>> {
         let single = self.shapes.len() == 1;
         if !single && self.n < TIMES_EACH * self.shapes.len() as u64 {
@@ -87,6 +88,8 @@ impl Shapes {
                 if let Some(last) = places.iter().rposition(is_free) {
                     let more = vec![places[last]; times];
                     places.splice(last..last, more);
+                } else if !text.chars().any(is_own) {
+                    places.extend(vec![('9', None); times]);
                 }
             }
             (self.pattern(&places), shape.n)

@@ -76,7 +76,7 @@ impl TextSample {
         if self.has_words() {
             return format!("{{ text = {{ length = {length} }} }}");
         }
-        if let Some(patterns) = self.shapes(verbatim, None) {
+        if let Some(patterns) = self.shapes(verbatim) {
             return weighted_patterns(&patterns);
         }
         format!("{{ text = {{ length = {length}, letters = {} }} }}", quoted(&self.alphabet()))
@@ -93,19 +93,19 @@ impl TextSample {
             let strings = |text: &str| Pattern::parse(text).ok().and_then(|pattern| pattern.strings());
             patterns.iter().all(|(text, n)| strings(text).is_some_and(|strings| strings >= *n))
         };
-        let has_shapes = self.shapes(verbatim, None).is_some_and(|patterns| has_enough(&patterns));
-        let patterns = |longer: Option<usize>| match has_shapes {
-            true => self.shapes(verbatim, longer),
-            false => self.letters_by_length(longer.unwrap_or(0)).filter(has_enough),
-        };
+        let all_shapes = self.all_shapes();
+        let shapes = |longer: Option<usize>| all_shapes.as_ref()?.patterns(most_copied(verbatim), longer);
+        let has_shapes = shapes(None).is_some_and(|patterns| has_enough(&patterns));
+        let letters = |longer: usize| self.letters_by_length(longer).filter(has_enough);
         let suffice = |patterns: &Vec<(String, u64)>| {
             let parsed =
                 patterns.iter().map(|(text, n)| Some((text.clone(), Pattern::parse(text).ok()?, *n)));
             let strings = parsed.collect::<Option<_>>().and_then(|all| DistinctStrings::new(all, 0).ok());
             strings.is_some_and(|strings| strings.too_few_for(rows).is_none())
         };
-        let longer = std::iter::once(None).chain((0..=MAX_LONGER).map(Some));
-        let patterns = longer.filter_map(patterns).find(suffice)?;
+        let longer = std::iter::once(None).chain((0..=MAX_LONGER).map(Some)).filter(|_| has_shapes);
+        let mut all = longer.filter_map(shapes).chain((0..=MAX_LONGER).filter_map(letters));
+        let patterns = all.find(suffice)?;
         let counts = table(patterns.iter().map(|(p, n)| (quoted(p), n)));
         Some(format!("{{ pattern = {{ unique = {counts} }} }}"))
     }
@@ -194,12 +194,12 @@ impl TextSample {
         if self.has_words() {
             return None;
         }
-        self.shapes(verbatim, None).or_else(|| self.letters_by_length(0))
+        self.shapes(verbatim).or_else(|| self.letters_by_length(0))
     }
 
-    /// The patterns of the shapes of the strings, if these are few; `longer` ones as [`Shapes::patterns`] makes them.
-    fn shapes(&self, verbatim: Verbatim, longer: Option<usize>) -> Option<Vec<(String, u64)>> {
-        self.all_shapes()?.patterns(most_copied(verbatim), longer)
+    /// The patterns of the shapes of the strings, if these are few.
+    fn shapes(&self, verbatim: Verbatim) -> Option<Vec<(String, u64)>> {
+        self.all_shapes()?.patterns(most_copied(verbatim), None)
     }
 
     /// The least and the greatest character of each place, if all strings have one shape: the digits of a date are not
@@ -361,6 +361,14 @@ mod tests {
         let values = sample.values(Verbatim::Categories, Some(10_000));
         assert!(
             values.contains("\"P[A-Z][0-9]{3}\" = 900") && values.contains("\"P[A-Z][0-9]{3}\\\\-x\" = 900"),
+            "{values}"
+        );
+        // One that has no letters and digits.
+        let mut sample = TextSample::default();
+        plates().chain(["-".to_owned()]).for_each(|plate| sample.add(&plate));
+        let values = sample.values(Verbatim::Categories, Some(9010));
+        assert!(
+            values.contains("\"P[A-Z][0-9]{3}\" = 900") && values.contains("\"\\\\-[0-9]\" = 1"),
             "{values}"
         );
     }
