@@ -71,14 +71,15 @@ enum Values<'a> {
     None,
 }
 
-/// Adds the leaves and lists of two fields, structs that may be null, and fields of one of the two only.
+/// Adds the leaves and lists of two fields, structs that may be null, and fields of one of the two only. Returns how many
+/// the generated data lack.
 pub(super) fn compare_fields(
     a: &Inferred,
     b: &Inferred,
     path: &str,
     out: &mut Vec<ColumnFidelity>,
     not_compared: &mut Vec<String>,
-) {
+) -> usize {
     let nulls = [a.nulls_share(), b.nulls_share()];
     match (&a.kind, &b.kind) {
         (InferredKind::Struct(_), InferredKind::Struct(_)) => {
@@ -97,18 +98,26 @@ pub(super) fn compare_fields(
         ) if measured_in(kind) == measured_in(other) => {
             out.push(leaves(a, b, path, (&profile(ours), &profile(theirs))));
         }
-        _ => return out.push(ColumnFidelity::new(path, ("other types", 1.0), nulls)),
+        _ => {
+            out.push(ColumnFidelity::new(path, ("other types", 1.0), nulls));
+            return 0;
+        }
     }
     let named = |fields: &[Inferred], name: &str| fields.iter().position(|field| field.name == name);
+    let mut missing = 0;
     for field in a.children() {
         let path = format!("{path}.{}", field.name);
         match named(b.children(), &field.name) {
-            Some(other) => compare_fields(field, &b.children()[other], &path, out, not_compared),
-            None => not_compared.push(missed(&path)),
+            Some(other) => missing += compare_fields(field, &b.children()[other], &path, out, not_compared),
+            None => {
+                not_compared.push(missed(&path));
+                missing += 1;
+            }
         }
     }
     let more = b.children().iter().filter(|field| named(a.children(), &field.name).is_none());
     not_compared.extend(more.map(|field| format!("{path}.{}: not in the source", field.name)));
+    missing
 }
 
 /// What the values of a type are counted in, without which the same numbers are other values.

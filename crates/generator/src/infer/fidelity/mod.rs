@@ -27,9 +27,6 @@ use crate::infer::relations::{Column, sums};
 use crate::infer::sample::inferred_field::Inferred;
 use crate::infer::spec::inferred_spec::{EXCLUDED, InferredSpec};
 
-/// How the note of a column ends that the generated data lack.
-const MISSING: &str = ": not in the generated data";
-
 /// The comparison of two samples.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fidelity {
@@ -88,25 +85,27 @@ impl InferredSpec {
         let theirs: Vec<&Inferred> = generated.kept().collect();
         let same = |field: &Inferred| theirs.iter().find(|other| other.name == field.name);
         let unlike = self.left_out().iter().filter(|out| out.reason != EXCLUDED).count();
-        let missing = self.kept().filter(|field| same(field).is_none());
-        not_compared.extend(missing.map(|field| missed(&field.name)));
+        let missing: Vec<&Inferred> = self.kept().filter(|field| same(field).is_none()).collect();
+        not_compared.extend(missing.iter().map(|field| missed(&field.name)));
         let theirs_only = theirs.iter().filter(|field| self.column_named(&field.name).is_none());
         not_compared.extend(theirs_only.map(|field| format!("{}: not in the source", field.name)));
         let fields: Vec<(&Inferred, &Inferred)> =
             self.kept().filter_map(|field| Some((field, *same(field)?))).collect();
-        let columns = compare_columns(&fields, &mut not_compared);
-        let missing = not_compared.iter().filter(|said| said.ends_with(MISSING)).count();
+        let (columns, nested) = compare_columns(&fields, &mut not_compared);
+        let missing = missing.len() + nested;
         let ours: Vec<&Inferred> = fields.iter().map(|pair| pair.0).collect();
-        let all = rows::leaves(self.kept()).0.len();
+        let all = rows::count_leaves(self.kept());
         let (leaves, others) = rows::leaves(fields.iter().map(|pair| pair.0));
         let (their_leaves, _) = rows::leaves(fields.iter().map(|pair| pair.1));
         not_compared.extend(others);
         let named = |leaf: &Leaf<'_>| their_leaves.iter().find(|other| other.path == leaf.path);
         let leaves: Vec<[&Leaf<'_>; 2]> =
             leaves.iter().filter_map(|leaf| Some([leaf, named(leaf)?])).collect();
-        let both = Both::new(&leaves, [&self.chosen.rows, &generated.chosen.rows]);
+        let source_rows = self.rows.unwrap_or_else(|| self.sampled_rows());
+        let both = Both::new(&leaves, [&self.chosen.rows, &generated.chosen.rows], source_rows);
         not_compared.extend(both.not_compared());
-        let ((pairs, vague), order) = (both.pairs(), both.order());
+        let ((pairs, vague), (order, unordered)) = (both.pairs(), both.order());
+        not_compared.extend(unordered);
         if vague > 0 {
             not_compared.push(format!("{vague} pairs of columns: too few rows with both"));
         }
@@ -138,18 +137,25 @@ impl InferredSpec {
 #[cfg(test)]
 mod tests;
 
-/// The columns that both have, the least alike first.
-fn compare_columns(fields: &[(&Inferred, &Inferred)], not_compared: &mut Vec<String>) -> Vec<ColumnFidelity> {
+/// The columns that both have, the least alike first, and how many nested ones the generated data lack.
+fn compare_columns(
+    fields: &[(&Inferred, &Inferred)],
+    not_compared: &mut Vec<String>,
+) -> (Vec<ColumnFidelity>, usize) {
     let compared = by_column(fields.len(), |i| {
         let (mut columns, mut others) = (Vec::new(), Vec::new());
-        columns::compare_fields(fields[i].0, fields[i].1, &fields[i].0.name, &mut columns, &mut others);
-        (columns, others)
+        let (a, b) = fields[i];
+        let missing = columns::compare_fields(a, b, &a.name, &mut columns, &mut others);
+        (columns, others, missing)
     });
-    let (columns, others): (Vec<Vec<ColumnFidelity>>, Vec<Vec<String>>) = compared.into_iter().unzip();
-    not_compared.extend(others.into_iter().flatten());
-    let mut columns: Vec<ColumnFidelity> = columns.into_iter().flatten().collect();
+    let (mut columns, mut missing) = (Vec::new(), 0);
+    for (found, others, missing_here) in compared {
+        columns.extend(found);
+        not_compared.extend(others);
+        missing += missing_here;
+    }
     columns.sort_by(|a, b| a.is_kept.cmp(&b.is_kept).then(b.distance.total_cmp(&a.distance)));
-    columns
+    (columns, missing)
 }
 
 /// Whether each column keeps its order by all measures.
@@ -163,7 +169,7 @@ fn by_column_kept(order: &[OrderFidelity]) -> BTreeMap<&str, bool> {
 
 /// What is said of a column that the generated data lack.
 fn missed(path: &str) -> String {
-    format!("{path}{MISSING}")
+    format!("{path}: not in the generated data")
 }
 
 fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFidelity> {

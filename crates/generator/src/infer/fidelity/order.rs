@@ -15,7 +15,7 @@ const LAGS: [u64; 4] = [1, 2, 10, 100];
 /// The fewest rows that follow others.
 const MIN_STEPS: usize = 100;
 
-/// The share of steps the wrong way of a column that stays sorted: after the last row of its source it starts again.
+/// A column with at most this share of steps the wrong way is sorted.
 const MAX_WRONG: f64 = 0.001;
 
 /// How many rows a value of another column has on average, if the rows of each are a series.
@@ -34,11 +34,23 @@ pub struct OrderFidelity {
 /// The places of a row before another one, and of that.
 type Step = [usize; 2];
 
+/// Why the rows of a column's values are no series.
+enum NoSeries {
+    /// The values are too few, or have too few rows.
+    Values,
+    /// Some rows between are missing.
+    Part,
+}
+
 impl Both<'_> {
-    /// How much each row is like rows before, the least alike first; nothing of columns without such order.
-    pub(super) fn order(&self) -> Vec<OrderFidelity> {
-        let lags = LAGS.map(|lag| self.rows.map(|rows| steps(rows, lag)));
+    /// How much each row is like rows before, the least alike first; nothing of columns without such order. Then what is
+    /// not compared.
+    pub(super) fn order(&self) -> (Vec<OrderFidelity>, Vec<String>) {
+        // Sorted columns start again after the rows of the source.
+        let periods = [u64::MAX, self.source_rows.max(1)];
+        let lags = LAGS.map(|lag| [0, 1].map(|side| steps(self.rows[side], lag, periods[side])));
         let series = by_column(self.columns.len(), |i| self.series(i));
+        let not_compared = self.unordered(&lags, &series);
         let found = by_column(self.columns.len(), |i| {
             let mut out = self.sorted(i, &lags[0]);
             let of_lags = LAGS.iter().zip(&lags).map(|(lag, steps)| {
@@ -48,18 +60,34 @@ impl Both<'_> {
                 self.like_before(i, steps, &before, if always { -1.0 } else { DISTANCE })
             });
             out.extend(of_lags.flatten());
-            let own = out.iter().map(|order| order.measure.source).fold(0.0, f64::max);
+            let own = out.iter().map(|order| order.measure.source.abs()).fold(0.0, f64::max);
+            let least = own + DISTANCE;
             let others = series.iter().enumerate().filter(|(by, _)| *by != i);
             let within = others.filter_map(|(by, steps)| {
                 let before = format!("the row before of the same {}", self.columns[by].sides[0].leaf.path);
-                self.like_before(i, steps.as_ref()?, &before, own + DISTANCE)
+                // Generated rows alone do not make a series: some of many columns seem to be one by chance.
+                let order = self.like_before(i, steps.as_ref().ok()?, &before, least);
+                order.filter(|order| order.measure.source.abs() > least)
             });
             out.extend(within.max_by(|a, b| a.measure.source.total_cmp(&b.measure.source)));
             out
         });
         let mut found: Vec<OrderFidelity> = found.into_iter().flatten().collect();
         found.sort_by(|a, b| b.measure.apart().total_cmp(&a.measure.apart()));
-        found
+        (found, not_compared)
+    }
+
+    /// The orders that no column is compared by.
+    fn unordered(&self, lags: &[[Vec<Step>; 2]], series: &[Result<[Vec<Step>; 2], NoSeries>]) -> Vec<String> {
+        let is_few = |[source, generated]: &[Vec<Step>; 2]| {
+            let source = Measure::linear(0.0, source.len());
+            generated.len() < MIN_STEPS || source.is_none_or(|source| source.is_vague())
+        };
+        let lags = LAGS.iter().zip(lags).filter(|(_, steps)| is_few(steps));
+        let few = lags.map(|(lag, _)| format!("the order of rows {lag} apart: too few of them"));
+        let is_part = series.iter().any(|of| matches!(of, Err(NoSeries::Part)));
+        let part = "the order of the rows of each category: only some rows are compared".to_owned();
+        few.chain((is_part && series.len() > 1).then_some(part)).collect()
     }
 
     fn named(&self, column: usize, measure: MeasureFidelity) -> OrderFidelity {
@@ -104,16 +132,18 @@ impl Both<'_> {
         sorted.map(|found| self.named(i, measure(found))).collect()
     }
 
-    /// The steps from each row to the next one with the same value of column `by`; `None` if rows are missing, or the
-    /// values have too few rows.
-    fn series(&self, by: usize) -> Option<[Vec<Step>; 2]> {
+    /// The steps from each row to the next one with the same value of column `by`.
+    fn series(&self, by: usize) -> Result<[Vec<Step>; 2], NoSeries> {
         let is_whole = |rows: &&[u64]| rows.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let sides = &self.columns[by].sides;
         let values = sides[0].leaf.by_frequency().len();
-        if !self.rows.iter().all(is_whole) || values < 2 || values * ROWS_EACH > self.rows[0].len() {
-            return None;
+        if values < 2 || values * ROWS_EACH > self.rows[0].len() {
+            return Err(NoSeries::Values);
         }
-        Some(sides.each_ref().map(|side| {
+        if !self.rows.iter().all(is_whole) {
+            return Err(NoSeries::Part);
+        }
+        Ok(sides.each_ref().map(|side| {
             let mut last: HashMap<u64, usize> = HashMap::new();
             let cells = side.leaf.cells;
             let there = cells.words.iter().zip(&cells.there).enumerate().filter(|(_, (_, there))| **there);
@@ -122,13 +152,13 @@ impl Both<'_> {
     }
 }
 
-/// The places of rows that are `lag` rows apart.
-fn steps(rows: &[u64], lag: u64) -> Vec<Step> {
+/// The places of rows that are `lag` rows apart, in the same `period`.
+fn steps(rows: &[u64], lag: u64, period: u64) -> Vec<Step> {
     let mut later = 0;
     let step = |(place, row): (usize, &u64)| {
         let wanted = row.checked_add(lag)?;
         later += rows[later..].partition_point(|row| *row < wanted);
-        (rows.get(later) == Some(&wanted)).then_some([place, later])
+        (rows.get(later) == Some(&wanted) && row / period == wanted / period).then_some([place, later])
     };
     rows.iter().enumerate().filter_map(step).collect()
 }

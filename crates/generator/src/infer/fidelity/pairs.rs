@@ -83,6 +83,8 @@ pub(super) struct Column<'a> {
 pub(super) struct Both<'a> {
     pub(super) columns: Vec<Column<'a>>,
     pub(super) rows: [&'a [u64]; 2],
+    /// How many rows the source has in all.
+    pub(super) source_rows: u64,
 }
 
 /// What is measured of a pair: a `ratio` and what is `by nulls` of the first column by the second, or of the second by
@@ -98,7 +100,7 @@ enum What {
 }
 
 impl<'a> Both<'a> {
-    pub(super) fn new(columns: &'a [[&'a Leaf<'a>; 2]], rows: [&'a [u64]; 2]) -> Self {
+    pub(super) fn new(columns: &'a [[&'a Leaf<'a>; 2]], rows: [&'a [u64]; 2], source_rows: u64) -> Self {
         let side = |leaf: &'a Leaf<'a>| Side { leaf, measured: Measured::new(leaf) };
         let column = |pair: &[&'a Leaf<'a>; 2]| {
             let sides = pair.map(side);
@@ -110,7 +112,7 @@ impl<'a> Both<'a> {
                 sides,
             }
         };
-        Both { columns: by_column(columns.len(), |i| column(&columns[i])), rows }
+        Both { columns: by_column(columns.len(), |i| column(&columns[i])), rows, source_rows }
     }
 
     /// The columns whose values are not compared with other columns.
@@ -177,14 +179,17 @@ impl<'a> Both<'a> {
 fn labelled(a: &Column<'_>, b: &Column<'_>) -> Vec<(String, [Option<Measure>; 2])> {
     let mut out = Vec::new();
     let name = |of: &Column<'_>| of.sides[0].leaf.path.clone();
+    let is_category = |of: &Column<'_>| of.sides[0].measured.ranks.is_none();
     for (of, by) in [(a, b), (b, a)] {
-        let nulls = (&by.nulls, format!("the nulls of {}", name(by)));
-        let is_number = of.sides[0].measured.ranks.is_some();
-        for (labels, by) in [(&by.labels, name(by)), nulls] {
+        let nulls = (by.nulls.as_ref(), format!("the nulls of {}", name(by)));
+        // The combinations of two categories are the same either way.
+        let is_other_way = std::ptr::eq(of, b) && is_category(a) && is_category(b);
+        let values = (by.labels.as_ref().filter(|_| !is_other_way), name(by));
+        for (labels, by) in [values, nulls] {
             let Some(labels) = labels else { continue };
-            match (is_number, &of.labels) {
-                (true, _) => out.push((format!("means of {} by {by}", name(of)), means(&of.sides, labels))),
-                (false, Some(own)) => {
+            match (is_category(of), &of.labels) {
+                (false, _) => out.push((format!("means of {} by {by}", name(of)), means(&of.sides, labels))),
+                (true, Some(own)) => {
                     out.push((format!("same combinations of {} and {by}", name(of)), together(own, labels)));
                 }
                 _ => {}

@@ -35,6 +35,16 @@ pub(super) fn leaves<'a>(fields: impl Iterator<Item = &'a Inferred>) -> (Vec<Lea
     (found, others)
 }
 
+/// The number of leaves outside of lists, also without rows to compare.
+pub(super) fn count_leaves<'a>(fields: impl Iterator<Item = &'a Inferred>) -> usize {
+    let count = |field: &Inferred| match &field.kind {
+        InferredKind::Struct(fields) => count_leaves(fields.iter()),
+        InferredKind::Leaf { .. } => 1,
+        InferredKind::List { .. } => 0,
+    };
+    fields.map(count).sum()
+}
+
 fn add_leaves<'a>(field: &'a Inferred, path: String, found: &mut Vec<Leaf<'a>>, others: &mut Vec<String>) {
     match (&field.kind, &field.cells) {
         (InferredKind::Struct(fields), _) => {

@@ -258,3 +258,63 @@ fn two_columns_that_are_a_key_together_are_compared() {
     let lost = compared(of(true), of(false));
     assert!(lost.kept.keys == [0, 1] && lost.keys[0].repeated > 1000, "{:?}", lost.keys);
 }
+
+/// Columns of these many rows.
+fn rows_of(rows: usize, value: impl Fn(usize) -> usize) -> ArrayRef {
+    Arc::new((0..rows).map(|row| value(row) as i64).collect::<Int64Array>())
+}
+
+#[test]
+fn an_order_that_is_not_compared_is_named() {
+    let of = |rows: usize| {
+        let sensor = rows_of(rows, |row| scattered(row, 9, 10));
+        vec![("sensor", sensor), ("level", rows_of(rows, |row| scattered(row, 9, 10) * 100 + row / 500))]
+    };
+    let said = "the order of the rows of each category: only some rows are compared";
+    for rows in [30_000, 40_000] {
+        let fidelity = compared(of(30_000), of(rows));
+        let is_said = fidelity.not_compared.iter().any(|of| of == said);
+        assert_eq!(is_said, rows == 40_000, "{:?}", fidelity.not_compared);
+    }
+    let fidelity = compared(of(150), of(150));
+    let said = "the order of rows 100 apart: too few of them";
+    assert!(fidelity.not_compared.iter().any(|of| of == said), "{:?}", fidelity.not_compared);
+}
+
+#[test]
+fn independent_columns_lose_no_order() {
+    const NAMES: [&str; 24] = [
+        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t",
+        "u", "v", "w", "x",
+    ];
+    let of = |first: usize| {
+        let column = |(i, name): (usize, &&'static str)| {
+            (*name, rows_of(1000, |row| scattered(row, first + i, if i < 12 { 2 + i % 5 } else { 900 })))
+        };
+        NAMES.iter().enumerate().map(column).collect::<Vec<_>>()
+    };
+    let fidelity = compared(of(0), of(24));
+    assert_eq!(fidelity.kept.order, [24, 24], "{:?}", fidelity.order);
+}
+
+#[test]
+fn a_sorted_column_that_starts_again_after_the_rows_of_its_source_is_kept() {
+    let of = |rows: usize| vec![("at", rows_of(rows, |row| row % 300 * 1000 + scattered(row % 300, 1, 900)))];
+    let kept = compared(of(300), of(600));
+    assert!(kept.order.len() == 5 && kept.kept.order == [1, 1], "{:?}", kept.order);
+    let lost = compared(of(200), of(600));
+    assert_eq!(lost.kept.order, [0, 1], "{:?}", lost.order);
+}
+
+#[test]
+fn all_pairs_count_and_each_combination_of_categories_once() {
+    let names: Vec<String> = (0..310).map(|i| format!("c{i}")).collect();
+    let columns = || names.iter().map(|name| (name.as_str(), rows_of(10, |row| row))).collect();
+    let fidelity = compared(columns(), columns());
+    assert_eq!((fidelity.kept.columns, fidelity.kept.pairs), ([310, 310], [0, 47_895]));
+    let kinds = |column: usize| texts(move |row| ["x", "y", "z"][scattered(row, column, 3)].to_owned());
+    let columns = || vec![("a", kinds(1)), ("b", kinds(2))];
+    let fidelity = compared(columns(), columns());
+    let combinations = fidelity.pairs[0].measures.iter().filter(|of| of.measure.starts_with("same comb"));
+    assert_eq!(combinations.count(), 1, "{:?}", fidelity.pairs);
+}
