@@ -79,12 +79,13 @@ shares of strings of 1 % or more count, too; the greatest distance wins. 0 means
 samples of the same distribution differ a little. `frequencies` ignores the values, for strings that were made up.
 
 Pairs are compared in up to 32,768 rows: numbers by their rank correlation, categories by Cramér's V, a number and a
-category by the correlation ratio, also of a number's 20 bins. Equal values and nulls count, too. Of values that both have,
-`means` tell whether a number is high for the same ones, and `same combinations` whether the same go together. A pair is
-kept if each measure differs by at most 0.1, or by three standard deviations if rows are few. A column's order is kept if
-the correlation of each row with the 1st, 2nd, 10th and 100th row before, and with the last one of the same category,
-differs as little, and a sorted column stays sorted. A decision tree learns to tell half of the rows apart;
-its AUC on the other half is 0.5 if it cannot.
+category by the correlation ratio, also of a number's 20 bins. Equal values and nulls count, too. Of values that both
+have, `means` tell whether a number is high for the same ones, and `same combinations` whether the same go together. A
+pair is kept if each measure differs by at most 0.1, or by three standard deviations if rows are few. A column's order
+is kept if the correlation of each row with the 1st, 2nd, 10th and 100th row before, and with the last one of the same
+category, differs as little, and a sorted column stays sorted. Steps across a multiple of the source's rows, after which
+sorted columns start again, do not count. A decision tree learns to tell half of the rows apart; its AUC on the other
+half is 0.5 if it cannot.
 
 Examples:
   sawmill gen --like trips.parquet --out /tmp/trips
