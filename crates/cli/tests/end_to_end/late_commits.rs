@@ -33,7 +33,7 @@ fn a_commit_that_runs_on_keeps_other_loads_from_taking_its_load_for_empty() {
     wait(killed);
     until("no other session is left", || sessions("") == 1);
     let other = start(bench.args("load", &folder.join("a.csv"), "days", &["--mode", "append"]));
-    until("another load waits", || sessions("and query like '%pg_try_advisory_xact_lock%'") == 1);
+    until("another load waits", || sessions("and query like '%pg_try_advisory%'") == 1);
     holder.batch_execute("select pg_advisory_unlock(42)").unwrap();
     assert_eq!(wait(other).code, Some(1));
     bench.load(&folder, "days", &["--mode", "append", "--verify"]).ok();

@@ -310,8 +310,8 @@ fn a_load_of_which_nothing_is_committed_begins_anew_with_the_corrected_file() {
     let bench = Bench::new();
     let file = bench.dir.path().join("a.csv");
     let load = |mode: &str| {
-        let options = ["--mode", mode, "--types", "a=int32", "--changed", "append"];
-        bench.load(&file, "c", &options)
+        let changed = if mode == "append" { &["--changed", "append"][..] } else { &[] };
+        bench.load(&file, "c", &[&["--mode", mode, "--types", "a=int32"], changed].concat())
     };
     for (mode, rows) in [("create", 2), ("append", 4), ("truncate", 2)] {
         fs::write(&file, "a\nx\n2\n").unwrap();
