@@ -159,12 +159,11 @@ impl Ended {
         delay.driver += late;
         let paused = shared.pulse.between(started, ended);
         let operation = arrival.operation;
-        *before = Before {
-            free: ended,
-            service: Some((operation, (ended - started).saturating_sub(paused))),
-            late: late.saturating_sub(shared.pulse.between(free, started)),
-            due: intended,
-        };
+        let late_without_pauses = late.saturating_sub(shared.pulse.between(free, started));
+        let took = (ended - started).saturating_sub(paused);
+        let (served, own) = if session.has_server() { (took, 0) } else { (0, took) };
+        let late = late_without_pauses + own;
+        *before = Before { free: ended, service: Some((operation, served)), late, due: intended };
         let was_free = claimed <= intended;
         samples.push(Sample {
             operation,

@@ -93,6 +93,10 @@ impl Session for NullSession<'_> {
         Outcome::Ok(self.count)
     }
 
+    fn has_server(&self) -> bool {
+        false
+    }
+
     fn settle(&mut self, outcome: &Outcome) {
         self.rows.settle(outcome);
     }

@@ -81,6 +81,10 @@ pub(crate) trait Session: Send {
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>>;
     /// Carries it out once.
     fn execute(&mut self) -> Outcome;
+    /// Whether a server carries it out. Otherwise its time is the driver's own.
+    fn has_server(&self) -> bool {
+        true
+    }
     /// Updates the states of rows after the outcome.
     fn settle(&mut self, outcome: &Outcome);
 }

@@ -43,15 +43,13 @@ fn broken(result: &DriveResult) -> Vec<&str> {
 
 #[track_caller]
 fn holds_with_retries(name: &str) {
-    let server = LocalPg::start().unwrap();
-    let result = run(&server, name, "serializable");
-    assert!(result.total.errors.is_empty(), "{:?} {:?}", result.total.errors, result.total.messages);
-    assert!(
-        result.total.ok > 200 && result.total.retries > 0,
-        "{} {}",
-        result.total.ok,
-        result.total.retries
-    );
+    // On a busy machine transactions may wait for processors instead of each other.
+    let checked = |result: &DriveResult| {
+        assert!(result.total.errors.is_empty(), "{:?} {:?}", result.total.errors, result.total.messages);
+        assert!(result.total.ok > 200, "{}", result.total.ok);
+    };
+    let mut results = (0..5).map(|_| run(&LocalPg::start().unwrap(), name, "serializable")).inspect(checked);
+    let result = results.find(|result| result.total.retries > 0).expect("transactions in conflict");
     assert!(result.proof.iter().all(Proof::holds), "{:?}", result.proof);
     assert!(result.proof.iter().all(|proof| proof.undeclared.is_none()), "{:?}", result.proof);
     assert_eq!(
