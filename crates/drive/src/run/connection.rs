@@ -62,7 +62,8 @@ impl Shared<'_> {
     /// The next operation of the queue, for a connection that has spent its time like this since the last.
     fn next(&self, before: &Before) -> Result<Option<Claim>> {
         let claimed = || {
-            let now = self.now();
+            // Nothing begins after the deadline: to take what is left from the queue delays nothing.
+            let now = self.now().min(self.deadline.saturating_add(1));
             (now, before.spent(now), self.pulse.paused(now))
         };
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).next(claimed)
