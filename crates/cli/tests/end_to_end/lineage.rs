@@ -118,7 +118,7 @@ fn a_corrected_file_is_neither_added_nor_replaced_beside_a_load_with_other_optio
     let error = append(&["--changed", "replace"]).fails(1);
     assert!(error.contains("rows of") && error.contains("cannot be replaced"), "{error}");
     assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,3 2.csv 0,4 2.csv 1");
-    // Rows that have been replaced are no longer in the way.
+    // The replaced rows no longer conflict with new ones.
     nights.night(&["--changed", "replace"]).ok();
     nights.day("1.csv", &[1, 2]);
     nights.night(&["--changed", "replace", "--verify"]).ok();

@@ -186,7 +186,8 @@ impl Merge<'_> {
 }
 
 impl Matching<'_> {
-    /// The clause that selects the first gathered row that is no version: its key has a null, or is an earlier row's.
+    /// The clause that selects the first gathered row that cannot be a version: its key has a null, or equals that of an
+    /// earlier row.
     pub(crate) fn first_unclear(self, gathered: &TableName) -> String {
         let null = self.each(|name| name + " IS NULL", " OR ");
         format!(

@@ -34,7 +34,7 @@ pub struct OrderFidelity {
 /// The places of a row before another one, and of that.
 type Step = [usize; 2];
 
-/// Why the rows of a column's values are no series.
+/// Why the order of the rows within a category was not compared.
 enum NoSeries {
     /// The values are too few, or have too few rows.
     Values,

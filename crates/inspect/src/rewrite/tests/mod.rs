@@ -212,7 +212,7 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
             &["meta_data.dictionary_page_offset: 0 -> 4"],
         ),
         (
-            "a dictionary that is there without an offset",
+            "a dictionary page without an offset",
             Faulty { encodings: &[0, 8], data: 40, ..RIGHT },
             &["meta_data.dictionary_page_offset: missing -> 4"],
         ),
