@@ -3,7 +3,7 @@
 
 use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use sawmill_loader::{LoadOptions, LoadReport, Mode, load};
@@ -224,9 +224,10 @@ fn a_statement_of_a_load_test_is_waited_for_while_the_server_works_on_it() {
     assert!(proxy.met());
 }
 
-/// A process of the server that serves a copy and waits for its client.
+/// A process of the server that has served a copy for a while and waits for its client.
 const COPIES: &str = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() \
-     AND query LIKE 'COPY%' AND state = 'active' AND wait_event = 'ClientRead'";
+     AND query LIKE 'COPY%' AND state = 'active' AND wait_event = 'ClientRead' \
+     AND query_start < clock_timestamp() - interval '100 ms'";
 
 #[test]
 fn a_load_goes_on_without_a_process_of_the_server_that_has_stopped() {
@@ -235,10 +236,20 @@ fn a_load_goes_on_without_a_process_of_the_server_that_has_stopped() {
     database.client().batch_execute("CREATE TABLE t (id bigint, name text, amount float8)").unwrap();
     let (cancel, phase, stopped) =
         (AtomicBool::new(false), Profile::new().phase("load"), AtomicBool::new(false));
-    let wait = halt(&phase, 1000, &stopped);
+    let (halted, started) = (halt(&phase, 1000, &stopped), AtomicU64::new(0));
+    let wait = || {
+        started.fetch_add(1, Relaxed);
+        halted();
+    };
     let slowed = Slowed::new(&source, &wait);
     let target = target(&database.url, "t").mode(Mode::Append);
     let options = LoadOptions { verify: false, ..options() };
+    // All rows that were read have been written. A process that stops between its record of a unit and its commit
+    // would hold a lock, for which the load then waits.
+    let is_halted = || {
+        let rows = phase.rows();
+        rows >= 1000 && rows == (started.load(Relaxed) - 1) * options.unit_rows
+    };
     let signal = |pid: i32, name: &str| {
         assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
     };
@@ -246,8 +257,9 @@ fn a_load_goes_on_without_a_process_of_the_server_that_has_stopped() {
         let loading = scope.spawn(|| load(&slowed, &target, &options, &Control::new(&cancel, &phase)));
         let mut client = database.client();
         let pid: i32 = loop {
+            let halted = is_halted();
             match client.query_opt(COPIES, &[]).unwrap() {
-                Some(row) if phase.rows() >= 1000 => break row.get(0),
+                Some(row) if halted => break row.get(0),
                 _ if loading.is_finished() => panic!("the load was over: {:?}", loading.join().unwrap()),
                 _ => std::thread::sleep(Duration::from_millis(2)),
             }
