@@ -88,7 +88,7 @@ fn peak_memory_is_the_works_and_not_the_pictures() {
 #[test]
 fn a_benchmarks_picture_is_in_no_figure_of_its_cases() {
     let home = home();
-    let args = ["gen", "contacts", "--rows", "1M", "--out", "/dev/null", "--threads", "1,2", "--runs", "1"];
+    let args = ["gen", "contacts", "--rows", "4M", "--out", "/dev/null", "--threads", "1,2", "--runs", "1"];
     let cases = |more: &[&str]| {
         bench(&home, &[&args[..], &["--warmup", "0", "--json-file", "r.json"], more].concat()).ok();
         let result = crate::bench::read(&home.path().join("r.json"));
@@ -100,7 +100,8 @@ fn a_benchmarks_picture_is_in_no_figure_of_its_cases() {
     for (plain, drawn) in plain.iter().zip(&drawn) {
         let peaks = [plain, drawn].map(peak);
         assert!(peaks[1] < peaks[0] + (16 << 20), "{}: {peaks:?} bytes", drawn["parameters"]);
-        assert!(drawn["sides"][0]["folded_stacks"].as_str().unwrap().contains("generate-0"));
+        // Which of the threads makes the row groups is up to the machine.
+        assert!(drawn["sides"][0]["folded_stacks"].as_str().unwrap().contains("generate-"));
     }
 }
 
