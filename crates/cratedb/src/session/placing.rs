@@ -31,9 +31,10 @@ impl CrateSession<'_> {
                 false => catalogue::which_exist(sql, [from, &self.table])?,
             };
             let statement = match exist {
-                [false, true] if tried == Tried::Lost => return Ok(()),
-                // A proxy may have sent it twice.
-                [false, true] if tried == Tried::Refused && self.is_placed(total, sql)? => return Ok(()),
+                // Nothing was there to be replaced.
+                [false, true] if tried == Tried::Lost && self.crate_db.mode != Mode::Replace => return Ok(()),
+                // A proxy may have sent it twice, or another program has taken the staging table away.
+                [false, true] if tried != Tried::No && self.is_placed(total, sql)? => return Ok(()),
                 [false, true] => return Err(self.refuse_gone(sql)?),
                 // It was done, and a late request has made an empty table that gathers.
                 [true, true] if tried != Tried::No && total.rows > 0 && sql.count(from)? == 0 => {
