@@ -40,7 +40,7 @@ pub fn run(seed: u64, mistake: Option<Mistake>, trace: bool) -> Outcome {
 fn new_run(seed: u64, setting: Setting, mut draw: Draw, mistake: Option<Mistake>, trace: bool) -> Run {
     let before = setting.table_before().map(|_| (0..setting.before).map(|row| 0xff << 32 | row).collect());
     let files = FileState::drawn(setting.files, &mut draw);
-    let audit = Audit::new(setting.mode, before);
+    let audit = Audit::new(setting.mode, setting.repeated == Repeated::OwnKey, before);
     let server = Server::new(audit, mistake);
     if setting.keeps_shards_open {
         server.engine.keep_shards_open();
