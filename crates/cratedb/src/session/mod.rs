@@ -238,6 +238,14 @@ impl Session for CrateSession<'_> {
         if self.crate_db.replaces {
             self.check_replaced(total, sql)?;
         }
+        if self.crate_db.mode == Mode::Replace
+            && self.state == LoadState::Resumed
+            && self.written == self.table
+            && !self.is_placed(total, sql)?
+        {
+            // The table that gathered the rows is gone, and has not replaced the other one.
+            return Err(self.refuse_gone(sql)?);
+        }
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
             let (placing, run) = (State::Placing, (total, &self.facts()));

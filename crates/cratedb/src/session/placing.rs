@@ -85,7 +85,7 @@ impl CrateSession<'_> {
     }
 
     /// Whether the table has these rows.
-    fn is_placed(&self, total: &Tally, sql: &mut Sql<'_>) -> Result<bool> {
+    pub(super) fn is_placed(&self, total: &Tally, sql: &mut Sql<'_>) -> Result<bool> {
         match self.read_back(&self.table).run(sql) {
             Err(error) if error.kind() == Kind::Connection => Err(error),
             found => Ok(found.is_ok_and(|found| found == *total)),
@@ -93,7 +93,7 @@ impl CrateSession<'_> {
     }
 
     /// The error for a table that is gone although nothing has renamed it. The next run begins again.
-    fn refuse_gone(&self, sql: &mut Sql<'_>) -> Result<Error> {
+    pub(super) fn refuse_gone(&self, sql: &mut Sql<'_>) -> Result<Error> {
         let none = (&Tally::default(), &self.facts());
         let mut records = self.writers.checkpoints.on(sql);
         records.set_state(&self.writers.load_id, State::Loading, (0, None), none)?;
