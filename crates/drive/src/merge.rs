@@ -37,13 +37,9 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     let operations: Vec<OperationResult> = (0..first.result.operations.len())
         .map(|place| OperationResult::sum(results.iter().filter_map(|result| result.operations.get(place))))
         .collect();
-    let labelled = |texts: fn(&DriveResult) -> Vec<String>| -> Vec<String> {
-        let of = |part: &NamedResult| {
-            let name = part.name.clone();
-            texts(&part.result).into_iter().map(move |text| format!("{name}: {text}")).collect::<Vec<_>>()
-        };
-        parts.iter().flat_map(of).collect()
-    };
+    let invalid_because = parts.iter().flat_map(|NamedResult { name, result }| {
+        result.invalid_because.iter().map(move |reason| format!("{name}: {reason}"))
+    });
     let mut merged = DriveResult {
         started: results.iter().map(|result| result.started.clone()).min().unwrap_or_default(),
         began: results.iter().map(|result| result.began).fold(f64::INFINITY, f64::min),
@@ -55,7 +51,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
             ..first.result.run.clone()
         },
         valid: results.iter().all(|result| result.valid),
-        invalid_because: labelled(|result| result.invalid_because.clone()),
+        invalid_because: invalid_because.collect(),
         interrupted: results.iter().any(|result| result.interrupted),
         aborted: results.iter().find_map(|result| result.aborted.clone()),
         total: OperationResult::sum(results.iter().map(|result| &result.total)),

@@ -41,7 +41,7 @@ Afterwards every table is read back: acknowledged rows must be there with their 
 checks of the plan are carried out: each is a statement that must return no row.
 Exit codes: 1 the driver spoilt the figures (the result is invalid), no operation ended well, --chaos failed, or the
 rows could not be read back. 3 a limit does not hold or --abort-when ended the run. 4 rows or updates are lost or
-differ, or a check of the plan does not hold."
+differ, a read was outdated, or a check of the plan does not hold."
 )]
 pub(crate) struct DriveCommand {
     #[command(subcommand)]

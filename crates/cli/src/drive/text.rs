@@ -154,12 +154,13 @@ fn proof_text(proof: &Proof) -> String {
             format!("{what} {rows} found with their values{updates}")
         }
         false => format!(
-            "{} LOST of {} acknowledged rows, {} LOST of {} acknowledged updates, {} updates that were not sent, {} with other values, {} refused or deleted but there, {} twice, {} not of this run",
+            "{} LOST of {} acknowledged rows, {} LOST of {} acknowledged updates, {} updates that were not sent, {} wrong reads, {} with other values, {} refused or deleted but there, {} twice, {} not of this run",
             number(proof.lost),
             number(proof.acknowledged),
             number(proof.lost_updates),
             number(proof.updates),
             number(proof.unsent_updates),
+            number(proof.wrong_reads),
             number(proof.different),
             number(proof.failed_but_found),
             number(proof.doubled),

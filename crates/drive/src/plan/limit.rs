@@ -51,10 +51,6 @@ enum Of {
     Failures,
 }
 
-fn is_digit(c: char) -> bool {
-    c.is_ascii_digit()
-}
-
 impl Figure {
     /// The figure of a name, or what the name is.
     fn new(name: &str) -> Result<Self, &'static str> {
@@ -70,8 +66,8 @@ impl Figure {
             "late" if of == Of::Latency => Self::Late,
             "rate" if of == Of::Latency => Self::Rate,
             percent => {
-                let digits = percent.strip_prefix('p').filter(|digits| digits.starts_with(is_digit));
-                let plain = digits.filter(|digits| digits.chars().all(|c| is_digit(c) || c == '.'));
+                let digits = percent.strip_prefix('p').filter(|digits| !digits.starts_with('.'));
+                let plain = digits.filter(|digits| digits.chars().all(|c| c.is_ascii_digit() || c == '.'));
                 let percent = plain.and_then(|digits| digits.parse::<f64>().ok()).ok_or(UNKNOWN)?;
                 // Rounded, so that p99.9 is 0.999 and not a little more.
                 let share = (percent * 1e6).round() / 1e8;
@@ -125,7 +121,7 @@ impl std::str::FromStr for Limit {
         let value = value.trim();
         let (operation, figure) = match left.trim().rsplit_once('.') {
             // The percentile in `p99.9` contains a point itself.
-            Some((name, digits)) if !digits.is_empty() && digits.chars().all(is_digit) => {
+            Some((name, digits)) if !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit()) => {
                 match name.rsplit_once('.') {
                     Some((operation, percent)) => (Some(operation), format!("{percent}.{digits}")),
                     None => (None, format!("{name}.{digits}")),

@@ -275,11 +275,11 @@ impl Work {
     fn may_write(&self, table: &str) -> bool {
         // The code of a procedure names the tables, not its call.
         const CALLS: [&str; 3] = ["call", "do", "execute"];
-        let name = table.rsplit('.').next().unwrap_or(table).to_lowercase();
+        let name: Vec<String> = words(table.rsplit('.').next().unwrap_or(table)).collect();
         let Self::Sql { sql, writes: Writes::Undeclared, .. } = self else { return false };
-        words(sql)
-            .enumerate()
-            .any(|(place, word)| word == name || place == 0 && CALLS.contains(&word.as_str()))
+        let words: Vec<String> = words(sql).collect();
+        let calls = words.first().is_some_and(|first| CALLS.contains(&first.as_str()));
+        calls || name.is_empty() || words.windows(name.len()).any(|words| words == name)
     }
 
     /// The table that gets new rows.
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn what_may_write_a_table_is_known_by_its_words() {
-        let may_write = |sql: &str| {
+        let writes_table = |sql: &str, table: &str| {
             let work = Work::Sql {
                 sql: sql.to_owned(),
                 parameters: Vec::new(),
@@ -443,8 +443,9 @@ mod tests {
                 writes: Writes::of_statement(sql),
                 prepared: true,
             };
-            work.may_write("shop.Events")
+            work.may_write(table)
         };
+        let may_write = |sql: &str| writes_table(sql, "shop.Events");
         for sql in [
             "UPDATE events SET x = 1",
             "WITH old AS (DELETE FROM events RETURNING *) SELECT * FROM old",
@@ -463,5 +464,8 @@ mod tests {
         ] {
             assert!(!may_write(sql), "{sql}");
         }
+        let of_lines = |sql: &str| writes_table(sql, "shop.Order-lines 2");
+        assert!(of_lines("UPDATE shop.\"Order-lines 2\" SET x = 1"));
+        assert!(!of_lines("UPDATE \"Order-lines\" SET x = 2"));
     }
 }

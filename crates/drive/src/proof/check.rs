@@ -23,6 +23,7 @@ impl<'a> Check<'a> {
         let proof = Proof {
             table: table.name.clone(),
             updates: table.updates.load(Relaxed),
+            wrong_reads: table.wrong_reads.load(Relaxed),
             undeclared: table.undeclared.clone(),
             ..Proof::default()
         };

@@ -65,7 +65,7 @@ pub(super) fn limits(result: &DriveResult) -> Section {
 /// A count of the proof's table: its heading, the count, and whether it is shown if it is 0 everywhere.
 type Count = (&'static str, fn(&Proof) -> u64, bool);
 
-const COUNTS: [Count; 16] = [
+const COUNTS: [Count; 17] = [
     ("read back", |proof| proof.read_back, true),
     ("acknowledged", |proof| proof.acknowledged, true),
     ("found", |proof| proof.found, true),
@@ -80,6 +80,7 @@ const COUNTS: [Count; 16] = [
     ("updates", |proof| proof.updates, false),
     ("lost updates", |proof| proof.lost_updates, false),
     ("unsent updates", |proof| proof.unsent_updates, false),
+    ("wrong reads", |proof| proof.wrong_reads, false),
     ("not checked", |proof| proof.not_checked, false),
     ("breaks the check", |proof| proof.broken, false),
 ];

@@ -21,10 +21,7 @@ pub(super) fn verdict(result: &DriveResult) -> String {
         );
     }
     if let Some(broken) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
-        return match broken.check {
-            true => format!("The check {:?} does not hold", broken.table),
-            false => format!("Table {} does not hold what was acknowledged", broken.table),
-        };
+        return format!("{}: {}", capital(&broken.place()), broken.violations().join(", "));
     }
     let unchecked = |proof: &Proof| {
         let done = if proof.check { "carried out" } else { "looked at" };

@@ -46,6 +46,9 @@ pub struct Proof {
     pub lost_updates: u64,
     /// Updates that rows have although they were never sent.
     pub unsent_updates: u64,
+    /// Reads of single rows during the run that did not show what was acknowledged before they began.
+    #[serde(default)]
+    pub wrong_reads: u64,
     /// Rows whose values were not compared, because custom statements have written them, or may have.
     pub not_checked: u64,
     /// The first operation whose statement writes the table and does not say what (`writes`).
@@ -96,7 +99,8 @@ impl Proof {
             ($($count:ident),*) => { $(self.$count += one.$count;)* };
         }
         sums!(broken, written, acknowledged, found, lost, different, failed, failed_but_found, unknown);
-        sums!(unknown_found, foreign, doubled, updates, lost_updates, unsent_updates, not_checked, read_back);
+        sums!(unknown_found, foreign, doubled, updates, lost_updates, unsent_updates, wrong_reads);
+        sums!(not_checked, read_back);
         self.undeclared = self.undeclared.take().or_else(|| one.undeclared.clone());
         self.replaced |= one.replaced;
         self.unchecked = self.unchecked.take().or_else(|| one.unchecked.clone());
@@ -111,6 +115,7 @@ impl Proof {
             (self.lost, "acknowledged rows are lost"),
             (self.lost_updates, "acknowledged updates are lost"),
             (self.unsent_updates, "updates are there without being sent"),
+            (self.wrong_reads, "reads are not of what was acknowledged"),
             (self.different, "rows are there with other values"),
             (self.failed_but_found, "rows are there that the server refused or deleted"),
             (self.doubled, "rows are there more than once"),

@@ -103,8 +103,12 @@ impl Course<'_> {
     /// Notes when this process does not run.
     fn beat(&self, is_over: &dyn Fn() -> bool) {
         wake_on_time();
-        while !is_over() {
+        loop {
+            // Once more after the end: the last operations may have waited for a pause.
             self.shared.pulse.beat(self.shared.now());
+            if is_over() {
+                return;
+            }
             std::thread::sleep(BEAT);
         }
     }

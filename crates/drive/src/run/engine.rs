@@ -337,8 +337,8 @@ fn hash(plan: &Plan) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Seconds that count after the warm-up: as planned, or longer, to the end of the last operation; or to where the run
-/// was ended.
+/// Seconds that count after the warm-up: as planned, or longer, to the end of the last operation, without pauses of this
+/// process; or to where the run was ended.
 fn counted(
     happened: &Happened,
     last_end: u64,
@@ -347,7 +347,10 @@ fn counted(
     ended_early: bool,
 ) -> f64 {
     let reached = happened.seconds.last().map_or(0.0, |second| second.at - warm_up.as_secs_f64()).max(0.0);
-    let planned = Duration::from_nanos(last_end).saturating_sub(warm_up).max(length).as_secs_f64();
+    let end = (warm_up + length).as_nanos() as u64;
+    let paused: u64 = happened.pauses.iter().map(|pause| pause.between(end, last_end)).sum();
+    let last_end = Duration::from_nanos(last_end.saturating_sub(paused));
+    let planned = last_end.saturating_sub(warm_up).max(length).as_secs_f64();
     if ended_early { reached } else { planned }
 }
 
@@ -367,5 +370,27 @@ fn add_processes(seconds: &mut [Second], timeline: &Timeline) {
         if to > from && later.cpu >= earlier.cpu {
             sample.processors = Some((later.cpu - earlier.cpu) / (to - from));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::pulse::Pause;
+
+    #[test]
+    fn a_pause_of_the_driver_after_the_last_start_makes_no_rate_lower() {
+        let second = 1_000_000_000;
+        let happened = Happened {
+            pauses: vec![
+                Pause { at: second, length: second / 2 },
+                Pause { at: 3 * second, length: 3 * second },
+            ],
+            ..Happened::default()
+        };
+        let [warm_up, length] = [1, 2].map(Duration::from_secs);
+        let seconds = |last_end| counted(&happened, last_end, warm_up, length, false);
+        assert_eq!((seconds(3 * second), seconds(6 * second + second / 4)), (2.0, 2.25));
+        assert_eq!(seconds(6 * second - second / 4), 2.0, "the pause outlasted the last operation");
     }
 }

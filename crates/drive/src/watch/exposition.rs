@@ -79,11 +79,7 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
     metrics.sample("info", &labels, 1);
     let gauges = [
         ("elapsed_seconds", "Time since the start of the run.", second.at),
-        (
-            "warm_up",
-            "1 during the warm-up, which counters and histograms leave out.",
-            f64::from(u8::from(second.warm_up)),
-        ),
+        ("warm_up", "1 during the warm-up, which no counter or histogram has.", second.warm_up.into()),
         ("connections", "Connections to the server.", run.connections as f64),
         ("intended_rate", "Operations scheduled in the last second, a second.", second.intended),
         ("achieved_rate", "Operations that ended well in the last second, a second.", second.achieved),
@@ -91,11 +87,7 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
         ("backlog", "Operations that are due and wait for a connection.", second.backlog as f64),
     ];
     gauges.into_iter().for_each(|(name, help, value)| metrics.one(name, "gauge", help, value));
-    metrics.family(
-        "late_total",
-        "counter",
-        "Operations that started more than 1 ms late, by what kept them.",
-    );
+    metrics.family("late_total", "counter", "Operations that started more than 1 ms late, by cause.");
     metrics.sample("late_total", &[("cause", "server")], snapshot.driver.late_by_server);
     metrics.sample("late_total", &[("cause", "driver")], snapshot.driver.late_by_driver);
     metrics.sample("late_total", &[("cause", "pool")], snapshot.driver.late_by_pool);
@@ -121,28 +113,18 @@ fn operations(metrics: &mut Metrics, snapshot: &Snapshot<'_>) {
         metrics.family(name, "counter", help);
         operations.iter().for_each(|one| metrics.sample(name, &[("operation", &one.name)], count(one)));
     }
-    metrics.family(
-        "errors_total",
-        "counter",
-        "Operations that failed, by kind: an SQLSTATE, timeout, lost, check.",
-    );
+    metrics.family("errors_total", "counter", "Operations that failed, by kind: an SQLSTATE, timeout, lost.");
     for one in operations {
         for (kind, count) in &one.errors {
             metrics.sample("errors_total", &[("operation", &one.name), ("kind", kind)], count);
         }
     }
     let histograms: [Family<Measured>; 3] = [
-        ("latency_seconds", "From the intended start of an operation that ended well to its end.", |of| {
-            &of.latency
+        ("latency_seconds", "From the intended start to the end, if it ended well.", |of| &of.latency),
+        ("service_seconds", "From the actual start to the end, if it ended well.", |of| &of.service),
+        ("failed_seconds", "From the intended start to the end, if it was sent and failed.", |of| {
+            &of.failures
         }),
-        ("service_seconds", "From the actual start of an operation that ended well to its end.", |of| {
-            &of.service
-        }),
-        (
-            "failed_seconds",
-            "From the intended start of an operation that was sent and failed to its end.",
-            |of| &of.failures,
-        ),
     ];
     for (name, help, histogram) in histograms {
         metrics.family(name, "histogram", help);

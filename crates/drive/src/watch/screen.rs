@@ -7,7 +7,7 @@ use std::time::Duration;
 use sawmill_profile::{format_byte_rate, format_bytes, format_duration, format_grouped, format_rate};
 
 use crate::observer::{Observer, Snapshot};
-use crate::result::file::{DriveResult, RunDescription};
+use crate::result::file::{DriveResult, RunDescription, add_counts};
 use crate::result::histogram::Durations;
 use crate::result::second::{ChaosEvent, Second};
 
@@ -175,10 +175,8 @@ fn percentiles(of: &Durations) -> String {
 
 /// The errors so far and in the last second, the warm-up's included there.
 fn errors(snapshot: &Snapshot<'_>) -> String {
-    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
-    for (kind, count) in snapshot.operations.iter().flat_map(|one| &one.errors) {
-        *kinds.entry(kind).or_default() += count;
-    }
+    let mut kinds = BTreeMap::new();
+    snapshot.operations.iter().for_each(|one| add_counts(&mut kinds, &one.errors));
     let now: u64 = snapshot.second.operations.values().flat_map(|one| one.errors.values()).sum();
     let now = if now > 0 { format!(" ({} in the last second)", format_grouped(now)) } else { String::new() };
     if kinds.is_empty() {

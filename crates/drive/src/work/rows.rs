@@ -26,6 +26,8 @@ pub(crate) struct SharedTable {
     pub states: RowStates,
     /// Updates that were acknowledged.
     pub updates: AtomicU64,
+    /// Reads of single rows that did not show what was acknowledged before they began.
+    pub wrong_reads: AtomicU64,
     /// The first operation with a statement that writes the table without declaring how. It may cause differences.
     pub undeclared: Option<String>,
     /// Whether operations upsert its rows.
@@ -55,6 +57,7 @@ impl SharedTable {
             maker,
             states: RowStates::default(),
             updates: AtomicU64::new(0),
+            wrong_reads: AtomicU64::new(0),
             undeclared,
             upserts,
             supply: Supply::default(),

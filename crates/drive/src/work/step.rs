@@ -1,6 +1,9 @@
 //! One statement of an operation, whatever the server: which rows it takes, and what its answer has to be.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use sawmill_pgcopy::PgType;
+use sawmill_profile::format_counted;
 use sawmill_source::Result;
 
 use crate::mix::pick::Pick;
@@ -30,8 +33,8 @@ pub(crate) enum Expect {
     Rows(u64),
     /// One row without NULLs: its fields are the values of variables.
     Variables,
-    /// This row was changed, unless another operation has deleted it.
-    Changed { table: usize, number: u64 },
+    /// This row was changed. An update may find that another operation has deleted it; a deletion is the only one.
+    Changed { table: usize, number: u64, deletes: bool },
     /// This row, unless its known state has changed since.
     Row { table: usize, number: u64, known: Known, row: Vec<u8> },
 }
@@ -62,13 +65,13 @@ pub(crate) fn arguments(
             None => None,
             Some((number, known)) => {
                 out.row(&rows.next_version(*table, number, known, 1)?);
-                Some(Expect::Changed { table: *table, number })
+                Some(Expect::Changed { table: *table, number, deletes: false })
             }
         },
         Work::Delete { table, pick, .. } => {
             rows.claim(*table, *pick, draw, Change::Delete).map(|(number, _)| {
                 out.key(number);
-                Expect::Changed { table: *table, number }
+                Expect::Changed { table: *table, number, deletes: true }
             })
         }
         Work::Select { table, pick, .. } => match rows.pick(*table, *pick, draw, false) {
@@ -125,19 +128,20 @@ impl Expect {
             Self::Rows(expected) if *expected == count => Ok(count),
             Self::Rows(expected) => wrong(format!("{count} rows where {expected} are expected"), count == 0),
             Self::Changed { .. } if count == 1 => Ok(count),
-            Self::Changed { table, number } => {
+            Self::Changed { table, number, deletes } => {
                 let table = &rows.tables[*table];
-                match table.states.get(*number).state {
-                    RowState::Deleted | RowState::MaybeDeleted if count == 0 => Ok(count),
-                    _ => {
-                        let what = format!("table {}, row {number}: {count} rows were changed", table.name);
-                        wrong(what, count == 0)
-                    }
+                let state = table.states.get(*number).state;
+                let is_gone = !deletes && matches!(state, RowState::Deleted | RowState::MaybeDeleted);
+                if count == 0 && (is_gone || table.undeclared.is_some()) {
+                    return Ok(count);
                 }
+                let what = format!("table {}, row {number}: {count} rows were changed", table.name);
+                wrong(what, count == 0)
             }
             Self::Row { table, number, known, .. } => {
                 let table = &rows.tables[*table];
-                if count == 1 && equal {
+                // A statement that does not declare its writes may have changed the row.
+                if count == 1 && equal || table.undeclared.is_some() {
                     return Ok(count);
                 }
                 // Another operation may have changed the row since.
@@ -152,10 +156,12 @@ impl Expect {
                         let newest = known.ahead(now.version.into()) + i64::from(now.pending);
                         match known.ahead(version) {
                             ahead if ahead < 0 => {
-                                format!("a stale read: {} acknowledged updates are missing", -ahead)
+                                let missing = format_counted(ahead.unsigned_abs(), "acknowledged update");
+                                format!("a stale read without {missing}")
                             }
                             ahead if ahead > newest => {
-                                format!("it has {} updates more than were sent", ahead - newest)
+                                let more = format_counted((ahead - newest).unsigned_abs(), "update");
+                                format!("it has {more} more than were sent")
                             }
                             0 if !now.contended => "the row has other values than were written".to_owned(),
                             _ => return Ok(count),
@@ -164,6 +170,7 @@ impl Expect {
                     (1, None) => "the row has no version".to_owned(),
                     _ => "the row is there more than once".to_owned(),
                 };
+                table.wrong_reads.fetch_add(1, Relaxed);
                 wrong(format!("table {}, row {number}: {what}", table.name), true)
             }
         }

@@ -111,3 +111,14 @@ pick = "latest"
         assert!(result.proof[0].holds() && result.proof[0].unknown == 0, "{:?}", result.proof);
     }
 }
+
+#[test]
+fn a_transaction_has_the_level_of_its_plan_whatever_its_session_was_left_with() {
+    // A pooler may hand over a session that another client has set.
+    let text = "rate = 50\nfor = \"1s\"\nconnections = 1\nisolation = \"serializable\"\n\
+                [[operations]]\nsql = \"SET default_transaction_isolation = 'read committed'\"\n\
+                [[operations]]\ntransaction = [{ sql = \"SELECT 1 / \
+                (current_setting('transaction_isolation') = 'serializable')::int\" }]\n";
+    let result = driven(&plan(text), &address(&LocalPg::start().unwrap()), None);
+    assert!(result.operations[1].ok > 5 && result.total.errors.is_empty(), "{:?}", result.total.messages);
+}

@@ -53,6 +53,13 @@ fn what_a_statement_writes_without_saying_so_is_not_checked_and_named() {
 }
 
 #[test]
+fn a_row_that_a_statement_changed_without_saying_so_is_read_without_an_error() {
+    let proof =
+        proof("sql = \"UPDATE events SET kind = 'own' WHERE sawmill_row = $1\"\nparameters = [\"old.row\"]");
+    assert!(proof.holds() && proof.not_checked > 20 && proof.wrong_reads == 0, "{proof:?}");
+}
+
+#[test]
 fn a_declared_insertion_that_the_server_swallows_is_lost() {
     let server =
         server_with_trigger("INSERT", "RETURN CASE WHEN NEW.sawmill_row = 503 THEN NULL ELSE NEW END;");

@@ -162,8 +162,8 @@ writes = "nothing"
 #[test]
 fn a_table_that_cannot_be_read_back_leaves_the_figures() {
     let server = LocalPg::start().unwrap();
-    let text = "rate = 100\nfor = \"1s\"\ndrop = true\n[tables.devices]\n[[operations]]\ninsert = \"devices\"\nweight = 9\n\
-                [[operations]]\nname = \"rename\"\nsql = \"ALTER TABLE devices RENAME TO elsewhere\"\n";
+    let text = "rate = 100\nfor = \"1s\"\ndrop = true\n[tables.devices]\nrows = 9\n[[operations]]\ninsert = \"devices\"\n\
+                weight = 9\n[[operations]]\nname = \"rename\"\nsql = \"ALTER TABLE devices RENAME TO elsewhere\"\n";
     let result = driven(&plan(text), &address(&server), None);
     let proof = &result.proof[0];
     assert!(proof.unchecked.as_ref().unwrap().contains("devices") && !proof.holds(), "{proof:?}");

@@ -53,6 +53,20 @@ fn every_acknowledged_update_that_a_server_swallows_is_found() {
     assert!(!proof.holds() && proof.examples[0].contains("acknowledged update"), "{proof:?}");
     let read = &result.operations[1];
     assert!(read.messages["check"].contains("a stale read"), "{:?}", read.messages);
+    assert_eq!(proof.wrong_reads, read.errors["check"], "{proof:?}");
+    assert!(proof.violations().iter().any(|what| what.contains("not of what was acknowledged")), "{proof:?}");
+}
+
+#[test]
+fn a_deletion_that_finds_no_row_shows_that_the_row_was_lost() {
+    // It says COPY to all rows before the run, and keeps every other one.
+    let server =
+        server_with_trigger("INSERT", "RETURN CASE WHEN NEW.sawmill_row % 2 = 0 THEN NULL ELSE NEW END;");
+    let text = "rate = 200\nfor = \"1s\"\n[tables.events]\nrows = 50\n[[operations]]\ndelete = \"events\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    let proof = &result.proof[0];
+    assert!(result.total.errors["check"] > 0, "{:?}", result.total);
+    assert_eq!((proof.lost, proof.read_back), (25, 25 - result.total.ok), "{proof:?}");
 }
 
 #[test]

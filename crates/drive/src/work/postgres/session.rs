@@ -292,7 +292,9 @@ impl<'a> PgSession<'a> {
             this.connection = None;
             Outcome::Failed(lost(error, without_effect))
         };
-        let begun = match self.simple("BEGIN") {
+        // A pooler may have switched to a server connection whose session has another level.
+        let level = self.plan.isolation.as_ref().map(|level| format!(" ISOLATION LEVEL {level}"));
+        let begun = match self.simple(&format!("BEGIN{}", level.unwrap_or_default())) {
             Ok(Ok(())) => self.sequence(),
             Ok(Err(failure)) => Ok(Err(failure)),
             Err(error) => Err(error),
