@@ -1,7 +1,7 @@
 //! Files and folders where other users may write, such as `/tmp`: their links are not followed, their pipes
 //! are not waited for, and their folders are not used.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -37,6 +37,7 @@ pub fn is_own_folder(path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{DirBuilderExt, symlink};
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};

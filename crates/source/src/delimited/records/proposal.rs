@@ -97,15 +97,17 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
 
 /// Returns the dialect that all records of the start of a text fit, if it is not the one with this delimiter.
 ///
-/// If the delimiter fits, others are not tried: a second dialect that also fits never changes how a text is
-/// read. Other quotes and escapes are tried last, where the text would be refused otherwise.
+/// If the delimiter fits, others are not tried, unless quotes come behind blanks: a second dialect that also fits never
+/// changes how a text is read. Other quotes and escapes are tried last, where the text would be refused otherwise.
 pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter: u8) -> Option<Dialect> {
     let text = of_utf8(start, is_all)?;
     let skipped = usize::try_from(dialect.skip_lines).ok()?;
     let text = text.trim_start_matches('\u{feff}').splitn(skipped.checked_add(1)?, '\n').nth(skipped)?;
     let fits =
         |delimiter| divided(text, is_all, delimiter, dialect).filter(|division| division.fits_all(dialect));
-    if let Some(division) = fits(delimiter) {
+    let is_late = |field: &String| field.starts_with(' ') && field.trim_start().starts_with('"');
+    let is_usual = |of: &Division| !dialect.may_adapt || !of.table.iter().flatten().any(is_late);
+    if let Some(division) = fits(delimiter).filter(is_usual) {
         let titles = division.sheet_titles.filter(|_| dialect.may_adapt)?;
         return Some(Dialect { skip_lines: titles, ..dialect.clone() });
     }
@@ -532,6 +534,8 @@ mod tests {
             // Commas fit, whatever else does.
             ("1,5;2\n1,5;2\n", None),
             ("a, b\n1, \"x, y\"\n", Some(", ")),
+            ("\"a\", \"b\"\n\"1\", \"x\"\n", Some(", ")),
+            ("a,b\n1, \"x\"\n2,y\n", Some(", *")),
             ("a||b\n1||\"||\"\n", Some("||")),
             ("a,b\n1, \"x, y\"\n2,z\n", Some(", *")),
             // Not all records fit.
