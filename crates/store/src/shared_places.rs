@@ -1,9 +1,9 @@
 //! Files and folders where other users may write, such as `/tmp`: their links are not followed, their pipes
 //! are not waited for, and their folders are not used.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -25,17 +25,6 @@ pub fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(in_the_way()) }
 }
 
-/// Makes a folder for its owner alone. An existing one is not changed.
-///
-/// # Errors
-/// The folder cannot be made.
-pub fn make_folder(path: &Path) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made,
-    }
-}
-
 /// Whether this is a folder, not a link to one, that belongs to this user and that only this user may write to.
 ///
 /// # Errors
@@ -48,7 +37,8 @@ pub fn is_own_folder(path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs;
+    use std::os::unix::fs::{DirBuilderExt, symlink};
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -79,8 +69,9 @@ mod tests {
     fn a_folder_that_others_may_write_to_or_a_link_to_one_is_not_our_own() {
         let dir = tempfile::tempdir().unwrap();
         let (own, open, link) = (dir.path().join("own"), dir.path().join("open"), dir.path().join("link"));
-        make_folder(&own).unwrap();
-        make_folder(&open).unwrap();
+        for folder in [&own, &open] {
+            fs::DirBuilder::new().mode(0o700).create(folder).unwrap();
+        }
         fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         symlink(&own, &link).unwrap();
         let is_own = [&own, &open, &link].map(|path| is_own_folder(path).unwrap());

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Gid, Uid, fchown};
 
 use crate::directories::{directory_of, sync};
+use crate::location::Location;
 use crate::partial::{name_of_partial, partial_name};
 use crate::path_name::path_name;
 use crate::shared_places;
@@ -53,8 +54,11 @@ pub struct WholeFile {
 /// The path at the end of all links, whether there is a file or not.
 ///
 /// # Errors
-/// The links lead to one another, or cannot be read.
+/// It is a URL; the links lead to one another, or cannot be read.
 pub fn followed(path: &Path) -> io::Result<PathBuf> {
+    if Location::new(path).ok().as_ref() != Some(&Location::Path(path.to_owned())) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a path, found a URL"));
+    }
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         if !path.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
@@ -113,14 +117,8 @@ impl WholeFile {
         if is_stream(path) {
             let pipe = path.to_owned();
             let file = Some(unless_stopped(move || OpenOptions::new().write(true).open(pipe))?);
-            return Ok(WholeFile {
-                file,
-                path: path.into(),
-                partial: None,
-                replaced: None,
-                replaces: true,
-                is_stream: true,
-            });
+            let path = path.to_owned();
+            return Ok(Self { file, path, partial: None, replaced: None, replaces: true, is_stream: true });
         }
         let path = &followed(path)?;
         let replaced = path.metadata().ok().filter(|_| !is_private);
@@ -370,6 +368,15 @@ mod tests {
         }
         assert!(WholeFile::create(&at("loop")).is_err());
         assert_eq!(fs::read_dir(at("below")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_url_is_no_path() {
+        for url in ["s3://b/x", "s3:/b/x", "s3:x", "gs:x", "file:///dev/null"] {
+            let error = WholeFile::write(Path::new(url), b"x").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{url}");
+            assert!(!Path::new(url).exists());
+        }
     }
 
     #[test]

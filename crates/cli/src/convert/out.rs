@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use sawmill_source::Source;
-use sawmill_store::{Identity, Location, ObjectUrl, WholeFile, is_stream, path_name};
+use sawmill_store::{Location, ObjectUrl, is_stream};
 
 use super::ConvertArgs;
-use crate::arguments::paths::stores_of;
+use crate::arguments::paths::{is_input, stores_of};
 use crate::error::Error;
 use crate::r#gen::formats::failed;
-use crate::r#gen::formats::files::OpenFile;
+use crate::r#gen::formats::files::{OpenFile, check_free, whole_file};
 
 /// Begins the output, unless something is in its place.
 pub(super) fn begin(args: &ConvertArgs, source: &dyn Source) -> Result<OpenFile, Error> {
@@ -46,9 +46,8 @@ fn object(url: &ObjectUrl, args: &ConvertArgs, source: &dyn Source) -> Result<Op
 
 fn file(out: &Path, overwrite: bool, source: &dyn Source) -> Result<OpenFile, Error> {
     check_file(out, overwrite, source)?;
-    WholeFile::remove_abandoned(out).map_err(|error| failed("reading the directory", out, &error))?;
-    let file = WholeFile::create(out).map_err(|error| failed("writing", out, &error))?;
-    Ok(OpenFile::Whole(if overwrite { file } else { file.new_only() }))
+    let file = whole_file(out, overwrite).map_err(|error| failed("writing", out, &error))?;
+    Ok(OpenFile::Whole(file))
 }
 
 /// The objects of a source.
@@ -59,27 +58,14 @@ pub(super) fn objects_of(source: &dyn Source) -> impl Iterator<Item = ObjectUrl>
     })
 }
 
-/// Whether a file is one of the inputs, whose folder may be mounted at two places.
-fn is_input(out: &Path, source: &dyn Source) -> std::io::Result<bool> {
-    let (name, identity) = (path_name(&out.canonicalize()?), Identity::new(&out.metadata()?));
-    let is_there = |input: &str| Path::new(input).metadata().is_ok_and(|it| Identity::new(&it) == identity);
-    Ok(source.files().iter().any(|input| input.name == name || is_there(&input.name)))
-}
-
 /// Rejects an output that cannot become a file.
 pub(super) fn check_file(out: &Path, overwrite: bool, source: &dyn Source) -> Result<(), Error> {
     let shown = out.display().to_string();
     if out == Path::new("-") || is_stream(out) {
         return Ok(());
     }
-    if out.is_dir() {
-        return Err(Error::usage("the output is a directory", shown, "give the name of a file"));
+    match is_input(out, source) {
+        true => Err(Error::usage("the output is one of the inputs", shown, "give another name")),
+        false => check_free(out, overwrite, shown),
     }
-    if is_input(out, source).unwrap_or(false) {
-        return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
-    }
-    if out.symlink_metadata().is_ok() && !overwrite {
-        return Err(Error::usage("the file exists already", shown, "--overwrite replaces it"));
-    }
-    Ok(())
 }

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use sawmill_store::{Location, WholeFile, is_stream};
+use sawmill_store::{Location, WholeFile};
 
 use crate::error::Error;
 use crate::footer::escaped_path;
+use crate::r#gen::formats::files::{check_free, whole_file};
 
 /// A file on this machine that is being written.
 pub(super) struct OutputFile {
@@ -30,15 +31,9 @@ impl OutputFile {
             let what = "the file cannot go to standard output, which has the report";
             return Err(Error::usage(what, name, "name a file"));
         }
-        if out.is_dir() {
-            return Err(Error::usage("the output is a directory", name, "give the name of a file"));
-        }
-        if out.symlink_metadata().is_ok() && !replaces && !is_stream(out) {
-            return Err(Error::usage("the file exists already", name, "--overwrite replaces it"));
-        }
-        let begun = WholeFile::remove_abandoned(out).and_then(|()| WholeFile::create(out));
-        let file = begun.map_err(|error| failed(&name, &error))?;
-        Ok(Self { file: if replaces { file } else { file.new_only() }, name })
+        check_free(out, replaces, name.clone())?;
+        let file = whole_file(out, replaces).map_err(|error| failed(&name, &error))?;
+        Ok(Self { file, name })
     }
 
     /// Writes the file and gives it its name.

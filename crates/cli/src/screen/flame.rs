@@ -44,15 +44,20 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
 /// Rejects overwriting a file of another kind, such as data named by mistake: a file that is replaced must be
 /// empty or begin with this byte.
 pub(crate) fn may_replace(path: &Path, begins: u8, place: &str) -> Result<(), Error> {
-    let regular = path.metadata().is_ok_and(|there| there.is_file());
-    let mut first = [0u8];
-    let read = regular.then(|| std::fs::File::open(path).and_then(|mut file| file.read(&mut first)));
-    match read {
-        Some(Ok(1)) if first != [begins] => {
-            Err(Error::usage("the file exists and is of another kind", place, "name another file"))
-        }
-        _ => Ok(()),
+    match is_free_for(path, &[begins]) {
+        true => Ok(()),
+        false => Err(Error::usage("the file exists and is of another kind", place, "name another file")),
     }
+}
+
+/// Whether there is no regular file at `path`, or one that is empty or begins like this.
+pub(crate) fn is_free_for(path: &Path, begins: &[u8]) -> bool {
+    let start = |file: std::fs::File| {
+        let mut start = Vec::new();
+        file.take(begins.len() as u64).read_to_end(&mut start).map(|_| start)
+    };
+    !path.metadata().is_ok_and(|there| there.is_file())
+        || std::fs::File::open(path).and_then(start).is_ok_and(|start| start.is_empty() || start == begins)
 }
 
 /// Draws stacks, titled with the command.

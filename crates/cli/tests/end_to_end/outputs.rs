@@ -105,6 +105,30 @@ fn standard_output_by_its_path_has_the_rows_and_nothing_else() {
 }
 
 #[test]
+fn a_url_in_the_place_of_a_file_is_an_error_and_makes_no_file() {
+    let folder = folder();
+    let before = crate::harness::names(folder.path());
+    for url in ["s3://bucket/r.csv", "s3:/bucket/r.csv", "s3:r.csv", "file:///dev/null"] {
+        let error =
+            run(folder.path(), "convert x.csv --overwrite --out y.parquet --rejects OUT", url).fails(1);
+        assert!(error.contains("expected a path, found a URL"), "{url}: {error}");
+    }
+    assert_eq!(crate::harness::names(folder.path()), before);
+}
+
+#[test]
+fn rejected_rows_never_replace_an_input_under_another_name() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let text = format!("file,line,byte_offset,reason,record\n{TEXT}");
+    fs::write(at("in.csv"), &text).unwrap();
+    fs::hard_link(at("in.csv"), at("other.csv")).unwrap();
+    let rejects = "convert in.csv --overwrite --out y.parquet --rejects OUT";
+    assert!(run(folder.path(), rejects, "other.csv").fails(2).contains("one of the inputs"));
+    assert_eq!(fs::read_to_string(at("in.csv")).unwrap(), text);
+}
+
+#[test]
 fn rows_that_are_left_out_are_for_their_owner_alone() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);

@@ -1,6 +1,5 @@
 //! Converts schemas to the `parquet` crate's types, pruned to some leaves.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use super::parquet::basic::{
@@ -41,7 +40,7 @@ pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error
     let root = schema.root();
     let fields = children(root, leaves)?;
     let made = Type::group_type_builder(root.name()).with_fields(fields);
-    made.with_converted_type(converted(root)?)
+    made.with_converted_type(converted(root))
         .with_logical_type(logical(root)?)
         .with_id(root.field_id())
         .build()
@@ -80,9 +79,7 @@ pub(crate) fn refused(leaf: Element<'_>) -> Option<Error> {
     }
     let mut groups = std::iter::successors(leaf.parent(), |group| group.parent());
     // Tested alone: another column's failure must not count.
-    field(leaf, &[])
-        .err()
-        .or_else(|| groups.find_map(|group| converted(group).err().or_else(|| logical(group).err())))
+    field(leaf, &[]).err().or_else(|| groups.find_map(|group| logical(group).err()))
 }
 
 /// Whether the names in the paths of the leaves take more than [`MAX_PATHS`].
@@ -139,7 +136,7 @@ fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
             let (precision, scale) = digits(element);
             Type::primitive_type_builder(element.name(), physical(element, physical_type)?)
                 .with_repetition(repetition)
-                .with_converted_type(converted(element)?)
+                .with_converted_type(converted(element))
                 .with_logical_type(logical(element)?)
                 .with_length(element.type_length().unwrap_or(-1))
                 .with_precision(precision)
@@ -157,7 +154,7 @@ fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
             Type::group_type_builder(element.name())
                 .with_fields(children(element, leaves)?)
                 .with_repetition(repetition)
-                .with_converted_type(converted(element)?)
+                .with_converted_type(converted(element))
                 .with_logical_type(logical(element)?)
                 .with_id(element.field_id())
                 .build()
@@ -185,21 +182,18 @@ fn theirs(element: Element<'_>, error: &ParquetError) -> Error {
     Error::new(format!("the schema's element `{:.60}` is not valid: {error}", element.path()))
 }
 
-/// The crate's value for a number of the format, by the name that both have for it.
-fn known<T: FromStr>(element: Element<'_>, what: &str, number: i32, name: Option<&str>) -> Result<T, Error> {
-    name.and_then(|name| name.parse().ok()).ok_or_else(|| {
-        let what = format!("expected a known {what} `{}`, found {number}", element.path());
+fn physical(element: Element<'_>, of: PhysicalType) -> Result<TheirType, Error> {
+    PhysicalType::name_of(of.number()).and_then(|name| name.parse().ok()).ok_or_else(|| {
+        let what = format!("expected a known type of the column `{}`, found {}", element.path(), of.number());
         Error::new(what).with_advice("leave the column out")
     })
 }
 
-fn physical(element: Element<'_>, of: PhysicalType) -> Result<TheirType, Error> {
-    known(element, "type of the column", of.number(), PhysicalType::name_of(of.number()))
-}
-
-fn converted(element: Element<'_>) -> Result<TheirConverted, Error> {
-    let Some(of) = element.converted_type() else { return Ok(TheirConverted::NONE) };
-    known(element, "converted type of", of.number(), ConvertedType::name_of(of.number()))
+/// A column's logical type counts alone: the crate derives the converted type from it, and refuses any other. Readers
+/// fall back to the physical type for a converted type that they do not know, such as the 24 of old columns of nulls.
+fn converted(element: Element<'_>) -> TheirConverted {
+    let known = element.converted_type().filter(|_| !element.is_leaf() || element.logical_type().is_none());
+    known.and_then(|of| ConvertedType::name_of(of.number())?.parse().ok()).unwrap_or(TheirConverted::NONE)
 }
 
 fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {

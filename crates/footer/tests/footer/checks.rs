@@ -89,7 +89,7 @@ fn three(odd: impl Fn(&mut Fields)) -> Footer {
 fn each_thing_wrong_is_found_and_named() {
     assert_eq!(findings(&three(|_| {})), [""; 0]);
     type Odd = fn(&mut Fields);
-    let cases: [(Odd, &str); 9] = [
+    let cases: [(Odd, &str); 10] = [
         (|chunk| chunk.data_page = 150, "in data of row_groups[0].columns[1] at 104..204"),
         (
             |chunk| chunk.compressed = 1000,
@@ -116,6 +116,10 @@ fn each_thing_wrong_is_found_and_named() {
         (
             |chunk| chunk.more = |writer| writer.i64(14, -5),
             "expected an offset and a length of the bloom_filter, found -5 and none",
+        ),
+        (
+            |chunk| chunk.more = |writer| writer.i64(14, 1 << 50),
+            "expected bloom_filter within bytes 4..304 of the file, found it at 1125899906842624..",
         ),
     ];
     for (odd, expected) in cases {

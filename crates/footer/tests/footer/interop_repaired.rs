@@ -1,6 +1,7 @@
 //! Fields that the `parquet` crate refuses or stumbles over, and the format's other readers accept: one wrong number
 //! costs a fact about a column, never the file.
 
+use parquet::basic::ConvertedType;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use sawmill_footer::{Footer, Options};
 
@@ -172,6 +173,65 @@ fn a_decimal_without_a_scale_has_the_scale_0() {
     let metadata = footer.to_parquet_59(None).unwrap();
     let column = metadata.file_metadata().schema_descr().column(1);
     assert_eq!((column.type_precision(), column.type_scale()), (12, 0));
+}
+
+/// A leaf of this physical type with a converted type and maybe the struct of a logical type.
+fn annotated(physical: i32, converted: i32, logical: fn(&mut ThriftWriter)) -> Footer {
+    of_element(|writer| {
+        writer.i32(1, physical);
+        writer.i32(3, 1);
+        writer.binary(4, b"c1");
+        writer.i32(6, converted);
+        logical(writer);
+    })
+}
+
+#[test]
+fn a_logical_type_comes_before_a_converted_type_that_is_unknown_or_contradicts_it() {
+    let millis = |writer: &mut ThriftWriter| {
+        writer.begin(10);
+        writer.begin(8);
+        writer.bool(1, false);
+        writer.begin(2);
+        writer.begin(1);
+        (0..4).for_each(|_| writer.stop());
+    };
+    type Logical = fn(&mut ThriftWriter);
+    let text: Logical = |writer| {
+        writer.begin(10);
+        writer.begin(1);
+        (0..2).for_each(|_| writer.stop());
+    };
+    let of_the_future: Logical = |writer| {
+        writer.begin(10);
+        writer.begin(40);
+        (0..2).for_each(|_| writer.stop());
+    };
+    for (physical, converted, logical, expected, finding) in [
+        (
+            2,
+            10,
+            millis as Logical,
+            ConvertedType::TIMESTAMP_MILLIS,
+            "the converted type of TIMESTAMP(MILLIS,false)",
+        ),
+        (6, 5, text, ConvertedType::UTF8, "the converted type of STRING"),
+        (6, 99, text, ConvertedType::UTF8, "a converted type of the format"),
+        // Old writers called a column of nulls that.
+        (6, 24, |_| {}, ConvertedType::NONE, "a converted type of the format"),
+        (6, 0, of_the_future, ConvertedType::NONE, ""),
+    ] {
+        let footer = annotated(physical, converted, logical);
+        let metadata = footer.to_parquet_59(None).unwrap();
+        assert!(footer.unreadable_by_parquet_59().is_empty(), "{converted}");
+        let schema = metadata.file_metadata().schema_descr_ptr();
+        assert_eq!(schema.column(1).converted_type(), expected, "{converted}");
+        if finding.is_empty() {
+            assert_eq!(findings(&footer), [""; 0]);
+        } else {
+            assert_found(&findings(&footer), &format!("expected {finding} for `c1`, found "));
+        }
+    }
 }
 
 #[test]

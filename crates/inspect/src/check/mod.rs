@@ -267,8 +267,10 @@ impl<'a, 'f> Check<'a, 'f> {
             let Some(offset) = offset else { continue };
             match (u64::try_from(offset), length.map(u64::try_from)) {
                 (Ok(offset), Some(Ok(length))) => ranges.push((offset..offset.saturating_add(length), name)),
-                // Old writers gave bloom filters only an offset. An index is useless without a length.
-                (Ok(_), None) if name == "bloom_filter" => {}
+                // Old writers gave Bloom filters only an offset. An index is useless without a length.
+                (Ok(offset), None) if name == "bloom_filter" => {
+                    ranges.push((offset..offset.saturating_add(1), name));
+                }
                 _ => {
                     let length = length.map_or("none".to_string(), |length| length.to_string());
                     let what =

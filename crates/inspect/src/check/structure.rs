@@ -19,9 +19,8 @@ impl Check<'_, '_> {
                     self.tell(what, path("repetition_type"), None);
                 }
             }
-            if let Some(converted) = element.converted_type().filter(|converted| !converted.is_known()) {
-                let what =
-                    format!("expected a converted type of the format for `{}`, found {converted}", name());
+            if let Some((expected, found)) = wrong_converted_type(element) {
+                let what = format!("expected {expected} for `{}`, found {found}", name());
                 self.tell(what, path("converted_type"), None);
             }
             let is_fixed = element.physical_type() == Some(PhysicalType::FixedLenByteArray);
@@ -36,6 +35,28 @@ impl Check<'_, '_> {
             }
         }
     }
+}
+
+/// What was expected in place of a converted type that is unknown, or contradicts the logical type beside it.
+pub(crate) fn wrong_converted_type(element: Element<'_>) -> Option<(String, ConvertedType)> {
+    let found = element.converted_type()?;
+    if !found.is_known() {
+        return Some(("a converted type of the format".to_owned(), found));
+    }
+    let logical = element.logical_type()?;
+    let name = match logical {
+        LogicalType::String => "UTF8".to_owned(),
+        LogicalType::Decimal { .. } => "DECIMAL".to_owned(),
+        LogicalType::Time { unit, .. } => format!("TIME_{unit}"),
+        LogicalType::Timestamp { unit, .. } => format!("TIMESTAMP_{unit}"),
+        LogicalType::Integer { bit_width, is_signed: true } => format!("INT_{bit_width}"),
+        LogicalType::Integer { bit_width, .. } => format!("UINT_{bit_width}"),
+        LogicalType::Map if found == ConvertedType::MapKeyValue => return None,
+        // Nothing is known of it.
+        LogicalType::Unknown { .. } => return None,
+        other => other.to_string(),
+    };
+    (name != found.to_string()).then(|| (format!("the converted type of {logical}"), found))
 }
 
 /// An element of the schema and those around it, without the root.

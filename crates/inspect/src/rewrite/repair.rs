@@ -9,12 +9,12 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use sawmill_footer::{
-    ColumnChunk, ConvertedType, DumpLine, DumpValue, Footer, LogicalType, Options, RangeReader, Root,
-    RowGroup, dump,
+    ColumnChunk, ConvertedType, DumpLine, DumpValue, Element, Footer, LogicalType, Options, RangeReader,
+    Root, RowGroup, dump,
 };
 
 use crate::check::bounds::impossible_bounds;
-use crate::check::structure::has_unknown_levels;
+use crate::check::structure::{has_unknown_levels, wrong_converted_type};
 use crate::check::{Inconsistency, check, check_file};
 use crate::chunks::sizes::body_of;
 use crate::error::Error;
@@ -247,6 +247,9 @@ impl Editor for Consistent<'_, '_> {
         let wanted = match place.container() {
             "FileMetaData" => self.of_file(name),
             "RowGroup" => self.of_row_group(place, name),
+            "SchemaElement" if name == "converted_type" => {
+                Wanted::nothing_if(self.element(place).and_then(wrong_converted_type).is_some())
+            }
             "ColumnChunk" | "ColumnMetaData" | "Statistics" | "SizeStatistics" => {
                 self.of_chunk(place, name, line)
             }
@@ -320,13 +323,16 @@ impl Wanted {
 impl<'a> Consistent<'a, '_> {
     fn note(&mut self, (place, name): (&Place, &str), was: String, now: String) {
         let of_chunk = self.chunk(place).map(|chunk| chunk.path());
-        let element = place.index_in("schema").and_then(|at| self.footer.schema().element(at));
-        let column = of_chunk.or(element.map(|element| element.path()));
+        let column = of_chunk.or(self.element(place).map(|element| element.path()));
         self.repairs.add((place.path(name), was, now), column, place.index_in("row_groups"));
     }
 
     fn chunk(&self, place: &Place) -> Option<ColumnChunk<'a>> {
         chunk_at(self.footer, place)
+    }
+
+    fn element(&self, place: &Place) -> Option<Element<'a>> {
+        self.footer.schema().element(place.index_in("schema")?)
     }
 
     fn of_file(&self, name: &str) -> Wanted {
@@ -455,9 +461,7 @@ impl<'a> Consistent<'a, '_> {
     }
 
     fn missing_in_schema(&mut self, place: &Place, next: i16, output: &mut Output) {
-        let Some(element) = place.index_in("schema").and_then(|at| self.footer.schema().element(at)) else {
-            return;
-        };
+        let Some(element) = self.element(place) else { return };
         if next > 7
             && place.lacks(7)
             && element.converted_type() == Some(ConvertedType::Decimal)

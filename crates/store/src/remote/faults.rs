@@ -14,6 +14,7 @@ use crate::remote::connections::Elsewhere;
 const CREDENTIALS: &str = "check the credentials: the environment variables of the store's own tools, or --store; \
                            --store anonymous=true reads public objects without any";
 const REGION: &str = "name it: --store region=..., or AWS_REGION";
+const NOT_UNDERSTOOD: &str = "check the name, the endpoint and the other options of --store";
 const TAKEN: &str = "make sure that no other program writes here, then run the command again";
 const CHANGED: &str = "run the command again when the object no longer changes";
 
@@ -57,9 +58,6 @@ fn not_found(url: &ObjectUrl) -> &'static str {
 
 fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
     let text = error.to_string();
-    if ["ExpiredToken", "InvalidToken", "TokenRefreshRequired"].iter().any(|code| refusal.contains(code)) {
-        return (Kind::Denied, format!("the store refused the request{refusal}"), CREDENTIALS);
-    }
     if lacks_ranges(error) {
         let what = "the server does not answer requests for ranges of bytes".to_owned();
         return (Kind::NoRanges, what, "download the file first; sawmill load - takes a stream");
@@ -81,23 +79,16 @@ fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
         return (Kind::Damaged, damaged.to_string(), Damaged::ADVICE);
     }
     if let Some((status, _)) = status(&text) {
-        if status == "416" {
-            let what = "the object has no bytes".to_owned();
-            return (Kind::Unavailable, what, "write it again");
-        }
-        if status == "404" {
-            return (
-                Kind::NotFound,
-                format!("the bucket does not exist{refusal}"),
-                "check its name and the endpoint",
-            );
-        }
-        if status == "400" {
-            let what = format!("the store does not understand the request{refusal}");
-            return (Kind::Usage, what, "check the name, the endpoint and the other options of --store");
-        }
-        let what = format!("the store does not answer as it should{refusal}");
-        return (Kind::Unavailable, what, "try again later");
+        let codes = ["ExpiredToken", "InvalidToken", "TokenRefreshRequired"];
+        let is_denied = matches!(status, "401" | "403") || codes.iter().any(|code| refusal.contains(code));
+        let (kind, what, advice) = match status {
+            _ if is_denied => (Kind::Denied, "the store refused the request", CREDENTIALS),
+            "416" => return (Kind::Unavailable, "the object has no bytes".to_owned(), "write it again"),
+            "404" => (Kind::NotFound, "the bucket does not exist", "check its name and the endpoint"),
+            "400" => (Kind::Usage, "the store does not understand the request", NOT_UNDERSTOOD),
+            _ => (Kind::Unavailable, "the store does not answer as it should", "try again later"),
+        };
+        return (kind, format!("{what}{refusal}"), advice);
     }
     if let Some(http) = in_chain::<HttpError>(error) {
         let what = match http.kind() {

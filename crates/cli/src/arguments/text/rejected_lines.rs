@@ -1,35 +1,34 @@
 //! The file of records that cannot be read.
 
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use sawmill_source::{DelimitedFiles, RejectedRecord, Source};
-use sawmill_store::{WholeFile, is_stream};
+use sawmill_source::{DelimitedFiles, RejectedRecord};
+use sawmill_store::WholeFile;
 
+use crate::arguments::paths::is_input;
 use crate::error::Error;
 use crate::screen::console::Console;
+use crate::screen::flame::is_free_for;
 use crate::screen::phases::thousands;
 
 const HEADER: &str = "file,line,byte_offset,reason,record\n";
 
 /// Writes the records that a source leaves out. A file that an earlier run wrote is replaced, any other is not.
 pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> Result<(), Error> {
+    let place = || path.display().to_string();
     let failed = |error: std::io::Error| {
-        Error::failure(format!("writing failed: {error}"), path.display().to_string(), "give another file")
+        Error::failure(format!("writing failed: {error}"), place(), "give another file")
     };
-    if let Ok(canonical) = path.canonicalize()
-        && source.files().iter().any(|file| file.name == sawmill_store::path_name(&canonical))
-    {
-        let place = path.display().to_string();
-        let advice = "give another name";
-        return Err(Error::usage("the file of rejected records is one of the inputs", place, advice));
+    if is_input(path, source) {
+        let what = "the file of rejected records is one of the inputs";
+        return Err(Error::usage(what, place(), "give another name"));
     }
     let is_json = path.extension().is_some_and(|extension| extension == "ndjson" || extension == "jsonl");
     let begins: &[u8] = if is_json { b"{\"file\":" } else { HEADER.as_bytes() };
-    if !may_replace(path, begins).map_err(failed)? {
+    if !is_free_for(path, begins) {
         let advice = "give the name of a new file, or of one that an earlier run wrote";
-        return Err(Error::usage("the file exists already", path.display().to_string(), advice));
+        return Err(Error::usage("the file exists already", place(), advice));
     }
     WholeFile::remove_abandoned(path).map_err(failed)?;
     let mut out = BufWriter::new(WholeFile::create_private(path).map_err(failed)?);
@@ -43,34 +42,15 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
     out.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
     match source.rejected() {
         [] => {}
-        [only] => console.notice(&format!(
-            "1 record cannot be read and is left out: {} ({})",
-            path.display(),
-            only.reason
-        )),
-        all => console.notice(&format!(
-            "{} records cannot be read and are left out: {}",
-            thousands(all.len() as u64),
-            path.display()
-        )),
+        [only] => {
+            console.notice(&format!("1 record cannot be read and is left out: {} ({})", place(), only.reason))
+        }
+        all => {
+            let count = thousands(all.len() as u64);
+            console.notice(&format!("{count} records cannot be read and are left out: {}", place()));
+        }
     }
     Ok(())
-}
-
-/// Whether `path` is free, a device, an empty file, or a file that begins with `begins`, as earlier runs wrote it.
-fn may_replace(path: &Path, begins: &[u8]) -> std::io::Result<bool> {
-    if is_stream(path) {
-        return Ok(true);
-    }
-    match File::open(path) {
-        Ok(file) => {
-            let mut there = Vec::new();
-            file.take(begins.len() as u64).read_to_end(&mut there)?;
-            Ok(there.is_empty() || there == begins)
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error),
-    }
 }
 
 fn json(record: &RejectedRecord) -> Result<Vec<u8>, Error> {

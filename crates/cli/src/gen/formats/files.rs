@@ -85,12 +85,25 @@ fn single(job: &FormatJob<'_>, path: Option<&Path>) -> Result<Planned, Error> {
 fn make_room_for(path: &Path, existing: Existing, sources: &[PathBuf]) -> Result<(), Error> {
     WholeFile::remove_abandoned(path).map_err(|error| failed("reading the directory", path, &error))?;
     protect_sources(sources, path)?;
-    // A symbolic link counts, too, wherever it leads.
-    if existing == Existing::Replace || fs::symlink_metadata(path).is_err() {
-        return Ok(());
+    check_free(path, existing == Existing::Replace, path.display().to_string())
+}
+
+/// Rejects a directory, and a file that may not be replaced. A symbolic link counts, too, wherever it leads.
+pub(crate) fn check_free(path: &Path, replaces: bool, shown: String) -> Result<(), Error> {
+    if path.is_dir() {
+        return Err(Error::usage("the output is a directory", shown, "give the name of a file"));
     }
-    let what = "the file exists already";
-    Err(Error::usage(what, path.display().to_string(), "--overwrite replaces it"))
+    match replaces || is_stream(path) || path.symlink_metadata().is_err() {
+        true => Ok(()),
+        false => Err(Error::usage("the file exists already", shown, "--overwrite replaces it")),
+    }
+}
+
+/// Begins a file; another one that has its name in the end is an error, unless it may be replaced.
+pub(crate) fn whole_file(path: &Path, replaces: bool) -> io::Result<WholeFile> {
+    WholeFile::remove_abandoned(path)?;
+    let file = WholeFile::create(path)?;
+    Ok(if replaces { file } else { file.new_only() })
 }
 
 /// A file or stream that is being written.

@@ -53,9 +53,13 @@ fn an_object_exists_only_if_the_store_says_so() {
         let (folder, web) = served("10", move |_, _| fate.clone());
         let input = folder.path().join("trips/data/contacts-00000.parquet");
         let args = ["convert", input.to_str().unwrap(), "--out", "s3://trips/new.parquet"];
-        let ran = with_s3(&web, &args);
-        assert!(ran.code != Some(0) && ran.err.contains(why), "{}", ran.err);
-        assert!(!ran.err.contains("--overwrite"), "{}", ran.err);
+        // A folder is listed before anything is written to it.
+        for args in [&args[..], &["gen", "contacts", "--rows", "5", "--out", "s3://trips/new/"]] {
+            let ran = with_s3(&web, args);
+            assert!(ran.code != Some(0) && ran.err.contains(why), "{}", ran.err);
+            assert!(!ran.err.contains("--overwrite"), "{}", ran.err);
+            assert_eq!(ran.err.contains("check the credentials"), why.starts_with("403"), "{}", ran.err);
+        }
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.csv"), TEXT).unwrap();

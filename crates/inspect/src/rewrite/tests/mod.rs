@@ -291,6 +291,25 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
                 "schema.logicalType.DECIMAL.scale: missing -> 3",
             ],
         ),
+        (
+            "microseconds beside a logical type of milliseconds",
+            Faulty {
+                schema: |w| {
+                    w.i32(1, 2);
+                    w.i32(3, 0);
+                    w.binary(4, b"secret");
+                    w.i32(6, 10);
+                    w.begin(10);
+                    w.begin(8);
+                    w.bool(1, false);
+                    w.begin(2);
+                    w.begin(1);
+                    (0..4).for_each(|_| w.stop());
+                },
+                ..RIGHT
+            },
+            &["schema.converted_type: 10 -> left out"],
+        ),
         ("a negative file offset", Faulty { chunk: |w| w.i64(2, -5), ..RIGHT }, &["file_offset: -5 -> 0"]),
         (
             "an empty path to a file",

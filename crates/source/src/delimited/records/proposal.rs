@@ -2,7 +2,8 @@
 //! records fit; otherwise it is proposed.
 
 use encoding_rs::{
-    BIG5, EUC_JP, EUC_KR, Encoding, GB18030, SHIFT_JIS, UTF_16BE, UTF_16LE, WINDOWS_1251, WINDOWS_1252,
+    BIG5, EUC_JP, EUC_KR, Encoding, GB18030, IBM866, ISO_8859_5, KOI8_R, SHIFT_JIS, UTF_16BE, UTF_16LE,
+    WINDOWS_1251, WINDOWS_1252, WINDOWS_1253,
 };
 use serde::Serialize;
 
@@ -96,15 +97,17 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
 
 /// Returns the dialect that all records of the start of a text fit, if it is not the one with this delimiter.
 ///
-/// If the delimiter fits, others are not tried: a second dialect that also fits never changes how a text is
-/// read. Other quotes and escapes are tried last, where the text would be refused otherwise.
+/// If the delimiter fits, others are not tried, unless quotes come behind blanks: a second dialect that also fits never
+/// changes how a text is read. Other quotes and escapes are tried last, where the text would be refused otherwise.
 pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter: u8) -> Option<Dialect> {
     let text = of_utf8(start, is_all)?;
     let skipped = usize::try_from(dialect.skip_lines).ok()?;
     let text = text.trim_start_matches('\u{feff}').splitn(skipped.checked_add(1)?, '\n').nth(skipped)?;
     let fits =
         |delimiter| divided(text, is_all, delimiter, dialect).filter(|division| division.fits_all(dialect));
-    if let Some(division) = fits(delimiter) {
+    let is_late = |field: &String| field.starts_with(' ') && field.trim_start().starts_with('"');
+    let is_usual = |of: &Division| !dialect.may_adapt || !of.table.iter().flatten().any(is_late);
+    if let Some(division) = fits(delimiter).filter(is_usual) {
         let titles = division.sheet_titles.filter(|_| dialect.may_adapt)?;
         return Some(Dialect { skip_lines: titles, ..dialect.clone() });
     }
@@ -429,37 +432,46 @@ fn decoded(start: &[u8], is_all: bool) -> (String, Option<(&'static Encoding, St
     let han =
         |c: char| matches!(c, '\u{4e00}'..='\u{9fff}' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}');
     let cyrillic = |c: char| matches!(c, '\u{400}'..='\u{45f}');
-    let any = |_: char| true;
-    // In GB 2312 both bytes of a character are high, in Big5 often one. Cyrillic letters have others beside them.
+    let greek = |c: char| matches!(c, '\u{370}'..='\u{3ff}');
     let high = start.iter().filter(|byte| !byte.is_ascii()).count();
-    let beside = start.windows(2).filter(|pair| !pair[0].is_ascii() && !pair[1].is_ascii()).count();
-    let all = |_: usize| true;
-    let pairs = |characters: usize| high == 2 * characters;
-    let runs = |_: usize| beside * 2 > high;
-    /// An encoding, the characters of its script, their least share in percent, whether their number fits, a name.
-    type Script<'a> = (&'static Encoding, fn(char) -> bool, usize, &'a dyn Fn(usize) -> bool, &'static str);
-    let scripts: [Script<'_>; 8] = [
-        (SHIFT_JIS, kana, 20, &all, "Japanese kana"),
-        (EUC_JP, kana, 20, &all, "Japanese kana"),
-        (EUC_KR, hangul, 85, &all, "Korean syllables"),
-        (GB18030, han, 90, &pairs, "Chinese characters"),
-        (BIG5, han, 95, &all, "Chinese characters"),
-        (GB18030, han, 90, &all, "Chinese characters"),
-        (WINDOWS_1251, cyrillic, 90, &runs, "Cyrillic letters"),
-        (WINDOWS_1252, any, 0, &all, "Latin letters"),
+    /// An encoding, the characters of its script, their least share in percent, a name.
+    type Script = (&'static Encoding, fn(char) -> bool, usize, &'static str);
+    let scripts: [Script; 11] = [
+        (SHIFT_JIS, kana, 20, "Japanese kana"),
+        (EUC_JP, kana, 20, "Japanese kana"),
+        (EUC_KR, hangul, 85, "Korean syllables"),
+        (BIG5, han, 95, "Chinese characters"),
+        (GB18030, han, 90, "Chinese characters"),
+        (WINDOWS_1251, cyrillic, 90, "Cyrillic letters"),
+        (KOI8_R, cyrillic, 90, "Cyrillic letters"),
+        (IBM866, cyrillic, 90, "Cyrillic letters"),
+        (WINDOWS_1253, greek, 90, "Greek letters"),
+        (ISO_8859_5, cyrillic, 90, "Cyrillic letters"),
+        (WINDOWS_1252, |_| true, 0, "Latin letters"),
     ];
-    for (encoding, is_of_script, percent, fits, named) in scripts {
+    for (encoding, is_of_script, percent, named) in scripts {
         let (text, _) = encoding.decode_without_bom_handling(start);
-        let others: Vec<char> = text.chars().filter(|c| !c.is_ascii() && *c != '\u{fffd}').collect();
-        let of_script: Vec<char> = others.iter().copied().filter(|c| is_of_script(*c)).collect();
+        let others = || text.chars().filter(|c| !c.is_ascii() && *c != '\u{fffd}');
+        let of_script = || others().filter(|c| is_of_script(*c));
         // The start may end within a character.
         let is_whole = text.matches('\u{fffd}').count() <= usize::from(!is_all);
-        if is_whole && fits(others.len()) && of_script.len() * 100 >= others.len() * percent {
-            let example: String = of_script.iter().take(3).collect();
+        // In GB 2312 both bytes of a character are high, in Big5 often one.
+        let fits = percent == 0 || is_of_words(&text) && (encoding != BIG5 || high < 2 * others().count());
+        if is_whole && fits && of_script().count() * 100 >= others().count() * percent {
+            let example: String = of_script().take(3).collect();
             return (text.into_owned(), Some((encoding, format!("{named} such as {example:?}"))));
         }
     }
     (String::from_utf8_lossy(start).into_owned(), None)
+}
+
+/// Whether a text has words of another script than Latin: letters beside one another, and hardly a capital behind a small
+/// letter. Accents in Latin text that is read in another encoding are alone, and letters of others have capitals anywhere.
+fn is_of_words(text: &str) -> bool {
+    let pairs = || text.chars().zip(text.chars().skip(1)).filter(|(_, next)| !next.is_ascii());
+    let beside = pairs().filter(|(before, _)| !before.is_ascii()).count();
+    let mixed = pairs().filter(|(before, next)| before.is_lowercase() && next.is_uppercase()).count();
+    beside * 5 >= pairs().count() * 2 && mixed * 20 <= pairs().count()
 }
 
 #[cfg(test)]
@@ -522,6 +534,8 @@ mod tests {
             // Commas fit, whatever else does.
             ("1,5;2\n1,5;2\n", None),
             ("a, b\n1, \"x, y\"\n", Some(", ")),
+            ("\"a\", \"b\"\n\"1\", \"x\"\n", Some(", ")),
+            ("a,b\n1, \"x\"\n2,y\n", Some(", *")),
             ("a||b\n1||\"||\"\n", Some("||")),
             ("a,b\n1, \"x, y\"\n2,z\n", Some(", *")),
             // Not all records fit.
@@ -574,7 +588,15 @@ mod tests {
         let in_encoding = |encoding: &'static Encoding, text: &str| encoding.encode(text).0.into_owned();
         for (encoding, text) in [
             (WINDOWS_1252, "name,city\nZoë,Köln\n"),
+            (WINDOWS_1252, "nombre,país\nEspaña,niño\nMálaga,corazón\n"),
+            (WINDOWS_1252, "id;société\n1;café\n2;élève\n"),
             (WINDOWS_1251, "имя,город\nАнна,Москва\n"),
+            (KOI8_R, "имя,город\nАнна,Москва\n"),
+            (IBM866, "имя,город\nАнна,Москва\n"),
+            (ISO_8859_5, "имя,город\nАнна,Москва\n"),
+            (WINDOWS_1253, "id,όνομα\n1,Αθήνα\n2,Γιώργος\n"),
+            (BIG5, "姓名,城市\n王芳,臺北市\n"),
+            (EUC_JP, "名前,町\nさくら,ひろしま\n"),
             (SHIFT_JIS, "名前,町\nさくら,ひろしま\n"),
             (EUC_KR, "이름,도시\n민준,서울\n"),
             (GB18030, "姓名,城市\n王芳,北京\n"),
