@@ -10,7 +10,7 @@ use super::parquet::basic::{
 use super::parquet::errors::ParquetError;
 use super::parquet::schema::types::{Type, TypePtr};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::schema::arena::{CONVERTED_TYPE, ElementTraits, Schema};
 use crate::schema::element::Element;
 use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalType, Repetition};
@@ -24,7 +24,7 @@ const DEPTH_LIMIT: usize = 320;
 const MAX_PATHS: usize = 256 << 20;
 
 /// The schema with these leaves, given in ascending order, and the groups that contain them.
-pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {
+pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr> {
     // Groups without any leaf are kept with their parents.
     let empty = schema.elements().filter(|element| !element.is_leaf() && element.columns().is_empty());
     let wanted = leaves.iter().filter_map(|&leaf| schema.leaf(leaf));
@@ -115,7 +115,7 @@ fn below<'a>(element: Element<'_>, leaves: &'a [usize]) -> &'a [usize] {
 
 /// The children that hold wanted leaves. If all of an element's leaves are wanted, all children, including
 /// those without leaves.
-fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>, Error> {
+fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>> {
     let all = leaves.len() == group.columns().len();
     let mut fields = Vec::new();
     for child in group.children() {
@@ -128,7 +128,7 @@ fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>, Error>
 }
 
 /// An element with the wanted leaves below it. Its depth is within [`DEPTH_LIMIT`]: all leaves were checked.
-fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
+fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr> {
     let repetition = match element.repetition() {
         Some(Repetition::Optional) => TheirRepetition::OPTIONAL,
         Some(Repetition::Repeated) => TheirRepetition::REPEATED,
@@ -186,23 +186,23 @@ fn theirs(element: Element<'_>, error: &ParquetError) -> Error {
 }
 
 /// The crate's value for a number of the format, by the name that both have for it.
-fn known<T: FromStr>(element: Element<'_>, what: &str, number: i32, name: Option<&str>) -> Result<T, Error> {
+fn known<T: FromStr>(element: Element<'_>, what: &str, number: i32, name: Option<&str>) -> Result<T> {
     name.and_then(|name| name.parse().ok()).ok_or_else(|| {
         let what = format!("expected a known {what} `{}`, found {number}", element.path());
         Error::new(what).with_advice("leave the column out")
     })
 }
 
-fn physical(element: Element<'_>, of: PhysicalType) -> Result<TheirType, Error> {
+fn physical(element: Element<'_>, of: PhysicalType) -> Result<TheirType> {
     known(element, "type of the column", of.number(), PhysicalType::name_of(of.number()))
 }
 
-fn converted(element: Element<'_>) -> Result<TheirConverted, Error> {
+fn converted(element: Element<'_>) -> Result<TheirConverted> {
     let Some(of) = element.converted_type() else { return Ok(TheirConverted::NONE) };
     known(element, "converted type of", of.number(), ConvertedType::name_of(of.number()))
 }
 
-fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {
+fn logical(element: Element<'_>) -> Result<Option<Theirs>> {
     let Some(logical) = element.logical_type() else { return Ok(None) };
     let unknown = |what: &str| {
         let what = format!("expected a known {what} of `{}`", element.path());
