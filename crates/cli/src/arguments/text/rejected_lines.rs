@@ -7,14 +7,14 @@ use std::path::Path;
 use sawmill_source::{DelimitedFiles, RejectedRecord, Source};
 use sawmill_store::{WholeFile, is_stream};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::console::Console;
 use crate::screen::phases::thousands;
 
 const HEADER: &str = "file,line,byte_offset,reason,record\n";
 
 /// Writes the records that a source leaves out. A file that an earlier run wrote is replaced, any other is not.
-pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> Result<(), Error> {
+pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> Result<()> {
     let failed = |error: std::io::Error| {
         Error::failure(format!("writing failed: {error}"), path.display().to_string(), "give another file")
     };
@@ -73,7 +73,7 @@ fn may_replace(path: &Path, begins: &[u8]) -> std::io::Result<bool> {
     }
 }
 
-fn json(record: &RejectedRecord) -> Result<Vec<u8>, Error> {
+fn json(record: &RejectedRecord) -> Result<Vec<u8>> {
     let line = serde_json::to_string(record);
     line.map(|line| (line + "\n").into_bytes()).map_err(|error| Error::failure(error.to_string(), "", ""))
 }
