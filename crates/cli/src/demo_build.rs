@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::options::like_args::{FidelityArgs, Inferred, LikeArgs, Wanted};
 use crate::r#gen::{GenArgs, Made};
 use crate::screen::console::Console;
@@ -29,12 +29,12 @@ pub(crate) mod convert {
     pub(crate) use super::FullCommand as ConvertArgs;
 
     impl ConvertArgs {
-        pub(crate) fn take_out(&mut self) -> Result<(), Error> {
+        pub(crate) fn take_out(&mut self) -> Result<()> {
             Ok(())
         }
     }
 
-    pub(crate) fn run(_: &ConvertArgs, _: Console) -> Result<(), Error> {
+    pub(crate) fn run(_: &ConvertArgs, _: Console) -> Result<()> {
         Err(Error::not_built("sawmill convert".to_owned()))
     }
 }
@@ -45,7 +45,7 @@ pub(crate) mod drive {
 
     pub(crate) use super::FullCommand as DriveCommand;
 
-    pub(crate) fn run(_: &DriveCommand, _: Console) -> Result<(), Error> {
+    pub(crate) fn run(_: &DriveCommand, _: Console) -> Result<()> {
         Err(Error::not_built("sawmill drive".to_owned()))
     }
 }
@@ -57,7 +57,7 @@ pub(crate) mod bench {
 
     pub(crate) use super::FullCommand as BenchArgs;
 
-    pub(crate) fn run(_: &[(&Parameters, &BenchArgs)], _: Option<&Path>, _: Console) -> Result<(), Error> {
+    pub(crate) fn run(_: &[(&Parameters, &BenchArgs)], _: Option<&Path>, _: Console) -> Result<()> {
         Err(Error::not_built("sawmill bench".to_owned()))
     }
 }
@@ -66,7 +66,7 @@ pub(crate) mod bench {
 pub(crate) mod formats {
     use super::*;
 
-    pub(crate) fn run(args: &GenArgs, _: Console) -> Result<Made, Error> {
+    pub(crate) fn run(args: &GenArgs, _: Console) -> Result<Made> {
         Err(Error::not_built(format!("--as {}", args.format.extension())))
     }
 }
@@ -75,7 +75,7 @@ pub(crate) mod formats {
 pub(crate) mod table {
     use super::*;
 
-    pub(crate) fn make(_: &GenArgs, _: Console) -> Result<Made, Error> {
+    pub(crate) fn make(_: &GenArgs, _: Console) -> Result<Made> {
         Err(Error::not_built("--table-format".to_owned()))
     }
 }
@@ -84,7 +84,7 @@ pub(crate) mod table {
 pub(crate) mod fidelity {
     use super::*;
 
-    pub(crate) fn run(_: &FidelityArgs, _: Console) -> Result<(), Error> {
+    pub(crate) fn run(_: &FidelityArgs, _: Console) -> Result<()> {
         Err(Error::not_built("gen fidelity".to_owned()))
     }
 }
@@ -93,7 +93,7 @@ pub(crate) mod fidelity {
 pub(crate) mod infer {
     use super::*;
 
-    type Learned = Result<Inferred, Error>;
+    type Learned = Result<Inferred>;
 
     pub(crate) fn of_schema(named: &Path, _: &LikeArgs, _: &StoreArgs) -> Learned {
         Err(Error::not_built(format!("--schema-of {}", named.display())))
@@ -119,15 +119,15 @@ pub(crate) mod values {
     use super::*;
     use crate::footer::values::args::{BloomArgs, DictionaryArgs, HeadArgs};
 
-    pub(crate) fn head(_: &HeadArgs, _: u64, _: Console) -> Result<(), Error> {
+    pub(crate) fn head(_: &HeadArgs, _: u64, _: Console) -> Result<()> {
         Err(Error::not_built("footer head, footer cat".to_owned()))
     }
 
-    pub(crate) fn bloom(_: &BloomArgs, _: Console) -> Result<(), Error> {
+    pub(crate) fn bloom(_: &BloomArgs, _: Console) -> Result<()> {
         Err(Error::not_built("footer bloom".to_owned()))
     }
 
-    pub(crate) fn dictionary(_: &DictionaryArgs, _: Console) -> Result<(), Error> {
+    pub(crate) fn dictionary(_: &DictionaryArgs, _: Console) -> Result<()> {
         Err(Error::not_built("footer dictionary".to_owned()))
     }
 }
@@ -146,7 +146,7 @@ pub(crate) mod delta_table {
         pub objects: Objects,
     }
 
-    pub(crate) fn open(named: &NamedTable, _: &StoreArgs) -> Result<DeltaTable, Error> {
+    pub(crate) fn open(named: &NamedTable, _: &StoreArgs) -> Result<DeltaTable> {
         Err(Error::not_built(format!("delta:{}", named.root.display())))
     }
 }
@@ -165,11 +165,11 @@ pub(crate) mod store_output {
         _: Option<(ObjectUrl, String)>,
         _: &UploadArgs,
         _: bool,
-    ) -> Result<StoreOutput, Error> {
+    ) -> Result<StoreOutput> {
         Err(Error::not_built(url.to_string()))
     }
 
-    pub(crate) fn refuse_options(args: &StoreArgs) -> Result<(), Error> {
+    pub(crate) fn refuse_options(args: &StoreArgs) -> Result<()> {
         match args.store.first() {
             // The value may be a secret.
             Some(_) => Err(Error::not_built("--store".to_owned())),
@@ -177,7 +177,7 @@ pub(crate) mod store_output {
         }
     }
 
-    pub(crate) fn clean(url: &ObjectUrl, _: &CleanArgs) -> Result<Cleaned, Error> {
+    pub(crate) fn clean(url: &ObjectUrl, _: &CleanArgs) -> Result<Cleaned> {
         Err(Error::not_built(url.to_string()))
     }
 }
@@ -194,12 +194,12 @@ pub(crate) mod objects {
     pub(crate) struct Objects;
 
     impl Objects {
-        pub(crate) fn new(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self, Error> {
+        pub(crate) fn new(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self> {
             super::store_output::refuse_options(args)?;
             url.map_or(Ok(Self), |url| Err(Error::not_built(url.to_string())))
         }
 
-        pub(crate) fn named(&self, url: &ObjectUrl, _: Wanted) -> Result<Vec<ObjectUrl>, Error> {
+        pub(crate) fn named(&self, url: &ObjectUrl, _: Wanted) -> Result<Vec<ObjectUrl>> {
             Err(Error::not_built(url.to_string()))
         }
 
@@ -228,7 +228,7 @@ pub(crate) mod text_source {
         _: Option<NamedTempFile>,
         _: Hive,
         _: How<'_>,
-    ) -> Result<Inputs, Error> {
+    ) -> Result<Inputs> {
         Err(Error::not_built(files.first().map(ToString::to_string).unwrap_or_default()))
     }
 }

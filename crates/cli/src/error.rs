@@ -11,8 +11,10 @@ pub(crate) struct Error {
     what: String,
     place: String,
     advice: String,
-    exit: Exit,
-    made_table: Option<bool>,
+    pub exit: Exit,
+    /// The possible remains of a load that failed with this error: none (`None`), an unfinished load (`false`), or a
+    /// complete table (`true`).
+    pub made_table: Option<bool>,
 }
 
 /// Exit codes. clap uses 2 for an invalid command line, too.
@@ -32,6 +34,9 @@ pub(crate) enum Exit {
     /// The reader of our output went away (128 + SIGPIPE). No error is printed.
     BrokenPipe = 141,
 }
+
+/// The result of fallible functions.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn new(
@@ -81,13 +86,12 @@ impl Error {
     }
 
     /// The error of files that are wrong or could not be read: the only one, or their number once each is reported.
-    pub(crate) fn of_files(mut failed: Vec<Error>, files: usize) -> Result<(), Error> {
+    pub(crate) fn of_files(mut failed: Vec<Error>, files: usize) -> Result<()> {
         match failed.len() {
             0 | 1 => failed.pop().map_or(Ok(()), Err),
             wrong => {
                 failed.iter().for_each(crate::report);
-                let what = format!("{wrong} of {files} files are wrong or could not be read");
-                Err(Self::failure(what, "", ""))
+                Err(Self::failure(format!("{wrong} of {files} files are wrong or could not be read"), "", ""))
             }
         }
     }
@@ -125,12 +129,6 @@ impl Error {
         Error { made_table: Some(true), ..self }
     }
 
-    /// The possible remains of a load that failed with this error: none (`None`), an unfinished load (`false`),
-    /// or a complete table (`true`).
-    pub(crate) fn made_table(&self) -> Option<bool> {
-        self.made_table
-    }
-
     /// The error's parts, for programs.
     pub(crate) fn parts(&self) -> serde_json::Value {
         let Self { what, place, advice, exit, .. } = self;
@@ -147,10 +145,6 @@ impl Error {
         let _ = serde_json::json!({ "error": self.parts() })
             .serialize(&mut serde_json::Serializer::new(JsonSafe(&mut line)));
         String::from_utf8_lossy(&line).into_owned()
-    }
-
-    pub(crate) fn exit(&self) -> Exit {
-        self.exit
     }
 }
 

@@ -36,7 +36,9 @@ pub(crate) fn written_out(words: Vec<OsString>) -> Vec<OsString> {
     };
     let rest = command + 1;
     match words[command].to_str() {
-        Some("like") if !words[rest..].iter().any(asks_for_help) => like(words, command),
+        Some("like") if !words[rest..].iter().any(|word| word == "-h" || word == "--help") => {
+            like(words, command)
+        }
         Some("gen") => generation(words, command),
         Some("footer") => footer(words, rest),
         Some("load" | "verify" | "drive") => with_address(words, rest),
@@ -45,10 +47,6 @@ pub(crate) fn written_out(words: Vec<OsString>) -> Vec<OsString> {
         }
         _ => words,
     }
-}
-
-fn asks_for_help(word: &OsString) -> bool {
-    word == "-h" || word == "--help"
 }
 
 /// `gen --like` for each of the words up to the first option.
@@ -193,10 +191,7 @@ pub(crate) fn without_password(address: &str) -> String {
 
 /// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`, which may have `%20` for a blank.
 pub(crate) fn without_table(address: &str) -> (String, Option<String>) {
-    let (path, query) = match address.find('?') {
-        Some(at) => address.split_at(at),
-        None => (address, ""),
-    };
+    let (path, query) = address.find('?').map_or((address, ""), |at| address.split_at(at));
     let begin = path.find("://").map_or(0, |at| at + 3);
     let mut slashes = path.char_indices().skip_while(|(at, _)| *at < begin).filter(|(_, c)| *c == '/');
     match (slashes.next(), slashes.next()) {

@@ -12,7 +12,7 @@ use sawmill_profile::{Phase, Profile};
 use sawmill_source::Control;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit, Result};
 
 /// Set by a signal that asks the command to stop. Signals are the process's, and so is this.
 static FLAG: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
@@ -28,7 +28,7 @@ pub(crate) fn asked() -> bool {
 }
 
 /// An error once the command was asked to stop.
-pub(crate) fn check() -> Result<(), Error> {
+pub(crate) fn check() -> Result<()> {
     if asked() { Err(error()) } else { Ok(()) }
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn control(phase: &Phase) -> Control<'_> {
 }
 
 /// Does `work` that no signal stops, such as to remove what an interrupted command has made.
-pub(crate) fn despite<T>(work: impl FnOnce(&Control<'_>) -> Result<T, Error>) -> Result<T, Error> {
+pub(crate) fn despite<T>(work: impl FnOnce(&Control<'_>) -> Result<T>) -> Result<T> {
     let (phase, proceed) = (Profile::new().phase("despite"), AtomicBool::new(false));
     work(&Control::new(&proceed, &phase))
 }

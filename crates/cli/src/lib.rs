@@ -41,7 +41,7 @@ use clap_complete::Shell;
 
 #[cfg(not(feature = "full"))]
 use crate::demo_build::{bench, convert, drive};
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit, Result};
 pub use crate::memory::Watched;
 use crate::screen::console::{Console, ScreenArgs};
 use crate::sweep::Parameters;
@@ -160,14 +160,14 @@ pub fn command(program: Vec<OsString>, words: Vec<OsString>) -> u8 {
         Err(error) => {
             let error = if sawmill_store::has_ended_a_wait() { interrupt::error() } else { error };
             report(&error);
-            error.exit() as u8
+            error.exit as u8
         }
     }
 }
 
 /// Writes a manual page for the command and for each sub-command.
 #[cfg(feature = "full")]
-fn write_manual(folder: &std::path::Path) -> Result<(), Error> {
+fn write_manual(folder: &std::path::Path) -> Result<()> {
     // An option that short help hides would have no text.
     fn with_all_options(command: clap::Command) -> clap::Command {
         command.mut_args(|option| option.hide_short_help(false)).mut_subcommands(with_all_options)
@@ -180,14 +180,14 @@ fn write_manual(folder: &std::path::Path) -> Result<(), Error> {
 }
 
 #[cfg(not(feature = "full"))]
-fn write_manual(_: &std::path::Path) -> Result<(), Error> {
+fn write_manual(_: &std::path::Path) -> Result<()> {
     Err(Error::not_built("sawmill man".to_owned()))
 }
 
 /// Prints the error on standard error: a line for people, or with `--json` an object. If standard error is closed or
 /// full, nothing can report it.
 fn report(error: &Error) {
-    let text = match (error.exit(), asks_for_json()) {
+    let text = match (error.exit, asks_for_json()) {
         (Exit::BrokenPipe, _) => return,
         (_, true) => error.json(),
         (_, false) => format!("error: {}", screen::escape::message(&error.to_string())),
@@ -196,14 +196,14 @@ fn report(error: &Error) {
 }
 
 /// The command lines: one, or one for each point of a benchmark's sweep.
-fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
+fn parse() -> Result<Vec<(Parameters, Cli)>> {
     let whole = std::iter::once("sawmill".into()).chain(words().iter().cloned()).collect();
     let written: Vec<OsString> = forms::written_out(whole);
     if let Some(message) = screen::topic::asked_for(Cli::command(), &written)? {
         screen::help::exit(&message);
     }
     let points = sweep::points(written)?;
-    let parsed = |words: Vec<OsString>| -> Result<Cli, Error> {
+    let parsed = |words: Vec<OsString>| -> Result<Cli> {
         let mut matches =
             screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command()))
                 .try_get_matches_from(&words)
@@ -223,7 +223,7 @@ fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
     points.into_iter().map(|point| Ok((point.parameters, parsed(point.words)?))).collect()
 }
 
-fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
+fn run(points: &[(Parameters, Cli)]) -> Result<()> {
     let Some((_, Cli { screen, command })) = points.first() else { return Ok(()) };
     let (console, flamegraph) = (screen.console(), screen.flamegraph.as_deref());
     interrupt::on_signal().map_err(|e| Error::failure(e.to_string(), "installing signal handlers", ""))?;

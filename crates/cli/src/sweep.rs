@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 
 use sawmill_profile::{parse_bytes, parse_count};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The swept parameters of a point and their values.
 pub(crate) type Parameters = BTreeMap<String, String>;
@@ -62,7 +62,7 @@ const ADVICE: &str = "give a list like 1,2,4 or a range like 1..4, 10..30+10 or 
 
 /// The points of a command line, in the order of the values; the last option varies fastest. A command line
 /// that sweeps nothing, or is not a benchmark, is one point.
-pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Point>, Error> {
+pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Point>> {
     let words: Vec<OsString> = words.into_iter().collect();
     let options = options_of(&words);
     let mut points = vec![Point { parameters: Parameters::new(), words: Vec::new() }];
@@ -82,7 +82,7 @@ pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Po
         };
         let values = match swept {
             Some((name, _)) if WORDS.contains(&name) => words_of(value, name)?,
-            Some((name, _)) if is_sweep(value) => values(value, name)?,
+            Some((name, _)) if value.contains(',') || value.contains("..") => values(value, name)?,
             _ => Vec::new(),
         };
         let Some((name, equals)) = swept.filter(|_| !values.is_empty()) else {
@@ -90,8 +90,7 @@ pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Po
             continue;
         };
         if points.len() * values.len() > MAX {
-            let what = format!("more than {MAX} combinations");
-            return Err(Error::usage(what, name, "sweep fewer values"));
+            return Err(Error::usage(format!("more than {MAX} combinations"), name, "sweep fewer values"));
         }
         let parameter = name.trim_start_matches('-').replace('-', "_");
         let at = |point: &Point, value: &String| {
@@ -123,7 +122,7 @@ fn options_of(words: &[OsString]) -> &'static [&'static str] {
 }
 
 /// The values of a list of words; none for a single word.
-fn words_of(text: &str, option: &str) -> Result<Vec<String>, Error> {
+fn words_of(text: &str, option: &str) -> Result<Vec<String>> {
     if !text.contains(',') {
         return Ok(Vec::new());
     }
@@ -138,12 +137,8 @@ fn words_of(text: &str, option: &str) -> Result<Vec<String>, Error> {
     }
 }
 
-fn is_sweep(value: &str) -> bool {
-    value.contains(',') || value.contains("..")
-}
-
 /// The values of a list whose items are numbers or ranges.
-fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
+fn values(text: &str, option: &str) -> Result<Vec<String>> {
     let wrong = |what: String| Error::usage(what, format!("{option} {text}"), ADVICE);
     let read = if SIZES.contains(&option) { parse_bytes } else { parse_count };
     let number = |part: &str| read(part).map_err(|error| wrong(error.what()));

@@ -15,7 +15,7 @@ use crate::arguments::row_args::RowArgs;
 use crate::arguments::target::{Destination, EffortArgs, TargetArgs};
 use crate::arguments::text::{TableText, TextArgs};
 use crate::arguments::value_args::ValueArgs;
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit, Result};
 use crate::interrupt;
 use crate::load::reading::Reading;
 use crate::load::report::except;
@@ -74,7 +74,7 @@ pub(crate) struct VerifyArgs {
     crate_options: CrateArgs,
 }
 
-pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<()> {
     let target = args.values.apply(args.target.destination(&args.crate_options, &args.effort)?)?;
     target.refuse_for_crate_db(args.locate, "--locate")?;
     let json = matches!(target, Destination::Postgres(_));
@@ -116,9 +116,10 @@ pub(crate) fn run(args: &VerifyArgs, console: Console) -> Result<(), Error> {
     let verification = target.verify(source, &options, &control)?;
     let report = Report { verification: &verification, reading };
     let text = || table_of(&verification, report.reading.records_left_out.unwrap_or_default());
-    match verification.matches() {
-        true => console.summary(&report, text)?,
-        false => console.result(&report, text)?,
+    if verification.matches() {
+        console.summary(&report, text)?;
+    } else {
+        console.result(&report, text)?;
     }
     check(&verification, args.target.table()).map_err(|error| target.advised(error))
 }
@@ -133,7 +134,7 @@ struct Report<'a> {
 }
 
 /// An error if the two sides differ.
-pub(crate) fn check(verification: &Verification, table: &str) -> Result<(), Error> {
+pub(crate) fn check(verification: &Verification, table: &str) -> Result<()> {
     if verification.matches() {
         return Ok(());
     }

@@ -28,6 +28,9 @@ struct Inner {
     advice: String,
 }
 
+/// The result of fallible functions.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl Error {
     /// An error with this problem, such as `expected 8 bytes, found 3`.
     pub fn new(what: impl Into<String>) -> Self {

@@ -11,7 +11,7 @@ use crate::chunk::row_group::RowGroup;
 use crate::decode::carried::Carried;
 use crate::decode::file_metadata::{self, Decoded};
 use crate::decode::trailing_fields::Tail;
-use crate::error::{Error, Fault};
+use crate::error::{Error, Fault, Result};
 use crate::matching::kernel::Method;
 use crate::open::buffer::FooterBytes;
 use crate::open::source::RangeReader;
@@ -76,7 +76,7 @@ impl Footer {
     ///
     /// The bytes are not a `FileMetaData`: the error names the offset, the Thrift path and the expected value. Or an
     /// option names a column that the schema does not have.
-    pub fn decode(bytes: impl Into<FooterBytes>, options: &Options) -> Result<Self, Error> {
+    pub fn decode(bytes: impl Into<FooterBytes>, options: &Options) -> Result<Self> {
         Self::decode_in_file(bytes.into(), options, None, None)
     }
 
@@ -87,7 +87,7 @@ impl Footer {
     /// # Errors
     ///
     /// As for [`Footer::decode`]; or the bytes do not end like a Parquet file.
-    pub fn from_file_bytes(file: &[u8], options: &Options) -> Result<Self, Error> {
+    pub fn from_file_bytes(file: &[u8], options: &Options) -> Result<Self> {
         let range = metadata_range(file)?;
         let bytes = FooterBytes::from(&file[range]);
         Self::decode_in_file(bytes, options, None, Some(file.len() as u64))
@@ -98,7 +98,7 @@ impl Footer {
         options: &Options,
         name: Option<&str>,
         file_len: Option<u64>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let name = name.map(|name| Arc::new(name.to_string()));
         Self::decode_after(bytes, options, name, file_len, &mut Carried::default())
     }
@@ -110,7 +110,7 @@ impl Footer {
         name: Option<Arc<String>>,
         file_len: Option<u64>,
         carried: &mut Carried,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         match file_metadata::file_meta_data(bytes.as_slice(), options, carried) {
             Ok(decoded) => Ok(Self {
                 decoded,
@@ -138,7 +138,7 @@ impl Footer {
         mut self,
         reader: &R,
         options: &Options,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         if !matches!(options.page_indexes, PageIndexPolicy::None) {
             self.page_indexes = Some(Arc::new(self.read_page_indexes_of(reader, &options.page_indexes)?));
         }
@@ -167,7 +167,7 @@ impl Footer {
     /// # Errors
     ///
     /// The rest of the footer is malformed.
-    pub fn complete(&self) -> Result<(), Error> {
+    pub fn complete(&self) -> Result<()> {
         match self.tail() {
             Some(_) => Ok(()),
             None => file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method)
@@ -231,7 +231,7 @@ impl Footer {
     /// # Errors
     ///
     /// The struct is malformed.
-    pub fn encryption_algorithm(&self) -> Result<Option<EncryptionAlgorithm<'_>>, Error> {
+    pub fn encryption_algorithm(&self) -> Result<Option<EncryptionAlgorithm<'_>>> {
         let Some(at) = self.tail().and_then(|tail| tail.encryption_algorithm) else { return Ok(None) };
         let mut cursor = crate::thrift::cursor::Cursor::new(self.bytes.as_slice(), at);
         crate::chunk::encryption::algorithm(&mut cursor).map(Some).map_err(|fault| {
@@ -379,7 +379,7 @@ fn footer_start(file_len: Option<u64>, footer_len: usize) -> Option<u64> {
     file_len?.checked_sub(tail::TAIL_LEN)?.checked_sub(footer_len as u64)
 }
 
-fn metadata_range(file: &[u8]) -> Result<Range<usize>, Error> {
+fn metadata_range(file: &[u8]) -> Result<Range<usize>> {
     let len = tail::metadata_len(file, file.len() as u64)? as usize;
     let end = file.len() - tail::TAIL_LEN as usize;
     Ok(end - len..end)

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::decode::scan::RowGroupFields;
-use crate::error::Error;
+use crate::error::Result;
 use crate::matching::kernel::Method;
 use crate::schema::arena::Schema;
 use crate::schema::columns::{self, ColumnSelector};
@@ -216,12 +216,12 @@ impl Options {
     }
 
     /// The wanted columns in ascending order; `None` for all.
-    pub(crate) fn wanted_columns(&self, schema: &Schema) -> Result<Option<Vec<u32>>, Error> {
+    pub(crate) fn wanted_columns(&self, schema: &Schema) -> Result<Option<Vec<u32>>> {
         self.columns.as_deref().map(|selectors| columns::leaves(selectors, schema)).transpose()
     }
 
     /// The columns whose statistics are wanted, in ascending order; `None` for all.
-    pub(crate) fn columns_with_statistics(&self, schema: &Schema) -> Result<Option<Vec<u32>>, Error> {
+    pub(crate) fn columns_with_statistics(&self, schema: &Schema) -> Result<Option<Vec<u32>>> {
         match &self.statistics {
             StatisticsPolicy::All => Ok(None),
             StatisticsPolicy::None => Ok(Some(Vec::new())),

@@ -32,6 +32,9 @@ pub enum ErrorKind {
 /// The problem and its remedy. The caller adds the place.
 pub(crate) type Complaint = (String, String);
 
+/// The result of fallible functions.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl Error {
     /// An error of a place that the caller writes to.
     pub fn new(

@@ -375,7 +375,7 @@ impl Leaf {
             | ValueSpec::Wide { .. }
             | ValueSpec::Wider { .. }
             | ValueSpec::Reals { .. } => "uniform".to_owned(),
-            ValueSpec::DistinctNumbers(numbers) => match numbers.is_uniform() {
+            ValueSpec::DistinctNumbers(numbers) => match numbers.pieces.is_empty() {
                 true => "uniform, none twice".to_owned(),
                 false => "quantiles, none twice".to_owned(),
             },
@@ -444,8 +444,8 @@ impl Leaf {
                 );
             }
             ValueSpec::Monotone(monotone) => {
-                let first = self.shown(monotone.start() as f64 / one);
-                let second = self.shown((monotone.start() as f64 + monotone.step()) / one);
+                let first = self.shown(monotone.start as f64 / one);
+                let second = self.shown((monotone.start as f64 + monotone.step) / one);
                 return format!("{first}, {second}, ...");
             }
             ValueSpec::Reference(reference) => match &reference.key {

@@ -59,6 +59,7 @@ pub use arrays::integers::Integers;
 pub use arrays::lists::{Items, Lists, Offsets};
 pub use arrays::marks::{INTERVAL_BYTES, is_enum, is_interval, is_json, is_uuid, value_type};
 pub use arrays::parquet_interval::ParquetInterval;
+pub use jsonb::json_column::write_array;
 pub use jsonb::moment::write_clock;
 pub use jsonb::text::{write_hex, write_uuid};
 pub use rows::buffers::Buffers;

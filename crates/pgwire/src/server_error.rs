@@ -167,12 +167,11 @@ pub(crate) const NOT_THROUGH_A_POOL: &str = "a load holds a lock and prepared st
 
 /// The advice for a full disk. The file's name says which one it was.
 fn disk_full(message: &str) -> &'static str {
-    match message.contains("pg_tblspc/") {
-        true => {
-            "make room in that tablespace (the number behind pg_tblspc/ is its oid in pg_tablespace) and run the same \
+    if message.contains("pg_tblspc/") {
+        "make room in that tablespace (the number behind pg_tblspc/ is its oid in pg_tablespace) and run the same \
              command again"
-        }
-        false => "make room on the server's disk and run the same command again",
+    } else {
+        "make room on the server's disk and run the same command again"
     }
 }
 

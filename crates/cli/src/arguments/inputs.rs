@@ -32,7 +32,7 @@ use crate::arguments::text::{TableText, TextArgs};
 use crate::arguments::words::YesNo;
 #[cfg(not(feature = "full"))]
 use crate::demo_build::text_source::open_text;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases::{counted, table};
@@ -195,7 +195,7 @@ impl TextFound {
 pub(crate) struct Inputs {
     rows: Rows,
     /// Loaded files that were left out, since their columns do not fit those of the others.
-    taken_out: Vec<SourceFile>,
+    pub taken_out: Vec<SourceFile>,
     /// The phases of opening it.
     phases: Vec<PhaseReport>,
     /// The temporary file that holds standard input.
@@ -241,11 +241,6 @@ impl Inputs {
             Rows::Text(source) => Some(source.as_ref()),
             _ => None,
         }
-    }
-
-    /// Loaded files that were left out, since their columns do not fit those of the others.
-    pub(crate) fn taken_out(&self) -> &[SourceFile] {
-        &self.taken_out
     }
 
     /// The phases of opening it.
@@ -324,12 +319,12 @@ pub(crate) fn open(
     text: &TextArgs,
     objects: &ObjectArgs,
     console: Console,
-) -> Result<Inputs, Error> {
+) -> Result<Inputs> {
     open_unlike(paths, columns, text, objects, ForTable::none(UnlikeFiles::default()), console)
 }
 
 /// Finds the text columns of the table that takes the rows.
-pub(crate) type FindText<'a> = &'a dyn Fn() -> Result<TableText, Error>;
+pub(crate) type FindText<'a> = &'a dyn Fn() -> Result<TableText>;
 
 /// How to open files for a table, whose columns may differ.
 #[derive(Clone, Copy)]
@@ -356,7 +351,7 @@ pub(crate) fn open_unlike(
     objects: &ObjectArgs,
     table: ForTable<'_>,
     console: Console,
-) -> Result<Inputs, Error> {
+) -> Result<Inputs> {
     let read_ahead = ReadAhead { budget: objects.read_ahead, ..ReadAhead::default() };
     let how = How { columns, text, table, read_ahead, console };
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
@@ -385,7 +380,7 @@ pub(crate) struct How<'a> {
 }
 
 /// Opens a version of a Delta table.
-fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<Inputs, Error> {
+fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<Inputs> {
     let How { columns, text, read_ahead, console, .. } = how;
     let place = || format!("delta:{}", named.root.display());
     if columns.hive == YesNo::No {
@@ -408,7 +403,7 @@ fn open_table(named: &NamedTable, how: How<'_>, stores: &StoreArgs) -> Result<In
     Ok(Inputs::new(Rows::Files(source), None, objects))
 }
 
-fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inputs, Error> {
+fn open_files(paths: &[PathBuf], how: How<'_>, stores: &StoreArgs) -> Result<Inputs> {
     let How { columns, text, table, read_ahead, .. } = how;
     let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
     let streams = paths.iter().filter(is_stream).count();
@@ -469,7 +464,7 @@ fn open_text(
     spooled: Option<NamedTempFile>,
     hive: Hive,
     How { columns, text, console, table, .. }: How<'_>,
-) -> Result<Inputs, Error> {
+) -> Result<Inputs> {
     let opened = text::open(files, kind, text, objects, (hive, table.unlike), console);
     let (source, boundaries) = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
@@ -498,7 +493,7 @@ fn generated_name(path: &Path) -> Option<&str> {
 const MAX_GENERATED: u64 = 1_000_000_000_000;
 
 /// The rows of `DATASET?rows=N&seed=N`; by default as many as the spec says, else a million.
-fn generated(named: &str) -> Result<GeneratedRows, Error> {
+fn generated(named: &str) -> Result<GeneratedRows> {
     let named = NamedRows::parse(named)?;
     let dataset = Dataset::named(&named.name, named.scale)?;
     let (rows, seed) = named.rows_and_seed(&dataset)?;

@@ -4,7 +4,7 @@ use clap::Args;
 use sawmill_source::LineageColumns;
 
 use crate::arguments::target::Destination;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Names of the columns.
 #[derive(Args, Debug)]
@@ -33,7 +33,7 @@ impl LineageArgs {
         target: Destination,
         replaces: bool,
         others: &[(bool, &str)],
-    ) -> Result<Destination, Error> {
+    ) -> Result<Destination> {
         let given = [
             (self.file_column.is_some(), "--file-column"),
             (self.row_column.is_some(), "--row-column"),
@@ -42,8 +42,11 @@ impl LineageArgs {
         if let (Some((_, option)), Some((_, other))) =
             (given.iter().find(|(given, _)| *given), others.iter().find(|(given, _)| *given))
         {
-            let advice = "leave one of them out";
-            return Err(Error::usage(format!("not available with {other}"), *option, advice));
+            return Err(Error::usage(
+                format!("not available with {other}"),
+                *option,
+                "leave one of them out",
+            ));
         }
         if replaces && self.file_column.is_none() {
             let what = "--changed replace without --file-column";

@@ -6,7 +6,7 @@ use sawmill_source::{Condition, LineageColumns, Source, Traced};
 
 use crate::arguments::row_args::condition;
 use crate::arguments::target::{Destination, ModeArg};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Which rows of the table are meant, and what becomes of them.
 #[derive(Args, Debug)]
@@ -27,12 +27,7 @@ pub(crate) struct MergeArgs {
 
 impl MergeArgs {
     /// The destination with these options. Rejects a mode that does not have them.
-    pub(crate) fn apply(
-        &self,
-        target: Destination,
-        mode: ModeArg,
-        by_position: bool,
-    ) -> Result<Destination, Error> {
+    pub(crate) fn apply(&self, target: Destination, mode: ModeArg, by_position: bool) -> Result<Destination> {
         refuse_crate_db(&target, mode)?;
         let merges = matches!(mode, ModeArg::Upsert | ModeArg::Insert | ModeArg::History);
         if !merges && !self.key.is_empty() {
@@ -77,7 +72,7 @@ impl MergeArgs {
         source: &'a dyn Source,
         columns: LineageColumns,
         renames: &[(String, String)],
-    ) -> Result<Option<Traced<'a>>, Error> {
+    ) -> Result<Option<Traced<'a>>> {
         if columns.is_empty() && self.delete_where.is_none() {
             return Ok(None);
         }
@@ -90,7 +85,7 @@ impl MergeArgs {
 }
 
 /// Rejects what CrateDB cannot do without transactions, by the name that the user gave it.
-fn refuse_crate_db(target: &Destination, mode: ModeArg) -> Result<(), Error> {
+fn refuse_crate_db(target: &Destination, mode: ModeArg) -> Result<()> {
     let Destination::CrateDb(_) = target else { return Ok(()) };
     let (name, advice) = match mode {
         ModeArg::Truncate => ("truncate", "use --mode replace: a new table takes the old one's place"),

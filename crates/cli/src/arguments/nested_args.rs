@@ -6,7 +6,7 @@ use sawmill_source::Source;
 
 use crate::arguments::target::Destination;
 use crate::arguments::words::words;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The layout of nested columns.
 #[derive(Args, Debug, Default)]
@@ -42,7 +42,7 @@ impl NestedArgs {
     }
 
     /// The layout of nested values in one table.
-    pub(crate) fn layout(&self) -> Result<Nested, Error> {
+    pub(crate) fn layout(&self) -> Result<Nested> {
         if self.foreign_keys && !self.makes_tables() {
             let advice = "add --nested tables";
             return Err(Error::usage("--foreign-keys without --nested tables", "--foreign-keys", advice));
@@ -51,7 +51,7 @@ impl NestedArgs {
     }
 
     /// The target with this layout.
-    pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
+    pub(crate) fn apply(&self, target: Destination) -> Result<Destination> {
         let layout = self.layout()?;
         if matches!(target, Destination::CrateDb(_)) && self.nested != NestedArg::Jsonb {
             let what = "CrateDB stores nested columns as arrays and objects only";
@@ -65,7 +65,7 @@ impl NestedArgs {
         &self,
         target: &Destination,
         source: &'a dyn Source,
-    ) -> Result<Option<PostgresTables<'a>>, Error> {
+    ) -> Result<Option<PostgresTables<'a>>> {
         match (target, self.nested) {
             (Destination::Postgres(postgres), NestedArg::Tables) => {
                 Ok(Some(PostgresTables::new(source, postgres.as_ref().clone(), self.foreign_keys)?))

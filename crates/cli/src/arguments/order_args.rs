@@ -12,7 +12,7 @@ use sawmill_source::{
 use serde::Serialize;
 
 use crate::arguments::size_arg;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -49,7 +49,7 @@ pub(crate) struct IndexPlan {
 
 impl OrderArgs {
     /// The order of the rows, if they need an index. Rejects options of an index without one.
-    pub(crate) fn order(&self, partition_by: Option<PartitionedBy>) -> Result<Option<Order>, Error> {
+    pub(crate) fn order(&self, partition_by: Option<PartitionedBy>) -> Result<Option<Order>> {
         if self.sort_by.is_none() && partition_by.is_none() {
             let given =
                 [("--index-dir", self.index_dir.is_some()), ("--index-memory", self.index_memory.is_some())];
@@ -211,7 +211,7 @@ pub(crate) fn ordered<'a>(
     place: &IndexPlace,
     profile: &Profile,
     console: Console,
-) -> Result<(OrderedRows<'a>, PhaseReport), Error> {
+) -> Result<(OrderedRows<'a>, PhaseReport)> {
     let phase = profile.phase("index");
     let control = interrupt::control(&phase);
     let open = || OrderedRows::open(addressed, order, place, &control);

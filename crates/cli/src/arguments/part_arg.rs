@@ -41,15 +41,9 @@ fn parsed(text: &str, variables: Variables<'_>) -> Result<(u32, u32), String> {
 
 /// The part's number from 1, and how many there are, from the variables of the one scheduler that has set them.
 fn of_scheduler(given: Option<u32>, variables: Variables<'_>) -> Result<(u32, u32), String> {
-    let number = |name: &str| match variables(name) {
-        Some(text) => whole(&text, name).map(Some),
-        None => Ok(None),
-    };
+    let number = |name: &str| variables(name).map_or(Ok(None), |text| whole(&text, name).map(Some));
     let from_zero = |index: Option<u32>| index.map(|index| index.saturating_add(1));
-    let slurm = match number("SLURM_ARRAY_TASK_ID")? {
-        Some(id) => Some(of_slurm(id, &number)?),
-        None => None,
-    };
+    let slurm = number("SLURM_ARRAY_TASK_ID")?.map(|id| of_slurm(id, &number)).transpose()?;
     let found: Vec<(&str, u32, Option<u32>)> = [
         ("JOB_COMPLETION_INDEX", from_zero(number("JOB_COMPLETION_INDEX")?), None),
         ("SLURM_ARRAY_TASK_ID", slurm, number("SLURM_ARRAY_TASK_COUNT")?),

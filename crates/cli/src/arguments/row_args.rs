@@ -5,7 +5,7 @@ use sawmill_profile::Profile;
 use sawmill_source::{Condition, Filtered, Limited, Source};
 
 use crate::arguments::inputs::Inputs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -28,11 +28,7 @@ pub(crate) fn condition(text: &str) -> Result<Condition, String> {
 
 impl RowArgs {
     /// The rows of the files that satisfy the condition, if one was given, and that their table has not deleted.
-    pub(crate) fn filtered<'a>(
-        &self,
-        inputs: &'a Inputs,
-        console: Console,
-    ) -> Result<Option<Filtered<'a>>, Error> {
+    pub(crate) fn filtered<'a>(&self, inputs: &'a Inputs, console: Console) -> Result<Option<Filtered<'a>>> {
         let Some(condition) = &self.condition else {
             let phase = Profile::new().phase("count");
             let control = interrupt::control(&phase);

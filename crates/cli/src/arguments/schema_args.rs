@@ -5,7 +5,7 @@ use sawmill_loader::{NewColumns, SchemaChange, Widen};
 use sawmill_source::UnlikeFiles;
 
 use crate::arguments::target::{Destination, ModeArg};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Which differences of columns a load accepts.
 #[derive(Args, Debug)]
@@ -41,10 +41,7 @@ enum SchemaChangeArg {
 impl SchemaArgs {
     /// The differences, with short forms written out.
     fn changes(&self) -> &[SchemaChangeArg] {
-        match self.evolve {
-            true => &[SchemaChangeArg::Add, SchemaChangeArg::Widen],
-            false => &self.schema_change,
-        }
+        if self.evolve { &[SchemaChangeArg::Add, SchemaChangeArg::Widen] } else { &self.schema_change }
     }
 
     /// Whether a load accepts any difference.
@@ -75,7 +72,7 @@ impl SchemaArgs {
         target: Destination,
         mode: ModeArg,
         others: &[(bool, &str)],
-    ) -> Result<Destination, Error> {
+    ) -> Result<Destination> {
         use SchemaChangeArg::{Add, Error as Refuse, Ignore, Widen as Wide};
         let has = |change| self.changes().contains(&change);
         let option = if self.evolve { "--evolve" } else { "--schema-change" };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::arguments::order_args::for_crate_db;
 use crate::arguments::target::Destination;
 use crate::arguments::words::words;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -71,7 +71,7 @@ pub(crate) fn partitioned(
     by: &str,
     source: &dyn Source,
     console: Console,
-) -> Result<Postgres, Error> {
+) -> Result<Postgres> {
     let by: PartitionBy = by.parse()?;
     let phase = Profile::new().phase("partitions");
     let control = interrupt::control(&phase);
@@ -142,7 +142,7 @@ impl TableArgs {
         target: Destination,
         source: &dyn Source,
         console: Console,
-    ) -> Result<Destination, Error> {
+    ) -> Result<Destination> {
         match (target, &self.partition_by) {
             (Destination::Postgres(postgres), Some(by)) => {
                 Ok(partitioned(*postgres, by, source, console)?.into())
@@ -152,11 +152,7 @@ impl TableArgs {
     }
 
     /// Checks that the table to which files are added has the partitions that were asked for.
-    pub(crate) fn refuse_other_partitions(
-        &self,
-        target: &Destination,
-        options: &LoadOptions,
-    ) -> Result<(), Error> {
+    pub(crate) fn refuse_other_partitions(&self, target: &Destination, options: &LoadOptions) -> Result<()> {
         let (Destination::Postgres(postgres), Some(by)) = (target, &self.partition_by) else {
             return Ok(());
         };
@@ -166,7 +162,7 @@ impl TableArgs {
     }
 
     /// The target with these options. Options of the other database are errors.
-    pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
+    pub(crate) fn apply(&self, target: Destination) -> Result<Destination> {
         let given = [
             ("--strategy", self.strategy.is_some()),
             ("--key-after", self.key_after),

@@ -14,7 +14,7 @@ use sawmill_source::{Control, Source};
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::size_arg;
 use crate::arguments::words::words;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::phases;
 
 /// Where the table is. Both are required, except by a sub-command with its own arguments.
@@ -79,7 +79,7 @@ impl Destination {
     }
 
     /// Rejects an option that only PostgreSQL has.
-    pub(crate) fn refuse_for_crate_db(&self, given: bool, option: &str) -> Result<(), Error> {
+    pub(crate) fn refuse_for_crate_db(&self, given: bool, option: &str) -> Result<()> {
         match self {
             Self::CrateDb(_) if given => {
                 Err(Error::usage("not available for CrateDB", option, "leave the option out"))
@@ -98,7 +98,7 @@ impl Destination {
     }
 
     /// Rejects new names of columns that CrateDB does not take.
-    pub(crate) fn check_new_names(&self, renames: &[(String, String)]) -> Result<(), Error> {
+    pub(crate) fn check_new_names(&self, renames: &[(String, String)]) -> Result<()> {
         let Self::CrateDb(_) = self else { return Ok(()) };
         for (old, new) in renames {
             if let Some((why, proposal)) = refused_column_name(new) {
@@ -120,14 +120,14 @@ impl Destination {
         matches!(self, Self::Postgres(postgres) if postgres.has_deletes())
     }
 
-    pub(crate) fn ddl(&self, source: &dyn Source, control: &Control<'_>) -> Result<String, Error> {
+    pub(crate) fn ddl(&self, source: &dyn Source, control: &Control<'_>) -> Result<String> {
         Ok(match self {
             Self::Postgres(postgres) => postgres.ddl(source, control)?,
             Self::CrateDb(crate_db) => crate_db.ddl(source)?,
         })
     }
 
-    pub(crate) fn forget(&self, control: &Control<'_>) -> Result<Forgotten, Error> {
+    pub(crate) fn forget(&self, control: &Control<'_>) -> Result<Forgotten> {
         Ok(match self {
             Self::Postgres(postgres) => forget(postgres, false, control)?,
             Self::CrateDb(crate_db) => crate_db.forget(false, control)?,
@@ -139,7 +139,7 @@ impl Destination {
         source: &dyn Source,
         options: &LoadOptions,
         control: &Control<'_>,
-    ) -> Result<Verification, Error> {
+    ) -> Result<Verification> {
         Ok(match self {
             Self::Postgres(postgres) => verify(source, postgres, options, control)?,
             Self::CrateDb(crate_db) => crate_db.verify(source, options, control)?,
@@ -155,11 +155,7 @@ impl From<Postgres> for Destination {
 
 impl TargetArgs {
     /// The table with the options of its database.
-    pub(crate) fn destination(
-        &self,
-        crate_options: &CrateArgs,
-        effort: &EffortArgs,
-    ) -> Result<Destination, Error> {
+    pub(crate) fn destination(&self, crate_options: &CrateArgs, effort: &EffortArgs) -> Result<Destination> {
         let to = self.server()?;
         if CrateServer::understands(to) {
             let table = sawmill_cratedb::table_name(self.table())?;
@@ -179,7 +175,7 @@ impl TargetArgs {
     }
 
     /// The server as the user wrote it.
-    pub(crate) fn server(&self) -> Result<&str, Error> {
+    pub(crate) fn server(&self) -> Result<&str> {
         self.to.as_deref().ok_or_else(|| Error::usage("no server", "--to", "give its address"))
     }
 
@@ -190,7 +186,7 @@ impl TargetArgs {
 }
 
 /// A table of PostgreSQL, from a URL and a name.
-pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres, Error> {
+pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres> {
     Ok(Postgres::new(url.parse::<Server>()?, table.parse::<TableName>()?))
 }
 
@@ -270,7 +266,7 @@ impl EffortArgs {
     }
 
     /// The options for a table: a request to CrateDB holds several decoded batches.
-    pub(crate) fn options_for(&self, destination: &Destination) -> Result<LoadOptions, Error> {
+    pub(crate) fn options_for(&self, destination: &Destination) -> Result<LoadOptions> {
         let options = self.options()?;
         Ok(match destination {
             Destination::Postgres(_) => options,
@@ -282,7 +278,7 @@ impl EffortArgs {
         })
     }
 
-    pub(crate) fn options(&self) -> Result<LoadOptions, Error> {
+    pub(crate) fn options(&self) -> Result<LoadOptions> {
         /// Keeps transactions reasonably short, and the plan of a file small.
         const UNIT_ROWS: std::ops::RangeInclusive<u64> = 1..=1 << 24;
         if !UNIT_ROWS.contains(&self.unit_rows) {

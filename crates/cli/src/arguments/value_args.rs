@@ -8,7 +8,7 @@ use sawmill_pgcopy::{Enums, Nanoseconds, Nul, ValueOptions, Zone};
 
 use crate::arguments::target::Destination;
 use crate::arguments::words::words;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 words!(
     /// How to load timestamps with a finer unit than the database's.
@@ -86,7 +86,7 @@ pub(crate) struct RejectArgs {
 
 impl ValueArgs {
     /// The destination with these conversions.
-    pub(crate) fn apply(&self, destination: Destination) -> Result<Destination, Error> {
+    pub(crate) fn apply(&self, destination: Destination) -> Result<Destination> {
         let refused = |what: &str, option: &str, advice: &str| Err(Error::usage(what, option, advice));
         let other = "leave the option out, or load PostgreSQL";
         let nanoseconds = match (&destination, self.timestamps) {
@@ -119,7 +119,7 @@ impl ValueArgs {
 
 impl RejectArgs {
     /// The destination with `file` for rejected rows.
-    pub(crate) fn apply(&self, destination: Destination, file: Option<&Path>) -> Result<Destination, Error> {
+    pub(crate) fn apply(&self, destination: Destination, file: Option<&Path>) -> Result<Destination> {
         let (database, format, extensions) = match destination {
             Destination::Postgres(_) => ("PostgreSQL", "Parquet", ["parquet", "pq"]),
             Destination::CrateDb(_) => ("CrateDB", "NDJSON", ["ndjson", "jsonl"]),
@@ -130,12 +130,7 @@ impl RejectArgs {
 }
 
 /// Rejects an extension that promises another format; a name without one promises none.
-fn check_extension(
-    file: Option<&Path>,
-    database: &str,
-    format: &str,
-    extensions: &[&str],
-) -> Result<(), Error> {
+fn check_extension(file: Option<&Path>, database: &str, format: &str, extensions: &[&str]) -> Result<()> {
     let Some(path) = file else { return Ok(()) };
     let Some(extension) = path.extension().map(|extension| extension.to_string_lossy().to_lowercase()) else {
         return Ok(());

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use sawmill_profile::{CommandLine, Output, Run, split_command};
 use serde::Deserialize;
 
-use crate::error::Error;
-use crate::forms;
-use crate::interrupt;
+use crate::error::Result;
+use crate::{forms, interrupt};
 
 /// The name of our side.
 pub(crate) const OURS: &str = "sawmill";
@@ -43,7 +42,7 @@ impl ReportedWork {
 
 impl OtherProgram {
     /// The programs of these command lines. `NAME=COMMAND` names a side.
-    pub(crate) fn all(commands: &[String]) -> Result<Vec<Self>, Error> {
+    pub(crate) fn all(commands: &[String]) -> Result<Vec<Self>> {
         let mut others: Vec<Self> = Vec::new();
         for command in commands {
             let (named, command) = named(command);
@@ -65,7 +64,7 @@ impl OtherProgram {
     }
 
     /// Runs the program once with these environment variables. Its failure is an error.
-    pub(crate) fn run(&self, environment: &[(&str, String)]) -> Result<(Run, ReportedWork), Error> {
+    pub(crate) fn run(&self, environment: &[(&str, String)]) -> Result<(Run, ReportedWork)> {
         let mut line = self.line.clone();
         for (variable, value) in environment {
             line = line.environment(variable, value);

@@ -12,7 +12,7 @@ use sawmill_profile::{
 use crate::bench::against::{OURS, OtherProgram, ReportedWork};
 use crate::bench::own_process::{self, Observed, Once};
 use crate::bench::plan::PlanArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::sweep::Parameters;
@@ -44,22 +44,22 @@ pub(crate) struct Done {
 /// What surrounds the runs of a case: places for the output of other programs, and other processes to watch.
 pub(crate) trait Surroundings {
     /// Prepares a place for one run of another program. The returned environment variables name it.
-    fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+    fn before(&mut self) -> Result<Vec<(&'static str, String)>> {
         Ok(Vec::new())
     }
 
     /// Completes that run's figures by its output, and removes the output.
-    fn after(&mut self, _side: &str, _run: &mut Run, _work: &ReportedWork) -> Result<(), Error> {
+    fn after(&mut self, _side: &str, _run: &mut Run, _work: &ReportedWork) -> Result<()> {
         Ok(())
     }
 
     /// The same for one of our runs in a separate process.
-    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>> {
         Ok(Vec::new())
     }
 
     /// Adds the size of that run's output to its figures, and removes the output.
-    fn after_ours(&mut self, _run: &mut Run) -> Result<(), Error> {
+    fn after_ours(&mut self, _run: &mut Run) -> Result<()> {
         Ok(())
     }
 
@@ -117,8 +117,8 @@ impl Measurement<'_> {
     pub(crate) fn case(
         &self,
         mut surroundings: impl Surroundings,
-        mut ours: impl FnMut(&Profile) -> Result<Done, Error>,
-    ) -> Result<Measured, Error> {
+        mut ours: impl FnMut(&Profile) -> Result<Done>,
+    ) -> Result<Measured> {
         if let Some(once) = self.once {
             once.report(&observed(&mut ours, &surroundings.watched())?)?;
             return Ok(Measured::default());
@@ -175,7 +175,7 @@ impl Measurement<'_> {
     }
 
     /// Does one of our runs in a separate process.
-    fn run_ours(&self, around: &mut dyn Surroundings) -> Result<Observed, Error> {
+    fn run_ours(&self, around: &mut dyn Surroundings) -> Result<Observed> {
         let environment = around.before_ours()?;
         let mut observation = own_process::run(self.point, &environment).inspect_err(|_| around.abandon())?;
         around.after_ours(&mut observation.run)?;
@@ -188,7 +188,7 @@ impl Measurement<'_> {
         other: &OtherProgram,
         around: &mut dyn Surroundings,
         notes: &mut Notes,
-    ) -> Result<Run, Error> {
+    ) -> Result<Run> {
         let environment = around.before()?;
         let (mut run, work) = other.run(&environment).inspect_err(|_| around.abandon())?;
         around.after(&other.name, &mut run, &work)?;
@@ -200,7 +200,7 @@ impl Measurement<'_> {
     }
 
     /// The stacks of a run that does not count.
-    fn stacks(&self, ours: &mut impl FnMut(&Profile) -> Result<Done, Error>) -> Result<SampledStacks, Error> {
+    fn stacks(&self, ours: &mut impl FnMut(&Profile) -> Result<Done>) -> Result<SampledStacks> {
         self.console.step("one more run for the flame graph");
         let sampler = CpuSampler::start()?;
         let ran = ours(&Profile::new());
@@ -212,9 +212,9 @@ impl Measurement<'_> {
 
 /// Does one of our runs and measures it from inside.
 fn observed(
-    ours: &mut impl FnMut(&Profile) -> Result<Done, Error>,
+    ours: &mut impl FnMut(&Profile) -> Result<Done>,
     watched: &[(&'static str, Target)],
-) -> Result<Observed, Error> {
+) -> Result<Observed> {
     let profile = Profile::with_hardware();
     let mut options = SamplerOptions::new().profile(&profile);
     for (name, target) in watched {

@@ -2,7 +2,7 @@
 
 use crate::bench::case::{Beside, Done, Measured, Measurement};
 use crate::bench::plan::PlanArgs;
-use crate::error::Error;
+use crate::error::Result;
 use crate::footer::FooterArgs;
 use crate::footer::place::{Place, Places};
 use crate::interrupt;
@@ -36,7 +36,7 @@ fn without_views(arg: Arg) -> Arg {
     arg.hide(is_view)
 }
 
-pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
+pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured> {
     let (Places { places: files, objects }, opening) = args.job.without_views()?;
     let folder = files.iter().take(1).filter_map(|file| match file {
         Place::Path(file) => file.parent(),

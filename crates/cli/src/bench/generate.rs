@@ -13,7 +13,7 @@ use crate::bench::against::ReportedWork;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer;
 use crate::r#gen::GenArgs;
 use crate::r#gen::destination::output_of_run;
@@ -39,7 +39,7 @@ pub(crate) struct GenBench {
     pub plan: PlanArgs,
 }
 
-pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
+pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<Measured> {
     if args.job.print {
         return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
     }
@@ -99,7 +99,7 @@ fn name_of_run() -> String {
 }
 
 /// Removes what a run has written to its folder of a store.
-fn remove_objects(output: &Output) -> Result<(), Error> {
+fn remove_objects(output: &Output) -> Result<()> {
     let Output::Store(store) = output else { return Ok(()) };
     for below in std::iter::once(String::new()).chain(store.folder.folders()?) {
         for name in store.folder.files(&below)? {
@@ -147,12 +147,12 @@ enum To<'a> {
 }
 
 impl Surroundings for OutputDirectory<'_> {
-    fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+    fn before(&mut self) -> Result<Vec<(&'static str, String)>> {
         let directory = self.directory.insert(temporary(&self.parent)?);
         Ok(vec![(OUT, directory.path().display().to_string())])
     }
 
-    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>> {
         match &mut self.to {
             To::Device => Ok(Vec::new()),
             To::Directory => self.before(),
@@ -160,7 +160,7 @@ impl Surroundings for OutputDirectory<'_> {
         }
     }
 
-    fn after_ours(&mut self, _: &mut Run) -> Result<(), Error> {
+    fn after_ours(&mut self, _: &mut Run) -> Result<()> {
         if let To::Store(args, run) = &mut self.to
             && let Some(run) = run.take()
         {
@@ -169,7 +169,7 @@ impl Surroundings for OutputDirectory<'_> {
         self.directory.take().map_or(Ok(()), close)
     }
 
-    fn after(&mut self, _: &str, run: &mut Run, work: &ReportedWork) -> Result<(), Error> {
+    fn after(&mut self, _: &str, run: &mut Run, work: &ReportedWork) -> Result<()> {
         let Some(directory) = self.directory.take() else { return Ok(()) };
         if !empty(directory.path()) {
             let (mut rows, mut bytes) = (0i64, 0);
@@ -198,7 +198,7 @@ fn empty(directory: &Path) -> bool {
 }
 
 /// A new directory for the files of one run.
-fn temporary(parent: &Path) -> Result<TempDir, Error> {
+fn temporary(parent: &Path) -> Result<TempDir> {
     let made = tempfile::Builder::new().prefix("sawmill-bench-").tempdir_in(parent);
     made.map_err(|error| {
         let place = parent.display().to_string();
@@ -206,7 +206,7 @@ fn temporary(parent: &Path) -> Result<TempDir, Error> {
     })
 }
 
-fn close(directory: TempDir) -> Result<(), Error> {
+fn close(directory: TempDir) -> Result<()> {
     let place = directory.path().display().to_string();
     let failed = |e| Error::failure(format!("removing failed: {e}"), place, "remove it by hand");
     directory.close().map_err(failed)

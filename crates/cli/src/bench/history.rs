@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sawmill_profile::{ResultFile, results_table, write_html_report};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::console::Console;
 use crate::screen::flame;
 
@@ -29,10 +29,10 @@ pub(crate) struct ReportArgs {
     html: PathBuf,
 }
 
-pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
     flame::may_replace(&args.html, b'<', &format!("--html {}", args.html.display()))?;
     let texts =
-        args.files.iter().map(|path| Ok((path.as_path(), read(path)?))).collect::<Result<Vec<_>, Error>>()?;
+        args.files.iter().map(|path| Ok((path.as_path(), read(path)?))).collect::<Result<Vec<_>>>()?;
     if texts.iter().any(|(_, text)| sawmill_drive::DriveResult::is_in(text)) {
         return crate::drive::report(&texts, &args.html, console);
     }
@@ -45,9 +45,8 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<(), Error> {
     })
 }
 
-fn read(path: &Path) -> Result<String, Error> {
+fn read(path: &Path) -> Result<String> {
     sawmill_store::read_text(path).map_err(|error| {
-        let place = path.display().to_string();
-        Error::failure(format!("the results cannot be read: {error}"), place, "")
+        Error::failure(format!("the results cannot be read: {error}"), path.display().to_string(), "")
     })
 }

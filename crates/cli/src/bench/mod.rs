@@ -27,7 +27,7 @@ use crate::bench::case::{Measured, Measurement};
 use crate::bench::outcome::Outcome;
 use crate::bench::own_process::Once;
 use crate::bench::plan::PlanArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::flame;
@@ -82,7 +82,7 @@ impl What {
         &self,
         server: Option<&loads::Server>,
         measurement: &Measurement<'_>,
-    ) -> Option<Result<Measured, Error>> {
+    ) -> Option<Result<Measured>> {
         Some(match self {
             What::Gen(args) => generate::measure(args, measurement),
             What::Footer(args) => footers::measure(args, measurement),
@@ -98,7 +98,7 @@ fn run_once(
     points: &[(&Parameters, &BenchArgs)],
     (name, plan): (&'static str, &PlanArgs),
     console: Console,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some((parameters, args)) = points.get(once.point) else { return Ok(()) };
     let (point, once) = (once.point, Some(once));
     let measurement = Measurement { name, parameters, point, once, plan, flame: false, console };
@@ -110,7 +110,7 @@ pub(crate) fn run(
     points: &[(&Parameters, &BenchArgs)],
     flamegraph: Option<&Path>,
     console: Console,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some((_, first)) = points.first() else { return Ok(()) };
     if let What::Report(args) = &first.what {
         if flamegraph.is_some() {

@@ -12,7 +12,7 @@ use crate::arguments::paths::each_has_its_file;
 use crate::bench::case::Measured;
 use crate::bench::plan::PlanArgs;
 use crate::bench::saved;
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit, Result};
 use crate::forms;
 use crate::screen::console::Console;
 use crate::screen::flame;
@@ -28,7 +28,7 @@ pub(crate) struct Outcome<'a> {
 
 impl<'a> Outcome<'a> {
     /// No results yet. Rejects places that cannot take them, before any time is spent.
-    pub(crate) fn new(plan: &'a PlanArgs) -> Result<Self, Error> {
+    pub(crate) fn new(plan: &'a PlanArgs) -> Result<Self> {
         if plan.fail_if_slower.is_some() && plan.baseline.is_none() && plan.against.is_empty() {
             let advice = "give --baseline or --against";
             return Err(Error::usage("nothing to compare with", "--fail-if-slower", advice));
@@ -57,7 +57,7 @@ impl<'a> Outcome<'a> {
     /// # Errors
     ///
     /// The two did not do the same work.
-    pub(crate) fn add(&mut self, measured: Measured) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, measured: Measured) -> Result<()> {
         let Measured { mut case, versions, folders, stacks } = measured;
         self.file.versions.extend(versions);
         for filesystem in folders.iter().filter_map(|folder| Filesystem::new(folder)) {
@@ -80,7 +80,7 @@ impl<'a> Outcome<'a> {
     }
 
     /// Writes and prints the results, then decides whether the benchmark passes.
-    pub(crate) fn report(mut self, flamegraph: Option<&Path>, console: Console) -> Result<(), Error> {
+    pub(crate) fn report(mut self, flamegraph: Option<&Path>, console: Console) -> Result<()> {
         let mut together = FoldedStacks::default();
         for (case, stacks) in self.file.cases.iter_mut().zip(&self.stacks) {
             let (Some(side), Some(stacks)) = (case.sides.first_mut(), stacks) else { continue };
@@ -106,7 +106,7 @@ impl<'a> Outcome<'a> {
 }
 
 /// Rejects a baseline that did other work.
-fn same_work(case: &Case, baseline: &ResultFile) -> Result<(), Error> {
+fn same_work(case: &Case, baseline: &ResultFile) -> Result<()> {
     let same = |theirs: &&Case| theirs.name == case.name && theirs.parameters == case.parameters;
     let Some(theirs) = baseline.cases.iter().find(same) else {
         let advice = "measure what --save measured";
@@ -131,7 +131,7 @@ fn same_work(case: &Case, baseline: &ResultFile) -> Result<(), Error> {
 }
 
 /// An error if ours is slower by more than `share`, or if there are too few runs to tell.
-fn verdict(file: &ResultFile, share: f64) -> Result<(), Error> {
+fn verdict(file: &ResultFile, share: f64) -> Result<()> {
     let mut slower = Vec::new();
     for case in &file.cases {
         for found in &case.comparisons {
@@ -145,12 +145,11 @@ fn verdict(file: &ResultFile, share: f64) -> Result<(), Error> {
             }
         }
     }
-    match slower.is_empty() {
-        true => Ok(()),
-        false => {
-            let what = format!("slower by more than {}%", share * 100.0);
-            Err(Error::new(Exit::Slower, what, slower.join("; "), ""))
-        }
+    if slower.is_empty() {
+        Ok(())
+    } else {
+        let what = format!("slower by more than {}%", share * 100.0);
+        Err(Error::new(Exit::Slower, what, slower.join("; "), ""))
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sawmill_profile::{CommandLine, Output, PhaseReport, Run, Timeline};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 
 const REPORT: &str = "SAWMILL_BENCH_REPORT";
@@ -38,7 +38,7 @@ impl Once {
     }
 
     /// Leaves the measurements to the process that started this one.
-    pub(crate) fn report(&self, seen: &Observed) -> Result<(), Error> {
+    pub(crate) fn report(&self, seen: &Observed) -> Result<()> {
         let place = || self.report.display().to_string();
         let text =
             serde_json::to_vec(seen).map_err(|error| Error::failure(error.to_string(), place(), ""))?;
@@ -54,7 +54,7 @@ pub(crate) fn place(variable: &str) -> Option<String> {
 
 /// Does one run in a separate process. Time, CPU time and memory count the whole process; the rest is in its
 /// report.
-pub(crate) fn run(point: usize, environment: &[(&'static str, String)]) -> Result<Observed, Error> {
+pub(crate) fn run(point: usize, environment: &[(&'static str, String)]) -> Result<Observed> {
     let failed = |what: &dyn std::fmt::Display| Error::failure(what.to_string(), "a run of our own", "");
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
     let report = folder.path().join("report.json");

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use sawmill_profile::ResultFile;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The file for a name: `$XDG_DATA_HOME/sawmill/bench/NAME.json`, by default below `~/.local/share` (XDG Base
 /// Directory Specification, which ignores relative paths).
-fn file_of(name: &str) -> Result<PathBuf, Error> {
+fn file_of(name: &str) -> Result<PathBuf> {
     let plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
         let advice = "use letters, digits, - _ . and +";
@@ -23,12 +23,12 @@ fn file_of(name: &str) -> Result<PathBuf, Error> {
 }
 
 /// Checks a name before any time is spent.
-pub(crate) fn check(name: &str) -> Result<(), Error> {
+pub(crate) fn check(name: &str) -> Result<()> {
     file_of(name).map(drop)
 }
 
 /// Saves results, replacing earlier ones of that name.
-pub(crate) fn save(name: &str, file: &ResultFile) -> Result<(), Error> {
+pub(crate) fn save(name: &str, file: &ResultFile) -> Result<()> {
     let path = file_of(name)?;
     let directory = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory).map_err(|error| {
@@ -39,7 +39,7 @@ pub(crate) fn save(name: &str, file: &ResultFile) -> Result<(), Error> {
 }
 
 /// Reads the results saved under a name.
-pub(crate) fn read(name: &str) -> Result<ResultFile, Error> {
+pub(crate) fn read(name: &str) -> Result<ResultFile> {
     let path = file_of(name)?;
     if !path.exists() {
         let advice = format!("create it with --save {name}");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sawmill_store::shared_places;
 use tempfile::TempDir;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 const PREFIX: &str = "sawmill-demo-";
 const LOCK: &str = ".lock";
@@ -22,7 +22,7 @@ pub(crate) enum Directory {
 
 impl Directory {
     /// The user's directory, or a new temporary one.
-    pub(crate) fn new(keep: Option<&Path>) -> Result<Self, Error> {
+    pub(crate) fn new(keep: Option<&Path>) -> Result<Self> {
         if let Some(directory) = keep {
             return Ok(Directory::Kept(directory.to_owned()));
         }
@@ -50,7 +50,7 @@ impl Directory {
     }
 
     /// Removes a temporary directory; an error if that fails.
-    pub(crate) fn close(self) -> Result<(), Error> {
+    pub(crate) fn close(self) -> Result<()> {
         let Directory::Temporary { directory, .. } = self else { return Ok(()) };
         let place = directory.path().display().to_string();
         directory

@@ -15,15 +15,13 @@ use sawmill_source::ParquetFiles;
 use serde::Serialize;
 
 use crate::arguments::target;
-use crate::error::Error;
-use crate::footer;
-use crate::forms;
+use crate::error::{Error, Result};
 use crate::r#gen;
-use crate::interrupt;
 use crate::load::load_files;
 use crate::screen::console::Console;
 use crate::screen::phases::{self, thousands};
 use crate::verify as verification;
+use crate::{footer, forms, interrupt};
 use directory::Directory;
 
 /// Generate a dataset, read its footers, load it into PostgreSQL, and verify it.
@@ -104,7 +102,7 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-pub(crate) fn run(args: &DemoArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &DemoArgs, console: Console) -> Result<()> {
     let profile = Profile::new();
     let layout = Layout::new(args.rows, args.files)?;
     // Reject a wrong name or address before making anything.
@@ -132,7 +130,7 @@ fn make_files(
     directory: &Path,
     profile: &Profile,
     console: Console,
-) -> Result<(Vec<WrittenFile>, Vec<FooterSummary>), Error> {
+) -> Result<(Vec<WrittenFile>, Vec<FooterSummary>)> {
     let dataset = Dataset::named("contacts", None)?;
     console.step(&format!("generating {} contacts into {}", thousands(args.rows), directory.display()));
     let output = Output::Directory(directory.to_owned());
@@ -157,7 +155,7 @@ struct LoadJob<'a> {
 
 impl LoadJob<'_> {
     /// Loads into a private server.
-    fn into_local_server(self, table: &TableName, args: &DemoArgs) -> Result<Loaded, Error> {
+    fn into_local_server(self, table: &TableName, args: &DemoArgs) -> Result<Loaded> {
         let (server, _) = start_server(self.profile, self.console)?;
         let (load, verification) = self.load_and_verify(&target::postgres(&server.url(), &args.table)?)?;
         let kept = if args.keep {
@@ -178,27 +176,26 @@ impl LoadJob<'_> {
         target: &Postgres,
         table: &TableName,
         args: &DemoArgs,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<Loaded> {
         let (load, verification) = self.load_and_verify(target).inspect_err(|error| {
             // Nothing was created if the table existed before or the server was never reached.
-            if let Some(made) = error.made_table() {
+            if let Some(made) = error.made_table {
                 self.console.step("removing the loaded tables");
                 if let Err(error) = remove(target, made) {
                     self.console.step(&format!("warning: {error}"));
                 }
             }
         })?;
-        let kept = match args.keep {
-            true => Some(Kept::new(forms::without_password(url), None, table)),
-            false => {
-                remove(target, true)?;
-                None
-            }
+        let kept = if args.keep {
+            Some(Kept::new(forms::without_password(url), None, table))
+        } else {
+            remove(target, true)?;
+            None
         };
         Ok(Loaded { load, verification, kept })
     }
 
-    fn load_and_verify(self, target: &Postgres) -> Result<(LoadReport, Verification), Error> {
+    fn load_and_verify(self, target: &Postgres) -> Result<(LoadReport, Verification)> {
         let Self { profile, console, .. } = self;
         let options = LoadOptions { degree: target::default_degree(), ..LoadOptions::default() };
         let source = ParquetFiles::open(self.paths)?;
@@ -216,7 +213,7 @@ impl LoadJob<'_> {
 }
 
 /// Starts a private server. Also returns its version.
-pub(crate) fn start_server(profile: &Profile, console: Console) -> Result<(LocalPg, String), Error> {
+pub(crate) fn start_server(profile: &Profile, console: Console) -> Result<(LocalPg, String)> {
     let phase = profile.phase("start server");
     let spinner = console.spinner();
     let mut show = |progress: DownloadProgress| {
@@ -250,7 +247,7 @@ pub(crate) fn start_server(profile: &Profile, console: Console) -> Result<(Local
 }
 
 /// Removes what a load left on the user's server, and the table too if the load created it.
-pub(crate) fn remove(target: &Postgres, table: bool) -> Result<(), Error> {
+pub(crate) fn remove(target: &Postgres, table: bool) -> Result<()> {
     interrupt::despite(|control| Ok(forget(target, table, control)?)).map(drop)
 }
 

@@ -7,7 +7,7 @@ use sawmill_inspect::Finding;
 use serde_json::Value;
 
 use super::Report;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::phases::{bytes, counted};
 
@@ -55,7 +55,7 @@ impl Cluster {
     }
 }
 
-pub(super) fn check(url: &str) -> Result<Report, Error> {
+pub(super) fn check(url: &str) -> Result<Report> {
     let server: CrateServer = url.parse()?;
     let place = server.to_string();
     let statements = CrateStatements::new(&server, PATIENCE)?;

@@ -13,7 +13,7 @@ use sawmill_inspect::{Checkup, Finding};
 use serde::Serialize;
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::place::Places;
 use crate::footer::{Opening, style};
 use crate::forms::{is_address, without_table};
@@ -61,7 +61,7 @@ fn is_server(target: &Path) -> bool {
     target.to_str().is_some_and(|text| is_address(text) || has_keywords(text) && !target.exists())
 }
 
-pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
     let report = match args.targets.as_slice() {
         [] => machine::check(),
         [server] if is_server(server) => {
@@ -96,7 +96,7 @@ fn text(report: &Report) -> String {
 
 /// Decodes the footers, one after the other, and prints the findings. A file that cannot be read is an error once the
 /// others are reported.
-fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Result<(), Error> {
+fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Result<()> {
     let Places { places, objects } = Places::new(files, stores)?;
     let opening = Opening::new(Options::new());
     let (mut checkup, mut failed, mut read) = (Checkup::default(), Vec::new(), files.to_vec());

@@ -5,7 +5,7 @@ use sawmill_pgwire::{Connection, Server};
 use sawmill_profile::Profile;
 
 use super::Report;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::phases::{bytes, counted};
 
@@ -43,7 +43,7 @@ const CONNECTIONS: i64 = 9;
 /// Indexes larger than these `shared_buffers` are read from disk.
 const BUFFERS: i64 = 512 << 20;
 
-pub(super) fn check(url: &str) -> Result<Report, Error> {
+pub(super) fn check(url: &str) -> Result<Report> {
     let server: Server = url.parse()?;
     let phase = Profile::new().phase("doctor");
     let control = interrupt::control(&phase);

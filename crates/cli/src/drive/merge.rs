@@ -8,7 +8,7 @@ use sawmill_drive::{NamedResult, merge};
 use crate::arguments::paths::each_has_its_file;
 use crate::drive::run::{may_write, refuse, refuse_lost};
 use crate::drive::{results, text};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::console::Console;
 use crate::screen::flame;
 
@@ -38,7 +38,7 @@ pub(crate) struct MergeArgs {
     html: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
+pub(super) fn run(args: &MergeArgs, console: Console) -> Result<()> {
     let files = args.files.iter().map(|part| ("a part", Some(part)));
     let outputs = [("--json-file", args.json_file.as_ref()), ("--html", args.html.as_ref())];
     each_has_its_file(files.chain(outputs))?;

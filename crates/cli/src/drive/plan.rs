@@ -10,10 +10,10 @@ use sawmill_localpg::LocalPg;
 use sawmill_pgwire::Server;
 
 use crate::drive::args::DriveArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The dataset of `DATASET`, `tpch/TABLE?scale=10` or `SPEC/TABLE`.
-fn dataset(text: &str) -> Result<Dataset, Error> {
+fn dataset(text: &str) -> Result<Dataset> {
     let named = NamedRows::parse(text)?;
     for (parameter, option) in [(named.rows, "--rows"), (named.seed, "--seed")] {
         if let Some(number) = parameter {
@@ -26,7 +26,7 @@ fn dataset(text: &str) -> Result<Dataset, Error> {
 }
 
 /// The plan, and what the arguments change in it.
-pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
+pub(super) fn plan(args: &DriveArgs) -> Result<Plan> {
     let mut plan = match args.plan().strip_prefix("gen:") {
         Some(name) => {
             let mut plan = Plan::of_dataset(dataset(name)?);
@@ -79,19 +79,14 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
             return Err(Error::usage("a part would drop the tables of the others", place, advice));
         }
     }
-    plan.start_at = match args.start_at {
-        None => None,
-        Some(seconds) => match Duration::try_from_secs_f64(seconds) {
-            Ok(since) => Some(UNIX_EPOCH + since),
-            Err(error) => {
-                return Err(Error::usage(error.to_string(), "--start-at", "give seconds since 1970"));
-            }
-        },
-    };
+    let starts = args.start_at.map(Duration::try_from_secs_f64).transpose();
+    let starts =
+        starts.map_err(|error| Error::usage(error.to_string(), "--start-at", "give seconds since 1970"))?;
+    plan.start_at = starts.map(|since| UNIX_EPOCH + since);
     Ok(plan)
 }
 
-fn pace(plan: &mut Plan, args: &DriveArgs) -> Result<(), Error> {
+fn pace(plan: &mut Plan, args: &DriveArgs) -> Result<()> {
     let number = |given: usize, option: &str| match given {
         1.. if given as u64 <= MAX_CONNECTIONS => Ok(given),
         _ => Err(Error::usage(
@@ -132,7 +127,7 @@ fn pace(plan: &mut Plan, args: &DriveArgs) -> Result<(), Error> {
 }
 
 /// Where operations go, and the server that was started for it.
-pub(super) fn address(args: &DriveArgs) -> Result<(Address, Option<LocalPg>), Error> {
+pub(super) fn address(args: &DriveArgs) -> Result<(Address, Option<LocalPg>)> {
     if args.to() != "local" && !args.set.is_empty() {
         let advice = "use it with --to local";
         return Err(Error::usage("settings of a server that is not started here", "--set", advice));
@@ -143,8 +138,11 @@ pub(super) fn address(args: &DriveArgs) -> Result<(Address, Option<LocalPg>), Er
             let mut builder = LocalPg::builder().setting("fsync", "on").setting("max_connections", "1000");
             for setting in &args.set {
                 let Some((name, value)) = setting.split_once('=') else {
-                    let advice = "give NAME=VALUE";
-                    return Err(Error::usage(format!("{setting:?} has no value"), "--set", advice));
+                    return Err(Error::usage(
+                        format!("{setting:?} has no value"),
+                        "--set",
+                        "give NAME=VALUE",
+                    ));
                 };
                 builder = builder.setting(name, value);
             }

@@ -7,11 +7,11 @@ use sawmill_profile::write_whole;
 use sawmill_store::WholeFile;
 
 use crate::drive::text;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::console::Console;
 
 /// Draws files whose texts have been read, one or several side by side.
-pub(crate) fn report(texts: &[(&Path, String)], html: &Path, console: Console) -> Result<(), Error> {
+pub(crate) fn report(texts: &[(&Path, String)], html: &Path, console: Console) -> Result<()> {
     let results: Vec<NamedResult> =
         texts.iter().map(|(path, text)| NamedResult::from_json(text, path)).collect::<Result<_, _>>()?;
     write_html(html, &results)?;
@@ -27,7 +27,7 @@ pub(crate) fn report(texts: &[(&Path, String)], html: &Path, console: Console) -
 }
 
 /// Writes a result, whole or not at all; its examples of rows are for the owner alone.
-pub(super) fn write_json(path: &Path, result: &DriveResult) -> Result<(), Error> {
+pub(super) fn write_json(path: &Path, result: &DriveResult) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| {
         let what = format!("the result cannot be written: {error}");
         Error::failure(what, path.display().to_string(), "write elsewhere")
@@ -37,6 +37,6 @@ pub(super) fn write_json(path: &Path, result: &DriveResult) -> Result<(), Error>
 }
 
 /// Writes the page, whole or not at all.
-pub(crate) fn write_html(path: &Path, results: &[NamedResult]) -> Result<(), Error> {
+pub(crate) fn write_html(path: &Path, results: &[NamedResult]) -> Result<()> {
     Ok(write_whole(path, html_report(results)?.as_bytes())?)
 }

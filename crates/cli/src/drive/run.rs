@@ -8,19 +8,18 @@ use sawmill_store::{followed, is_stream};
 use crate::arguments::paths::each_has_its_file;
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
 use crate::drive::{merge, plan, results, text};
-use crate::error::{Error, Exit};
-use crate::forms;
-use crate::interrupt;
+use crate::error::{Error, Exit, Result};
 use crate::screen::console::Console;
+use crate::{forms, interrupt};
 
-pub(crate) fn run(command: &DriveCommand, console: Console) -> Result<(), Error> {
+pub(crate) fn run(command: &DriveCommand, console: Console) -> Result<()> {
     match &command.results {
         Some(OfResults::Merge(args)) => merge::run(args, console),
         None => drive_it(&command.args, console),
     }
 }
 
-fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
+fn drive_it(args: &DriveArgs, console: Console) -> Result<()> {
     let mut plan = plan::plan(args)?;
     let files = args.watch.files().into_iter().chain([("--json-file", args.json_file.as_ref())]);
     each_has_its_file(files)?;
@@ -60,7 +59,7 @@ fn drive_it(args: &DriveArgs, console: Console) -> Result<(), Error> {
 }
 
 /// Writes the files that are asked for.
-fn write(args: &DriveArgs, result: &DriveResult) -> Result<(), Error> {
+fn write(args: &DriveArgs, result: &DriveResult) -> Result<()> {
     let json = args.json_file.as_ref().map_or(Ok(()), |path| results::write_json(path, result));
     let html = args.watch.html.as_ref().map_or(Ok(()), |path| {
         results::write_html(path, &[NamedResult { name: name_of(args), result: result.clone() }])
@@ -75,21 +74,20 @@ fn name_of(args: &DriveArgs) -> String {
 }
 
 /// The limits of a search.
-fn searched(args: &DriveArgs, plan: &Plan) -> Result<Option<Vec<Limit>>, Error> {
+fn searched(args: &DriveArgs, plan: &Plan) -> Result<Option<Vec<Limit>>> {
     if !args.find_max {
         return Ok(None);
     }
     let limits: Vec<Limit> =
         args.p99.map(Limit::p99).into_iter().chain(plan.limits.iter().cloned()).collect();
-    match limits.is_empty() {
-        true => {
-            Err(Error::usage("no limits", "--find-max", "give --p99 50ms or --limit 'insert.p99 < 20ms'"))
-        }
-        false => Ok(Some(limits)),
+    if limits.is_empty() {
+        Err(Error::usage("no limits", "--find-max", "give --p99 50ms or --limit 'insert.p99 < 20ms'"))
+    } else {
+        Ok(Some(limits))
     }
 }
 
-fn verdict(result: &DriveResult, address: &Address) -> Result<(), Error> {
+fn verdict(result: &DriveResult, address: &Address) -> Result<()> {
     refuse_lost(result)?;
     if interrupt::asked() {
         let advice = "the figures cover the time until then; no row was looked for";
@@ -99,7 +97,7 @@ fn verdict(result: &DriveResult, address: &Address) -> Result<(), Error> {
 }
 
 /// The error of a result that says nothing, or nothing good; its worst news.
-pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<(), Error> {
+pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<()> {
     refuse_lost(result)?;
     refuse_unchecked(result)?;
     let failed = result.chaos.iter().find_map(|event| Some((event, event.error.as_ref()?)));
@@ -128,7 +126,7 @@ pub(super) fn refuse(result: &DriveResult, place: &str) -> Result<(), Error> {
 }
 
 /// The error of a result whose rows could not be looked for, or with a check that could not be carried out.
-fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
+fn refuse_unchecked(result: &DriveResult) -> Result<()> {
     let unchecked = |proof: &Proof| Some((proof.check, proof.place(), proof.unchecked.clone()?));
     let (what, place, advice) = match result.proof.iter().find_map(unchecked) {
         None => return Ok(()),
@@ -147,22 +145,20 @@ fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
 }
 
 /// Fails with a mismatch if the proof found violations: rows that are lost, changed, doubled or foreign.
-pub(super) fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
+pub(super) fn refuse_lost(result: &DriveResult) -> Result<()> {
     if let Some(proof) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
-        let advice = match proof.replaced {
-            true => {
-                "let no other program use the table during the run, such as a second drive with --overwrite"
-            }
-            false => "see the examples above",
+        let advice = if proof.replaced {
+            "let no other program use the table during the run, such as a second drive with --overwrite"
+        } else {
+            "see the examples above"
         };
-        let what = proof.violations().join(", ");
-        return Err(Error::new(Exit::Mismatch, what, proof.place(), advice));
+        return Err(Error::new(Exit::Mismatch, proof.violations().join(", "), proof.place(), advice));
     }
     Ok(())
 }
 
 /// Finds out before the run whether the result can be written after it.
-pub(super) fn may_write(path: &Path) -> Result<(), Error> {
+pub(super) fn may_write(path: &Path) -> Result<()> {
     if is_stream(path) {
         return Ok(());
     }

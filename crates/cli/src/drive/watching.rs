@@ -8,7 +8,7 @@ use clap::Args;
 use sawmill_drive::{HdrLog, JsonLines, LiveScreen, Prometheus, Troubles, Watchers};
 
 use crate::drive::progress::Progress;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::console::Console;
 use crate::screen::flame;
 
@@ -36,7 +36,7 @@ impl WatchArgs {
     ///
     /// # Errors
     /// A file cannot be created, or the port is taken.
-    pub(super) fn watchers(&self, console: Console) -> Result<(Watchers, Troubles), Error> {
+    pub(super) fn watchers(&self, console: Console) -> Result<(Watchers, Troubles)> {
         if let Some(path) = &self.html {
             flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
         }
@@ -74,7 +74,7 @@ impl WatchArgs {
 }
 
 /// Creates the file that grows second by second.
-fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + use<>, Error> {
+fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + use<>> {
     flame::may_replace(path, begins, &format!("{option} {}", path.display()))?;
     let file = path.to_owned();
     sawmill_store::unless_stopped(move || File::create(file)).map_err(|error| {

@@ -8,11 +8,10 @@ use sawmill_inspect::{ComparedParts, FooterDifference, OpenFile};
 
 use crate::arguments::paths;
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::place::Place;
 use crate::footer::run::unwritten;
-use crate::footer::selection;
-use crate::footer::{decode, escaped_place, style};
+use crate::footer::{decode, escaped_place, selection, style};
 use crate::screen::console::Console;
 
 /// Compare the footers of two files: schema, layout, statistics.
@@ -54,11 +53,11 @@ enum Part {
     Statistics,
 }
 
-pub(crate) fn run(args: &DiffArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &DiffArgs, console: Console) -> Result<()> {
     let options = selection::part(&args.column, None);
     let objects = paths::stores_of([&args.a, &args.b], &args.stores)?;
     let place = |argument: &Path| Place::new(argument);
-    let open = |place: &Place| -> Result<OpenFile, Error> {
+    let open = |place: &Place| -> Result<OpenFile> {
         if let Place::Path(path) = place {
             let (_, footer) = decode(path, &options)?;
             return Ok(OpenFile::new(path, footer, style(console)));

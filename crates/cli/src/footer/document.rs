@@ -7,8 +7,7 @@ use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
 use crate::error::Error;
-use crate::footer::bench;
-use crate::footer::{Run, Shown};
+use crate::footer::{Run, Shown, bench};
 
 /// The document of a run. Serialising it does the run, so this works only once.
 pub(crate) struct Document<'a, 'r>(pub(crate) RefCell<&'a mut Run<'r>>);

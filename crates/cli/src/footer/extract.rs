@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::arguments::paths;
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::output_file::OutputFile;
 use crate::footer::place::Place;
 use crate::footer::{escaped_path, escaped_place};
@@ -53,7 +53,7 @@ struct Report {
     is_scrubbed: bool,
 }
 
-pub(super) fn run(args: &ExtractArgs, console: Console) -> Result<(), Error> {
+pub(super) fn run(args: &ExtractArgs, console: Console) -> Result<()> {
     let objects = paths::stores_of([&args.input], &args.stores)?;
     let place = Place::new(&args.input)?;
     let out = args.out.canonicalize().ok();

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::arguments::stores::StoreArgs;
 use crate::arguments::{paths, size_arg};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::output_file::OutputFile;
 use crate::footer::place::Place;
 use crate::footer::{escaped_path, escaped_place, style};
@@ -71,7 +71,7 @@ struct Left<'a> {
     path: &'a str,
 }
 
-pub(super) fn run(args: &FixArgs, console: Console) -> Result<(), Error> {
+pub(super) fn run(args: &FixArgs, console: Console) -> Result<()> {
     let objects = paths::stores_of([&args.input], &args.stores)?;
     let place = Place::new(&args.input)?;
     let opened = place.open(&objects)?;

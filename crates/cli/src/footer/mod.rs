@@ -28,10 +28,9 @@ use sawmill_footer::{Footer, Options};
 use sawmill_inspect::{FooterSummary, TextStyle, View, escaped};
 use sawmill_loader::Part;
 
-use crate::arguments::part_arg;
-use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::arguments::{part_arg, size_arg};
+use crate::error::{Error, Result};
 use crate::footer::place::{Place, Places};
 pub(crate) use crate::footer::run::Opening;
 use crate::footer::run::{OutputFormat, Run};
@@ -241,7 +240,7 @@ impl Shown {
 
 impl FooterArgs {
     /// The files and what to decode of them, for a benchmark, which shows nothing.
-    pub(crate) fn without_views(&self) -> Result<(Places, Opening), Error> {
+    pub(crate) fn without_views(&self) -> Result<(Places, Opening)> {
         if !self.views().is_empty() || self.ndjson || self.csv || self.plan_merge.is_some() {
             return Err(Error::usage("a benchmark shows nothing of the files", "a view", "leave out views"));
         }
@@ -249,7 +248,7 @@ impl FooterArgs {
     }
 
     /// The files that are named, or this part of them: neighbours, and as many in each part.
-    fn located(&self) -> Result<Places, Error> {
+    fn located(&self) -> Result<Places> {
         let is_size = |path: &&PathBuf| path.to_str().is_some_and(|text| size_arg::bytes(text).is_ok());
         if let Some(size) =
             self.files.first().filter(|path| self.plan_merge.is_some() && !path.exists()).filter(is_size)
@@ -268,7 +267,7 @@ impl FooterArgs {
     }
 
     /// Checks that the options suit these places.
-    fn suit(&self, places: &[Place]) -> Result<(), Error> {
+    fn suit(&self, places: &[Place]) -> Result<()> {
         #[cfg(target_pointer_width = "64")]
         if let Some(other) = places.iter().find(|place| self.mapped && !matches!(place, Place::Path(_))) {
             let what = match other {
@@ -339,11 +338,11 @@ pub(crate) fn decode(
 }
 
 /// Decodes the footer of one file.
-pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
+pub(crate) fn summarise(file: &Path) -> Result<FooterSummary> {
     decode(file, &Options::new()).map(|(summary, _)| summary).map_err(Error::from)
 }
 
-pub(crate) fn run(command: &FooterCommand, console: Console) -> Result<(), Error> {
+pub(crate) fn run(command: &FooterCommand, console: Console) -> Result<()> {
     let FooterCommand { other, args } = command;
     match other {
         Some(Command::Diff(args)) => return diff::run(args, console),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use sawmill_store::{Location, WholeFile};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::escaped_path;
 use crate::r#gen::formats::files::{check_free, whole_file};
 
@@ -21,7 +21,7 @@ impl OutputFile {
     /// # Errors
     ///
     /// It exists and may not be replaced, or cannot be written.
-    pub fn create(out: &Path, replaces: bool) -> Result<Self, Error> {
+    pub fn create(out: &Path, replaces: bool) -> Result<Self> {
         let name = escaped_path(out);
         if let Location::Object(_) = Location::new(out)? {
             let advice = "name a file";
@@ -41,7 +41,7 @@ impl OutputFile {
     /// # Errors
     ///
     /// Writing failed. Nothing is left of it.
-    pub fn finish(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    pub fn finish(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let mut out = io::BufWriter::with_capacity(1 << 20, &mut self.file);
         let written = write(&mut out).and_then(|()| out.flush());
         drop(out);

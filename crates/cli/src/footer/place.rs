@@ -12,7 +12,7 @@ use sawmill_store::{Location, ObjectUrl};
 use crate::arguments::paths::standard_input::{STANDARD_INPUT, spool};
 use crate::arguments::paths::{self, Located, Wanted};
 use crate::arguments::stores::{Objects, PlaceBytes, StoreArgs};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Where a Parquet file is. `Display` shows what the user calls it.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Places {
     /// # Errors
     ///
     /// There are none; standard input is named beside others, or cannot be read.
-    pub(crate) fn new(arguments: &[PathBuf], stores: &StoreArgs) -> Result<Self, Error> {
+    pub(crate) fn new(arguments: &[PathBuf], stores: &StoreArgs) -> Result<Self> {
         let is_standard_input = |path: &PathBuf| path == Path::new("-");
         match arguments {
             [only] if is_standard_input(only) => {
@@ -60,14 +60,11 @@ impl Place {
     /// # Errors
     ///
     /// No store takes the URL; standard input cannot be read.
-    pub(crate) fn new(argument: &Path) -> Result<Self, Error> {
-        match argument == Path::new("-") {
-            true => Self::standard_input(),
-            false => Ok(Location::new(argument)?.into()),
-        }
+    pub(crate) fn new(argument: &Path) -> Result<Self> {
+        if argument == Path::new("-") { Self::standard_input() } else { Ok(Location::new(argument)?.into()) }
     }
 
-    fn standard_input() -> Result<Self, Error> {
+    fn standard_input() -> Result<Self> {
         let file = match redirected() {
             Some(file) => file,
             None => spool()?.into_file(),
@@ -91,7 +88,7 @@ impl Place {
     /// # Errors
     ///
     /// It does not exist or cannot be read.
-    pub(crate) fn open(&self, objects: &Objects) -> Result<PlaceBytes, Error> {
+    pub(crate) fn open(&self, objects: &Objects) -> Result<PlaceBytes> {
         match self {
             Self::Path(path) => PlaceBytes::open(&Location::Path(path.clone()), objects),
             Self::Object(url) => PlaceBytes::open(&Location::Object(url.clone()), objects),

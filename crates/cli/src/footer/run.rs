@@ -15,13 +15,10 @@ use sawmill_source::ObjectBytes;
 use serde::Serialize;
 
 use crate::arguments::stores::Objects;
-use crate::error::Error;
-use crate::footer::Shown;
-use crate::footer::bench;
+use crate::error::{Error, Result};
 use crate::footer::document::Document;
 use crate::footer::place::Place;
-use crate::footer::selection;
-use crate::footer::{decode, escaped_place, style};
+use crate::footer::{Shown, bench, decode, escaped_place, selection, style};
 use crate::interrupt;
 use crate::screen::console::Console;
 
@@ -107,7 +104,7 @@ impl Opening {
     }
 
     /// Opens a file, and decodes its footer.
-    pub(crate) fn open(&self, place: &Place, objects: &Objects) -> Result<Opened, Error> {
+    pub(crate) fn open(&self, place: &Place, objects: &Objects) -> Result<Opened> {
         let opened = self.decode(place, objects)?;
         if self.is_checked {
             consistent(&opened.1)?;
@@ -115,7 +112,7 @@ impl Opening {
         Ok(opened)
     }
 
-    fn decode(&self, place: &Place, objects: &Objects) -> Result<Opened, Error> {
+    fn decode(&self, place: &Place, objects: &Objects) -> Result<Opened> {
         match place {
             Place::Path(path) => Ok(self.open_file(path).map(|(summary, footer)| (summary, footer, None))?),
             Place::StandardInput(bytes) => {
@@ -174,7 +171,7 @@ impl<'r> Run<'r> {
     }
 
     /// Shows everything, then reports what could not be read.
-    pub(crate) fn run(mut self) -> Result<(), Error> {
+    pub(crate) fn run(mut self) -> Result<()> {
         match self.format {
             OutputFormat::Text if self.views.is_empty() => self.summary(),
             OutputFormat::Text => self.text(),
@@ -187,7 +184,7 @@ impl<'r> Run<'r> {
     }
 
     /// Plans a merge of small files into files of up to `target` bytes.
-    pub(crate) fn plan_merge(mut self, target: u64) -> Result<(), Error> {
+    pub(crate) fn plan_merge(mut self, target: u64) -> Result<()> {
         let mut plan = MergePlan::new(target);
         self.each(|summary, file| {
             file.into_iter().for_each(|file| plan.add(&summary, file.footer()));
@@ -202,7 +199,7 @@ impl<'r> Run<'r> {
     }
 
     /// The errors of files that could not be read.
-    fn report(self) -> Result<(), Error> {
+    fn report(self) -> Result<()> {
         Error::of_files(self.failed, self.files.len())
     }
 
@@ -225,12 +222,12 @@ impl<'r> Run<'r> {
     /// The first error of `take`; or the run was interrupted.
     pub(crate) fn each(
         &mut self,
-        mut take: impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut take: impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<()>,
+    ) -> Result<()> {
         let (footers, dataset, several) = (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
         let (files, objects, style) = (self.files, self.objects, style(self.console));
         let opening = self.opening.clone();
-        let decode = |index: usize| -> Result<Option<Decoded>, Error> {
+        let decode = |index: usize| -> Result<Option<Decoded>> {
             if interrupt::asked() {
                 return Ok(None);
             }
@@ -272,10 +269,10 @@ impl<'r> Run<'r> {
     fn take(
         &mut self,
         index: usize,
-        decoded: Result<Option<Decoded>, Error>,
+        decoded: Result<Option<Decoded>>,
         style: TextStyle,
-        take: &mut impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        take: &mut impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<()>,
+    ) -> Result<()> {
         let path = &self.files[index];
         match decoded {
             Ok(Some(Decoded { missed: Some(what), .. })) => {
@@ -304,7 +301,7 @@ impl<'r> Run<'r> {
     }
 
     /// A table of all files, and what they are together.
-    fn summary(&mut self) -> Result<(), Error> {
+    fn summary(&mut self) -> Result<()> {
         let mut summaries = Vec::with_capacity(self.files.len());
         self.each(|summary, _| {
             summaries.push(summary);
@@ -328,7 +325,7 @@ impl<'r> Run<'r> {
     }
 
     /// The views of all files, one after the other.
-    fn text(&mut self) -> Result<(), Error> {
+    fn text(&mut self) -> Result<()> {
         let views = self.views.clone();
         if let ([Shown::View(View::Check { pages })], 2..) = (views.as_slice(), self.files.len()) {
             return self.check(*pages);
@@ -351,10 +348,7 @@ impl<'r> Run<'r> {
             }
             Ok(())
         })?;
-        end(out, |out| match views.contains(&Shown::View(View::Dump)) {
-            true => self.dump_broken(out),
-            false => Ok(()),
-        })
+        end(out, |out| if views.contains(&Shown::View(View::Dump)) { self.dump_broken(out) } else { Ok(()) })
     }
 
     /// What can be dumped of the footers that could not be decoded.
@@ -381,7 +375,7 @@ impl<'r> Run<'r> {
     }
 
     /// The findings in several files, and a total.
-    fn check(&mut self, pages: bool) -> Result<(), Error> {
+    fn check(&mut self, pages: bool) -> Result<()> {
         let mut out = self.console.output();
         let mut total = CheckTotal::default();
         self.each_file(&mut out, |file, out| total.add(file, pages, out))?;
@@ -390,7 +384,7 @@ impl<'r> Run<'r> {
     }
 
     /// One document.
-    fn json(&mut self) -> Result<(), Error> {
+    fn json(&mut self) -> Result<()> {
         let mut out = self.console.output();
         let done = {
             let mut serializer = serde_json::Serializer::pretty(JsonSafe(&mut out));
@@ -408,7 +402,7 @@ impl<'r> Run<'r> {
         &mut self,
         head: &str,
         write: impl Fn(&OpenFile, &mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut out = self.console.output();
         out.write_all(head.as_bytes()).map_err(unwritten)?;
         self.each_file(&mut out, write)?;
@@ -420,13 +414,13 @@ impl<'r> Run<'r> {
         &mut self,
         out: &mut dyn Write,
         mut show: impl FnMut(&OpenFile, &mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.each(|_, file| file.map_or(Ok(()), |file| show(file, out).map_err(unwritten)))
     }
 }
 
 /// Ends the output with `text`.
-fn end(mut out: impl Write, text: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+fn end(mut out: impl Write, text: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     text(&mut out).and_then(|()| out.flush()).map_err(unwritten)
 }
 

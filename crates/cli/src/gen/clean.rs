@@ -9,7 +9,7 @@ use sawmill_store::{Location, WholeFile, name_of_partial};
 use serde::Serialize;
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::destination::{location, store};
 use crate::screen::console::Console;
 
@@ -56,7 +56,7 @@ pub(crate) struct UnfinishedFile {
     pub begun: Option<String>,
 }
 
-pub(super) fn run(args: &CleanArgs, console: Console) -> Result<(), Error> {
+pub(super) fn run(args: &CleanArgs, console: Console) -> Result<()> {
     let mut cleaned = match location(&args.out)? {
         Location::Path(path) => local(&path, args.dry_run)?,
         Location::Object(url) => store::clean(&url, args)?,
@@ -66,7 +66,7 @@ pub(super) fn run(args: &CleanArgs, console: Console) -> Result<(), Error> {
 }
 
 /// Removes the partial files of killed processes in a directory and in the folders `COLUMN=VALUE` below it.
-fn local(path: &Path, dry_run: bool) -> Result<Cleaned, Error> {
+fn local(path: &Path, dry_run: bool) -> Result<Cleaned> {
     let failed = |path: &Path, error: &std::io::Error| {
         let what = format!("reading the directory failed: {error}");
         Error::failure(what, path.display().to_string(), "give the directory that gen wrote to")
@@ -79,7 +79,7 @@ fn local(path: &Path, dry_run: bool) -> Result<Cleaned, Error> {
     }
     let mut cleaned = Cleaned::default();
     for folder in folders {
-        let partial = || -> Result<BTreeSet<PathBuf>, Error> {
+        let partial = || -> Result<BTreeSet<PathBuf>> {
             let entries = fs::read_dir(&folder).map_err(|error| failed(&folder, &error))?;
             let ours = entries.flatten().filter(|entry| {
                 name_of_partial(&entry.file_name().to_string_lossy()).is_some_and(is_generated)

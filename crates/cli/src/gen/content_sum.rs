@@ -13,7 +13,7 @@ use sawmill_source::{GeneratedRows, Source};
 
 use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::text::TextArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::GenArgs;
 use crate::interrupt;
 use crate::screen::console::Console;
@@ -25,7 +25,7 @@ pub(super) fn planned(
     (dataset, layout): (&Dataset, &Layout),
     profile: &Profile,
     console: Console,
-) -> Result<Option<Checksum>, Error> {
+) -> Result<Option<Checksum>> {
     if !args.content_sum {
         return Ok(None);
     }
@@ -55,7 +55,7 @@ pub(super) fn of_folders(
     files: &[WrittenFile],
     profile: &Profile,
     console: Console,
-) -> Result<Option<Checksum>, Error> {
+) -> Result<Option<Checksum>> {
     if !args.content_sum || args.layout.partition_by.is_none() || files.is_empty() {
         return Ok(None);
     }
@@ -67,7 +67,7 @@ pub(super) fn of_folders(
     compute(args, inputs.source(), profile).map(Some)
 }
 
-fn compute(args: &GenArgs, source: &dyn Source, profile: &Profile) -> Result<Checksum, Error> {
+fn compute(args: &GenArgs, source: &dyn Source, profile: &Profile) -> Result<Checksum> {
     let options = LoadOptions { degree: args.threads().get(), ..LoadOptions::default() };
     let phase = profile.phase("content sum");
     let tally = content(source, &options, &interrupt::control(&phase))?;

@@ -14,7 +14,7 @@ use sawmill_store::{Location, ObjectUrl, Scheme};
 
 use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::GenArgs;
 use crate::r#gen::format::Format;
 
@@ -35,7 +35,7 @@ pub(crate) struct UploadArgs {
 }
 
 /// The output of a command.
-pub(super) fn output(args: &GenArgs) -> Result<Output, Error> {
+pub(super) fn output(args: &GenArgs) -> Result<Output> {
     match location(&args.out)? {
         Location::Path(path) => {
             store::refuse_options(&args.uploads.stores)?;
@@ -61,7 +61,7 @@ pub(super) fn output(args: &GenArgs) -> Result<Output, Error> {
 }
 
 /// Rejects the name of a file in another format, which would become a directory.
-fn refuse_other_extension(out: &Path) -> Result<(), Error> {
+fn refuse_other_extension(out: &Path) -> Result<()> {
     let shown = out.display().to_string();
     let extension = out.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let format = match extension.as_deref() {
@@ -76,7 +76,7 @@ fn refuse_other_extension(out: &Path) -> Result<(), Error> {
 }
 
 /// The same output for one run of a benchmark: a path as it is, but a folder or object called `run` in a store.
-pub(crate) fn output_of_run(args: &GenArgs, run: &str) -> Result<Output, Error> {
+pub(crate) fn output_of_run(args: &GenArgs, run: &str) -> Result<Output> {
     match location(&args.out)? {
         Location::Path(_) => output(args),
         Location::Object(url) => {
@@ -91,7 +91,7 @@ pub(crate) fn output_of_run(args: &GenArgs, run: &str) -> Result<Output, Error> 
 }
 
 /// The place that a user names.
-pub(super) fn location(path: &Path) -> Result<Location, Error> {
+pub(super) fn location(path: &Path) -> Result<Location> {
     Location::new(path).map_err(|error| {
         let text = path.to_string_lossy();
         let Some((scheme, _)) = text.split_once("://") else { return error.into() };
@@ -100,13 +100,12 @@ pub(super) fn location(path: &Path) -> Result<Location, Error> {
         }
         // The rest may contain a password.
         let advice = "write to a directory, or to a URL with file, s3, gs, az or abfss";
-        let what = format!("files cannot be written to {scheme}://");
-        Error::usage(what, format!("{scheme}://..."), advice)
+        Error::usage(format!("files cannot be written to {scheme}://"), format!("{scheme}://..."), advice)
     })
 }
 
 /// Whether the place that a user names is not a path.
-pub(super) fn is_url(path: &Path) -> Result<bool, Error> {
+pub(super) fn is_url(path: &Path) -> Result<bool> {
     Ok(location(path)? != Location::Path(path.to_owned()))
 }
 

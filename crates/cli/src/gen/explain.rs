@@ -6,7 +6,7 @@ use sawmill_profile::{Align, Table, format_bytes, format_count};
 use serde::Serialize;
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::Result;
 use crate::r#gen::DEFAULT_SEED;
 use crate::r#gen::options::dataset_args::DatasetArgs;
 use crate::r#gen::options::file_args::FileArgs;
@@ -45,7 +45,7 @@ struct Explained {
     dataset: Explanation,
 }
 
-pub(crate) fn run(args: &ExplainArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &ExplainArgs, console: Console) -> Result<()> {
     let wanted = Wanted { rows: args.layout.rows, seed: DEFAULT_SEED };
     let dataset = args.dataset.dataset(wanted, console, &args.stores)?;
     let options = args.files.options(&dataset, args.layout.partition_by.as_deref())?;

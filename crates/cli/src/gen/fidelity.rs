@@ -10,7 +10,7 @@ use sawmill_generator::{
 use sawmill_profile::{Align, Table};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::infer::{sampled, source::Source, with_keys};
 use crate::r#gen::options::like_args::{FidelityArgs, Wanted};
 use crate::screen::console::Console;
@@ -28,7 +28,7 @@ const PARTS: u64 = 100;
 /// The rows of a batch.
 const BATCH_ROWS: usize = 8192;
 
-pub(crate) fn run(args: &FidelityArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &FidelityArgs, console: Console) -> Result<()> {
     let like = args.like();
     if let Some(path) = &args.html {
         flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &FidelityArgs, console: Console) -> Result<(), Error> {
 }
 
 /// Data without a column of the source were not made like it.
-fn has_common_columns(fidelity: &Fidelity, generated: &Path) -> Result<(), Error> {
+fn has_common_columns(fidelity: &Fidelity, generated: &Path) -> Result<()> {
     if !fidelity.columns.is_empty() {
         return Ok(());
     }
@@ -72,7 +72,7 @@ struct TableFidelity {
 }
 
 /// Compares several tables and the references between them.
-fn several(args: &FidelityArgs, console: Console) -> Result<(), Error> {
+fn several(args: &FidelityArgs, console: Console) -> Result<()> {
     let paths: Vec<&PathBuf> = [&args.source, &args.generated].into_iter().chain(&args.others).collect();
     let (pairs, rest) = paths.as_chunks::<2>();
     if let [source] = rest {
@@ -111,7 +111,7 @@ fn several(args: &FidelityArgs, console: Console) -> Result<(), Error> {
 }
 
 /// How like the sample the rows of its spec are, the worst columns first.
-pub(crate) fn summary(sample: &InferredSpec, spec: &str, wanted: Wanted) -> Result<String, Error> {
+pub(crate) fn summary(sample: &InferredSpec, spec: &str, wanted: Wanted) -> Result<String> {
     summary_of(sample, &Dataset::from_toml(spec)?, wanted)
 }
 
@@ -120,12 +120,12 @@ pub(crate) fn summary_of_table(
     sample: &InferredSpec,
     spec: &str,
     (scale, seed): (Option<f64>, u64),
-) -> Result<String, Error> {
+) -> Result<String> {
     let dataset = Dataset::table_from_toml(spec, sample.name(), scale)?;
     summary_of(sample, &dataset, Wanted { rows: None, seed })
 }
 
-fn summary_of(sample: &InferredSpec, dataset: &Dataset, wanted: Wanted) -> Result<String, Error> {
+fn summary_of(sample: &InferredSpec, dataset: &Dataset, wanted: Wanted) -> Result<String> {
     let mut generated = InferredSpec::new(dataset.name(), &dataset.arrow_schema(), &[])?;
     let rows = wanted.rows.or(dataset.rows()).unwrap_or(MAX_ROWS);
     // Spread over all rows, because some values depend on their row.

@@ -32,7 +32,7 @@ use serde::Serialize;
 
 #[cfg(not(feature = "full"))]
 use crate::demo_build::{fidelity, formats, infer, table};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::destination::{UploadArgs, output};
 use crate::r#gen::format::Format;
 use crate::r#gen::options::dataset_args::DatasetArgs;
@@ -157,12 +157,10 @@ pub(crate) enum TableFormat {
 
 /// Parses a text that CSV can write for null.
 pub(crate) fn csv_null(text: &str) -> Result<String, String> {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => {
-            Err("null is written without quotes: give a text without commas, quotes and line breaks"
-                .to_owned())
-        }
-        false => Ok(text.to_owned()),
+    if text.contains([',', '"', '\n', '\r']) {
+        Err("null is written without quotes: give a text without commas, quotes and line breaks".to_owned())
+    } else {
+        Ok(text.to_owned())
     }
 }
 
@@ -227,7 +225,7 @@ pub(crate) struct Made {
 
 impl Made {
     /// Prints it, unless standard output holds the rows.
-    fn print(&self, out: &Path, console: Console) -> Result<(), Error> {
+    fn print(&self, out: &Path, console: Console) -> Result<()> {
         if out == Path::new("-") {
             console.steps(&self.summary);
             return Ok(());
@@ -241,7 +239,7 @@ type Plan = (Dataset, Layout, FileOptions);
 
 impl GenArgs {
     /// The dataset, its layout, and how to write files.
-    pub(crate) fn plan(&self, console: Console) -> Result<Plan, Error> {
+    pub(crate) fn plan(&self, console: Console) -> Result<Plan> {
         let dataset = self.dataset.dataset(self.wanted(), console, &self.uploads.stores)?;
         if let Some(benchmark) = dataset.benchmark().filter(|_| self.seed != DEFAULT_SEED) {
             let what = format!("--seed for a table of {benchmark}, whose rows are the same for every seed");
@@ -293,7 +291,7 @@ impl GenArgs {
     }
 }
 
-pub(crate) fn run(command: &GenCommand, console: Console) -> Result<(), Error> {
+pub(crate) fn run(command: &GenCommand, console: Console) -> Result<()> {
     match &command.about {
         Some(AboutDataset::Finish(args)) => {
             if args.table.is_some() {
@@ -312,7 +310,7 @@ pub(crate) fn run(command: &GenCommand, console: Console) -> Result<(), Error> {
     }
 }
 
-fn run_generate(args: &GenArgs, console: Console) -> Result<(), Error> {
+fn run_generate(args: &GenArgs, console: Console) -> Result<()> {
     if args.print {
         let spec = args.dataset.spec(args.wanted(), console, &args.uploads.stores)?;
         return console.document(&spec, || spec.clone());
@@ -341,7 +339,7 @@ fn run_generate(args: &GenArgs, console: Console) -> Result<(), Error> {
 }
 
 /// Makes the files of one dataset.
-fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
+fn make(args: &GenArgs, console: Console) -> Result<Made> {
     if args.table.is_some() {
         return table::make(args, console);
     }
@@ -391,10 +389,7 @@ fn resumable(error: sawmill_generator::Error, output: &Output) -> Error {
         && error.leaves_files()
         && !output.is_single();
     let error = Error::from(error);
-    match is_resumable {
-        true => error.advise_also("add --resume to keep the complete files"),
-        false => error,
-    }
+    if is_resumable { error.advise_also("add --resume to keep the complete files") } else { error }
 }
 
 /// The files, and the time that they took.

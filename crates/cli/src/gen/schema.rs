@@ -3,7 +3,7 @@
 use clap::Args;
 use sawmill_generator::json_schema;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::screen::console::Console;
 
 /// Print the JSON schema of dataset specs, for editors that check and complete TOML.
@@ -15,7 +15,7 @@ Examples:
   #:schema ./sawmill-dataset.schema.json")]
 pub(crate) struct SchemaArgs {}
 
-pub(crate) fn run(console: Console) -> Result<(), Error> {
+pub(crate) fn run(console: Console) -> Result<()> {
     let schema = json_schema();
     console.result(&schema, || format!("{schema:#}\n"))
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::Result;
 use crate::r#gen::DEFAULT_SEED;
 use crate::r#gen::options::dataset_args::DatasetArgs;
 use crate::r#gen::options::like_args::Wanted;
@@ -24,7 +24,7 @@ pub(crate) struct SpecArgs {
     stores: StoreArgs,
 }
 
-pub(crate) fn run(args: &SpecArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &SpecArgs, console: Console) -> Result<()> {
     let wanted = Wanted { rows: None, seed: DEFAULT_SEED };
     let spec = args.dataset.spec(wanted, console, &args.stores)?;
     console.document(&spec, || spec.clone())

@@ -14,7 +14,7 @@ use sawmill_generator::{Dataset, Existing, Output, Part, PieceSum, WrittenFile};
 use sawmill_profile::Profile;
 
 use crate::arguments::delta;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::destination::output;
 use crate::r#gen::format::Format;
 use crate::r#gen::{GenArgs, GenResult, Made, TableVersion, make as make_files};
@@ -24,7 +24,7 @@ use crate::screen::console::Console;
 const NULL_FOLDER: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Makes the files, and commits them.
-pub(super) fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
+pub(super) fn make(args: &GenArgs, console: Console) -> Result<Made> {
     let place = || args.out.display().to_string();
     check(args)?;
     let plan = args.plan(console)?;
@@ -58,7 +58,7 @@ pub(super) fn make(args: &GenArgs, console: Console) -> Result<Made, Error> {
 }
 
 /// Rejects options that do not fit a table.
-fn check(args: &GenArgs) -> Result<(), Error> {
+fn check(args: &GenArgs) -> Result<()> {
     let refused = |what: &str, advice: &str| Err(Error::usage(what, args.out.display().to_string(), advice));
     if args.format != Format::Parquet {
         return refused("the files of a Delta table are Parquet", "leave out --as");
@@ -85,7 +85,7 @@ fn name_of(args: &GenArgs, (dataset, layout, options): &super::Plan) -> String {
 }
 
 /// The log's entry for a file.
-fn new_file(file: &WrittenFile, run: &str) -> Result<NewFile, Error> {
+fn new_file(file: &WrittenFile, run: &str) -> Result<NewFile> {
     let shown = file.path.to_string_lossy().replace('\\', "/");
     let inner = shown.rsplit_once(&format!("/{run}/")).map(|(_, inner)| inner.to_owned());
     let lost = || Error::failure("the file is not in the folder of its run", shown.clone(), "report this");

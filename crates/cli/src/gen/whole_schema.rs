@@ -4,19 +4,19 @@ use std::path::Path;
 
 use sawmill_generator::{DatasetName, Part};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::format::Format;
 use crate::r#gen::{GenArgs, Made, make};
 use crate::screen::console::Console;
 
 /// The tables that the command makes; `None` if it makes a single dataset.
-pub(super) fn tables(args: &GenArgs) -> Result<Option<Vec<String>>, Error> {
+pub(super) fn tables(args: &GenArgs) -> Result<Option<Vec<String>>> {
     let Some(name) = &args.dataset.dataset else { return Ok(None) };
     Ok(Some(DatasetName::new(name).tables()?).filter(|tables| !tables.is_empty()))
 }
 
 /// Makes all `tables`, each in a folder of its name.
-pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> Result<Vec<Made>, Error> {
+pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> Result<Vec<Made>> {
     let out = args.out.display().to_string();
     let first = tables.first().map_or("", String::as_str);
     let file = args.dataset.dataset.as_deref().unwrap_or_default();

@@ -12,7 +12,7 @@ use sawmill_profile::{Profile, split_command};
 use super::records::RecordsOf;
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::target::{ConnectionArgs, TargetArgs};
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit, Result};
 use crate::interrupt;
 
 /// The load to finish, by its table.
@@ -36,12 +36,12 @@ pub(super) struct FinishArgs {
 
 impl FinishArgs {
     /// The command line `recorded` of the parts, as one for all of them, with this server and table.
-    pub(super) fn words(&self, recorded: &str) -> Result<Vec<OsString>, Error> {
+    pub(super) fn words(&self, recorded: &str) -> Result<Vec<OsString>> {
         Ok(completed(split_command(recorded)?, self.target.server()?, self.target.table()))
     }
 
     /// The command of the unfinished load into the table, or else of the last one.
-    pub(super) fn recorded(&self) -> Result<String, Error> {
+    pub(super) fn recorded(&self) -> Result<String> {
         let (to, table) = (self.target.server()?, self.target.table());
         if CrateServer::understands(to) {
             let advice = "run the command of the load again: it loads what is missing";

@@ -9,7 +9,7 @@ use sawmill_source::{Kind, Source, SourceFile};
 use super::TableLoad;
 use crate::arguments::inputs::Inputs;
 use crate::arguments::target::{Destination, ModeArg};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 
@@ -49,27 +49,23 @@ impl TableLoad {
         (source, inputs): (&dyn Source, &Inputs),
         options: &LoadOptions,
         console: Console,
-    ) -> Result<(), Error> {
-        let Some(first) = inputs.taken_out().first() else { return Ok(()) };
+    ) -> Result<()> {
+        let Some(first) = inputs.taken_out.first() else { return Ok(()) };
         let loaded = match source.facts().whole_files {
             true => self.loaded_files(target, Some(source), options)?,
             false => HashSet::new(),
         };
         let is_loaded = |file: &SourceFile| loaded.contains(&(file.name.clone(), file.fingerprint.clone()));
-        if let Some(file) = inputs.taken_out().iter().find(|file| !is_loaded(file)) {
-            let what = match source.facts().whole_files {
-                true => {
-                    "its columns do not fit those of the other files, and it was loaded with other options"
-                }
-                false => {
-                    "its columns do not fit those of the other files, and a load of some rows does not know which \
+        if let Some(file) = inputs.taken_out.iter().find(|file| !is_loaded(file)) {
+            let what = if source.facts().whole_files {
+                "its columns do not fit those of the other files, and it was loaded with other options"
+            } else {
+                "its columns do not fit those of the other files, and a load of some rows does not know which \
                      files are loaded"
-                }
             };
-            let advice = "load it alone, or with the options of that load";
-            return Err(Error::failure(what, &file.name, advice));
+            return Err(Error::failure(what, &file.name, "load it alone, or with the options of that load"));
         }
-        let more = and_more_files(inputs.taken_out().len() - 1);
+        let more = and_more_files(inputs.taken_out.len() - 1);
         console.notice(&format!(
             "{}{more}: loaded already, and not compared, since the columns do not fit those of the other files",
             first.name

@@ -32,11 +32,10 @@ use crate::arguments::table_args::TableArgs;
 use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 use crate::arguments::text::{TableText, TextArgs};
 use crate::arguments::value_args::{RejectArgs, ValueArgs};
-use crate::error::Error;
-use crate::forms;
-use crate::interrupt;
+use crate::error::{Error, Result};
 use crate::screen::console::{Console, ScreenArgs};
 use crate::screen::{help, phases};
+use crate::{forms, interrupt};
 use finish::FinishArgs;
 use planned::PlannedLoad;
 use reading::Reading;
@@ -231,7 +230,7 @@ newer rows.")]
     Prune(records::PruneArgs),
 }
 
-pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &LoadArgs, console: Console) -> Result<()> {
     match &args.command {
         Some(LoadCommand::Forget(target)) => records::forget(target, console),
         Some(LoadCommand::Status(status)) => records::status(status, console),
@@ -263,7 +262,7 @@ enum RecordedLoad {
 }
 
 /// The load to finish, with the options of its parts.
-fn finished(args: &FinishArgs, console: Console) -> Result<TableLoad, Error> {
+fn finished(args: &FinishArgs, console: Console) -> Result<TableLoad> {
     let recorded = args.recorded()?;
     console.notice(&format!("finishes {recorded}"));
     let words = forms::written_out(args.words(&recorded)?);
@@ -281,7 +280,7 @@ fn finished(args: &FinishArgs, console: Console) -> Result<TableLoad, Error> {
 }
 
 /// Loads this run's share of a load, or shows the plan.
-fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Error> {
+fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<()> {
     let target = args.destination(share)?;
     // The record keeps the command of the parts.
     let command = (share != Share::Finish).then(|| forms::recorded(crate::words()));
@@ -391,7 +390,7 @@ fn load_share(args: &TableLoad, share: Share, console: Console) -> Result<(), Er
 
 impl TableLoad {
     /// The table with all options of its database. Rejects options that contradict each other.
-    fn destination(&self, share: Share) -> Result<Destination, Error> {
+    fn destination(&self, share: Share) -> Result<Destination> {
         let target = self.target.destination(&self.crate_options, &self.effort)?.mode(self.mode.into());
         let target = self.records.apply(target);
         let by_position = self.map == MapArg::Position;
@@ -433,12 +432,7 @@ impl TableLoad {
     }
 
     /// Whether mode auto appends. Plans take mode create if no server answers.
-    fn adds_files(
-        &self,
-        target: &Destination,
-        source: &dyn Source,
-        options: &LoadOptions,
-    ) -> Result<bool, Error> {
+    fn adds_files(&self, target: &Destination, source: &dyn Source, options: &LoadOptions) -> Result<bool> {
         if self.mode != ModeArg::Auto || self.ddl || self.nested.makes_tables() {
             return Ok(false);
         }
@@ -463,12 +457,7 @@ impl TableLoad {
     }
 
     /// The text columns of the table, if the load keeps it.
-    fn table_text(
-        &self,
-        text: &TextArgs,
-        target: &Destination,
-        options: &LoadOptions,
-    ) -> Result<TableText, Error> {
+    fn table_text(&self, text: &TextArgs, target: &Destination, options: &LoadOptions) -> Result<TableText> {
         let makes_table = matches!(self.mode, ModeArg::Create | ModeArg::Replace);
         let mut found = match makes_table || self.is_planned_alone() || !text.table_types.is_empty() {
             true => TableText::default(),
@@ -492,19 +481,19 @@ impl TableLoad {
     }
 
     /// The files for lines of text that cannot be read, and for rows that the database refuses.
-    fn files_of_rejects(&self, target: &Destination) -> Result<(Option<&Path>, Option<&Path>), Error> {
+    fn files_of_rejects(&self, target: &Destination) -> Result<(Option<&Path>, Option<&Path>)> {
         // CrateDB's own rejected rows are NDJSON.
         let json = matches!(target, Destination::Postgres(_));
         self.text.files_of_rejects(&self.files, &self.rejects.rejects, json)
     }
 
-    fn text_with_rejects(&self, target: &Destination) -> Result<Cow<'_, TextArgs>, Error> {
+    fn text_with_rejects(&self, target: &Destination) -> Result<Cow<'_, TextArgs>> {
         let (lines, _) = self.files_of_rejects(target)?;
         Ok(self.text.with_rejects(lines, self.rejects.max_rejects))
     }
 
     /// The order of the rows, if they need an index: to be sorted, or to read text partition by partition.
-    fn order(&self, target: &Destination, is_text: bool) -> Result<Option<Order>, Error> {
+    fn order(&self, target: &Destination, is_text: bool) -> Result<Option<Order>> {
         let by = match (&self.table.partition_by, target) {
             (Some(by), Destination::Postgres(_)) => by.parse().ok(),
             (Some(by), Destination::CrateDb(_)) => order_args::of_crate_db(by),
@@ -521,7 +510,7 @@ impl TableLoad {
         Ok(order)
     }
 
-    fn options(&self, target: &Destination) -> Result<LoadOptions, Error> {
+    fn options(&self, target: &Destination) -> Result<LoadOptions> {
         Ok(LoadOptions {
             verify: self.verify,
             locate: self.locate,
@@ -541,7 +530,7 @@ fn load_table(
     (index, sorting): (Option<&OrderedRows<'_>>, Option<&Sorting<'_>>),
     profile: &Profile,
     console: Console,
-) -> Result<(), Error> {
+) -> Result<()> {
     let PlannedLoad { target, source, options, .. } = *planned;
     let sampler = report::sampled(profile)?;
     let arrange = |source: &dyn Source, load: &mut LoadArranged<'_>| match sorting {
@@ -565,7 +554,7 @@ pub(crate) fn load_files(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-) -> Result<(LoadReport, PhaseReport), Error> {
+) -> Result<(LoadReport, PhaseReport)> {
     load_arranged(source, target, options, &|source, load| load(source), profile, console)
 }
 
@@ -577,7 +566,7 @@ fn load_arranged(
     arrange: &Arrange<'_>,
     profile: &Profile,
     console: Console,
-) -> Result<(LoadReport, PhaseReport), Error> {
+) -> Result<(LoadReport, PhaseReport)> {
     let rows = source.rows();
     let phase = profile.phase("load");
     let say = |line: &str| console.notice(line);

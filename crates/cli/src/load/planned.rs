@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{reading::Reading, tables};
 use crate::arguments::table_args::PartitionsPlan;
 use crate::arguments::target::Destination;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::escape;
@@ -62,7 +62,7 @@ struct PostgresPlan<'a> {
 
 impl PlannedLoad<'_> {
     /// Prints the CREATE TABLE statements.
-    pub(super) fn ddl(&self, console: Console) -> Result<(), Error> {
+    pub(super) fn ddl(&self, console: Console) -> Result<()> {
         let phase = Profile::new().phase("ddl");
         let control = interrupt::control(&phase);
         let ddl = match self.tables {
@@ -73,7 +73,7 @@ impl PlannedLoad<'_> {
     }
 
     /// Prints what the load would do.
-    pub(super) fn explain(&self, reading: &Reading, console: Console) -> Result<(), Error> {
+    pub(super) fn explain(&self, reading: &Reading, console: Console) -> Result<()> {
         let phase = Profile::new().phase("explain");
         let control = interrupt::control(&phase);
         match self.target {
@@ -91,7 +91,7 @@ impl PlannedLoad<'_> {
         reading: &Reading,
         console: Console,
         control: &Control<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Self { source, tables, options, .. } = *self;
         let (columns, alter) = postgres.planned_changes(source, options, control)?.unzip();
         let conversions = match tables {
@@ -128,7 +128,7 @@ impl PlannedLoad<'_> {
     }
 
     /// Prints what the load would do, after trying it on the server.
-    pub(super) fn dry_run(&self, console: Console) -> Result<(), Error> {
+    pub(super) fn dry_run(&self, console: Console) -> Result<()> {
         if let Some(tables) = self.tables {
             return tables::dry_run(tables, self.options, console);
         }

@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use sawmill_profile::CommandLine;
 
 use crate::arguments::target::{ModeArg, TargetArgs};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::console::Console;
 
 /// The program, beside this one or on PATH.
@@ -22,7 +22,7 @@ const PROGRAM: &str = "sawmill-cluster";
 const TAKEN: [&str; 9] = ["files", "to", "table", "mode", "degree", "query", "json", "quiet", "verbose"];
 
 /// Refuses options of a load that have no meaning for the rows of a query. `command` describes all options.
-pub(crate) fn check(matches: &ArgMatches, command: fn() -> clap::Command) -> Result<(), Error> {
+pub(crate) fn check(matches: &ArgMatches, command: fn() -> clap::Command) -> Result<()> {
     let Some(("load", given)) = matches.subcommand() else { return Ok(()) };
     let of_command_line = |id: &str| {
         given.ids().any(|given| given == id) && given.value_source(id) == Some(ValueSource::CommandLine)
@@ -54,7 +54,7 @@ pub(super) fn run(
     (target, mode): (&TargetArgs, ModeArg),
     degree: Option<NonZeroUsize>,
     console: Console,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mode = match mode {
         ModeArg::Auto | ModeArg::Create => "create",
         ModeArg::Append => "append",

@@ -9,7 +9,7 @@ use crate::arguments::order_args::{IndexPlan, Ordered};
 use crate::screen::phases::{bytes, counted, thousands};
 
 /// The part of a report about reading, for people and for `--json`.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(crate) struct Reading {
     pub folders: Vec<FolderColumn>,
     /// The inferred dialect and column types of text, in plans.
@@ -51,13 +51,10 @@ impl Reading {
         });
         Self {
             folders,
-            text: TextFound::default(),
             pruned: filtered.and_then(Filtered::pruned),
             records_left_out: inputs.records_left_out_in_all(),
-            phases: Vec::new(),
-            index: None,
-            ordered: None,
             objects,
+            ..Self::default()
         }
     }
 

@@ -13,7 +13,7 @@ use sawmill_source::Control;
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::target::{EffortArgs, TargetArgs};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -69,12 +69,12 @@ impl RecordsOf {
         CrateServer::understands(&self.to)
     }
 
-    fn server(&self) -> Result<Server, Error> {
+    fn server(&self) -> Result<Server> {
         let patience = self.patience.unwrap_or(LoadOptions::default().patience);
         Ok(self.to.parse::<Server>()?.patience(patience))
     }
 
-    fn crate_server(&self) -> Result<CrateServer, Error> {
+    fn crate_server(&self) -> Result<CrateServer> {
         match self.patience {
             None => Ok(self.to.parse()?),
             Some(_) => {
@@ -84,27 +84,24 @@ impl RecordsOf {
         }
     }
 
-    fn table(&self) -> Result<Option<TableName>, Error> {
+    fn table(&self) -> Result<Option<TableName>> {
         let parse = if self.is_crate() { sawmill_cratedb::table_name } else { str::parse::<TableName> };
         Ok(self.table.as_deref().map(parse).transpose()?)
     }
 
     /// The loads on record, the newest first.
-    pub(super) fn loads(&self, control: &Control<'_>) -> Result<Vec<LoadStatus>, Error> {
+    pub(super) fn loads(&self, control: &Control<'_>) -> Result<Vec<LoadStatus>> {
         let table = self.table()?;
-        Ok(match self.is_crate() {
-            true => {
-                crate_status(&self.crate_server()?, self.records.crate_schema(), table.as_ref(), control)?
-            }
-            false => {
-                sawmill_postgres::status(&self.server()?, self.records.schema(), table.as_ref(), control)?
-            }
+        Ok(if self.is_crate() {
+            crate_status(&self.crate_server()?, self.records.crate_schema(), table.as_ref(), control)?
+        } else {
+            sawmill_postgres::status(&self.server()?, self.records.schema(), table.as_ref(), control)?
         })
     }
 }
 
 /// Lists loads, then the files of each.
-pub(super) fn status(args: &StatusArgs, console: Console) -> Result<(), Error> {
+pub(super) fn status(args: &StatusArgs, console: Console) -> Result<()> {
     let StatusArgs { of, history } = args;
     let phase = Profile::new().phase("status");
     let loads = of.loads(&interrupt::control(&phase))?;
@@ -180,17 +177,16 @@ fn history_of(load: &LoadStatus) -> String {
 }
 
 /// Removes the records that no later load needs.
-pub(super) fn prune(args: &PruneArgs, console: Console) -> Result<(), Error> {
+pub(super) fn prune(args: &PruneArgs, console: Console) -> Result<()> {
     let PruneArgs { of, older_than, dry_run } = args;
     let phase = Profile::new().phase("prune");
     let control = interrupt::control(&phase);
     let (table, how) = (of.table()?, (*older_than, *dry_run));
-    let pruned = match of.is_crate() {
-        true => crate_prune(&of.crate_server()?, of.records.crate_schema(), table.as_ref(), how, &control)?,
-        false => {
-            let server = of.server()?;
-            sawmill_postgres::prune(&server, of.records.schema(), table.as_ref(), how, &control)?
-        }
+    let pruned = if of.is_crate() {
+        crate_prune(&of.crate_server()?, of.records.crate_schema(), table.as_ref(), how, &control)?
+    } else {
+        let server = of.server()?;
+        sawmill_postgres::prune(&server, of.records.schema(), table.as_ref(), how, &control)?
     };
     console.result(&pruned, || pruned_lines(&pruned))
 }
@@ -213,7 +209,7 @@ fn pruned_lines(pruned: &Pruned) -> String {
     text
 }
 
-pub(super) fn forget(args: &ForgetArgs, console: Console) -> Result<(), Error> {
+pub(super) fn forget(args: &ForgetArgs, console: Console) -> Result<()> {
     let phase = Profile::new().phase("forget");
     let target = args.target.destination(&CrateArgs::default(), &EffortArgs::default())?;
     let target = args.records.apply(target);

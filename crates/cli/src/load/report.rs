@@ -8,7 +8,7 @@ use sawmill_profile::{
 use serde::Serialize;
 
 use super::reading::Reading;
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit, Result};
 use crate::screen::console::Console;
 use crate::screen::limit;
 use crate::screen::phases::{self, counted};
@@ -40,7 +40,7 @@ pub(super) struct Measured<'a> {
 const MAX_SAMPLES: usize = 300;
 
 /// Starts sampling a load.
-pub(super) fn sampled(profile: &Profile) -> Result<Sampler, Error> {
+pub(super) fn sampled(profile: &Profile) -> Result<Sampler> {
     Ok(Sampler::start(SamplerOptions::new().most_samples(MAX_SAMPLES).profile(profile))?)
 }
 
@@ -68,7 +68,7 @@ pub(super) fn print(
     over_time: &Timeline,
     reading: &Reading,
     console: Console,
-) -> Result<(), Error> {
+) -> Result<()> {
     let maxima = over_time.maxima();
     let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
     let measured = Measured { bottleneck, phase, maxima, over_time, reading };
@@ -85,7 +85,7 @@ pub(super) fn print(
 ///
 /// # Errors
 /// The table is known to lack rows of the files, or nothing was compared.
-pub(super) fn check(table: &str, report: &LoadReport, manner: Manner, console: Console) -> Result<(), Error> {
+pub(super) fn check(table: &str, report: &LoadReport, manner: Manner, console: Console) -> Result<()> {
     if !manner.verifies || report.part.is_some() {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use sawmill_postgres::{OfTable, PostgresTables};
 use sawmill_profile::{PhaseReport, Profile, format_byte_rate};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::interrupt;
 use crate::load::reading::Reading;
 use crate::load::report::{Manner, Measured, at_most, check, found, sampled};
@@ -33,7 +33,7 @@ pub(super) fn run(
     options: &LoadOptions,
     manner: Manner,
     console: Console,
-) -> Result<(), Error> {
+) -> Result<()> {
     let profile = Profile::new();
     let sampler = sampled(&profile)?;
     let (reports, phase) = load(tables, options, &profile, console)?;
@@ -58,7 +58,7 @@ pub(crate) fn load(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-) -> Result<(Vec<OfTable<LoadReport>>, PhaseReport), Error> {
+) -> Result<(Vec<OfTable<LoadReport>>, PhaseReport)> {
     let phase = profile.phase("load");
     // Each table is made from all records.
     let records = tables.records() * tables.names().len() as u64;
@@ -107,11 +107,7 @@ fn summary(result: &TablesResult<'_>) -> String {
 }
 
 /// Prints what a load of all tables would do, after trying it on the server.
-pub(crate) fn dry_run(
-    tables: &PostgresTables<'_>,
-    options: &LoadOptions,
-    console: Console,
-) -> Result<(), Error> {
+pub(crate) fn dry_run(tables: &PostgresTables<'_>, options: &LoadOptions, console: Console) -> Result<()> {
     let phase = Profile::new().phase("dry run");
     let plans = tables.rehearse(options, &interrupt::control(&phase))?;
     console.result(&plans, || {
@@ -132,11 +128,7 @@ pub(crate) fn dry_run(
 }
 
 /// Compares all tables with the source and prints both sides of each.
-pub(crate) fn verify(
-    tables: &PostgresTables<'_>,
-    options: &LoadOptions,
-    console: Console,
-) -> Result<(), Error> {
+pub(crate) fn verify(tables: &PostgresTables<'_>, options: &LoadOptions, console: Console) -> Result<()> {
     let phase = Profile::new().phase("verify");
     let verified = tables.verify(options, &interrupt::control(&phase))?;
     console.result(&verified, || {

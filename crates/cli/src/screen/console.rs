@@ -16,7 +16,7 @@ use sawmill_profile::{Phase, beside, format_rate};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::connections::ConnectionLines;
 use crate::screen::escape;
@@ -104,7 +104,7 @@ impl Console {
     }
 
     /// Prints a result: `text` for people, or `value` with `--json`.
-    pub(crate) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
+    pub(crate) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         if !self.json {
             return print(&escape::lines(&text()));
         }
@@ -117,23 +117,17 @@ impl Console {
     }
 
     /// Prints the summary of a job whose product is a file or a table; with `--quiet` only as JSON.
-    pub(crate) fn summary(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
-        match self.quiet && !self.json {
-            true => Ok(()),
-            false => self.result(value, text),
-        }
+    pub(crate) fn summary(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+        if self.quiet && !self.json { Ok(()) } else { self.result(value, text) }
     }
 
     /// Prints a text that programs read, such as SQL or a dataset spec: as it is, but on a terminal as a result.
-    pub(crate) fn document(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
-        match self.json || io::stdout().is_terminal() {
-            true => self.result(value, text),
-            false => print(&text()),
-        }
+    pub(crate) fn document(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+        if self.json || io::stdout().is_terminal() { self.result(value, text) } else { print(&text()) }
     }
 
     /// Prints the first part of a result; `--json` prints everything at the end.
-    pub(crate) fn text(self, text: &str) -> Result<(), Error> {
+    pub(crate) fn text(self, text: &str) -> Result<()> {
         if self.json { Ok(()) } else { print(&escape::lines(text)) }
     }
 
@@ -314,7 +308,7 @@ fn terminal_lines() -> Option<NarrowLines> {
     terminal_size_of(io::stdout()).map(|(Width(width), _)| NarrowLines::new(width.into()))
 }
 
-fn print(text: &str) -> Result<(), Error> {
+fn print(text: &str) -> Result<()> {
     let text = match terminal_lines() {
         Some(mut lines) => lines.take(text.as_bytes()) + &lines.end(),
         None => text.to_owned(),

@@ -5,15 +5,11 @@ use std::path::Path;
 
 use sawmill_profile::{CpuSampler, FoldedStacks};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::console::Console;
 
 /// Runs `work`. If a path is given, samples the stacks and draws them into that file, even if the work fails.
-pub(crate) fn drawn(
-    path: Option<&Path>,
-    console: Console,
-    work: impl FnOnce() -> Result<(), Error>,
-) -> Result<(), Error> {
+pub(crate) fn drawn(path: Option<&Path>, console: Console, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let Some(path) = path else { return work() };
     check(path)?;
     let sampler = CpuSampler::start()?;
@@ -26,7 +22,7 @@ pub(crate) fn drawn(
 }
 
 /// Rejects a path that cannot take the picture, before any time is spent.
-pub(crate) fn check(path: &Path) -> Result<(), Error> {
+pub(crate) fn check(path: &Path) -> Result<()> {
     if cfg!(not(feature = "full")) {
         return Err(Error::not_built(format!("--flamegraph {}", path.display())));
     }
@@ -43,7 +39,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
 
 /// Rejects overwriting a file of another kind, such as data named by mistake: a file that is replaced must be
 /// empty or begin with this byte.
-pub(crate) fn may_replace(path: &Path, begins: u8, place: &str) -> Result<(), Error> {
+pub(crate) fn may_replace(path: &Path, begins: u8, place: &str) -> Result<()> {
     match is_free_for(path, &[begins]) {
         true => Ok(()),
         false => Err(Error::usage("the file exists and is of another kind", place, "name another file")),
@@ -61,11 +57,11 @@ pub(crate) fn is_free_for(path: &Path, begins: &[u8]) -> bool {
 }
 
 /// Draws stacks, titled with the command.
-pub(crate) fn write(path: &Path, stacks: &FoldedStacks, console: Console) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, stacks: &FoldedStacks, console: Console) -> Result<()> {
     let words: Vec<String> = crate::words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
     let title = format!("sawmill {command}");
-    stacks.write_svg(path, title.trim_end())?;
+    sawmill_profile::write_whole(path, stacks.to_svg(title.trim_end()).as_bytes())?;
     let short = if stacks.too_short() { ", too few to be meaningful: measure a longer run" } else { "" };
     console.step(&format!("flame graph of {} samples in {}{short}", stacks.samples(), path.display()));
     Ok(())

@@ -63,10 +63,10 @@ pub(crate) fn exit(message: &clap::Error) -> ! {
                 false => anstream::stdout().write_all(help.as_bytes()),
             };
             if let Err(error) = written.map_err(|e| Error::output(&e))
-                && error.exit() == Exit::Failure
+                && error.exit == Exit::Failure
             {
                 crate::report(&error);
-                std::process::exit(error.exit() as i32);
+                std::process::exit(error.exit as i32);
             }
             std::process::exit(message.exit_code())
         }

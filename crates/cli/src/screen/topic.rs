@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Command;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::help::with_whole_examples;
 
 /// Groups whose first word says too little, and the words that select them.
@@ -43,7 +43,7 @@ fn names(heading: &str) -> Vec<String> {
 ///
 /// # Errors
 /// The command has no such group.
-pub(crate) fn asked_for(command: Command, words: &[OsString]) -> Result<Option<clap::Error>, Error> {
+pub(crate) fn asked_for(command: Command, words: &[OsString]) -> Result<Option<clap::Error>> {
     let Some(help) = words.iter().position(|word| word == "--help") else { return Ok(None) };
     let Some(topic) = words.get(help + 1).and_then(|word| word.to_str()) else { return Ok(None) };
     let topic = topic.to_lowercase();

@@ -18,6 +18,7 @@ pub(crate) use nodes::bind;
 pub(crate) use recovery::Recovery;
 
 /// State shared by all threads.
+#[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) faults: Faults,
@@ -48,24 +49,10 @@ impl Shared {
     /// The state of a cluster without nodes.
     pub(crate) fn new(tls: Option<Arc<rustls::ServerConfig>>) -> Arc<Self> {
         Arc::new_cyclic(|own| Shared {
-            engine: Engine::default(),
-            faults: Faults::default(),
-            pg_faults: Faults::default(),
             max_content_length: AtomicUsize::new(104_857_600),
-            bulks: AtomicU64::new(0),
-            statements: AtomicU64::new(0),
-            running_on: AtomicU64::new(0),
-            unnests: AtomicU64::new(0),
-            compressed: AtomicU64::new(0),
-            largest: AtomicUsize::new(0),
-            row_cost: RowCost::default(),
-            recovering: Mutex::default(),
-            restart_before: Mutex::default(),
-            orphan: Mutex::default(),
             own: Weak::clone(own),
-            credentials: Mutex::new(None),
-            nodes: Mutex::new(Vec::new()),
             tls,
+            ..Shared::default()
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::Shared;
 use crate::{http, pg};
 
+#[derive(Default)]
 pub(super) struct Node {
     port: u16,
     alive: Arc<AtomicBool>,
@@ -20,12 +21,7 @@ impl Shared {
         let listener = bind(0);
         let mut nodes = self.lock();
         let number = nodes.len();
-        nodes.push(Node {
-            port: port_of(&listener),
-            alive: Arc::default(),
-            requests: 0,
-            connections: Vec::new(),
-        });
+        nodes.push(Node { port: port_of(&listener), ..Node::default() });
         drop(nodes);
         self.listen(number, listener);
     }

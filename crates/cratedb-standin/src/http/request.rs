@@ -37,13 +37,12 @@ pub(super) fn read<S: Read>(stream: &mut BufReader<S>, shared: &Shared) -> Resul
     if transfer.length > most {
         return Err(Unread::TooLarge);
     }
-    request.body = match transfer.chunked {
-        true => chunks(stream, most)?,
-        false => {
-            let mut body = vec![0; transfer.length];
-            stream.read_exact(&mut body).map_err(|_| Unread::Ended)?;
-            body
-        }
+    request.body = if transfer.chunked {
+        chunks(stream, most)?
+    } else {
+        let mut body = vec![0; transfer.length];
+        stream.read_exact(&mut body).map_err(|_| Unread::Ended)?;
+        body
     };
     if transfer.gzip {
         request.body = inflated(&request.body, most)?;

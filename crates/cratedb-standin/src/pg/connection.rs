@@ -175,11 +175,7 @@ impl<'a> Connection<'a> {
     pub(super) fn message(&mut self) -> io::Result<(u8, Vec<u8>)> {
         let mut kind = [0];
         self.stream.read_exact(&mut kind)?;
-        Ok((kind[0], self.body()?))
-    }
-
-    fn body(&mut self) -> io::Result<Vec<u8>> {
-        body(&mut self.stream)
+        Ok((kind[0], body(&mut self.stream)?))
     }
 }
 

@@ -4,74 +4,56 @@ use super::cursor::Cursor;
 use super::{Column, CreateTable, Statement};
 use crate::types::Type;
 
-/// The settings after the columns that the stand-in acts on.
-struct Settings {
-    shards: usize,
-    partitioned: Option<String>,
-    most_columns: usize,
-    asynchronous: bool,
-}
-
 impl Cursor {
     /// The statement after `CREATE TABLE`.
     pub(super) fn create(&mut self) -> Result<Statement, String> {
         let if_not_exists = self.words("if not exists");
-        let name = self.name()?;
-        let mut columns = Vec::new();
-        let mut key = Vec::new();
+        let mut table =
+            CreateTable { shards: 4, most_columns: 1000, if_not_exists, ..CreateTable::default() };
+        table.name = self.name()?;
         self.expect("(")?;
         loop {
             if self.words("primary key") {
-                key = self.list(Self::ident)?;
+                table.key = self.list(Self::ident)?;
             } else {
                 let (column, primary) = self.column()?;
                 if primary {
-                    key.push(column.name.clone());
+                    table.key.push(column.name.clone());
                 }
-                columns.push(column);
+                table.columns.push(column);
             }
             if !self.sign(",") {
                 break;
             }
         }
         self.expect(")")?;
-        let Settings { shards, partitioned, most_columns, asynchronous } = self.settings()?;
-        if let Some(partition) = &partitioned
-            && !key.is_empty()
-            && !key.contains(partition)
+        self.settings(&mut table)?;
+        if let Some(partition) = &table.partitioned
+            && !table.key.is_empty()
+            && !table.key.contains(partition)
         {
             return Err(format!(
                 "Cannot use non primary key column '{partition}' in PARTITIONED BY clause if primary key is set on table"
             ));
         }
-        Ok(Statement::Create(CreateTable {
-            name,
-            if_not_exists,
-            columns,
-            key,
-            shards,
-            partitioned,
-            most_columns,
-            asynchronous,
-        }))
+        Ok(Statement::Create(table))
     }
 
     /// `PARTITIONED BY`, `CLUSTERED INTO` and `WITH`, in any order.
-    fn settings(&mut self) -> Result<Settings, String> {
-        let mut settings = Settings { shards: 4, partitioned: None, most_columns: 1000, asynchronous: false };
+    fn settings(&mut self, table: &mut CreateTable) -> Result<(), String> {
         loop {
             if self.words("partitioned by") {
-                settings.partitioned = self.list(Self::ident)?.pop();
+                table.partitioned = self.list(Self::ident)?.pop();
             } else if self.words("clustered") {
                 self.expect("into")?;
-                settings.shards = self.number()?;
+                table.shards = self.number()?;
                 self.expect("shards")?;
             } else if self.words("with") {
                 for (name, value) in self.list(Self::parameter)? {
-                    settings.set(&name, &value)?;
+                    table.set(&name, &value)?;
                 }
             } else {
-                return Ok(settings);
+                return Ok(());
             }
         }
     }
@@ -134,7 +116,7 @@ impl Cursor {
     }
 }
 
-impl Settings {
+impl CreateTable {
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "number_of_replicas" | "refresh_interval" => {}

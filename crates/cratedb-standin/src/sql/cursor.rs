@@ -78,10 +78,7 @@ impl Cursor {
     /// A table's name, with or without a schema.
     pub(super) fn name(&mut self) -> Result<Name, String> {
         let first = self.ident()?;
-        match self.sign(".") {
-            true => Ok((first, self.ident()?)),
-            false => Ok((self.schema.clone(), first)),
-        }
+        if self.sign(".") { Ok((first, self.ident()?)) } else { Ok((self.schema.clone(), first)) }
     }
 
     /// Items in parentheses.

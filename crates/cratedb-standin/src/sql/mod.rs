@@ -78,7 +78,7 @@ pub(crate) enum Cast {
 }
 
 /// CREATE TABLE
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CreateTable {
     pub(crate) name: Name,
     pub(crate) if_not_exists: bool,

@@ -121,11 +121,10 @@ impl Cursor {
         } else {
             loop {
                 counted = self.words("count");
-                match counted {
-                    true => {
-                        self.expect("(").and_then(|()| self.expect("*")).and_then(|()| self.expect(")"))?
-                    }
-                    false => columns.push(self.field()?),
+                if counted {
+                    self.expect("(").and_then(|()| self.expect("*")).and_then(|()| self.expect(")"))?;
+                } else {
+                    columns.push(self.field()?);
                 }
                 if counted || !self.sign(",") {
                     break;

@@ -60,36 +60,35 @@ fn column_entries(table: &Table) -> Vec<Entry> {
             Type::Integer(bits) => Value::Int((*bits).into()),
             _ => Value::Null,
         };
-        let mut entry = column_entry(&column.name, i, &column.data_type);
         let default = if column.stamped { text("CURRENT_TIMESTAMP") } else { Value::Null };
-        entry.extend([
-            ("column_default", default),
-            ("numeric_precision", precision),
-            ("is_nullable", text(if nullable { "YES" } else { "NO" })),
-            ("is_generated", text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" })),
-        ]);
-        entries.push(entry);
+        let (name, generated) = (&column.name, column.generated.is_some());
+        entries.push(column_entry(name, i, &column.data_type, (default, precision), (nullable, generated)));
         if let Type::Object(_, fields) = &column.data_type {
             for (field, data_type) in fields {
-                let mut entry = column_entry(&format!("{}['{field}']", column.name), i, data_type);
-                entry.extend([
-                    ("column_default", Value::Null),
-                    ("numeric_precision", Value::Null),
-                    ("is_nullable", text("YES")),
-                    ("is_generated", text("NEVER")),
-                ]);
-                entries.push(entry);
+                let name = format!("{}['{field}']", column.name);
+                let nulls = (Value::Null, Value::Null);
+                entries.push(column_entry(&name, i, data_type, nulls, (true, false)));
             }
         }
     }
     entries
 }
 
-fn column_entry(name: &str, column: usize, data_type: &Type) -> Entry {
+fn column_entry(
+    name: &str,
+    column: usize,
+    data_type: &Type,
+    (default, precision): (Value, Value),
+    (nullable, generated): (bool, bool),
+) -> Entry {
     vec![
         ("column_name", text(name)),
         ("ordinal_position", Value::Int(column as i64 + 1)),
         ("data_type", text(&data_type.catalogue_name())),
+        ("column_default", default),
+        ("numeric_precision", precision),
+        ("is_nullable", text(if nullable { "YES" } else { "NO" })),
+        ("is_generated", text(if generated { "ALWAYS" } else { "NEVER" })),
     ]
 }
 

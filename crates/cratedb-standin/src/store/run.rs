@@ -63,9 +63,19 @@ impl Engine {
                 ("sys", _) if self.denies_sys.load(Relaxed) => {
                     Err(error(404, 4045, "SchemaUnknownException[Schema 'sys' unknown]"))
                 }
-                ("sys", "nodes") => nodes(select, &self.version()),
+                ("sys", "nodes") => {
+                    let known = [
+                        ("name", quoted("standin")),
+                        ("version['number']", quoted(&self.version())),
+                        ("heap['max']", (1u64 << 29).to_string()),
+                    ];
+                    one_row(select, &known)
+                }
                 ("sys", "jobs") => self.jobs().list(select),
-                ("sys", "cluster") => cluster(select, !self.jobs().hidden.load(Relaxed)),
+                ("sys", "cluster") => {
+                    let lists_jobs = !self.jobs().hidden.load(Relaxed);
+                    one_row(select, &[("settings['stats']['enabled']", lists_jobs.to_string())])
+                }
                 ("sys", "checks" | "node_checks") => checks(&select),
                 ("sys", "shards") => Ok(self.shards()),
                 _ => self.select(&select, arguments),
@@ -124,21 +134,6 @@ fn one_row(select: Select, known: &[(&str, String)]) -> Result<Answer, Error> {
         Some(row) => Ok(Answer { columns: select.columns, count: 1, rows: vec![row] }),
         None => Err(error(404, 4043, format!("Columns {:?} unknown", select.columns))),
     }
-}
-
-/// `sys.nodes`: one node.
-fn nodes(select: Select, version: &str) -> Result<Answer, Error> {
-    let known = [
-        ("name", quoted("standin")),
-        ("version['number']", quoted(version)),
-        ("heap['max']", (1u64 << 29).to_string()),
-    ];
-    one_row(select, &known)
-}
-
-/// `sys.cluster`: the settings that clients ask for.
-fn cluster(select: Select, lists_jobs: bool) -> Result<Answer, Error> {
-    one_row(select, &[("settings['stats']['enabled']", lists_jobs.to_string())])
 }
 
 /// `sys.checks` and `sys.node_checks`: one that passes and one that fails.

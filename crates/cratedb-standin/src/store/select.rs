@@ -9,13 +9,6 @@ use crate::json::{Json, quoted};
 use crate::sql::Select;
 use crate::types::{Value, to_json};
 
-/// A column that a statement names.
-enum Place {
-    /// `_id`
-    Id,
-    Column(usize),
-}
-
 impl Table {
     /// Rows counted by the values of a column, in their order.
     fn grouped(&self, column: &str, found: &[usize], limit: Option<usize>) -> Result<Answer, Error> {
@@ -40,16 +33,17 @@ impl Engine {
     pub(super) fn select(&self, select: &Select, arguments: &[Json]) -> Result<Answer, Error> {
         self.with(&select.name, |table| {
             let mut found = table.matching(select.condition.as_ref(), arguments);
+            // A column that a statement names; `None` for `_id`.
             let place = |name: &String| match name.as_str() {
-                "_id" => Ok(Place::Id),
-                name => table.position(name).map(Place::Column),
+                "_id" => Ok(None),
+                name => table.position(name).map(Some),
             };
             let order = select.order.iter().map(place).collect::<Result<Vec<_>, _>>()?;
             found.sort_by(|a, b| {
                 let (a, b) = (&table.rows[*a], &table.rows[*b]);
                 let by = order.iter().map(|place| match place {
-                    Place::Id => a.id.cmp(&b.id),
-                    Place::Column(at) => compare(&a.values[*at], &b.values[*at]),
+                    None => a.id.cmp(&b.id),
+                    Some(at) => compare(&a.values[*at], &b.values[*at]),
                 });
                 by.into_iter().find(|by| by.is_ne()).unwrap_or(Ordering::Equal)
             });
@@ -72,9 +66,9 @@ impl Engine {
             let places = names.iter().map(place).collect::<Result<Vec<_>, _>>()?;
             let cells = |at: usize| {
                 let row = &table.rows[at];
-                let cell = |place: &Place| match place {
-                    Place::Id => quoted(&row.id),
-                    Place::Column(at) => to_json(&row.values[*at]),
+                let cell = |place: &Option<usize>| match place {
+                    None => quoted(&row.id),
+                    Some(at) => to_json(&row.values[*at]),
                 };
                 places.iter().map(cell).collect()
             };

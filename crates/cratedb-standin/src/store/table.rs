@@ -23,7 +23,7 @@ pub(super) struct Row {
     durable: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) columns: Vec<Column>,
     pub(super) key: Vec<usize>,
@@ -56,12 +56,6 @@ enum Stop {
     Row(RowResult),
 }
 
-impl From<RowResult> for Stop {
-    fn from(result: RowResult) -> Self {
-        Stop::Row(result)
-    }
-}
-
 pub(super) fn columns_of(columns: &[Column]) -> usize {
     columns.iter().map(|column| column.data_type.columns()).sum()
 }
@@ -74,14 +68,11 @@ impl Table {
     pub(super) fn new(create: CreateTable) -> Result<Self, Error> {
         let mut table = Table {
             columns: create.columns,
-            key: Vec::new(),
             shards: create.shards.max(1),
             most_columns: create.most_columns,
             asynchronous: create.asynchronous,
-            rows: Vec::new(),
-            by_id: HashMap::new(),
-            next: 0,
             number: NUMBER.fetch_add(1, Relaxed),
+            ..Table::default()
         };
         table.key = create.key.iter().map(|name| table.position(name)).collect::<Result<_, _>>()?;
         if let Some(partition) = create.partitioned {
@@ -209,15 +200,14 @@ impl Table {
             return Ok(if *conflict == OnConflict::Ignore { Existing::Stays } else { Existing::Refuses });
         };
         let named: Vec<&String> = self.key.iter().map(|at| &self.columns[*at].name).collect();
+        let wrong = |what: String| error(400, 4000, format!("IllegalArgumentException[{what}]"));
         if named.len() != key.len() {
             let what = format!("Number of conflict targets ([{}]) did not match", key.join(", "));
-            let what = format!("{what} the number of primary key columns ([{}])", joined(&named));
-            return Err(error(400, 4000, format!("IllegalArgumentException[{what}]")));
+            return Err(wrong(format!("{what} the number of primary key columns ([{}])", joined(&named))));
         }
         if !key.iter().all(|column| named.contains(&column)) {
             let what = format!("Conflict target ([{}]) did not match", key.join(", "));
-            let what = format!("{what} the primary key columns ([{}])", joined(&named));
-            return Err(error(400, 4000, format!("IllegalArgumentException[{what}]")));
+            return Err(wrong(format!("{what} the primary key columns ([{}])", joined(&named))));
         }
         set.iter().map(|column| self.position(column)).collect::<Result<_, _>>().map(Existing::Takes)
     }
@@ -240,7 +230,7 @@ impl Table {
     /// The values of a new row, converted and checked.
     fn row(&mut self, name: &Name, columns: &[usize], values: &[Json]) -> Result<Vec<Value>, Stop> {
         if !self.learn(columns, values) {
-            return Err(RowResult::Refused(4000, too_many_columns(self.most_columns, name)).into());
+            return Err(Stop::Row(RowResult::Refused(4000, too_many_columns(self.most_columns, name))));
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
         let first = |column: &Column| if column.stamped { Value::Int(now) } else { Value::Null };
@@ -255,7 +245,7 @@ impl Table {
         }
         let mut cells = self.columns.iter().zip(&row);
         if let Some((column, _)) = cells.find(|(column, value)| column.not_null && **value == Value::Null) {
-            return Err(RowResult::Refused(4000, format!("\"{}\" must not be null", column.name)).into());
+            return Err(Stop::Row(RowResult::Refused(4000, format!("\"{}\" must not be null", column.name))));
         }
         Ok(row)
     }
@@ -300,9 +290,9 @@ impl Table {
             match existing {
                 Existing::Refuses => {
                     let what = "DuplicateKeyException[A document with the same primary key exists already]";
-                    return Err(RowResult::Refused(4091, what.into()).into());
+                    return Err(Stop::Row(RowResult::Refused(4091, what.into())));
                 }
-                Existing::Stays => return Err(RowResult::Count(0).into()),
+                Existing::Stays => return Err(Stop::Row(RowResult::Count(0))),
                 Existing::Takes(columns) => {
                     let row = &mut self.rows[*row];
                     columns.iter().for_each(|at| row.values[*at].clone_from(&values[*at]));
@@ -325,13 +315,13 @@ fn converted(column: &Column, json: &Json) -> Result<Value, Stop> {
     match column.data_type.cast(json) {
         Ok(value) if !column.plain && Type::too_long(&value) => {
             let what = "IllegalArgumentException[Document contains at least one immense term]";
-            Err(RowResult::Refused(5000, what.into()).into())
+            Err(Stop::Row(RowResult::Refused(5000, what.into())))
         }
         Ok(value) => Ok(value),
         Err(Refused::Request(message)) => Err(Stop::Request(error(400, 4000, message))),
         Err(Refused::Row(code, message)) => {
             let named = format!("strict object `{}`]", column.name);
-            Err(RowResult::Refused(code, message.replace("strict object]", &named)).into())
+            Err(Stop::Row(RowResult::Refused(code, message.replace("strict object]", &named))))
         }
     }
 }

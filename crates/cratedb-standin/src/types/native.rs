@@ -34,8 +34,7 @@ impl Type {
                 match bits.len() {
                     found if found == *length => Ok(Value::Text(format!("B'{bits}'"))),
                     found => {
-                        let what = format!("bit string length {found} does not match type bit({length})");
-                        Err(rejected(what))
+                        Err(rejected(format!("bit string length {found} does not match type bit({length})")))
                     }
                 }
             }

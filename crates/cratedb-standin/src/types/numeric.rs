@@ -22,10 +22,7 @@ pub(super) fn integer(bits: u32, json: &Json) -> Option<i64> {
 
 /// A decimal as plain text, rounded to its scale; `None` if it has too many digits.
 pub(super) fn numeric(text: &str, bounds: Option<(u32, u32)>) -> Option<Value> {
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", text),
-    };
+    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
     if !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
         || whole.len() + fraction.len() == 0

@@ -10,12 +10,10 @@ impl Type {
     /// Takes a shape, which is stored as it is.
     pub(super) fn shape(&self, json: &Json) -> Result<Value, Refused> {
         let indexed = is_shape(json).ok_or_else(|| self.refuse(json))?;
-        match indexed {
-            true => Ok(untyped(json)),
-            false => {
-                let what = "SQLParseException[Cannot convert GeoJSON to shape]";
-                Err(Refused::Row(4000, what.to_owned()))
-            }
+        if indexed {
+            Ok(untyped(json))
+        } else {
+            Err(Refused::Row(4000, "SQLParseException[Cannot convert GeoJSON to shape]".to_owned()))
         }
     }
 }

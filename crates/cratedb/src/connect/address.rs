@@ -112,10 +112,7 @@ impl FromStr for CrateServer {
             Some((user, password)) => (user, Some(decode(password).map_err(&refused)?)),
             None => (credentials, None),
         };
-        let mut nodes = Vec::new();
-        for host in hosts.split(',') {
-            nodes.push(node(host).map_err(&refused)?);
-        }
+        let nodes = hosts.split(',').map(|host| node(host).map_err(&refused)).collect::<Result<_>>()?;
         let schema = schema.trim_end_matches('/');
         let mut server = Self {
             nodes,
@@ -172,10 +169,7 @@ impl FromStr for CrateServer {
 fn node(text: &str) -> Result<Node, String> {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => (host, rest.strip_prefix(':')),
-        None => match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        },
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
     if host.is_empty() {
         return Err("the address names no host".to_owned());

@@ -16,11 +16,10 @@ use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result};
 use serde::Deserialize;
 
-use crate::connect::activity;
 use crate::connect::address::{CrateServer, Node};
 use crate::connect::http::{HttpConnection, Limit, TransportError};
-use crate::connect::tls;
 use crate::connect::waiting::Outage;
+use crate::connect::{activity, tls};
 
 /// A cluster and the health of its nodes, shared by all connections of a load.
 pub(crate) struct Cluster {
@@ -115,12 +114,11 @@ impl Cluster {
     fn report(&self, node: usize, alive: bool) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(health) = health.get_mut(node) {
-            match alive {
-                true => *health = Health::default(),
-                false => {
-                    health.dead_until = Some(turns::now() + backoff(health.failures + 2));
-                    health.failures += 1;
-                }
+            if alive {
+                *health = Health::default();
+            } else {
+                health.dead_until = Some(turns::now() + backoff(health.failures + 2));
+                health.failures += 1;
             }
         }
     }

@@ -14,8 +14,8 @@ use crate::table::names::CrateTable;
 
 /// A client's statements, under the control of one caller.
 pub(crate) struct Sql<'c> {
-    client: &'c mut Client,
-    control: &'c Control<'c>,
+    pub(crate) client: &'c mut Client,
+    pub(crate) control: &'c Control<'c>,
 }
 
 /// Why a statement failed.
@@ -39,16 +39,8 @@ impl Sql<'_> {
         Sql { client: self.client, control: self.control }
     }
 
-    pub(crate) fn client(&self) -> &Client {
-        self.client
-    }
-
     pub(crate) fn cluster(&self) -> &Arc<Cluster> {
         &self.client.cluster
-    }
-
-    pub(crate) fn control(&self) -> &Control<'_> {
-        self.control
     }
 
     /// The place for errors.

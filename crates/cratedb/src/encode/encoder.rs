@@ -79,12 +79,11 @@ impl EncodePlan {
 fn file_hashes(source: &dyn Source) -> Vec<u64> {
     let (files, order) = (source.files(), source.facts().order);
     let each = files.iter().map(file_hash);
-    match order.is_empty() {
-        true => each.collect(),
-        false => {
-            let all = format!("{order} {:?}", each.collect::<Vec<_>>());
-            vec![xxhash_rust::xxh3::xxh3_64(all.as_bytes()); files.len()]
-        }
+    if order.is_empty() {
+        each.collect()
+    } else {
+        let all = format!("{order} {:?}", each.collect::<Vec<_>>());
+        vec![xxhash_rust::xxh3::xxh3_64(all.as_bytes()); files.len()]
     }
 }
 

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use base64::Engine as _;
 use sawmill_pgcopy::{
     ByteStrings, Fault, INTERVAL_BYTES, Integers, Items, Keys, Lists, Offsets, ParquetInterval, shown, utf8,
-    write_clock, write_hex, write_uuid,
+    write_array, write_clock, write_hex, write_uuid,
 };
 
 use crate::encode::floats::Floats;
@@ -196,12 +196,12 @@ impl JsonColumn<'_> {
             Values::Native(values) => values.write_json(row, out)?,
             Values::Dictionary(keys, entries) => entries.write(keys.key(row), out)?,
             Values::List(offsets, items) => {
-                write_array(offsets.range(row), out, |item, out| items.write(item, out))?;
+                write_array(offsets.range(row), b",", out, |item, out| items.write(item, out))?;
             }
             Values::Struct(members) => write_object(members, row, out)?,
             Values::Entries(offsets, members) => {
                 let entries = offsets[row] as usize..offsets[row + 1] as usize;
-                write_array(entries, out, |entry, out| write_object(members.as_ref(), entry, out))?;
+                write_array(entries, b",", out, |entry, out| write_object(members.as_ref(), entry, out))?;
             }
         }
         Ok(())
@@ -373,23 +373,6 @@ fn interval(array: &ArrayRef, row: usize) -> Option<(i64, i64, i64)> {
             (value.months.into(), value.days.into(), value.nanoseconds)
         }
     })
-}
-
-fn write_array(
-    items: std::ops::Range<usize>,
-    out: &mut Vec<u8>,
-    write: impl Fn(usize, &mut Vec<u8>) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    out.push(b'[');
-    let first = items.start;
-    for item in items {
-        if item > first {
-            out.push(b',');
-        }
-        write(item, out).map_err(|fault| fault.below(&format!("[{}]", item - first)))?;
-    }
-    out.push(b']');
-    Ok(())
 }
 
 /// Omits NULL fields: CrateDB does not distinguish NULL from missing.

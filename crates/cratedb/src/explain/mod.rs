@@ -10,12 +10,10 @@ use crate::connect::client::{Client, Cluster};
 use crate::options::{LongText, Transport};
 use crate::session::evolving::Following;
 use crate::session::existing_plan;
-use crate::table::catalogue;
-use crate::table::columns;
-use crate::table::columns::{Column, Key, Purpose};
+use crate::table::columns::{self, Column, Key, Purpose};
 use crate::table::crate_type::Layout;
-use crate::table::ddl;
 use crate::table::existing::Existing;
+use crate::table::{catalogue, ddl};
 use crate::target::CrateDb;
 
 /// A load's plan.

@@ -11,11 +11,11 @@ mod tables;
 mod units;
 
 use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles, Tally};
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::connect::sql::{Answer, Sql};
+use crate::connect::sql::Sql;
 use crate::records::lease::lease_name;
 use crate::records::shape::Shape;
 use crate::table::names::quote;
@@ -32,7 +32,7 @@ pub(crate) struct Checkpoints {
 /// The records, as one client reads and writes them.
 pub(crate) struct Records<'c> {
     schema: &'c str,
-    sql: Sql<'c>,
+    pub(super) sql: Sql<'c>,
 }
 
 /// The progress of a load.
@@ -110,24 +110,10 @@ impl Records<'_> {
         format!("{}.{}", quote(self.schema), quote(name))
     }
 
-    /// Runs a statement.
-    pub(super) fn run(&mut self, statement: &str, arguments: &[Value]) -> Result<Answer> {
-        self.sql.run(statement, arguments)
-    }
-
-    /// The number that a statement returns.
-    pub(super) fn number(&mut self, statement: &str, arguments: &[Value]) -> Result<u64> {
-        self.sql.number(statement, arguments)
-    }
-
-    pub(super) fn control(&self) -> &Control<'_> {
-        self.sql.control()
-    }
-
     /// Makes all rows of a table of records visible.
     pub(super) fn refresh(&mut self, table: &str) -> Result<()> {
         let refresh = format!("REFRESH TABLE {}", self.table(table));
-        self.run(&refresh, &[]).map(drop)
+        self.sql.run(&refresh, &[]).map(drop)
     }
 
     /// As [`refresh`](Self::refresh); whether the server refuses it, as it does without the table.
@@ -143,7 +129,7 @@ impl Records<'_> {
     fn update(&mut self, id: &str, set: &str, mut values: Vec<Value>) -> Result<()> {
         let statement = format!("UPDATE {} SET {set} WHERE \"load_id\" = ?", self.table("loads"));
         values.push(json!(id));
-        match self.run(&statement, &values)?.count()? {
+        match self.sql.run(&statement, &values)?.count()? {
             1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
                 .at(self.sql.place())
@@ -154,9 +140,10 @@ impl Records<'_> {
     /// Writes a load's row and removes what an earlier load of the same name has left; `is_known` says whether it has left
     /// its own row.
     pub(crate) fn begin(&mut self, row: &LoadRow, is_known: bool) -> Result<()> {
-        match is_known {
-            true => self.delete(&row.load.id)?,
-            false => self.delete_units(&row.load.id)?,
+        if is_known {
+            self.delete(&row.load.id)?;
+        } else {
+            self.delete_units(&row.load.id)?;
         }
         if self.insert(row, ONCE)? == 0
             && self.find(&row.load.id)?.is_none_or(|found| found.begun != row.begun)
@@ -199,13 +186,13 @@ impl Records<'_> {
         ];
         let (table, marks) = (self.table("loads"), ["?"; 16].join(", "));
         let statement = format!("INSERT INTO {table} ({INSERTED}) VALUES ({marks}){on_conflict}");
-        self.run(&statement, &arguments)?.count()
+        self.sql.run(&statement, &arguments)?.count()
     }
 
     /// Records the files' current stamps of the file system.
     pub(crate) fn set_stamps(&mut self, id: &str, files: &RecordedFiles) -> Result<()> {
         let statement = format!("UPDATE {} SET \"stamps\" = ? WHERE \"load_id\" = ?", self.table("loads"));
-        self.run(&statement, &[stored_stamps(files), json!(id)]).map(drop)
+        self.sql.run(&statement, &[stored_stamps(files), json!(id)]).map(drop)
     }
 
     /// Records that another run of a load begins, before it sends anything.
@@ -240,8 +227,8 @@ impl Records<'_> {
         self.delete_units(id)?;
         let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table("loads"));
         // All of the primary key: found without a refresh.
-        if !self.run(&format!("SELECT \"load_id\" {of_load}"), &[json!(id)])?.rows()?.is_empty() {
-            self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
+        if !self.sql.run(&format!("SELECT \"load_id\" {of_load}"), &[json!(id)])?.rows()?.is_empty() {
+            self.sql.run(&format!("DELETE {of_load}"), &[json!(id)])?;
         }
         Ok(())
     }

@@ -22,8 +22,7 @@ impl CrateDb {
     pub fn forget(&self, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
         let table = self.table()?;
         let (target, staging) = (table.to_string(), table.staging());
-        let cluster = Cluster::new(&self.server, Duration::ZERO, RETRIES)?;
-        let mut client = Client::new(&cluster);
+        let mut client = Client::new(&Cluster::new(&self.server, Duration::ZERO, RETRIES)?);
         let sql = &mut client.on(control);
         let checkpoints = Checkpoints::new(&self.checkpoint_schema);
         let mut forgotten = Forgotten::default();

@@ -81,16 +81,12 @@ impl CrateDb {
     /// The loads into the table, if it exists.
     fn loads_here(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<LoadRow>> {
         let table = self.table()?;
-        let cluster = Cluster::new(&self.server, options.patience, options.retries)?;
-        let mut client = Client::new(&cluster);
+        let mut client = Client::new(&Cluster::new(&self.server, options.patience, options.retries)?);
         let sql = &mut client.on(control);
         let exists = catalogue::exists(sql, &table)?;
         let checkpoints = Checkpoints::new(&self.checkpoint_schema);
         let mut records = checkpoints.on(sql);
-        match exists && records.exist()? {
-            true => records.of_table(&table.to_string()),
-            false => Ok(Vec::new()),
-        }
+        if exists && records.exist()? { records.of_table(&table.to_string()) } else { Ok(Vec::new()) }
     }
 
     /// Looks up the source's files in the records of an append; `None` without any.
@@ -317,13 +313,12 @@ impl History for TableHistory<'_> {
                 let others = self.loads.iter();
                 let others = others.filter(|row| !self.is_of_same_rows(row) || row.load.mixes_files());
                 let shared: BTreeSet<&String> = others.flat_map(|row| &row.load.files.names).collect();
-                match named.iter().any(|file| shared.contains(&file.name)) {
-                    true => (None, self.read_back(None)),
-                    false => {
-                        let hashes = named.into_iter().map(file_hash);
-                        let files = remembered.loaded(self.plan.columns.len());
-                        (Some(files), self.read_back(Some(OfFiles::new(column, hashes))))
-                    }
+                if named.iter().any(|file| shared.contains(&file.name)) {
+                    (None, self.read_back(None))
+                } else {
+                    let hashes = named.into_iter().map(file_hash);
+                    let files = remembered.loaded(self.plan.columns.len());
+                    (Some(files), self.read_back(Some(OfFiles::new(column, hashes))))
                 }
             }
             Key::Own(_) | Key::Tags(_) | Key::None => {

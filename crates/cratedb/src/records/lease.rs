@@ -62,7 +62,7 @@ pub(crate) fn alive(records: &mut Records<'_>, names: Vec<String>) -> Result<Has
     }
     let end = turns::now() + SIGN;
     while !doubtful.is_empty() && turns::now() < end {
-        records.control().sleep(LOOK)?;
+        records.sql.control.sleep(LOOK)?;
         for at in (0..doubtful.len()).rev() {
             let (name, seen) = &doubtful[at];
             let now = records.leases(name)?.into_iter().next_back();
@@ -206,13 +206,13 @@ fn follow(checkpoints: &Checkpoints, name: &str, owner: &Owner, sql: &mut Sql<'_
                     Some(_) => looks += 1,
                     None => {
                         let who = held.owner.as_ref().map(|owner| format!(" by {owner}")).unwrap_or_default();
-                        records.control().notice(&format!(
+                        records.sql.control.notice(&format!(
                             "{name} is locked{who}; checking whether that run is still alive"
                         ));
                         seen = Some((held.number, held.beat));
                     }
                 }
-                records.control().sleep(LOOK)?;
+                records.sql.control.sleep(LOOK)?;
                 continue;
             }
         };

@@ -23,8 +23,7 @@ pub fn crate_prune(
     (older_than, dry_run): (Duration, bool),
     control: &Control<'_>,
 ) -> Result<Pruned> {
-    let cluster = Cluster::new(server, Duration::ZERO, RETRIES)?;
-    let mut client = Client::new(&cluster);
+    let mut client = Client::new(&Cluster::new(server, Duration::ZERO, RETRIES)?);
     let sql = &mut client.on(control);
     let checkpoints = Checkpoints::new(checkpoint_schema);
     let loads = read(sql, &checkpoints, &|_| true)?;

@@ -30,8 +30,7 @@ pub fn crate_status(
     table: Option<&TableName>,
     control: &Control<'_>,
 ) -> Result<Vec<LoadStatus>> {
-    let cluster = Cluster::new(server, std::time::Duration::ZERO, RETRIES)?;
-    let mut client = Client::new(&cluster);
+    let mut client = Client::new(&Cluster::new(server, std::time::Duration::ZERO, RETRIES)?);
     read(&mut client.on(control), &Checkpoints::new(checkpoint_schema), &is_meant(server, table))
 }
 

@@ -110,7 +110,7 @@ impl CrateSession<'_> {
     }
 
     /// The table has exactly the rows that were acknowledged.
-    fn compare(&self, rows: u64, total: &Tally) -> Result<()> {
+    pub(super) fn compare(&self, rows: u64, total: &Tally) -> Result<()> {
         if rows == total.rows {
             return Ok(());
         }

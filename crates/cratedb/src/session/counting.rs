@@ -24,7 +24,7 @@ impl CrateSession<'_> {
         let written = &self.written;
         let rows = sql.count(written)?;
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
-        let least = self.least(rows, acknowledged, may_lose_rows.is_some(), sql.control())?;
+        let least = self.least(rows, acknowledged, may_lose_rows.is_some(), sql.control)?;
         let own_rows = self.own_rows().filter(|_| rows >= least);
         if rows >= least && own_rows.is_none() {
             return Ok(rows);
@@ -36,8 +36,7 @@ impl CrateSession<'_> {
         // Rows of others must not hide those that a crash took.
         let of_load = match own_rows {
             Some(_) if !may_lose_rows => return Ok(rows),
-            Some(of_files) => Some(of_files.count(written, sql)?),
-            None => None,
+            own_rows => own_rows.map(|of_files| of_files.count(written, sql)).transpose()?,
         };
         if of_load.is_some_and(|own| own >= acknowledged) {
             return Ok(rows);
@@ -119,13 +118,10 @@ impl CrateSession<'_> {
         }
         // Rows of batches that were repeated without a key may be in the table twice.
         let more = rows > total.rows && self.encode.plan.key != Key::None;
-        if self.crate_db.mode == Mode::Append || !more {
-            return Ok(rows);
+        if more && self.crate_db.mode != Mode::Append {
+            self.compare(rows, total)?;
         }
-        let counted = |count| format_counted(count, "row");
-        let what =
-            format!("{} were acknowledged, the table has {}", counted(total.rows), format_grouped(rows));
-        Err(self.error(Kind::Mismatch, what).advise(FORGET))
+        Ok(rows)
     }
 
     /// How many of the rows that were found when first sent appeared only during the load: their request arrived

@@ -73,11 +73,11 @@ impl CrateSession<'_> {
                 Err(Failed::Refused(error)) if refused >= self.options.retries => return Err(error),
                 Err(Failed::Refused(_)) => {
                     (refused, tried) = (refused + 1, Tried::Refused);
-                    sql.control().sleep(sawmill_loader::backoff(refused))?;
+                    sql.control.sleep(sawmill_loader::backoff(refused))?;
                     continue;
                 }
                 Err(Failed::Passing(error)) => (error, Tried::Refused),
-                Err(Failed::Lost(broken)) => (sql.client().lost(broken)?, Tried::Lost),
+                Err(Failed::Lost(broken)) => (sql.client.lost(broken)?, Tried::Lost),
             };
             tried = answer;
             sql.pause(&mut waiting, error)?;

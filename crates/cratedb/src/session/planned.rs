@@ -11,11 +11,11 @@ use crate::encode::encoder::{EncodePlan, longest_row};
 use crate::encode::unnest;
 use crate::options::LongText;
 use crate::session::evolving;
-use crate::table::columns::{Column, Key, MAX_TEXT_LENGTH, Plan, Purpose};
+use crate::table::columns::{self, Column, Key, MAX_TEXT_LENGTH, Plan, Purpose};
 use crate::table::existing::Existing;
 use crate::table::loaded_at::check_loaded_at;
 use crate::table::names::CrateTable;
-use crate::table::{catalogue, columns, ddl};
+use crate::table::{catalogue, ddl};
 use crate::target::CrateDb;
 use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 

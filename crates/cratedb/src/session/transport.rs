@@ -21,7 +21,7 @@ pub(super) fn choose_transport(crate_db: &CrateDb, key: &Key, sql: &Sql<'_>) -> 
             "without a key only HTTP tells which rows of a batch were refused".to_owned(),
         ));
     }
-    match pg::open(&pg::server(sql.cluster(), 0), sql.control()) {
+    match pg::open(&pg::server(sql.cluster(), 0), sql.control) {
         Ok(_) => Ok(Chosen::Pg),
         Err(error) if error.kind() == Kind::Cancelled || wanted == Transport::Pg => Err(error),
         Err(error) => {

@@ -6,8 +6,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use sawmill_loader::renamed;
 use sawmill_source::{Error, Kind, Result};
 
-use crate::encode::form;
-use crate::encode::form::Form;
+use crate::encode::form::{self, Form};
 use crate::options::CrateOptions;
 use crate::table::crate_type::CrateType;
 use crate::table::existing::{Existing, StoredType, native_type};

@@ -29,7 +29,7 @@ pub(crate) struct Tagged {
 }
 
 /// The tags of a run, and the rows recorded under them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tags {
     pub column: String,
     run: u64,
@@ -54,17 +54,9 @@ const COLUMN: &str = "sawmill_batch";
 impl Tags {
     /// The tags of a load's `run`th run. `recorded` holds the units of earlier runs.
     pub(crate) fn new(column: &str, run: u64, recorded: Recorded) -> Self {
-        Self {
-            column: column.to_owned(),
-            run,
-            next: AtomicU64::new(0),
-            connections: AtomicU64::new(0),
-            // Requests of an earlier run may still be on their way.
-            in_doubt: AtomicBool::new(run > 1),
-            recorded: Mutex::new(recorded),
-            audited: AtomicU64::new(0),
-            lacking: Mutex::default(),
-        }
+        // Requests of an earlier run may still be on their way.
+        let (in_doubt, recorded) = (AtomicBool::new(run > 1), Mutex::new(recorded));
+        Self { column: column.to_owned(), run, in_doubt, recorded, ..Self::default() }
     }
 
     /// The tags of a load's first run, before which nothing was sent. `run` is 1, or a number that hardly any other statement has.

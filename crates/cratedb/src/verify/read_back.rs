@@ -137,7 +137,7 @@ impl<'a> ReadBack<'a> {
             let mut after: Vec<Value> = Vec::new();
             let mut page = FIRST_PAGE;
             loop {
-                sql.control().check()?;
+                sql.control.check()?;
                 let (mut conditions, mut values) = match &range {
                     Some((condition, values)) => (vec![condition.clone()], values.clone()),
                     None => (Vec::new(), Vec::new()),

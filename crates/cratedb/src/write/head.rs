@@ -28,11 +28,10 @@ pub(crate) fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Head {
     // Drop the closing quote: the text continues.
     before.pop();
     let rest = format!("){}\",\"bulk_args\":[", if tagged { "" } else { clause }).into_bytes();
-    match tagged {
-        true => {
-            before.push(b',');
-            Head { before, after: rest }
-        }
-        false => Head { before: [before, rest].concat(), after: Vec::new() },
+    if tagged {
+        before.push(b',');
+        Head { before, after: rest }
+    } else {
+        Head { before: [before, rest].concat(), after: Vec::new() }
     }
 }

@@ -7,36 +7,24 @@ use sawmill_loader::Tally;
 
 /// Counts of rows whose key the table had when they were sent first: of another load or program, or of a request that
 /// arrived twice, which the count at the end tells apart.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ThereBefore {
     named: Mutex<Tally>,
-    unnamed: AtomicU64,
-    uncounted: AtomicBool,
+    /// Rows of batches of which it is not known which rows they are.
+    pub unnamed: AtomicU64,
+    /// A row was there that an earlier try may have inserted.
+    pub uncounted: AtomicBool,
 }
 
 impl ThereBefore {
     /// No rows yet, for `columns` columns.
     pub(crate) fn none(columns: usize) -> Self {
-        Self {
-            named: Mutex::new(Tally::empty(columns)),
-            unnamed: AtomicU64::new(0),
-            uncounted: AtomicBool::new(false),
-        }
+        Self { named: Mutex::new(Tally::empty(columns)), ..Self::default() }
     }
 
     /// Adds rows that were there with the same values.
     pub(crate) fn add(&self, rows: &Tally) {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).add(rows);
-    }
-
-    /// Adds this many rows of a batch; it is not known which rows they are.
-    pub(crate) fn add_unnamed(&self, rows: u64) {
-        self.unnamed.fetch_add(rows, Relaxed);
-    }
-
-    /// Notes that a row was there that an earlier try may have inserted.
-    pub(crate) fn lose_count(&self) {
-        self.uncounted.store(true, Relaxed);
     }
 
     /// A lower bound of the rows that were there.

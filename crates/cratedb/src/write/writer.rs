@@ -46,11 +46,8 @@ use crate::write::rejects::{Reject, Rejects};
 use crate::write::there_before::ThereBefore;
 use batch::{Batch, Together};
 pub(crate) use batch::{shown_key, values_of};
-use sawmill_loader::Tally;
-use sawmill_loader::{Arrived, Block, Parcel, Parcels, UnitWriter, received};
-use sawmill_source::Control;
-use sawmill_source::{Error, Kind, Result};
-use sawmill_source::{SourceFile, Unit, UnitKey};
+use sawmill_loader::{Arrived, Block, Parcel, Parcels, Tally, UnitWriter, received};
+use sawmill_source::{Control, Error, Kind, Result, SourceFile, Unit, UnitKey};
 
 /// The state that all writers of a load share.
 pub(crate) struct WriterPlan {

@@ -10,7 +10,7 @@ use crate::chunk::rows::{
 };
 use crate::chunk::statistics::{self, SizeStatistics, Statistics};
 use crate::decode::file_metadata;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::matching::kernel::PREFETCH;
 use crate::memory::pages::prefetch;
 use crate::schema::element::Element;
@@ -154,7 +154,7 @@ impl<'a> ColumnChunk<'a> {
     /// # Errors
     ///
     /// The chunk is encrypted, or its type, codec or one of its encodings is unknown.
-    pub fn readable(&self) -> Result<(), Error> {
+    pub fn readable(&self) -> Result<()> {
         let what = if !self.has_metadata() || self.is_encrypted() {
             "expected an unencrypted column, found an encrypted column".to_string()
         } else if !self.physical_type().is_known() {
@@ -181,7 +181,7 @@ impl<'a> ColumnChunk<'a> {
         self.chunk().at as usize
     }
 
-    fn decode(&self, want: Want) -> Result<ChunkDetails<'a>, Error> {
+    fn decode(&self, want: Want) -> Result<ChunkDetails<'a>> {
         let footer = self.group.footer;
         let mut cursor = Cursor::new(footer.bytes.as_slice(), self.chunk().at as usize);
         let mut found =
@@ -208,7 +208,7 @@ impl<'a> ColumnChunk<'a> {
     /// # Errors
     ///
     /// A value is malformed.
-    pub fn details(&self) -> Result<ChunkDetails<'a>, Error> {
+    pub fn details(&self) -> Result<ChunkDetails<'a>> {
         self.decode(Want::All)
     }
 
@@ -220,7 +220,7 @@ impl<'a> ColumnChunk<'a> {
     /// # Errors
     ///
     /// A value is malformed.
-    pub fn locations(&self) -> Result<ChunkDetails<'a>, Error> {
+    pub fn locations(&self) -> Result<ChunkDetails<'a>> {
         self.decode(Want::Locations)
     }
 
@@ -231,7 +231,7 @@ impl<'a> ColumnChunk<'a> {
     /// # Errors
     ///
     /// A value is malformed.
-    pub fn statistics(&self) -> Result<Option<Statistics<'a>>, Error> {
+    pub fn statistics(&self) -> Result<Option<Statistics<'a>>> {
         let footer = self.group.footer;
         if !self.wants_statistics() {
             return Ok(None);
@@ -263,7 +263,7 @@ impl<'a> ColumnChunk<'a> {
     /// # Errors
     ///
     /// A value is malformed.
-    pub fn null_count(&self) -> Result<Option<i64>, Error> {
+    pub fn null_count(&self) -> Result<Option<i64>> {
         Ok(self.statistics()?.and_then(|statistics| statistics.null_count))
     }
 
@@ -274,7 +274,7 @@ impl<'a> ColumnChunk<'a> {
     /// # Errors
     ///
     /// A value is malformed.
-    pub fn size_statistics(&self) -> Result<Option<SizeStatistics>, Error> {
+    pub fn size_statistics(&self) -> Result<Option<SizeStatistics>> {
         Ok(self.details()?.size_statistics)
     }
 
@@ -285,7 +285,7 @@ impl<'a> ColumnChunk<'a> {
     /// # Errors
     ///
     /// A value is malformed or negative.
-    pub fn offset_index_range(&self) -> Result<Option<Range<u64>>, Error> {
+    pub fn offset_index_range(&self) -> Result<Option<Range<u64>>> {
         let found = self.locations()?;
         self.index_range("offset_index", found.offset_index_offset, found.offset_index_length)
     }
@@ -297,7 +297,7 @@ impl<'a> ColumnChunk<'a> {
     /// # Errors
     ///
     /// A value is malformed or negative.
-    pub fn column_index_range(&self) -> Result<Option<Range<u64>>, Error> {
+    pub fn column_index_range(&self) -> Result<Option<Range<u64>>> {
         let found = self.locations()?;
         self.index_range("column_index", found.column_index_offset, found.column_index_length)
     }
@@ -307,7 +307,7 @@ impl<'a> ColumnChunk<'a> {
         name: &str,
         offset: Option<i64>,
         length: Option<i32>,
-    ) -> Result<Option<Range<u64>>, Error> {
+    ) -> Result<Option<Range<u64>>> {
         let (Some(offset), Some(length)) = (offset, length) else { return Ok(None) };
         match (u64::try_from(offset), u64::try_from(length)) {
             (Ok(offset), Ok(length)) => Ok(Some(offset..offset.saturating_add(length))),

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use crate::chunk::column_chunk::ColumnChunk;
-use crate::error::{Error, Fault, FaultKind};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::open::source::RangeReader;
 use crate::schema::enums::{Encoding, PageType};
 use crate::thrift::cursor::{Cursor, FALSE, I32, STRUCT, Step, each_field};
@@ -111,7 +111,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     ///
     /// Bytes cannot be read, a header is malformed or longer than 16 MiB, or a page extends beyond its chunk or
     /// the file.
-    pub fn next_header(&mut self) -> Result<Option<ChunkPage>, Error> {
+    pub fn next_header(&mut self) -> Result<Option<ChunkPage>> {
         let Some(page) = self.begin(false)? else { return Ok(None) };
         self.leave_out(&page)?;
         Ok(Some(page))
@@ -122,7 +122,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     /// # Errors
     ///
     /// The body extends beyond the file.
-    pub fn leave_out(&mut self, page: &ChunkPage) -> Result<(), Error> {
+    pub fn leave_out(&mut self, page: &ChunkPage) -> Result<()> {
         let body_end = page.end();
         let there = self.buffer.len() - self.used;
         // Nothing else notices that the last body is cut off.
@@ -142,7 +142,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     /// # Errors
     ///
     /// As for [`ChunkPages::next_header`].
-    pub fn next_page(&mut self, body: impl FnMut(&[u8])) -> Result<Option<ChunkPage>, Error> {
+    pub fn next_page(&mut self, body: impl FnMut(&[u8])) -> Result<Option<ChunkPage>> {
         let Some(page) = self.begin(true)? else { return Ok(None) };
         self.read_body(&page, body)?;
         Ok(Some(page))
@@ -153,7 +153,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     /// # Errors
     ///
     /// Bytes cannot be read, or the body extends beyond the file.
-    pub fn read_body(&mut self, page: &ChunkPage, mut body: impl FnMut(&[u8])) -> Result<(), Error> {
+    pub fn read_body(&mut self, page: &ChunkPage, mut body: impl FnMut(&[u8])) -> Result<()> {
         let body_end = page.end();
         let mut left = page.compressed_size as usize;
         while left > 0 {
@@ -176,7 +176,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     /// # Errors
     ///
     /// As for [`ChunkPages::next_header`].
-    pub fn begin(&mut self, with_body: bool) -> Result<Option<ChunkPage>, Error> {
+    pub fn begin(&mut self, with_body: bool) -> Result<Option<ChunkPage>> {
         if self.at >= self.end {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     }
 
     /// The header of the next page, which stays in the buffer.
-    fn header(&mut self, read_len: usize) -> Result<ChunkPage, Error> {
+    fn header(&mut self, read_len: usize) -> Result<ChunkPage> {
         loop {
             let there = self.buffer.len() - self.used;
             let kind = match page_header(&self.buffer[self.used..]) {
@@ -217,7 +217,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     }
 
     /// Reads up to `len` bytes starting at `start` and appends them to the buffer.
-    fn read_on(&mut self, start: u64, len: usize) -> Result<(), Error> {
+    fn read_on(&mut self, start: u64, len: usize) -> Result<()> {
         self.buffer.drain(..self.used);
         self.used = 0;
         let kept = self.buffer.len();
@@ -231,7 +231,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         read.map_err(|error| self.place(Error::io("reading a page", &error)))
     }
 
-    fn file_len(&mut self) -> Result<u64, Error> {
+    fn file_len(&mut self) -> Result<u64> {
         if let Some(len) = self.file_len {
             return Ok(len);
         }
@@ -270,7 +270,7 @@ impl ColumnChunk<'_> {
     /// # Errors
     ///
     /// It names another file: this one has the metadata of several, such as `_metadata`.
-    pub fn is_here(&self) -> Result<(), Error> {
+    pub fn is_here(&self) -> Result<()> {
         let path = self.locations().ok().and_then(|found| found.file_path);
         let Some(other) = path.filter(|path| !path.is_empty()) else { return Ok(()) };
         let what = format!("expected values in this file, found a column chunk that is in `{other}`");
@@ -288,7 +288,7 @@ impl ColumnChunk<'_> {
     /// # Errors
     ///
     /// The chunk is encrypted or in another file, so that its pages cannot be read.
-    pub fn pages<'r, R: RangeReader + ?Sized>(&self, reader: &'r R) -> Result<ChunkPages<'r, R>, Error> {
+    pub fn pages<'r, R: RangeReader + ?Sized>(&self, reader: &'r R) -> Result<ChunkPages<'r, R>> {
         let footer = self.row_group().footer;
         let chunk = format!("row group {}, column {}", self.row_group().index(), self.path());
         let refused = |what: String| Err(footer.name_error(Error::new(what).at_path(chunk.clone())));

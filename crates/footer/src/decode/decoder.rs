@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::decode::carried::Carried;
-use crate::error::Error;
+use crate::error::Result;
 use crate::footer::Footer;
 use crate::open::buffer::FooterBytes;
 use crate::open::source::RangeReader;
@@ -58,7 +58,7 @@ impl Decoder {
     /// # Errors
     ///
     /// As for [`Footer::decode`].
-    pub fn decode(&mut self, bytes: impl Into<FooterBytes>) -> Result<Footer, Error> {
+    pub fn decode(&mut self, bytes: impl Into<FooterBytes>) -> Result<Footer> {
         Footer::decode_after(bytes.into(), &self.options, None, None, &mut self.carried)
     }
 
@@ -70,7 +70,7 @@ impl Decoder {
     /// # Errors
     ///
     /// As for [`Footer::open_with`].
-    pub fn open(&mut self, path: impl AsRef<Path>) -> Result<Footer, Error> {
+    pub fn open(&mut self, path: impl AsRef<Path>) -> Result<Footer> {
         Footer::open_after(path.as_ref(), &self.options, &mut self.carried)
     }
 
@@ -82,17 +82,12 @@ impl Decoder {
     /// # Errors
     ///
     /// As for [`Footer::read`].
-    pub fn read<R: RangeReader + ?Sized>(&mut self, reader: &R, name: &str) -> Result<Footer, Error> {
+    pub fn read<R: RangeReader + ?Sized>(&mut self, reader: &R, name: &str) -> Result<Footer> {
         Footer::read_after(reader, name, &self.options, &mut self.carried)
     }
 
     /// Decodes the footer of a file of this name and length.
-    pub(crate) fn decode_in_file(
-        &mut self,
-        bytes: FooterBytes,
-        name: &str,
-        file_len: u64,
-    ) -> Result<Footer, Error> {
+    pub(crate) fn decode_in_file(&mut self, bytes: FooterBytes, name: &str, file_len: u64) -> Result<Footer> {
         let name = Some(Arc::new(name.to_owned()));
         Footer::decode_after(bytes, &self.options, name, Some(file_len), &mut self.carried)
     }

@@ -8,7 +8,7 @@ use crate::decode::carried::Carried;
 use crate::decode::groups::{self, GroupFields, Groups, Wanted};
 use crate::decode::scan::{self, RowGroupFields};
 use crate::decode::trailing_fields::Tail;
-use crate::error::{Error, Fault, FaultKind};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::matching::kernel::Method;
 use crate::memory::allocate;
 use crate::options::{Options, Verify};
@@ -55,11 +55,7 @@ impl From<Error> for Stop {
 }
 
 /// Decodes `FileMetaData`; `bytes` may hold more after the struct, such as a signature.
-pub(crate) fn file_meta_data(
-    bytes: &[u8],
-    options: &Options,
-    carried: &mut Carried,
-) -> Result<Decoded, Error> {
+pub(crate) fn file_meta_data(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decoded> {
     fits_32_bits(bytes)?;
     walk(bytes, options, carried).map_err(|stop| match stop {
         Stop::Fault(fault) => explain(bytes, fault),
@@ -68,7 +64,7 @@ pub(crate) fn file_meta_data(
 }
 
 /// Rejects footers whose offsets do not fit in 32 bits.
-pub(crate) fn fits_32_bits(bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn fits_32_bits(bytes: &[u8]) -> Result<()> {
     if u32::try_from(bytes.len()).is_err() {
         let what = format!("expected a footer of less than 4 GiB, found one of {} bytes", bytes.len());
         return Err(
@@ -144,7 +140,7 @@ fn walk(bytes: &[u8], options: &Options, carried: &mut Carried) -> Result<Decode
 }
 
 /// Walks from the list of row groups to the end to read the trailing fields.
-pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Tail, Error> {
+pub(crate) fn tail(bytes: &[u8], decoded: &Decoded, method: Method) -> Result<Tail> {
     let walk = || -> Step<Tail> {
         let cursor = &mut Cursor::new(bytes, decoded.groups_at);
         let wanted = Wanted {

@@ -9,8 +9,8 @@ use crate::error::{Fault, FaultKind};
 use crate::matching::boundary::Opening;
 use crate::matching::engine::{Engine, Lane, SKIPPED};
 use crate::matching::kernel::{Method, PREFETCH};
-use crate::memory::pages::{prefetch_range, prefetch_rows};
-use crate::memory::{allocate, pages};
+use crate::memory::allocate;
+use crate::memory::pages::{self, prefetch_range, prefetch_rows};
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
 /// The most row groups walked in lockstep. Two hide much of the latency, four a little more.
@@ -90,17 +90,15 @@ pub(crate) fn decode(
     }
     let width = wanted.selected.map_or(wanted.columns, <[u32]>::len);
     let groups = wanted.groups.start.min(in_file)..wanted.groups.end.min(in_file);
-    let slots = match wanted.selected {
-        Some(selected) => {
-            let mut slots = allocate::with_room_at(start, wanted.columns)?;
-            slots.resize(wanted.columns, SKIPPED);
-            for (slot, &column) in selected.iter().enumerate() {
-                slots[column as usize] = slot as u32;
-            }
-            Some(slots)
+    let slots = |selected: &[u32]| -> Step<_> {
+        let mut slots = allocate::with_room_at(start, wanted.columns)?;
+        slots.resize(wanted.columns, SKIPPED);
+        for (slot, &column) in selected.iter().enumerate() {
+            slots[column as usize] = slot as u32;
         }
-        None => None,
+        Ok(slots)
     };
+    let slots = wanted.selected.map(slots).transpose()?;
     let chunks = in_file.saturating_mul(wanted.columns);
     let worth = wanted.carries
         || in_file >= WORTH_GROUPS && chunks >= WORTH_CHUNKS

@@ -18,7 +18,7 @@ use super::parquet::schema::types::ColumnDescPtr;
 
 use super::projection::Projection;
 use super::{row_groups, schema};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::options::Options;
 
@@ -28,7 +28,7 @@ struct Conversion<'f> {
 }
 
 /// See [`Footer::to_parquet_59`].
-pub(super) fn to_parquet(footer: &Footer, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
+pub(super) fn to_parquet(footer: &Footer, leaves: Option<&[usize]>) -> Result<ParquetMetaData> {
     Conversion { footer }.run(leaves)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn unreadable(footer: &Footer) -> Vec<(usize, Error)> {
 }
 
 /// See [`Footer::from_parquet_59`].
-pub(super) fn from_parquet(metadata: &ParquetMetaData, options: &Options) -> Result<Footer, Error> {
+pub(super) fn from_parquet(metadata: &ParquetMetaData, options: &Options) -> Result<Footer> {
     let mut bytes = Vec::new();
     let theirs = |error: ParquetError| Error::new(format!("writing metadata failed: {error}"));
     ParquetMetaDataWriter::new(&mut bytes, metadata).finish().map_err(theirs)?;
@@ -51,7 +51,7 @@ pub(super) fn from_parquet(metadata: &ParquetMetaData, options: &Options) -> Res
 }
 
 impl Conversion<'_> {
-    fn run(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
+    fn run(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData> {
         let footer = self.footer;
         let readable = self.are_all_readable();
         let plain = readable && footer.decoded.rows.have_possible_dictionaries() && footer.has_true_sizes();
@@ -155,7 +155,7 @@ impl Conversion<'_> {
         }
     }
 
-    fn wanted_leaves(&self, leaves: Option<&[usize]>, readable: bool) -> Result<Vec<usize>, Error> {
+    fn wanted_leaves(&self, leaves: Option<&[usize]>, readable: bool) -> Result<Vec<usize>> {
         let mut leaves = match leaves {
             Some(leaves) => leaves.to_vec(),
             None if readable => return Ok(self.decoded_leaves()),

@@ -16,7 +16,7 @@ use super::parquet::file::metadata::{
 };
 use bytes::Bytes;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::memory::allocate;
 use crate::open::source::RangeReader;
@@ -52,7 +52,7 @@ pub(super) fn read<R: RangeReader + ?Sized>(
     metadata: ParquetMetaData,
     wanted: Wanted,
     reader: &R,
-) -> Result<ParquetMetaData, Error> {
+) -> Result<ParquetMetaData> {
     let (parts, claimed) = parts(&metadata, wanted);
     let bytes = bytes_of(footer, &parts, claimed, reader)?;
     let theirs = |error: ParquetError| {
@@ -112,7 +112,7 @@ fn bytes_of<R: RangeReader + ?Sized>(
     parts: &[Part],
     claimed: u64,
     reader: &R,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Vec<u8>> {
     let reading = |error| footer.name_error(Error::io("reading the page indexes", &error));
     let file_len = reader.len().map_err(reading)?;
     let end = parts.last().map_or(0, |part| part.range.end);

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use super::parquet::schema::types::{SchemaDescPtr, SchemaDescriptor};
 
 use super::{arrow, schema};
-use crate::error::Error;
+use crate::error::Result;
 use crate::schema::arena::Schema;
 
 /// Larger projections are not kept: their conversion costs more than the schema, and they take much memory.
@@ -33,7 +33,7 @@ impl Projection {
     /// # Errors
     ///
     /// The crate has no type for one of them, or a map would lose a part.
-    pub fn new(whole: &Schema, leaves: Vec<usize>) -> Result<Arc<Self>, Error> {
+    pub fn new(whole: &Schema, leaves: Vec<usize>) -> Result<Arc<Self>> {
         if let Some(kept) = Self::kept(whole, &leaves) {
             return Ok(kept);
         }

@@ -21,7 +21,7 @@ use super::parquet::schema::types::SchemaDescPtr;
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::row_group::RowGroup;
 use crate::decode::file_metadata::has_dictionary;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::thrift::cursor::{BINARY, Cursor, I32, STRUCT};
 use crate::thrift_writer::ThriftWriter;
@@ -62,7 +62,7 @@ pub(super) fn convert(
     leaves: &[usize],
     schema: &SchemaDescPtr,
     plain: bool,
-) -> Result<Vec<RowGroupMetaData>, Error> {
+) -> Result<Vec<RowGroupMetaData>> {
     let mut options =
         ParquetMetaDataOptions::new().with_schema(Arc::clone(schema)).with_encoding_stats_as_mask(false);
     if let Some(wanted) = &footer.decoded.with_statistics {
@@ -84,7 +84,7 @@ pub(super) fn convert(
 }
 
 impl RowGroups<'_> {
-    fn some(&self, positions: Range<usize>) -> Result<Vec<RowGroupMetaData>, Error> {
+    fn some(&self, positions: Range<usize>) -> Result<Vec<RowGroupMetaData>> {
         let groups: Vec<RowGroup<'_>> = positions.filter_map(|at| self.footer.row_group(at)).collect();
         for group in groups.iter().filter(|_| !self.plain) {
             for &leaf in self.leaves {
@@ -138,11 +138,7 @@ impl RowGroups<'_> {
     }
 
     /// The row group with these chunks and what our decoder knows of the group.
-    fn finish(
-        &self,
-        group: &RowGroup<'_>,
-        columns: Vec<ColumnChunkMetaData>,
-    ) -> Result<RowGroupMetaData, Error> {
+    fn finish(&self, group: &RowGroup<'_>, columns: Vec<ColumnChunkMetaData>) -> Result<RowGroupMetaData> {
         let mut builder = RowGroupMetaData::builder(Arc::clone(self.schema))
             .set_num_rows(group.num_rows())
             .set_total_byte_size(group.total_byte_size())
@@ -205,7 +201,7 @@ fn is_found(chunk: &ColumnChunk<'_>) -> bool {
 }
 
 /// The bytes of a chunk's struct.
-fn struct_of<'a>(chunk: &ColumnChunk<'a>) -> Result<&'a [u8], Error> {
+fn struct_of<'a>(chunk: &ColumnChunk<'a>) -> Result<&'a [u8]> {
     let footer = chunk.row_group().footer;
     let (bytes, start) = (footer.bytes(), chunk.footer_offset());
     // Structs of neighbours follow each other.

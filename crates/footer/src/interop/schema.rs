@@ -9,7 +9,7 @@ use super::parquet::basic::{
 use super::parquet::errors::ParquetError;
 use super::parquet::schema::types::{Type, TypePtr};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::schema::arena::{CONVERTED_TYPE, ElementTraits, Schema};
 use crate::schema::element::Element;
 use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalType, Repetition};
@@ -23,7 +23,7 @@ const DEPTH_LIMIT: usize = 320;
 const MAX_PATHS: usize = 256 << 20;
 
 /// The schema with these leaves, given in ascending order, and the groups that contain them.
-pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {
+pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr> {
     // Groups without any leaf are kept with their parents.
     let empty = schema.elements().filter(|element| !element.is_leaf() && element.columns().is_empty());
     let wanted = leaves.iter().filter_map(|&leaf| schema.leaf(leaf));
@@ -112,7 +112,7 @@ fn below<'a>(element: Element<'_>, leaves: &'a [usize]) -> &'a [usize] {
 
 /// The children that hold wanted leaves. If all of an element's leaves are wanted, all children, including
 /// those without leaves.
-fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>, Error> {
+fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>> {
     let all = leaves.len() == group.columns().len();
     let mut fields = Vec::new();
     for child in group.children() {
@@ -125,7 +125,7 @@ fn children(group: Element<'_>, leaves: &[usize]) -> Result<Vec<TypePtr>, Error>
 }
 
 /// An element with the wanted leaves below it. Its depth is within [`DEPTH_LIMIT`]: all leaves were checked.
-fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
+fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr> {
     let repetition = match element.repetition() {
         Some(Repetition::Optional) => TheirRepetition::OPTIONAL,
         Some(Repetition::Repeated) => TheirRepetition::REPEATED,
@@ -182,7 +182,7 @@ fn theirs(element: Element<'_>, error: &ParquetError) -> Error {
     Error::new(format!("the schema's element `{:.60}` is not valid: {error}", element.path()))
 }
 
-fn physical(element: Element<'_>, of: PhysicalType) -> Result<TheirType, Error> {
+fn physical(element: Element<'_>, of: PhysicalType) -> Result<TheirType> {
     PhysicalType::name_of(of.number()).and_then(|name| name.parse().ok()).ok_or_else(|| {
         let what = format!("expected a known type of the column `{}`, found {}", element.path(), of.number());
         Error::new(what).with_advice("leave the column out")
@@ -196,7 +196,7 @@ fn converted(element: Element<'_>) -> TheirConverted {
     known.and_then(|of| ConvertedType::name_of(of.number())?.parse().ok()).unwrap_or(TheirConverted::NONE)
 }
 
-fn logical(element: Element<'_>) -> Result<Option<Theirs>, Error> {
+fn logical(element: Element<'_>) -> Result<Option<Theirs>> {
     let Some(logical) = element.logical_type() else { return Ok(None) };
     let unknown = |what: &str| {
         let what = format!("expected a known {what} of `{}`", element.path());

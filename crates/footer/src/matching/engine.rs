@@ -50,7 +50,7 @@ impl Seen {
 }
 
 /// What the engine has learned so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Engine {
     pub shapes: Vec<Shape>,
     pub seen: Vec<Seen>,
@@ -107,20 +107,7 @@ impl Engine {
         let noted = if kernel.is_some() { columns } else { 0 };
         let mut seen = allocate::with_room_at(at, noted)?;
         seen.resize(noted, Seen::NOTHING);
-        Ok(Self {
-            shapes: Vec::new(),
-            instead: Vec::new(),
-            seen,
-            traits: TraitTable::default(),
-            tails: Tails::default(),
-            wide: Vec::new(),
-            last_kind: 0,
-            kernel,
-            method,
-            kinds: HashMap::default(),
-            shape_bytes: 0,
-            tally: Tally::default(),
-        })
+        Ok(Self { seen, kernel, method, ..Self::default() })
     }
 
     /// Prepares for another footer of `columns` columns, probably as many as before; `None` if memory is
@@ -278,10 +265,7 @@ impl<const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, LANES, R
             } else if inherits == 0 {
                 expected = UNKNOWN;
             }
-            let slot = match slots {
-                Some(slots) => slots[column] as usize,
-                None => column,
-            };
+            let slot = slots.map_or(column, |slots| slots[column] as usize);
             let wanted = ROWS && slot != SKIPPED as usize;
             if expected == UNKNOWN {
                 let slot = wanted.then_some(slot);

@@ -142,6 +142,7 @@ enum Within {
     Other,
 }
 
+#[derive(Default)]
 struct Builder {
     segments: Vec<Segment>,
     constants: Vec<Constants>,
@@ -163,17 +164,7 @@ type Learned = Step<Option<()>>;
 
 impl Builder {
     fn new(physical_type: i32) -> Self {
-        Self {
-            segments: Vec::new(),
-            constants: Vec::new(),
-            decoded: Vec::new(),
-            fixed: Vec::new(),
-            tokens: Vec::new(),
-            token_bytes: 0,
-            physical_type,
-            dictionary_page: false,
-            statistics: None,
-        }
+        Self { physical_type, ..Self::default() }
     }
 
     /// Closes the open segment.

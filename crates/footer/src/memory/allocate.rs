@@ -1,7 +1,7 @@
 //! Allocates memory whose size is read from a file: if there is not enough, the result is an error about this
 //! file instead of the end of the process.
 
-use crate::error::{Error, Fault, FaultKind};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::memory::pages::Number;
 use crate::thrift::cursor::Step;
 
@@ -14,7 +14,7 @@ pub(crate) fn zeroed<T: Number>(len: usize) -> Option<Vec<T>> {
 }
 
 /// Like [`zeroed`], with an error that names `what`.
-pub(crate) fn zeroed_for(what: &str, len: usize) -> Result<Vec<u8>, Error> {
+pub(crate) fn zeroed_for(what: &str, len: usize) -> Result<Vec<u8>> {
     zeroed(len).ok_or_else(|| too_little(what, len))
 }
 

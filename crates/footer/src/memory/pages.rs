@@ -122,7 +122,7 @@ mod mapped {
     use std::os::fd::AsRawFd;
     use std::path::Path;
 
-    use crate::error::Error;
+    use crate::error::{Error, Result};
     use crate::footer::Footer;
     use crate::open::buffer::FooterBytes;
     use crate::open::source::{allowed, open_regular};
@@ -165,7 +165,7 @@ mod mapped {
         ///
         /// The file must not be changed or shortened while the footer or any slice of it lives: mapped bytes
         /// change with the file, and touching bytes that were cut off kills the process.
-        pub unsafe fn open_mapped(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
+        pub unsafe fn open_mapped(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
             let path = path.as_ref();
             let name = path.display().to_string();
             let (file, file_len) = open_regular(path)?;

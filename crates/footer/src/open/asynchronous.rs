@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::ops::Range;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::open::request::{FetchedRanges, FooterRequest, NextStep};
 use crate::options::{Options, PageIndexPolicy};
@@ -79,7 +79,7 @@ impl Footer {
         reader: &R,
         name: &str,
         options: &Options,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let reading = |error: io::Error| Error::io("reading the footer", &error).in_file(name);
         let mut request = FooterRequest::new(reader.len().await.map_err(reading)?, name, options)?;
         let mut footer = loop {
@@ -105,7 +105,7 @@ impl Footer {
         &self,
         reader: &R,
         policy: &PageIndexPolicy,
-    ) -> Result<PageIndexes, Error> {
+    ) -> Result<PageIndexes> {
         let reading = |error: io::Error| self.name_error(Error::io("reading the page indexes", &error));
         let len = reader.len().await.map_err(reading)?;
         let mut ranges = self.page_index_ranges(policy)?;

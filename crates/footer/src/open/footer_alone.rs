@@ -1,6 +1,6 @@
 //! Files that hold only a footer and no data, as `sawmill footer extract` writes them.
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::Footer;
 
 /// The bytes around the footer in these files: the magic bytes at both ends, and the footer's length.
@@ -34,7 +34,7 @@ impl Footer {
     /// # Errors
     ///
     /// The file holds only a footer, without encrypted columns.
-    pub fn check_has_data(&self, wanted: &str) -> Result<(), Error> {
+    pub fn check_has_data(&self, wanted: &str) -> Result<()> {
         // Encrypted chunks have their own error.
         let mut chunks = self.row_groups().flat_map(|group| group.columns());
         if !self.has_no_data() || chunks.any(|chunk| chunk.is_encrypted()) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use crate::decode::carried::Carried;
-use crate::error::Error;
+use crate::error::Result;
 use crate::footer::Footer;
 use crate::options::Options;
 
@@ -22,7 +22,7 @@ impl Footer {
     pub fn open_many<P: AsRef<Path> + Sync>(
         paths: &[P],
         options: &Options,
-        take: impl Fn(usize, Result<Self, Error>) -> ControlFlow<()> + Sync,
+        take: impl Fn(usize, Result<Self>) -> ControlFlow<()> + Sync,
     ) {
         let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::decode::decoder::Decoder;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::Footer;
 use crate::memory::allocate;
 use crate::open::source::{RangeReader, allowed};
@@ -57,7 +57,7 @@ impl FooterRequest {
     /// # Errors
     ///
     /// The file is too short for Parquet.
-    pub fn new(file_len: u64, name: &str, options: &Options) -> Result<Self, Error> {
+    pub fn new(file_len: u64, name: &str, options: &Options) -> Result<Self> {
         let hint = (options.tail_hint as u64).max(TAIL_LEN);
         if file_len < TAIL_LEN {
             // The error for a file that is too short.
@@ -78,7 +78,7 @@ impl FooterRequest {
     /// # Errors
     ///
     /// The bytes are fewer or more than wanted, or are not a footer: see [`Footer::read`].
-    pub fn supply(self, bytes: Vec<u8>) -> Result<NextStep, Error> {
+    pub fn supply(self, bytes: Vec<u8>) -> Result<NextStep> {
         let options = (*self.options).clone();
         self.supply_to(bytes, &mut Decoder::of_one(options))
     }
@@ -88,7 +88,7 @@ impl FooterRequest {
     /// # Errors
     ///
     /// As for [`FooterRequest::supply`].
-    pub fn supply_to(self, bytes: Vec<u8>, decoder: &mut Decoder) -> Result<NextStep, Error> {
+    pub fn supply_to(self, bytes: Vec<u8>, decoder: &mut Decoder) -> Result<NextStep> {
         let Self { file_len, name, options, wanted, suffix } = self;
         if bytes.len() as u64 != wanted.end - wanted.start {
             let (expected, found) = (wanted.end - wanted.start, bytes.len());
@@ -127,7 +127,7 @@ impl FooterRequest {
     }
 }
 
-fn done(bytes: Vec<u8>, decoder: &mut Decoder, name: &str, file_len: u64) -> Result<NextStep, Error> {
+fn done(bytes: Vec<u8>, decoder: &mut Decoder, name: &str, file_len: u64) -> Result<NextStep> {
     let footer = decoder.decode_in_file(bytes.into(), name, file_len)?;
     Ok(NextStep::Done(Box::new(footer)))
 }

@@ -6,10 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::decode::carried::Carried;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::Footer;
-use crate::memory::allocate;
-use crate::memory::pages;
+use crate::memory::{allocate, pages};
 use crate::open::tail;
 use crate::options::Options;
 
@@ -89,7 +88,7 @@ impl Footer {
     ///
     /// The file cannot be read, is not a regular file or does not end like a Parquet file; or its footer is
     /// malformed. Every error names the file.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, &Options::new())
     }
 
@@ -101,12 +100,12 @@ impl Footer {
     /// # Errors
     ///
     /// As for [`Footer::open`]; or an option names a column that the schema does not have.
-    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         Self::open_after(path.as_ref(), options, &mut Carried::default())
     }
 
     /// Like [`Footer::open_with`], reusing what previous footers left.
-    pub(crate) fn open_after(path: &Path, options: &Options, carried: &mut Carried) -> Result<Self, Error> {
+    pub(crate) fn open_after(path: &Path, options: &Options, carried: &mut Carried) -> Result<Self> {
         let (file, file_len) = open_regular(path)?;
         let name = path.display().to_string();
         let bytes = read_metadata(&file, file_len, options).map_err(|error| error.in_file(&name))?;
@@ -122,7 +121,7 @@ impl Footer {
     /// # Errors
     ///
     /// As for [`Footer::open_with`].
-    pub fn read<R: RangeReader + ?Sized>(reader: &R, name: &str, options: &Options) -> Result<Self, Error> {
+    pub fn read<R: RangeReader + ?Sized>(reader: &R, name: &str, options: &Options) -> Result<Self> {
         Self::read_after(reader, name, options, &mut Carried::default())
     }
 
@@ -132,7 +131,7 @@ impl Footer {
         name: &str,
         options: &Options,
         carried: &mut Carried,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let reading = |error: io::Error| Error::io("reading the footer", &error).in_file(name);
         let len = reader.len().map_err(reading)?;
         let bytes = read_metadata(reader, len, options).map_err(|error| error.in_file(name))?;
@@ -144,7 +143,7 @@ impl Footer {
 
 /// Opens a regular file and returns its length. Opens a FIFO without waiting for its writer, detects it, and
 /// rejects it.
-pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), Error> {
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64)> {
     let file = open_to_read(path).map_err(|error| Error::io("opening", &error).in_path(path))?;
     let found = file.metadata().map_err(|error| Error::io("reading", &error).in_path(path))?;
     if found.is_dir() {
@@ -174,7 +173,7 @@ fn open_to_read(path: &Path) -> io::Result<File> {
 }
 
 /// The length of a footer, if the options allow it.
-pub(crate) fn allowed(len: u64, options: &Options) -> Result<u64, Error> {
+pub(crate) fn allowed(len: u64, options: &Options) -> Result<u64> {
     if len <= options.max_footer {
         return Ok(len);
     }
@@ -184,11 +183,7 @@ pub(crate) fn allowed(len: u64, options: &Options) -> Result<u64, Error> {
     ))
 }
 
-fn read_metadata<R: RangeReader + ?Sized>(
-    reader: &R,
-    file_len: u64,
-    options: &Options,
-) -> Result<Vec<u8>, Error> {
+fn read_metadata<R: RangeReader + ?Sized>(reader: &R, file_len: u64, options: &Options) -> Result<Vec<u8>> {
     let reading = |error: io::Error| Error::io("reading the footer", &error);
     let tail_len = tail::TAIL_LEN as usize;
     // The tail never exceeds the file, so the file bounds the allocation.

@@ -4,7 +4,7 @@
 //! metadata, the metadata's length in four bytes little endian, `PAR1`. If the file ends in `PARE` instead,
 //! the metadata is encrypted.
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The length of the tail in bytes.
 pub(crate) const TAIL_LEN: u64 = 8;
@@ -15,7 +15,7 @@ const MIN_FILE_SIZE: u64 = 4 + TAIL_LEN;
 /// The length of the metadata before a tail, checked against the file's length.
 ///
 /// `tail` holds the last bytes of a file of `file_len` bytes: at least eight if the file is that long.
-pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64, Error> {
+pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64> {
     if file_len == 0 {
         return Err(Error::new("expected a Parquet file, found an empty one")
             .with_advice("the file was created and never written: write it again"));

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Error, Fault};
+use crate::error::{Error, Fault, Result};
 use crate::open::buffer::FooterBytes;
 use crate::page_index::entries::{ColumnEntry, OffsetEntry, Words};
 use crate::page_index::tables::Tables;
@@ -86,7 +86,7 @@ impl OffsetIndex {
     /// # Errors
     ///
     /// The bytes are not an `OffsetIndex`.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut tables = Tables::default();
         let entry = tables.offset_index(bytes, 0).map_err(|fault| explain(bytes, &OFFSET_INDEX, fault))?;
         Ok(Self { tables: Arc::new(tables), entry })
@@ -127,7 +127,7 @@ impl ColumnIndex {
     /// # Errors
     ///
     /// The bytes are not a `ColumnIndex`, or its lists differ in length.
-    pub fn decode(bytes: impl Into<FooterBytes>) -> Result<Self, Error> {
+    pub fn decode(bytes: impl Into<FooterBytes>) -> Result<Self> {
         let bytes = bytes.into();
         if u32::try_from(bytes.len()).is_err() {
             return Err(Error::new("expected a column index of less than 4 GiB"));

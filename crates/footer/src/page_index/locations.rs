@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::rows::{STATISTICS_NONE, STATISTICS_UNKNOWN};
 use crate::decode::usual;
-use crate::error::Error;
+use crate::error::Result;
 use crate::footer::Footer;
 use crate::matching::kernel::Method;
 
@@ -25,8 +25,8 @@ pub(crate) struct Location {
 pub(crate) fn each(
     footer: &Footer,
     wanted: impl Fn(usize, usize) -> bool,
-    mut found: impl FnMut(usize, Location) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut found: impl FnMut(usize, Location) -> Result<()>,
+) -> Result<()> {
     for group in footer.row_groups() {
         for chunk in group.columns().filter(|chunk| wanted(group.position(), chunk.position())) {
             let location = match usual(&chunk) {
@@ -72,7 +72,7 @@ fn location([offset, length, column_offset, column_length]: [i64; 4], stated: u8
     })
 }
 
-fn walked(chunk: &ColumnChunk<'_>) -> Result<Location, Error> {
+fn walked(chunk: &ColumnChunk<'_>) -> Result<Location> {
     let found = chunk.locations()?;
     let place =
         |range: Option<Range<u64>>| range.map(|range| (range.start, (range.end - range.start) as u32));

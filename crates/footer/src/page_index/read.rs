@@ -17,10 +17,9 @@ use std::sync::Arc;
 
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::rows::ENCRYPTED;
-use crate::error::{Error, Fault};
+use crate::error::{Error, Fault, Result};
 use crate::footer::Footer;
-use crate::memory::allocate;
-use crate::memory::pages;
+use crate::memory::{allocate, pages};
 use crate::open::source::RangeReader;
 use crate::options::PageIndexPolicy;
 use crate::page_index::indexes::{ColumnIndex, OffsetIndex, PageIndexes, explain};
@@ -50,7 +49,7 @@ struct Decoding<'d, R: ?Sized> {
 
 impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     /// Allocates room for the indexes of all decoded chunks if `all` are wanted.
-    fn new(footer: &'d Footer, reader: &'d R, all: bool) -> Result<Self, Error> {
+    fn new(footer: &'d Footer, reader: &'d R, all: bool) -> Result<Self> {
         let columns = footer.num_columns();
         let count = columns * footer.num_row_groups();
         let room = allocate::zeroed(count).zip(allocate::zeroed(count));
@@ -73,7 +72,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
 
     /// Adds the indexes of the chunk in a row.
     #[inline(always)]
-    fn add(&mut self, row: usize, location: Location) -> Result<(), Error> {
+    fn add(&mut self, row: usize, location: Location) -> Result<()> {
         // There are fewer rows than footer bytes, whose number has 32 bits.
         let wanted = |(start, len)| WantedIndex { start, len, row: row as u32 };
         self.of_columns.extend(location.column_index.map(wanted));
@@ -83,7 +82,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
 
     /// Reads and decodes the indexes added so far.
     #[inline(never)]
-    fn decode(&mut self) -> Result<(), Error> {
+    fn decode(&mut self) -> Result<()> {
         if self.of_columns.is_empty() && self.of_offsets.is_empty() {
             return Ok(());
         }
@@ -120,7 +119,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     }
 
     /// Reads and decodes neighbouring column indexes of a file of this length, and keeps their bytes.
-    fn column_indexes(&mut self, run: &[WantedIndex], file_len: u64) -> Result<(), Error> {
+    fn column_indexes(&mut self, run: &[WantedIndex], file_len: u64) -> Result<()> {
         let mut bytes = Vec::new();
         let len: usize = run.iter().map(|wanted| wanted.len as usize).sum();
         let start = run[0].start;
@@ -151,7 +150,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     }
 
     /// Reads and decodes neighbouring offset indexes of a file of this length.
-    fn offset_indexes(&mut self, run: &[WantedIndex], file_len: u64) -> Result<(), Error> {
+    fn offset_indexes(&mut self, run: &[WantedIndex], file_len: u64) -> Result<()> {
         self.scratch.clear();
         self.footer.read_run(self.reader, file_len, run, &mut self.scratch)?;
         for wanted in run {
@@ -188,7 +187,7 @@ impl Footer {
     ///
     /// Bytes cannot be read, or an index is malformed; the error names the column chunk. Or the indexes are
     /// longer together than their file or than [`Options::max_page_indexes`](crate::Options::max_page_indexes).
-    pub fn read_page_indexes<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<PageIndexes, Error> {
+    pub fn read_page_indexes<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<PageIndexes> {
         self.read_wanted(reader, true, |_, _| true)
     }
 
@@ -203,7 +202,7 @@ impl Footer {
         &self,
         reader: &R,
         policy: &PageIndexPolicy,
-    ) -> Result<PageIndexes, Error> {
+    ) -> Result<PageIndexes> {
         if matches!(policy, PageIndexPolicy::All) {
             return self.read_page_indexes(reader);
         }
@@ -221,7 +220,7 @@ impl Footer {
     ///
     /// A location is malformed; or the policy names a column that the schema does not have; or the indexes are
     /// longer together than [`Options::max_page_indexes`](crate::Options::max_page_indexes).
-    pub fn page_index_ranges(&self, policy: &PageIndexPolicy) -> Result<Vec<Range<u64>>, Error> {
+    pub fn page_index_ranges(&self, policy: &PageIndexPolicy) -> Result<Vec<Range<u64>>> {
         let (positions, row_groups) = self.selected(policy)?;
         let wanted = |position: usize, column: usize| {
             let group = self.row_group(position).map_or(position, |group| group.index());
@@ -244,7 +243,7 @@ impl Footer {
     }
 
     /// Whether indexes of this length together may be read from a file of this length.
-    pub(crate) fn may_read(&self, bytes: u64, file_len: u64) -> Result<(), Error> {
+    pub(crate) fn may_read(&self, bytes: u64, file_len: u64) -> Result<()> {
         let allowed = self.max_page_indexes();
         if bytes > file_len {
             let what = format!(
@@ -262,12 +261,12 @@ impl Footer {
         Ok(())
     }
 
-    fn len_of<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<u64, Error> {
+    fn len_of<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<u64> {
         reader.len().map_err(|error| self.name_error(Error::io("reading the page indexes", &error)))
     }
 
     /// The decoded columns, by their positions, and the row groups that a policy selects.
-    fn selected(&self, policy: &PageIndexPolicy) -> Result<(Vec<bool>, Range<usize>), Error> {
+    fn selected(&self, policy: &PageIndexPolicy) -> Result<(Vec<bool>, Range<usize>)> {
         let all = self.num_columns();
         Ok(match policy {
             PageIndexPolicy::None => (vec![false; all], 0..0),
@@ -287,7 +286,7 @@ impl Footer {
         reader: &R,
         all: bool,
         wanted: impl Fn(usize, usize) -> bool,
-    ) -> Result<PageIndexes, Error> {
+    ) -> Result<PageIndexes> {
         let mut decoding = Decoding::new(self, reader, all)?;
         let wanted = |position: usize, column| {
             all || wanted(self.row_group(position).map_or(position, |group| group.index()), column)
@@ -313,7 +312,7 @@ impl Footer {
         file_len: u64,
         run: &[WantedIndex],
         bytes: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let (first, last) = (run[0], run[run.len() - 1]);
         let (start, end) = (first.start, last.range().end);
         // The file's length bounds the allocation.
@@ -329,7 +328,7 @@ impl Footer {
             .map_err(|error| self.in_chunk(Error::io("reading a page index", &error), first))
     }
 
-    fn one_index<R: RangeReader + ?Sized>(&self, reader: &R, wanted: WantedIndex) -> Result<Vec<u8>, Error> {
+    fn one_index<R: RangeReader + ?Sized>(&self, reader: &R, wanted: WantedIndex) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let file_len = self.len_of(reader)?;
         // An index past the file's end is that, rather than too long.
@@ -369,10 +368,7 @@ impl ColumnChunk<'_> {
     /// # Errors
     ///
     /// As for [`Footer::read_page_indexes`].
-    pub fn read_offset_index<R: RangeReader + ?Sized>(
-        &self,
-        reader: &R,
-    ) -> Result<Option<OffsetIndex>, Error> {
+    pub fn read_offset_index<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<Option<OffsetIndex>> {
         let Some(wanted) = self.wanted(self.offset_index_range()?) else { return Ok(None) };
         let footer = self.group.footer;
         let bytes = footer.one_index(reader, wanted)?;
@@ -386,10 +382,7 @@ impl ColumnChunk<'_> {
     /// # Errors
     ///
     /// As for [`Footer::read_page_indexes`].
-    pub fn read_column_index<R: RangeReader + ?Sized>(
-        &self,
-        reader: &R,
-    ) -> Result<Option<ColumnIndex>, Error> {
+    pub fn read_column_index<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<Option<ColumnIndex>> {
         let Some(wanted) = self.wanted(self.column_index_range()?) else { return Ok(None) };
         let footer = self.group.footer;
         let bytes = footer.one_index(reader, wanted)?;

@@ -71,10 +71,7 @@ impl Tables {
     /// Decodes the offset index at `start`.
     #[inline]
     pub fn offset_index(&mut self, bytes: &[u8], start: usize) -> Step<OffsetEntry> {
-        match self.usual_offset_index(bytes, start) {
-            Some(entry) => Ok(entry),
-            None => self.any_offset_index(bytes, start),
-        }
+        self.usual_offset_index(bytes, start).map_or_else(|| self.any_offset_index(bytes, start), Ok)
     }
 
     #[inline(never)]
@@ -99,10 +96,7 @@ impl Tables {
     /// Decodes the column index at `start` of the bytes that will be kept next.
     #[inline]
     pub fn column_index(&mut self, bytes: &[u8], start: usize) -> Step<ColumnEntry> {
-        match self.usual_column_index(bytes, start) {
-            Some(entry) => Ok(entry),
-            None => self.any_column_index(bytes, start),
-        }
+        self.usual_column_index(bytes, start).map_or_else(|| self.any_column_index(bytes, start), Ok)
     }
 
     #[inline(never)]

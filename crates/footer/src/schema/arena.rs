@@ -5,9 +5,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::error::{Error, Fault, FaultKind};
-use crate::memory::allocate;
-use crate::memory::pages;
+use crate::error::{Fault, FaultKind, Result};
+use crate::memory::{allocate, pages};
 use crate::schema::columns::{self, ColumnSelector};
 use crate::schema::element::Element;
 use crate::schema::element_kinds::Kinds;
@@ -290,7 +289,7 @@ impl Schema {
     /// # Errors
     ///
     /// A selector matches no column.
-    pub fn select(&self, selectors: &[ColumnSelector]) -> Result<Vec<usize>, Error> {
+    pub fn select(&self, selectors: &[ColumnSelector]) -> Result<Vec<usize>> {
         Ok(columns::leaves(selectors, self)?.into_iter().map(|leaf| leaf as usize).collect())
     }
 

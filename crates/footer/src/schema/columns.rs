@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::schema::arena::Schema;
 use crate::schema::element::Element;
 use crate::schema::glob;
@@ -27,7 +27,7 @@ pub enum ColumnSelector {
 const FEW: usize = 16;
 
 /// The selected leaves of the schema, in ascending order.
-pub(crate) fn leaves(selectors: &[ColumnSelector], schema: &Schema) -> Result<Vec<u32>, Error> {
+pub(crate) fn leaves(selectors: &[ColumnSelector], schema: &Schema) -> Result<Vec<u32>> {
     let mut wanted = Vec::new();
     let tops = (selectors.len() > FEW).then(|| tops_by_name(schema));
     for selector in selectors {

@@ -5,8 +5,7 @@
 
 use std::ops::Range;
 
-use crate::memory::allocate;
-use crate::memory::pages;
+use crate::memory::{allocate, pages};
 use crate::thrift::cursor::Step;
 
 /// Names of up to this many bytes are copied in one block, with whatever follows them.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::thrift::cursor::{
     BINARY, BYTE, Cursor, DEPTH_LIMIT, DOUBLE, FALSE, I16, I32, I64, LIST, MAP, SET, STRUCT, Step, TRUE,
     UUID, wire_name,
@@ -103,11 +103,7 @@ impl fmt::Display for DumpValue<'_> {
 /// # Errors
 ///
 /// The bytes are not Thrift or nest too deeply; `line` was called for all values before the error.
-pub fn dump<'a>(
-    bytes: &'a [u8],
-    root: Root,
-    mut line: impl FnMut(DumpLine<'a>) -> bool,
-) -> Result<(), Error> {
+pub fn dump<'a>(bytes: &'a [u8], root: Root, mut line: impl FnMut(DumpLine<'a>) -> bool) -> Result<()> {
     let mut dump =
         Dump { cursor: Cursor::new(bytes, 0), line: &mut line, until: usize::MAX, path: String::new() };
     dump.fields(Some(root.def()), 0).map(drop).map_err(|fault| {

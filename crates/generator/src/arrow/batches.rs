@@ -17,7 +17,7 @@ use arrow_select::take::take;
 use crate::arrow::leaf_arrays::leaf_array;
 use crate::arrow::schema::arrow_field;
 use crate::draw::nulls::Nulls;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::random::rng::BLOCK_ROWS;
 use crate::shred::block::{LeafBuffer, Shredded, Shredder};
 use crate::shred::chosen_fields::ChosenFields;
@@ -64,7 +64,7 @@ impl Dataset {
         rows: Range<u64>,
         seed: u64,
         batch_rows: usize,
-    ) -> Result<Batches<'_>, Error> {
+    ) -> Result<Batches<'_>> {
         let count = self.fields.len();
         if let Some(place) = fields.iter().find(|place| **place >= count) {
             let what = format!("there is no field {place}: the record has {count} fields, counted from 0");
@@ -101,7 +101,7 @@ impl Batches<'_> {
 }
 
 impl Iterator for Batches<'_> {
-    type Item = Result<RecordBatch, Error>;
+    type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rows.start >= self.rows.end {

@@ -12,7 +12,7 @@ pub(crate) mod stream;
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::spec::dataset::Dataset;
 
 /// The smallest and the largest scale factor: at 100,000, the largest that TPC-DS defines, TPC-H has 600 billion line
@@ -81,7 +81,7 @@ impl Benchmark {
     /// # Errors
     /// The benchmark lacks the table, or the scale is not a number from 0.001 to 100,000.
     #[cfg(feature = "tpch")]
-    pub(crate) fn dataset(self, name: &str, scale: Option<f64>) -> Result<Dataset, Error> {
+    pub(crate) fn dataset(self, name: &str, scale: Option<f64>) -> Result<Dataset> {
         let tables = self.tables();
         let Some(place) = tables.iter().position(|table| *table == name) else {
             let advice = format!("the tables are {}", tables.join(", "));
@@ -122,10 +122,9 @@ impl Benchmark {
 
     /// The error of a build without the tables.
     #[cfg(not(feature = "tpch"))]
-    pub(crate) fn dataset(self, name: &str, _: Option<f64>) -> Result<Dataset, Error> {
+    pub(crate) fn dataset(self, name: &str, _: Option<f64>) -> Result<Dataset> {
         let what = "this build of sawmill does not have the feature tpch";
-        let place = format!("the dataset {}/{name}", self.key());
-        Err(Error::spec(what, place, "build it with --features full"))
+        Err(Error::spec(what, format!("the dataset {}/{name}", self.key()), "build it with --features full"))
     }
 }
 

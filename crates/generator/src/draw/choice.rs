@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::draw::distribution::exponent;
 use crate::draw::value_spec::ValueSpec;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::random::elementary::pow;
 use crate::random::weights::{BadWeights, Weights};
 use crate::spec_file::folder::SpecFolder;
@@ -87,7 +87,7 @@ pub(crate) fn of_text(kind: &LogicalType, text: &str) -> Option<Listed> {
 }
 
 /// `constant = VALUE`.
-pub(crate) fn constant(kind: &LogicalType, node: SpecNode<'_>) -> Result<ValueSpec, Error> {
+pub(crate) fn constant(kind: &LogicalType, node: SpecNode<'_>) -> Result<ValueSpec> {
     let listed = of_node(kind, node, 1.0)?;
     build(kind, vec![listed], node)
 }
@@ -97,18 +97,18 @@ pub(crate) fn of_texts<'a>(
     kind: &LogicalType,
     texts: impl Iterator<Item = &'a str>,
     node: SpecNode<'_>,
-) -> Result<ValueSpec, Error> {
+) -> Result<ValueSpec> {
     let values = texts.filter_map(|text| listed(kind, &Literal::Text(text), 1.0));
     build(kind, values.collect(), node)
 }
 
 /// `weights = { VALUE = WEIGHT, ... }`.
-pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>) -> Result<ValueSpec, Error> {
+pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>) -> Result<ValueSpec> {
     build(kind, listed_weights(kind, node)?, node)
 }
 
 /// The values of `{ VALUE = WEIGHT, ... }`.
-pub(crate) fn listed_weights(kind: &LogicalType, node: SpecNode<'_>) -> Result<Vec<Listed>, Error> {
+pub(crate) fn listed_weights(kind: &LogicalType, node: SpecNode<'_>) -> Result<Vec<Listed>> {
     let table = node.any_table("weights")?;
     let mut values = Vec::new();
     for (key, weight) in table.entries() {
@@ -125,11 +125,7 @@ pub(crate) fn listed_weights(kind: &LogicalType, node: SpecNode<'_>) -> Result<V
 }
 
 /// `choice = [VALUE, ...]`, or `{ values = [...], s = S }`, or `{ file = "...", s = S }`.
-pub(crate) fn choice(
-    kind: &LogicalType,
-    node: SpecNode<'_>,
-    folder: &SpecFolder<'_>,
-) -> Result<ValueSpec, Error> {
+pub(crate) fn choice(kind: &LogicalType, node: SpecNode<'_>, folder: &SpecFolder<'_>) -> Result<ValueSpec> {
     let skewed = |rank: usize, s: f64| pow((rank + 1) as f64, -s);
     if let Some(array) = node.array() {
         let values = array.map(|value| of_node(kind, value, 1.0)).collect::<Result<_, _>>()?;
@@ -168,13 +164,13 @@ pub(crate) fn choice(
     build(kind, values, node)
 }
 
-pub(crate) fn of_node(kind: &LogicalType, node: SpecNode<'_>, weight: f64) -> Result<Listed, Error> {
+pub(crate) fn of_node(kind: &LogicalType, node: SpecNode<'_>, weight: f64) -> Result<Listed> {
     Literal::new(node)
         .and_then(|literal| listed(kind, &literal, weight))
         .ok_or_else(|| node.unfit(&format!("{{}} is not {}", kind.a_name()), kind.takes()))
 }
 
-fn build(kind: &LogicalType, mut values: Vec<Listed>, node: SpecNode<'_>) -> Result<ValueSpec, Error> {
+fn build(kind: &LogicalType, mut values: Vec<Listed>, node: SpecNode<'_>) -> Result<ValueSpec> {
     if values.len() > MAX_VALUES {
         let what = format!("a list of {} values", values.len());
         return Err(node.error(what, format!("use at most {MAX_VALUES}")));

@@ -4,7 +4,7 @@
 //! longer Zipf distributions from buckets of ranks, the others by the ziggurat method. Those use a separate
 //! generator for each value, so value *i* does not depend on how many bits value *i - 1* consumed.
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::elementary::{exp, fast_exp, ln, pow};
 use crate::random::rng::{Sequence, Stream, scale64};
 use crate::random::weights::Weights;
@@ -43,8 +43,8 @@ pub(crate) enum Curve {
 
 impl Curve {
     /// Reads the parameters of the distribution `name`. Quantities are in the units of `kind`.
-    pub(crate) fn read(name: &str, node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
-        let read = |table: SpecTable<'_>, key: &str, least: f64| -> Result<f64, Error> {
+    pub(crate) fn read(name: &str, node: SpecNode<'_>, kind: &LogicalType) -> Result<Self> {
+        let read = |table: SpecTable<'_>, key: &str, least: f64| -> Result<f64> {
             let node = table.need(key, name)?;
             let value = quantity(kind, node)?;
             if value < least {
@@ -177,11 +177,11 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Reads the parameters of the distribution `name`. `min` and `max` are optional.
-    pub(crate) fn read(name: &str, node: SpecNode<'_>) -> Result<Self, Error> {
+    pub(crate) fn read(name: &str, node: SpecNode<'_>) -> Result<Self> {
         let key = if name == "poisson" { "mean" } else { "p" };
         let table = node.table(name, &[key, "min", "max"])?;
         let of = |key: &str| format!("`{key} = {{}}` of {name}");
-        let parameter = |low: f64, high: f64| -> Result<f64, Error> {
+        let parameter = |low: f64, high: f64| -> Result<f64> {
             let node = table.need(key, name)?;
             let wrong = || node.unfit(&of(key), format!("use a number from {low} to {high}"));
             node.number_in(low..=high).ok_or_else(wrong)
@@ -278,7 +278,7 @@ pub(crate) enum Ranks {
 
 impl Ranks {
     /// Reads `{ n = ..., s = ... }`.
-    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self> {
         let table = node.table("zipf", &["n", "s"])?;
         let n = count(table.need("n", "zipf")?, u64::MAX >> 11)?;
         let s = exponent(table.need("s", "zipf")?)?;
@@ -367,20 +367,20 @@ fn harmonic(n: f64, s: f64) -> f64 {
 }
 
 /// Reads a whole number from 1 to `most`.
-pub(crate) fn count(node: SpecNode<'_>, most: u64) -> Result<u64, Error> {
+pub(crate) fn count(node: SpecNode<'_>, most: u64) -> Result<u64> {
     let advice = || format!("use a whole number from 1 to {most}");
     node.integer_in(1..=most).ok_or_else(|| node.unfit("{} is not a valid number of values", advice()))
 }
 
 /// Reads the exponent of a Zipf distribution.
-pub(crate) fn exponent(node: SpecNode<'_>) -> Result<f64, Error> {
+pub(crate) fn exponent(node: SpecNode<'_>) -> Result<f64> {
     let wrong = || node.unfit("{} is not a Zipf exponent", "use a number from 0 to 100");
     node.number_in(0.0..=100.0).ok_or_else(wrong)
 }
 
 /// Reads a quantity in the units of `kind`: a number or, for dates and times, a duration (`"3h"`) or a point
 /// in time.
-pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>) -> Result<f64, Error> {
+pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>) -> Result<f64> {
     let temporal = kind.ticks_per_day();
     let value = match (temporal, Literal::new(node)) {
         (Some(per_day), Some(Literal::Text(text))) => duration_ticks(text, per_day),

@@ -170,7 +170,7 @@ enum Root {
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
     root: Root,
-    is_drawn: bool,
+    pub is_drawn: bool,
     pub operands: Vec<Operand>,
     pub text: String,
 }
@@ -232,11 +232,6 @@ impl Expression {
             Root::Text(text) => Some(text.longest(&self.operands)),
             Root::Number(_) | Root::Condition(_) => None,
         }
-    }
-
-    /// Whether its values are drawn, at least in part.
-    pub(crate) fn draws(&self) -> bool {
-        self.is_drawn
     }
 
     /// Its `n` values for a block, if it is a number, as [`value`](Self::value) computes them one by one;

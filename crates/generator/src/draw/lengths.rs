@@ -3,7 +3,7 @@
 use crate::draw::choice::bad_weights;
 use crate::draw::distribution::{Counts, Curve, exponent};
 use crate::draw::nulls::Nulls;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::elementary::pow;
 use crate::random::weights::Weights;
 use crate::spec_file::toml_reader::{SpecNode, listed};
@@ -29,7 +29,7 @@ pub(crate) const LENGTHS: [&str; 9] =
 impl Lengths {
     /// Reads a distribution of lengths. `empty` is the optional share of empty lists among those that are not
     /// null.
-    pub(crate) fn read(node: SpecNode<'_>, empty: Option<SpecNode<'_>>, nulls: Nulls) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>, empty: Option<SpecNode<'_>>, nulls: Nulls) -> Result<Self> {
         Self::read_up_to(MAX_ELEMENTS, node, empty, nulls)
     }
 
@@ -39,11 +39,10 @@ impl Lengths {
         node: SpecNode<'_>,
         empty: Option<SpecNode<'_>>,
         nulls: Nulls,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut weighted = outcomes(most, node)?;
         if weighted.is_empty() || weighted.iter().any(|(n, _)| *n > most) {
-            let advice = format!("use lengths of at most {most}");
-            return Err(node.error("a length that is too long", advice));
+            return Err(node.error("a length that is too long", format!("use lengths of at most {most}")));
         }
         if let Some(empty) = empty {
             let wrong = || empty.unfit("`empty = {}` is not a probability", "use 0.0 to 1.0");
@@ -58,11 +57,11 @@ impl Lengths {
     }
 
     /// Lists of `size` elements, unless they are null.
-    pub(crate) fn of_size(size: u32, nulls: Nulls, node: SpecNode<'_>) -> Result<Self, Error> {
+    pub(crate) fn of_size(size: u32, nulls: Nulls, node: SpecNode<'_>) -> Result<Self> {
         Self::of_weights(&[(size, 1.0)], nulls, node)
     }
 
-    fn of_weights(weighted: &[(u32, f64)], nulls: Nulls, node: SpecNode<'_>) -> Result<Self, Error> {
+    fn of_weights(weighted: &[(u32, f64)], nulls: Nulls, node: SpecNode<'_>) -> Result<Self> {
         let longest = weighted.iter().map(|(n, _)| *n).max().unwrap_or(0);
         let build = |weights: &[f64]| Weights::new(weights).map_err(|bad| bad_weights(&bad, node));
         let table = build(&weighted.iter().map(|(_, w)| *w).collect::<Vec<_>>())?;
@@ -89,7 +88,7 @@ impl Lengths {
 }
 
 /// Reads the lengths with their relative probabilities.
-fn outcomes(longest: u32, node: SpecNode<'_>) -> Result<Vec<(u32, f64)>, Error> {
+fn outcomes(longest: u32, node: SpecNode<'_>) -> Result<Vec<(u32, f64)>> {
     let table = node.any_table("`length`")?;
     let mut entries = table.entries();
     let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {

@@ -1,8 +1,7 @@
 //! Values that their column cannot hold. A misfit becomes an error only if its row was requested.
 
 use crate::draw::value_spec::ValueSpec;
-use crate::types::logical_type::LogicalType;
-use crate::types::logical_type::type_text;
+use crate::types::logical_type::{LogicalType, type_text};
 use crate::types::number::Number;
 
 /// Why a column cannot hold a drawn value.

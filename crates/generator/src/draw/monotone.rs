@@ -8,7 +8,7 @@ use crate::draw::distribution::quantity;
 use crate::draw::expression::Reach;
 use crate::draw::misfit::nearest_whole;
 use crate::draw::value_spec::reader::numbers::whole_of;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::{Sequence, unit_interval};
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
@@ -16,8 +16,8 @@ use crate::types::logical_type::LogicalType;
 /// The parameters of monotone values, in the whole numbers of the leaf's type.
 #[derive(Debug)]
 pub(crate) struct Monotone {
-    start: i128,
-    step: f64,
+    pub start: i128,
+    pub step: f64,
     /// The share of a step that is random.
     jitter: f64,
     /// The share of values that are late, and the maximum delay.
@@ -25,7 +25,7 @@ pub(crate) struct Monotone {
 }
 
 impl Monotone {
-    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self> {
         let table = node.table("walk", &["start", "step", "jitter", "late"])?;
         let one = kind.one_real();
         let share = |node: SpecNode<'_>, most: f64| {
@@ -35,15 +35,12 @@ impl Monotone {
         let start = whole_of(kind, table.need("start", "a walk")?)?;
         let step = quantity(kind, table.need("step", "a walk")?)? * one;
         let jitter = table.get("jitter").map_or(Ok(0.0), |node| share(node, 1000.0))?;
-        let late = match table.get("late") {
-            None => None,
-            Some(node) => {
-                let table = node.table("late", &["share", "by"])?;
-                let how_many = share(table.need("share", "late")?, 1.0)?;
-                Some((how_many, quantity(kind, table.need("by", "late")?)? * one))
-            }
+        let late = |node: SpecNode<'_>| -> Result<_> {
+            let table = node.table("late", &["share", "by"])?;
+            let how_many = share(table.need("share", "late")?, 1.0)?;
+            Ok((how_many, quantity(kind, table.need("by", "late")?)? * one))
         };
-        Ok(Monotone { start, step, jitter, late })
+        Ok(Monotone { start, step, jitter, late: table.get("late").map(late).transpose()? })
     }
 
     /// Value `k` for its random `draw`; `None` if it has more than 128 bits.
@@ -75,14 +72,5 @@ impl Monotone {
             true => Reach::new(start - back, f64::INFINITY),
             false => Reach::new(f64::NEG_INFINITY, start + forth),
         }
-    }
-
-    /// The average difference between two rows.
-    pub(crate) fn step(&self) -> f64 {
-        self.step
-    }
-
-    pub(crate) fn start(&self) -> i128 {
-        self.start
     }
 }

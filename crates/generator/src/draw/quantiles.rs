@@ -9,7 +9,7 @@ pub(crate) mod distinct;
 use crate::draw::distribution::quantity;
 use crate::draw::expression::Reach;
 use crate::draw::value_spec::reader::numbers::{NARROW, whole_of};
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::{Sequence, unit_interval};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::literal::{Literal, real, whole};
@@ -61,12 +61,11 @@ type Point = (f64, Number);
 
 impl Quantiles {
     /// Reads the parameters of `quantiles` for a leaf of type `kind`.
-    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self> {
         let keys = ["values", "shares", "atoms", "step", "stepped", "unique"];
         let table = node.table("quantiles", &keys)?;
         if table.flag("unique")? {
-            let what = "unique draws of a formula";
-            return Err(table.key_error("unique", what, "leave unique out"));
+            return Err(table.key_error("unique", "unique draws of a formula", "leave unique out"));
         }
         let atoms = atoms(table, kind)?;
         let points = points(table, kind)?;
@@ -217,7 +216,7 @@ fn takes(kind: &LogicalType) -> String {
     if kind.is_wide() { NARROW.to_owned() } else { kind.takes() }
 }
 
-fn atoms(table: SpecTable<'_>, kind: &LogicalType) -> Result<Vec<Point>, Error> {
+fn atoms(table: SpecTable<'_>, kind: &LogicalType) -> Result<Vec<Point>> {
     let Some(node) = table.get("atoms") else { return Ok(Vec::new()) };
     let mut atoms: Vec<Point> = Vec::new();
     for (key, share) in node.any_table("`atoms`")?.entries() {
@@ -231,8 +230,7 @@ fn atoms(table: SpecTable<'_>, kind: &LogicalType) -> Result<Vec<Point>, Error> 
         atoms.push((share, value));
     }
     if atoms.len() > MAX_POINTS {
-        let what = format!("{} atoms", atoms.len());
-        return Err(node.error(what, format!("use at most {MAX_POINTS}")));
+        return Err(node.error(format!("{} atoms", atoms.len()), format!("use at most {MAX_POINTS}")));
     }
     // NaN sorts last.
     atoms.sort_by(|a, b| match (a.1, b.1) {
@@ -243,7 +241,7 @@ fn atoms(table: SpecTable<'_>, kind: &LogicalType) -> Result<Vec<Point>, Error> 
 }
 
 /// The quantiles: the share of values below each, and the value.
-fn points(table: SpecTable<'_>, kind: &LogicalType) -> Result<Vec<Point>, Error> {
+fn points(table: SpecTable<'_>, kind: &LogicalType) -> Result<Vec<Point>> {
     let Some(node) = table.get("values") else { return Ok(Vec::new()) };
     let list = |node: SpecNode<'_>, key: &str| {
         let what = format!("`{key}` of quantiles is {}", node.described());
@@ -293,7 +291,7 @@ fn ordered(a: Number, b: Number) -> bool {
     }
 }
 
-fn step(table: SpecTable<'_>, kind: &LogicalType) -> Result<Option<Step>, Error> {
+fn step(table: SpecTable<'_>, kind: &LogicalType) -> Result<Option<Step>> {
     let share = table.get("stepped").map_or(Ok(1.0), |node| {
         let wrong = || node.unfit("`stepped = {}` is not a share", "use a number from 0 to 1");
         node.number_in(0.0..=1.0).ok_or_else(wrong)

@@ -3,7 +3,7 @@
 //! As in datasets, draw `i` of block `b` depends on the seed, `b` and `i` alone, and uses the same tables.
 
 use crate::draw::distribution::Ranks;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::random::rng::{Stream, purpose};
 
 /// Ranks from 1 to `n`; rank `k` has a probability proportional to `k^-s`.
@@ -28,7 +28,7 @@ impl ZipfSampler {
     /// # Errors
     ///
     /// `n` is 0, or `s` is negative or not finite.
-    pub fn new(n: u64, s: f64, seed: u64) -> Result<Self, Error> {
+    pub fn new(n: u64, s: f64, seed: u64) -> Result<Self> {
         let valid = n > 0 && s.is_finite() && s >= 0.0;
         let ranks = valid.then(|| Ranks::new(n, s)).flatten().ok_or_else(|| {
             let advice = "use at least 1 rank, and an exponent s of 0 or more";

@@ -215,10 +215,7 @@ impl Reference {
             draw = again;
         }
         let row = self.ranks.rank(draw) - 1;
-        match &self.shuffled {
-            Some(order) => order.place(row),
-            None => row,
-        }
+        self.shuffled.as_ref().map_or(row, |order| order.place(row))
     }
 }
 
@@ -323,7 +320,7 @@ impl ValueSpec {
     /// Whether its values are drawn, beyond what their operands and row numbers determine.
     pub(crate) fn draws(&self) -> bool {
         match self {
-            ValueSpec::Expression(expression) => expression.draws(),
+            ValueSpec::Expression(expression) => expression.is_drawn,
             ValueSpec::OtherColumn(_)
             | ValueSpec::ChildNumber(_)
             | ValueSpec::OfChildren(_)
@@ -355,9 +352,7 @@ impl ValueSpec {
             ValueSpec::Integers { min, span } if *span > 0 => {
                 stored(Reach::new(*min as f64, *min as f64 + (*span - 1) as f64))
             }
-            ValueSpec::DistinctNumbers(distinct) => {
-                stored(Reach::new(distinct.least().real(), f64::INFINITY))
-            }
+            ValueSpec::DistinctNumbers(distinct) => stored(Reach::new(distinct.least.real(), f64::INFINITY)),
             ValueSpec::Reals { min, width } => Reach::new(*min, min + width),
             ValueSpec::Curve { curve, low: least, high: most } => {
                 let natural = if matches!(curve, Curve::Normal { .. }) { f64::NEG_INFINITY } else { 0.0 };

@@ -18,7 +18,7 @@ pub(crate) struct DictionaryPage {
     /// The bytes of the lengths before the values: 4 each for byte arrays.
     prefix: usize,
     /// A page uses the dictionary, even if the page has no values.
-    used: bool,
+    pub used: bool,
 }
 
 impl DictionaryPage {
@@ -36,11 +36,6 @@ impl DictionaryPage {
     /// The number of values.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
-    }
-
-    /// Whether a page uses the dictionary.
-    pub(crate) fn is_used(&self) -> bool {
-        self.used
     }
 
     /// Whether it is too large for a dictionary page.

@@ -28,10 +28,7 @@ pub(crate) fn short_low(leaf: &Leaf, low: &[u8]) -> Vec<u8> {
 /// A short upper bound for `high`; `high` itself if it has none.
 pub(crate) fn short_high(leaf: &Leaf, high: &[u8]) -> Vec<u8> {
     let Some(prefix) = prefix(leaf, high) else { return high.to_vec() };
-    let raised = match is_text(leaf) {
-        true => raised_text(prefix),
-        false => raised_bytes(prefix),
-    };
+    let raised = if is_text(leaf) { raised_text(prefix) } else { raised_bytes(prefix) };
     raised.unwrap_or_else(|| high.to_vec())
 }
 

@@ -8,8 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::encode::byte_stream_split;
-use crate::encode::delta;
+use crate::encode::{byte_stream_split, delta};
 use crate::random::instruction_sets::widest;
 
 /// Values of one column, by their physical type.

@@ -4,11 +4,11 @@ use std::panic::resume_unwind;
 
 use sawmill_profile::Pool;
 
-use crate::error::Error;
+use crate::error::Result;
 
 /// The result of `work` for each of `n` columns.
 pub(crate) fn by_column<T: Send>(n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let done: Result<Vec<T>, Error> = Pool::on_cores("infer", n, None).map(0..n, |column| Ok(work(column)));
+    let done: Result<Vec<T>> = Pool::on_cores("infer", n, None).map(0..n, |column| Ok(work(column)));
     done.unwrap_or_else(|panic| resume_unwind(Box::new(panic.to_string())))
 }
 

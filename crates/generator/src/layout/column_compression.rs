@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::encode::compression::Compression;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::file_options::FileOptions;
 
 /// A codec and the columns that have it, as `sawmill gen --compression` takes it: `zstd:3` or `name=zstd:3`.
@@ -56,7 +56,7 @@ impl FileOptions {
     ///
     /// # Errors
     /// There are two codecs for the columns without one of their own.
-    pub fn set_compressions(&mut self, given: &[ColumnCompression]) -> Result<(), Error> {
+    pub fn set_compressions(&mut self, given: &[ColumnCompression]) -> Result<()> {
         let mut others = given.iter().filter(|given| given.column.is_none()).map(|given| given.compression);
         self.compression = others.next().unwrap_or_default();
         if let Some(second) = others.next() {

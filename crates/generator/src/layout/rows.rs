@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The default rows of a page: sixteen blocks.
 pub(crate) const PAGE_ROWS: u64 = 16_384;
@@ -156,10 +156,9 @@ impl Layout {
     ///
     /// # Errors
     /// `files` is 0 or more than 100,000.
-    pub fn new(rows: u64, files: u32) -> Result<Self, Error> {
+    pub fn new(rows: u64, files: u32) -> Result<Self> {
         if files == 0 || files > MAX_FILES {
-            let what = format!("{files} files");
-            return Err(Error::spec(what, "the layout", format!("use 1 to {MAX_FILES}")));
+            return Err(Error::spec(format!("{files} files"), "the layout", format!("use 1 to {MAX_FILES}")));
         }
         if rows > i64::MAX as u64 {
             return Err(Error::spec(
@@ -182,7 +181,7 @@ impl Layout {
     ///
     /// # Errors
     /// Files have no rows, or there are more than 100,000.
-    pub fn with_rows_per_file(rows: u64, per_file: u64) -> Result<Self, Error> {
+    pub fn with_rows_per_file(rows: u64, per_file: u64) -> Result<Self> {
         let files = match per_file {
             0 => return Err(Error::spec("files without rows", "the layout", "use 1 or more rows per file")),
             n => rows.div_ceil(n).max(1),
@@ -195,7 +194,7 @@ impl Layout {
     ///
     /// # Errors
     /// `rows` is 0 or more than 2^24.
-    pub fn with_page_rows(self, rows: u64) -> Result<Self, Error> {
+    pub fn with_page_rows(self, rows: u64) -> Result<Self> {
         Ok(Layout { page_rows: checked(rows, "pages")?, ..self })
     }
 
@@ -203,7 +202,7 @@ impl Layout {
     ///
     /// # Errors
     /// `rows` is 0 or more than 2^24: each thread holds a row group in memory.
-    pub fn with_row_group_rows(self, rows: u64) -> Result<Self, Error> {
+    pub fn with_row_group_rows(self, rows: u64) -> Result<Self> {
         Ok(Layout { row_group_rows: checked(rows, "row groups")?, ..self })
     }
 
@@ -249,7 +248,7 @@ impl Layout {
 }
 
 /// The rows of `each`, if a thread can hold them.
-fn checked(rows: u64, each: &str) -> Result<u64, Error> {
+fn checked(rows: u64, each: &str) -> Result<u64> {
     if rows == 0 || rows > MAX_GROUP_ROWS {
         let what = format!("{each} of {rows} rows");
         return Err(Error::spec(what, "the layout", format!("use 1 to {MAX_GROUP_ROWS}")));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sawmill_store::name_of_partial;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::rows::Part;
 use crate::output::existing::Existing;
 use crate::output::source_file::protect_sources;
@@ -39,7 +39,7 @@ impl DatasetFiles<'_> {
     /// # Errors
     /// Files of an earlier run exist and may not be replaced, one of them is among `sources`, or one cannot
     /// be removed.
-    pub fn make_room(&self, existing: Existing, sources: &[PathBuf]) -> Result<(), Error> {
+    pub fn make_room(&self, existing: Existing, sources: &[PathBuf]) -> Result<()> {
         remove_leftovers(self.directory, &|name| self.has(name))?;
         let there = self.in_folder(self.directory)?;
         if existing == Existing::Replace {
@@ -60,7 +60,7 @@ impl DatasetFiles<'_> {
     }
 
     /// Those in `folder`, sorted.
-    pub(crate) fn in_folder(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    pub(crate) fn in_folder(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         let mut there = entries(folder)?;
         there.retain(|path| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -88,7 +88,7 @@ impl DatasetFiles<'_> {
 }
 
 /// The entries of a directory; none if it does not exist.
-pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
     let failed = |e: io::Error| Error::io(&e, "reading the directory", directory, None);
     match fs::read_dir(directory) {
         Ok(entries) => entries.map(|entry| entry.map(|e| e.path()).map_err(failed)).collect(),
@@ -98,7 +98,7 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Removes a file, if it exists. `doing` says so in an error.
-pub(crate) fn remove(doing: &str, path: &Path) -> Result<(), Error> {
+pub(crate) fn remove(doing: &str, path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(&e, doing, path, None)),
         _ => Ok(()),
@@ -110,7 +110,7 @@ pub(crate) fn remove(doing: &str, path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// The directory cannot be read, or a file cannot be removed.
-pub(crate) fn remove_leftovers(directory: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+pub(crate) fn remove_leftovers(directory: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<()> {
     let failed = |e: io::Error| Error::io(&e, "reading the directory", directory, None);
     let entries = match fs::read_dir(directory) {
         // A directory may be writable but not readable.

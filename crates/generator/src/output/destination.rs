@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::output::folder::Folder;
 use crate::output::folder::local::LocalFolder;
 use crate::output::sink::Sink;
@@ -104,7 +104,7 @@ impl Output {
     }
 
     /// Opens a stream; `None` for files.
-    pub(crate) fn open_stream(&self) -> Result<Option<Sink>, Error> {
+    pub(crate) fn open_stream(&self) -> Result<Option<Sink>> {
         let (path, made) = match self {
             Output::Stdout => (PathBuf::from("standard output"), Sink::stdout("standard output".into())),
             Output::Device(path) => (path.clone(), Sink::file(path)),

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::layout::rows::{Layout, Part};
 use crate::output::checksum::Checksum;
 use crate::output::dataset_files::DatasetFiles;
@@ -75,7 +75,7 @@ pub(crate) struct Settled {
 impl Settled {
     /// Removes the files to remove. The new manifest is already on disk, so no manifest lists removed files,
     /// even after a crash in between.
-    pub(crate) fn make_room(&self, folder: &dyn Folder) -> Result<(), Error> {
+    pub(crate) fn make_room(&self, folder: &dyn Folder) -> Result<()> {
         self.superseded.iter().try_for_each(|name| folder.remove(name))?;
         self.reduced.iter().try_for_each(|(name, manifest)| manifest.write(folder, name))?;
         folder.sync("")?;
@@ -101,8 +101,8 @@ impl Directory<'_> {
         &self,
         earlier: EarlierFiles<'_>,
         now: &Manifest,
-        check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<Settled, Error> {
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Settled> {
         // A manifest is written before its files, so files are listed first: one that is written after the
         // manifests were read would seem to have none.
         let names = self.names_there()?;
@@ -149,7 +149,7 @@ impl Directory<'_> {
 
     /// Waits for a run of this machine that writes the same files, in a folder without locks. A run of
     /// another machine cannot be seen to end; this one takes the folder over from it.
-    pub(crate) fn wait_for_others(&self, patience: &Patience<'_>) -> Result<(), Error> {
+    pub(crate) fn wait_for_others(&self, patience: &Patience<'_>) -> Result<()> {
         if !patience.waits {
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl Directory<'_> {
 
     /// Refuses to disturb a run that has not ended, which only its manifest shows in a folder without locks.
     /// Different parts of the same division share no files.
-    fn refuse_other_runs(&self, found: &[Found]) -> Result<(), Error> {
+    fn refuse_other_runs(&self, found: &[Found]) -> Result<()> {
         let share = |part: Part| part.parts() != self.files.part.parts() || part == self.files.part;
         let others = found.iter().filter(|found| share(found.part));
         match others.filter_map(|found| found.readable()?.run.as_deref()).next() {
@@ -190,7 +190,7 @@ impl Directory<'_> {
 
     /// Refuses to make a part next to parts of another spec, seed or layout, because together they would not
     /// be a dataset.
-    fn refuse_other_parts(&self, found: &[Found], now: &Manifest) -> Result<(), Error> {
+    fn refuse_other_parts(&self, found: &[Found], now: &Manifest) -> Result<()> {
         let others = found.iter().filter(|found| found.part != self.files.part);
         for (name, other) in others.filter_map(|found| Some((&found.name, found.readable()?))) {
             if self.files.part == Part::WHOLE {
@@ -208,7 +208,7 @@ impl Directory<'_> {
 
     /// # Errors
     /// The manifest belongs to another spec, seed or layout.
-    fn compare(&self, then: &Manifest, now: &Manifest, name: &str) -> Result<(), Error> {
+    fn compare(&self, then: &Manifest, now: &Manifest, name: &str) -> Result<()> {
         let differences = then.differences(now);
         if differences.is_empty() {
             return Ok(());
@@ -229,8 +229,8 @@ impl Directory<'_> {
         there: Vec<String>,
         now: &Manifest,
         kept_rows: Option<&AtomicU64>,
-        check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<Settled, Error> {
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<Settled> {
         // Files of several partitions that were made together are kept together or not at all.
         let mut candidates: BTreeMap<u32, Vec<Vec<ManifestFile>>> = BTreeMap::new();
         for found in found {
@@ -274,7 +274,7 @@ impl Directory<'_> {
     }
 
     /// Refuses to finish a dataset with missing files.
-    fn refuse_missing(&self, found: &[Found], kept: &[ManifestFile]) -> Result<(), Error> {
+    fn refuse_missing(&self, found: &[Found], kept: &[ManifestFile]) -> Result<()> {
         let whole: HashSet<u32> = kept.iter().map(|file| file.file).collect();
         let missing = (0..self.layout.files).filter(|number| !whole.contains(number)).count();
         if missing == 0 {
@@ -307,12 +307,7 @@ impl Directory<'_> {
     }
 
     /// Whether the files with a number exist with the bytes in the manifest, and contain all of its rows.
-    fn are_whole(
-        &self,
-        number: u32,
-        files: &[ManifestFile],
-        check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<bool, Error> {
+    fn are_whole(&self, number: u32, files: &[ManifestFile], check: &dyn Fn() -> Result<()>) -> Result<bool> {
         let rows = self.layout.file_rows(number);
         if files.iter().map(|file| file.rows).sum::<u64>() != rows.end - rows.start {
             return Ok(false);
@@ -326,14 +321,14 @@ impl Directory<'_> {
     }
 
     /// Removes what killed processes left of the files.
-    fn remove_leftovers(&self) -> Result<(), Error> {
+    fn remove_leftovers(&self) -> Result<()> {
         let manifest = self.manifest();
         let is_ours = |name: &str| name == manifest || self.files.has(name);
         self.folders()?.iter().try_for_each(|folder| self.folder.remove_leftovers(folder, &is_ours))
     }
 
     /// The folders with files of the dataset.
-    fn folders(&self) -> Result<Vec<String>, Error> {
+    fn folders(&self) -> Result<Vec<String>> {
         let mut folders = vec![String::new()];
         if let Some(column) = self.partition_by {
             let begin = format!("{column}=");
@@ -343,7 +338,7 @@ impl Directory<'_> {
     }
 
     /// The existing files of this part of the dataset by their names.
-    fn names_there(&self) -> Result<Vec<String>, Error> {
+    fn names_there(&self) -> Result<Vec<String>> {
         let mut there = Vec::new();
         for below in self.folders()? {
             let names = self.folder.files(&below)?;
@@ -353,7 +348,7 @@ impl Directory<'_> {
     }
 
     /// The same files, and those that the manifests name in folders of another partition column.
-    fn files_there(&self, mut there: Vec<String>, found: &[Found]) -> Result<Vec<String>, Error> {
+    fn files_there(&self, mut there: Vec<String>, found: &[Found]) -> Result<Vec<String>> {
         there.sort_unstable();
         let listed = found.iter().filter_map(Found::readable).flat_map(|manifest| &manifest.files);
         let mut elsewhere = Vec::new();
@@ -392,7 +387,7 @@ pub(crate) fn last_of(name: &str) -> &str {
 ///
 /// # Errors
 /// It exists and may not be replaced.
-pub(crate) fn settle_file(folder: &dyn Folder, name: &str, earlier: EarlierFiles<'_>) -> Result<(), Error> {
+pub(crate) fn settle_file(folder: &dyn Folder, name: &str, earlier: EarlierFiles<'_>) -> Result<()> {
     folder.remove_leftovers("", &|leftover| leftover == name)?;
     if !folder.exists(name)? {
         return Ok(());

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use sawmill_store::{Identity, Location};
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::output::checksum::Checksum;
 use crate::output::sink::Sink;
 use crate::output::source_file::would_replace;
@@ -34,63 +34,63 @@ pub trait Folder: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// It cannot be created.
-    fn prepare(&self) -> Result<(), Error>;
+    fn prepare(&self) -> Result<()>;
 
     /// The names of the files directly in a folder below this one, or in this one for an empty name; none if
     /// it does not exist.
     ///
     /// # Errors
     /// The folder cannot be read.
-    fn files(&self, below: &str) -> Result<Vec<String>, Error>;
+    fn files(&self, below: &str) -> Result<Vec<String>>;
 
     /// The names of the folders directly in this one.
     ///
     /// # Errors
     /// The folder cannot be read.
-    fn folders(&self) -> Result<Vec<String>, Error>;
+    fn folders(&self) -> Result<Vec<String>>;
 
     /// Whether the file exists.
     ///
     /// # Errors
     /// The folder cannot be read.
-    fn exists(&self, name: &str) -> Result<bool, Error>;
+    fn exists(&self, name: &str) -> Result<bool>;
 
     /// Reads a small file; `None` if it does not exist.
     ///
     /// # Errors
     /// It cannot be read.
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error>;
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>>;
 
     /// Writes a small file, completely or not at all, in place of the one that was read or written before.
     ///
     /// # Errors
     /// It cannot be written.
-    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error>;
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<()>;
 
     /// Begins a file.
     ///
     /// # Errors
     /// It cannot be created.
-    fn create(&self, name: &str) -> Result<Sink, Error>;
+    fn create(&self, name: &str) -> Result<Sink>;
 
     /// Removes a file, if it exists, and its folder below this one, if it was the last.
     ///
     /// # Errors
     /// It cannot be removed.
-    fn remove(&self, name: &str) -> Result<(), Error>;
+    fn remove(&self, name: &str) -> Result<()>;
 
     /// Removes unfinished files of killed runs in a folder below this one, if `is_ours` accepts their names.
     ///
     /// # Errors
     /// The folder cannot be read, or a file cannot be removed.
-    fn remove_leftovers(&self, below: &str, is_ours: &dyn Fn(&str) -> bool) -> Result<(), Error>;
+    fn remove_leftovers(&self, below: &str, is_ours: &dyn Fn(&str) -> bool) -> Result<()>;
 
     /// Makes sure that the names in a folder below this one, or in this one for an empty name, survive a crash of
     /// the machine; removed ones do not come back.
     ///
     /// # Errors
     /// The disk fails.
-    fn sync(&self, _below: &str) -> Result<(), Error> {
+    fn sync(&self, _below: &str) -> Result<()> {
         Ok(())
     }
 
@@ -98,29 +98,26 @@ pub trait Folder: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// It is one of them.
-    fn protect(&self, sources: &[PathBuf], name: &str) -> Result<(), Error> {
+    fn protect(&self, sources: &[PathBuf], name: &str) -> Result<()> {
         let place = self.place(name);
         let is_place = |source: &&PathBuf| match (Location::new(source), Location::new(&place)) {
             (Ok(Location::Object(source)), Ok(Location::Object(place))) => source.is_same(&place),
             _ => **source == place,
         };
-        match sources.iter().find(is_place) {
-            Some(source) => Err(would_replace(source, &place)),
-            None => Ok(()),
-        }
+        sources.iter().find(is_place).map_or(Ok(()), |source| Err(would_replace(source, &place)))
     }
 
     /// Whether the file exists with these bytes.
     ///
     /// # Errors
     /// It cannot be read, or `check` fails.
-    fn holds(&self, file: &FileBytes<'_>, check: &dyn Fn() -> Result<(), Error>) -> Result<bool, Error>;
+    fn holds(&self, file: &FileBytes<'_>, check: &dyn Fn() -> Result<()>) -> Result<bool>;
 
     /// The first of the files, which this run has written, that was replaced or removed since.
     ///
     /// # Errors
     /// The folder cannot be read.
-    fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>, Error>;
+    fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>>;
 
     /// Whether the folder has no locks, so that only its manifest tells other runs of this one.
     fn lacks_locks(&self) -> bool {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::rows::Part;
 use crate::output::process::this_process;
 use sawmill_store::{directories::directory_of, shared_places};
@@ -62,12 +62,7 @@ impl OutputLock {
     /// # Errors
     /// Another run holds the lock and `patience` does not wait or was cancelled, or the lock file cannot be
     /// created.
-    pub fn of_directory(
-        directory: &Path,
-        name: &str,
-        part: Part,
-        patience: &Patience<'_>,
-    ) -> Result<Self, Error> {
+    pub fn of_directory(directory: &Path, name: &str, part: Part, patience: &Patience<'_>) -> Result<Self> {
         LockedFiles { directory, name, part }.lock(directory, patience)
     }
 
@@ -75,7 +70,7 @@ impl OutputLock {
     ///
     /// # Errors
     /// As [`of_directory`](Self::of_directory).
-    pub fn of_file(path: &Path, patience: &Patience<'_>) -> Result<Self, Error> {
+    pub fn of_file(path: &Path, patience: &Patience<'_>) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let directory = directory_of(path);
         LockedFiles { directory, name: &name, part: Part::WHOLE }.lock(path, patience)
@@ -95,7 +90,7 @@ impl Drop for OutputLock {
 
 impl LockedFiles<'_> {
     /// Errors and notices name `output`.
-    fn lock(&self, output: &Path, patience: &Patience<'_>) -> Result<OutputLock, Error> {
+    fn lock(&self, output: &Path, patience: &Patience<'_>) -> Result<OutputLock> {
         let mut reported = false;
         loop {
             let busy = match self.try_lock()? {
@@ -148,7 +143,7 @@ impl LockedFiles<'_> {
     }
 
     /// The lock files of runs that would write the same files.
-    fn others(&self) -> Result<Vec<PathBuf>, Error> {
+    fn others(&self) -> Result<Vec<PathBuf>> {
         let failed = |e: std::io::Error| Error::io(&e, "reading the directory", self.directory, None);
         let mut others = Vec::new();
         let entries = match fs::read_dir(self.directory) {
@@ -174,7 +169,7 @@ pub(crate) fn waiting(place: &Path, other: &str) -> String {
 }
 
 /// Opens the lock file at `path` and tries to lock it.
-fn open(path: &Path, create: bool) -> Result<Opened, Error> {
+fn open(path: &Path, create: bool) -> Result<Opened> {
     // NFS requires a writable file for an exclusive lock.
     let mut how = OpenOptions::new();
     let file = match shared_places::open(path, how.read(true).write(true).create(create).truncate(false)) {

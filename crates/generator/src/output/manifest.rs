@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::file_options::FileOptions;
 use crate::layout::rows::{Layout, Part};
 use crate::output::checksum::Checksum;
@@ -132,7 +132,7 @@ impl Manifest {
     ///
     /// # Errors
     /// It cannot be read, or has another format.
-    pub(crate) fn read(folder: &dyn Folder, name: &str) -> Result<Option<Self>, Error> {
+    pub(crate) fn read(folder: &dyn Folder, name: &str) -> Result<Option<Self>> {
         let Some(text) = folder.read(name)? else { return Ok(None) };
         let wrong = |what: String| {
             let place = folder.place(name).display().to_string();
@@ -150,7 +150,7 @@ impl Manifest {
     }
 
     /// Writes the manifest, completely or not at all, and syncs the file and its directory.
-    pub(crate) fn write(&self, folder: &dyn Folder, name: &str) -> Result<(), Error> {
+    pub(crate) fn write(&self, folder: &dyn Folder, name: &str) -> Result<()> {
         let failed = |e: serde_json::Error| Error::io(&e.into(), "writing", &folder.place(name), None);
         let mut text = serde_json::to_vec_pretty(self).map_err(failed)?;
         text.push(b'\n');

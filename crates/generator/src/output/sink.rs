@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sawmill_profile::{WaitKind, wait};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::output::checksum::PieceSum;
 use crate::output::folder::MadeFile;
 use sawmill_store::WholeFile;
@@ -19,13 +19,13 @@ pub trait Upload: fmt::Debug + Send {
     ///
     /// # Errors
     /// The store does not take them, or the caller cancelled.
-    fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error>;
+    fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<()>;
 
     /// Gives the file its name. Returns the store's tag of this version.
     ///
     /// # Errors
     /// The store does not take it, or the caller cancelled.
-    fn finish(self: Box<Self>) -> Result<Option<String>, Error>;
+    fn finish(self: Box<Self>) -> Result<Option<String>>;
 }
 
 /// The destination of the bytes.
@@ -40,7 +40,8 @@ enum OpenTarget {
 #[derive(Debug)]
 pub struct Sink {
     target: OpenTarget,
-    written: u64,
+    /// The bytes written so far.
+    pub(crate) written: u64,
     /// The checksum of the bytes so far.
     sum: Option<PieceSum>,
 }
@@ -64,11 +65,6 @@ impl Sink {
         Sink { target: OpenTarget::Upload(upload, place), written: 0, sum: Some(PieceSum::default()) }
     }
 
-    /// The bytes written so far.
-    pub(crate) fn written(&self) -> u64 {
-        self.written
-    }
-
     /// Closes the file until the next write, because the number of open files of a process is limited.
     pub(crate) fn park(&mut self) {
         if let OpenTarget::File(file) = &mut self.target {
@@ -78,7 +74,7 @@ impl Sink {
 
     /// Writes `pieces` one after the other. About `more` bytes will follow; the error for a full disk and the
     /// size of an upload's parts use this number.
-    pub(crate) fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<()> {
         /// The most slices of one `writev(2)` on Linux.
         const MAX: usize = 1024;
         let mut left: u64 = pieces.iter().map(|p| p.len() as u64).sum();
@@ -135,7 +131,7 @@ impl Sink {
 
     /// Gives the file its final name: syncs and renames it, or completes its upload. The caller must sync the
     /// directory. `name` is its name in its folder.
-    pub(crate) fn finish(self, name: String) -> Result<MadeFile, Error> {
+    pub(crate) fn finish(self, name: String) -> Result<MadeFile> {
         let path = self.path().to_owned();
         let (bytes, sum) = (self.written, self.sum.as_ref().map(PieceSum::sum));
         let (mut identity, mut tag) = (None, None);

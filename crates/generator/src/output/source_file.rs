@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Refuses to replace or remove the file at `path` if it is one of `sources`, even through a symbolic link or
 /// another hard link.
 ///
 /// # Errors
 /// It is one of them.
-pub fn protect_sources(sources: &[PathBuf], path: &Path) -> Result<(), Error> {
+pub fn protect_sources(sources: &[PathBuf], path: &Path) -> Result<()> {
     match sources.iter().find(|source| same_file(source, path)) {
         Some(source) => Err(would_replace(source, path)),
         None => Ok(()),

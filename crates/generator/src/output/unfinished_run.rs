@@ -1,6 +1,6 @@
 //! Runs that have not ended, in folders without locks: found by their manifests.
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::output::folder::Folder;
 use crate::output::lock::PREFIX;
 use crate::output::manifest::Manifest;
@@ -26,7 +26,7 @@ impl UnfinishedRun {
     ///
     /// # Errors
     /// The folder or a manifest cannot be read.
-    pub fn find(folder: &dyn Folder) -> Result<Vec<Self>, Error> {
+    pub fn find(folder: &dyn Folder) -> Result<Vec<Self>> {
         let mut found = Vec::new();
         for name in folder.files("")?.into_iter().filter(|name| is_manifest(name)) {
             let Some(manifest) = Manifest::read(folder, &name)? else { continue };
@@ -42,7 +42,7 @@ impl UnfinishedRun {
     ///
     /// # Errors
     /// The manifest cannot be written, or another run has replaced it.
-    pub fn end(&self, folder: &dyn Folder) -> Result<(), Error> {
+    pub fn end(&self, folder: &dyn Folder) -> Result<()> {
         let Some(mut manifest) = Manifest::read(folder, &self.manifest)? else { return Ok(()) };
         if manifest.run.as_ref() != Some(&self.run) {
             return Err(process::not_ended(&self.run, &folder.place("")));

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use crate::draw::value_spec::other_rows::changes::Version;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::random::rng::{BLOCK_ROWS, purpose};
 use crate::shred::block::filler::{Entries, Filler, Scratch};
 use crate::shred::chosen_fields::ChosenFields;
@@ -131,7 +131,7 @@ impl<'a> Shredder<'a> {
     /// # Errors
     /// As [`rows_up_to`](Self::rows_up_to).
     #[cfg(feature = "arrow")]
-    pub(crate) fn rows(&mut self, rows: Range<u64>) -> Result<&Shredded, Error> {
+    pub(crate) fn rows(&mut self, rows: Range<u64>) -> Result<&Shredded> {
         self.rows_up_to(rows, usize::MAX)
     }
 
@@ -141,7 +141,7 @@ impl<'a> Shredder<'a> {
     /// # Errors
     /// A row has a value that its column cannot hold: the error names the first such row and its first such
     /// column. Or the values of one column take more than 4 GiB.
-    pub(crate) fn rows_up_to(&mut self, rows: Range<u64>, bytes: usize) -> Result<&Shredded, Error> {
+    pub(crate) fn rows_up_to(&mut self, rows: Range<u64>, bytes: usize) -> Result<&Shredded> {
         let first = rows.start;
         let misfit = self.draw(rows, bytes);
         self.check_strings(first)?;
@@ -216,7 +216,7 @@ impl<'a> Shredder<'a> {
     }
 
     /// Refuses more string bytes than a buffer can count.
-    fn check_strings(&self, first: u64) -> Result<(), Error> {
+    fn check_strings(&self, first: u64) -> Result<()> {
         if self.shredded.most_string_bytes() <= MAX_STRING_BYTES {
             return Ok(());
         }

@@ -421,7 +421,7 @@ fn formula(
 ) {
     let generator = |i| Sequence::new(draws.stream.draw(i as u64));
     let mut random: Vec<Sequence> =
-        if expression.draws() { (0..draws.n).map(generator).collect() } else { Vec::new() };
+        if expression.is_drawn { (0..draws.n).map(generator).collect() } else { Vec::new() };
     if let Some(column) = expression.column(draws.operands, &mut random, draws.n)
         && column.len().is_none_or(|n| n == draws.n)
         && append(&column, kind, draws.n, out).is_some()
@@ -468,7 +468,8 @@ pub(crate) fn held(
     random: impl Fn(usize) -> Sequence,
     misfits: &mut FirstMisfit,
 ) -> Vec<bool> {
-    let mut drawn: Vec<Sequence> = if condition.draws() { (0..n).map(&random).collect() } else { Vec::new() };
+    let mut drawn: Vec<Sequence> =
+        if condition.is_drawn { (0..n).map(&random).collect() } else { Vec::new() };
     let one = |at: usize| {
         let value = condition.value(Row { fields: operands, at }, &mut random(at));
         misfits.or_stand_in(at, value.map(|value| value == Number::Whole(1)))

@@ -20,7 +20,7 @@ use crate::draw::value_spec::other_rows::changes::{Changes, Operation};
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::own::{DrawnNumber, OwnDistribution};
 use crate::draw::value_spec::{Reference, ReferencedKey, UuidKey, ValueSpec};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::random::weights::Weights;
 use crate::shred::row_maker::RowMaker;
 use crate::spec::reader;
@@ -227,7 +227,7 @@ impl Leaf {
 }
 
 /// The text of the spec in a file.
-fn spec_text(path: &Path) -> Result<String, Error> {
+fn spec_text(path: &Path) -> Result<String> {
     sawmill_store::read_text(path).map_err(|error| {
         let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         Error::spec(
@@ -243,7 +243,7 @@ impl Dataset {
     ///
     /// # Errors
     /// The spec is not valid. The error names line, column, the path of the field, and the allowed content.
-    pub fn from_toml(text: &str) -> Result<Self, Error> {
+    pub fn from_toml(text: &str) -> Result<Self> {
         reader::read(text, &SpecFolder::new(None, text), 0)
     }
 
@@ -251,7 +251,7 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::from_toml`], and if the spec has no such table.
-    pub fn table_from_toml(text: &str, table: &str, scale: Option<f64>) -> Result<Self, Error> {
+    pub fn table_from_toml(text: &str, table: &str, scale: Option<f64>) -> Result<Self> {
         reader::read_one(text, &SpecFolder::new(None, text), table, scale)
     }
 
@@ -259,7 +259,7 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::from_file`], and if the spec has no such table.
-    pub fn table_of_file(path: &Path, table: &str, scale: Option<f64>) -> Result<Self, Error> {
+    pub fn table_of_file(path: &Path, table: &str, scale: Option<f64>) -> Result<Self> {
         let text = spec_text(path)?;
         let folder = SpecFolder::new(path.parent(), &text);
         reader::read_one(&text, &folder, table, scale).map_err(|error| error.in_file(path))
@@ -269,7 +269,7 @@ impl Dataset {
     ///
     /// # Errors
     /// The file cannot be read, is not TOML, or has a table without a name for its folder.
-    pub fn tables_of_file(path: &Path) -> Result<Vec<String>, Error> {
+    pub fn tables_of_file(path: &Path) -> Result<Vec<String>> {
         reader::table_names(&spec_text(path)?).map_err(|error| error.in_file(path))
     }
 
@@ -277,19 +277,19 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::from_toml`], and if the file cannot be read.
-    pub fn from_file(path: &Path) -> Result<Self, Error> {
+    pub fn from_file(path: &Path) -> Result<Self> {
         let text = spec_text(path)?;
         reader::read(&text, &SpecFolder::new(path.parent(), &text), 0).map_err(|error| error.in_file(path))
     }
 
     /// The built-in dataset `name`; `None` if the name is unknown.
-    pub fn built_in(name: &str) -> Option<Result<Self, Error>> {
+    pub fn built_in(name: &str) -> Option<Result<Self>> {
         Self::built_in_text(name).map(|text| Self::from_toml(&text?))
     }
 
     /// The spec of the built-in dataset `name`; `None` if the name is unknown. `wide`, `wide:N` and
     /// `wide:N:string` have N columns of floats or strings.
-    pub(crate) fn built_in_text(name: &str) -> Option<Result<String, Error>> {
+    pub(crate) fn built_in_text(name: &str) -> Option<Result<String>> {
         if let Some(text) = crate::spec::wide::spec(name) {
             return Some(text);
         }
@@ -317,7 +317,7 @@ impl Dataset {
         mut self,
         path: &str,
         distribution: impl Distribution<T> + Send + Sync + 'static,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let wrong = |what: &str| {
             Err(Error::spec(what, path, "name a field of numbers by its path, like customer.age"))
         };

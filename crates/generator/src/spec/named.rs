@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::benchmark::Benchmark;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::spec::dataset::{BUILT_IN, Dataset};
 
 /// The seed where none is given.
@@ -78,7 +78,7 @@ impl DatasetName {
     /// # Errors
     /// The dataset does not exist, its spec is not valid, it has several tables, or a scale is given for a dataset that
     /// has a single one.
-    pub fn dataset(&self, scale: Option<f64>) -> Result<Dataset, Error> {
+    pub fn dataset(&self, scale: Option<f64>) -> Result<Dataset> {
         match self {
             Self::Benchmark(benchmark, Some(table)) => benchmark.dataset(table, scale),
             Self::Benchmark(benchmark, None) => {
@@ -106,7 +106,7 @@ impl DatasetName {
     ///
     /// # Errors
     /// The spec cannot be read, is not TOML, or has a table without a name for its folder.
-    pub fn tables(&self) -> Result<Vec<String>, Error> {
+    pub fn tables(&self) -> Result<Vec<String>> {
         match self {
             Self::Benchmark(benchmark, None) => {
                 Ok(benchmark.tables().into_iter().map(str::to_owned).collect())
@@ -133,7 +133,7 @@ impl DatasetName {
     ///
     /// # Errors
     /// The file cannot be read; tables of benchmarks have no spec.
-    pub fn spec(&self) -> Result<String, Error> {
+    pub fn spec(&self) -> Result<String> {
         match self {
             Self::BuiltIn(name) => {
                 Dataset::built_in_text(name).unwrap_or_else(|| Err(self.missing("not built in")))
@@ -203,7 +203,7 @@ impl NamedRows {
     ///
     /// # Errors
     /// A parameter is unknown, given twice, or has a value that cannot be used.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let (name, parameters) = text.split_once('?').unwrap_or((text, ""));
         let mut named = Self { name: name.to_owned(), ..Self::default() };
         let wrong = |what: String| {
@@ -239,7 +239,7 @@ impl NamedRows {
     ///
     /// # Errors
     /// As [`Dataset::rows_and_seed`].
-    pub fn rows_and_seed(&self, dataset: &Dataset) -> Result<(u64, u64), Error> {
+    pub fn rows_and_seed(&self, dataset: &Dataset) -> Result<(u64, u64)> {
         let (rows, seed) = dataset.rows_and_seed(self.rows, self.seed)?;
         Ok((rows.unwrap_or(DEFAULT_ROWS), seed))
     }
@@ -250,7 +250,7 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`DatasetName::dataset`].
-    pub fn named(name: &str, scale: Option<f64>) -> Result<Self, Error> {
+    pub fn named(name: &str, scale: Option<f64>) -> Result<Self> {
         DatasetName::new(name).dataset(scale)
     }
 
@@ -260,14 +260,13 @@ impl Dataset {
     /// # Errors
     /// Rows or a seed for a table of a benchmark, which has neither choice; more rows than the dataset has, or than its
     /// `unique` values suffice for.
-    pub fn rows_and_seed(&self, rows: Option<u64>, seed: Option<u64>) -> Result<(Option<u64>, u64), Error> {
+    pub fn rows_and_seed(&self, rows: Option<u64>, seed: Option<u64>) -> Result<(Option<u64>, u64)> {
         if let Some(benchmark) = self.benchmark()
             && (rows.is_some() || seed.is_some())
         {
             let table = benchmark.table(self.name());
             let advice = format!("give its scale alone: gen:{table}?scale=10, gen('{table}', scale => 10)");
-            let what = format!("rows or seed for a table of {benchmark}");
-            return Err(Error::spec(what, self.name(), advice));
+            return Err(Error::spec(format!("rows or seed for a table of {benchmark}"), self.name(), advice));
         }
         let rows = rows.or(self.rows());
         if let (Some(rows), Some(most)) = (rows, self.most_rows())

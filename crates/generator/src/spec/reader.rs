@@ -21,15 +21,14 @@ use crate::draw::distribution::count;
 use crate::draw::expression::Reach;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::other_rows::other_column::Referring;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::random::rng::purpose;
 use crate::spec::dataset::{Dataset, Field, Levels, Present};
 use crate::spec::reader::names::is_stem;
 use crate::spec::reader::needed::Only;
 use crate::spec::reader::optional::present;
-use crate::spec::tables;
-use crate::spec::tables::Tables;
 use crate::spec::tables::derived::{DERIVED_KEYS, Derived};
+use crate::spec::tables::{self, Tables};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, position};
 use crate::types::logical_type::LogicalType;
@@ -51,7 +50,7 @@ pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
 const MAX_REFERENCES: usize = 8;
 
 /// Reads the spec in `text`. `depth` counts the references that led here from the requested dataset.
-pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Error> {
+pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset> {
     let parsed = parsed(text)?;
     let root = SpecTable::root(parsed.get_ref(), text);
     if let Some(tables) = Tables::new(root, folder, None)? {
@@ -67,7 +66,7 @@ pub(crate) fn read_one(
     folder: &SpecFolder<'_>,
     name: &str,
     scale: Option<f64>,
-) -> Result<Dataset, Error> {
+) -> Result<Dataset> {
     if scale.is_some_and(|scale| !(scale.is_finite() && scale > 0.0)) {
         return Err(Error::spec("a scale that is not above 0", name, "give a number like 0.1 or 10"));
     }
@@ -92,13 +91,13 @@ pub(crate) fn read_one(
 }
 
 /// The names of the tables of the spec in `text`; none if it describes a single dataset.
-pub(crate) fn table_names(text: &str) -> Result<Vec<String>, Error> {
+pub(crate) fn table_names(text: &str) -> Result<Vec<String>> {
     let parsed = parsed(text)?;
     let tables = tables::named(SpecTable::root(parsed.get_ref(), text))?.unwrap_or_default();
     Ok(tables.into_iter().map(|(name, _)| name.to_owned()).collect())
 }
 
-fn parsed(text: &str) -> Result<Spanned<DeTable<'_>>, Error> {
+fn parsed(text: &str) -> Result<Spanned<DeTable<'_>>> {
     DeTable::parse(text).map_err(|error| {
         let place = error.span().map_or_else(String::new, |span| position(text, span.start));
         let what = error.message().trim().replace('\n', ", ");
@@ -113,7 +112,7 @@ pub(crate) fn read_table(
     folder: &SpecFolder<'_>,
     depth: usize,
     only: Only<'_>,
-) -> Result<Dataset, Error> {
+) -> Result<Dataset> {
     let name = table_name(root, tables.is_some())?;
     let (rows, fan_out) = declared_rows(root, tables, name)?;
     let mut reader = Reader { fan_out, ..Reader::new((root, name), tables, folder, depth, only) };
@@ -127,8 +126,7 @@ pub(crate) fn read_table(
         }
     };
     if fields.is_empty() && !matches!(only, Only::Key(_)) {
-        let what = "a record without fields that files have";
-        return Err(root.error(what, "add a field that is not hidden"));
+        return Err(root.error("a record without fields that files have", "add a field that is not hidden"));
     }
     let follows_copula = reader.follows_copula;
     let mut dataset = reader.finished(fields, present, rows, derived.as_ref());
@@ -139,7 +137,7 @@ pub(crate) fn read_table(
 }
 
 /// Checks the keys of a dataset or table, and returns its name.
-fn table_name(root: SpecTable<'_>, is_table: bool) -> Result<&str, Error> {
+fn table_name(root: SpecTable<'_>, is_table: bool) -> Result<&str> {
     match is_table {
         true => root.check("a table", &[&DATASET_KEYS[..], &TABLE_KEYS, &DERIVED_KEYS].concat())?,
         false => root.check("a dataset", &DATASET_KEYS)?,
@@ -156,7 +154,7 @@ fn declared_rows(
     root: SpecTable<'_>,
     tables: Option<&Tables<'_>>,
     name: &str,
-) -> Result<(Option<u64>, Option<Arc<FanOut>>), Error> {
+) -> Result<(Option<u64>, Option<Arc<FanOut>>)> {
     if let Some(tables) = tables {
         return Ok((tables.rows(name)?, tables.fan_out(name)?));
     }

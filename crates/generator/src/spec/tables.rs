@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;
 use crate::spec::reader::names::is_stem;
@@ -52,7 +52,7 @@ impl<'a> Tables<'a> {
         root: SpecTable<'a>,
         folder: &'a SpecFolder<'a>,
         scale: Option<f64>,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Option<Self>> {
         let Some(tables) = named(root)? else { return Ok(None) };
         let (read, open, files) = Default::default();
         Ok(Some(Tables { tables, folder, scale: scale.unwrap_or(1.0), read, open, files }))
@@ -73,13 +73,13 @@ impl<'a> Tables<'a> {
     }
 
     /// The dataset of the table `name`.
-    pub(crate) fn dataset(&self, name: &str, depth: usize) -> Result<Arc<Dataset>, Error> {
+    pub(crate) fn dataset(&self, name: &str, depth: usize) -> Result<Arc<Dataset>> {
         self.with_column(name, "", depth)
     }
 
     /// The table `name` with the fields on which the values of `column` depend, or with all fields if `column` is
     /// empty. Values depend on the names of their fields, not on the other fields.
-    pub(crate) fn with_column(&self, name: &str, column: &str, depth: usize) -> Result<Arc<Dataset>, Error> {
+    pub(crate) fn with_column(&self, name: &str, column: &str, depth: usize) -> Result<Arc<Dataset>> {
         let key = (name.to_owned(), column.to_owned());
         if let Some(read) = self.read.borrow().get(&key) {
             return Ok(read.clone());
@@ -120,7 +120,7 @@ impl<'a> Tables<'a> {
     }
 
     /// The table `name` with its key `field` alone.
-    pub(crate) fn with_key(&self, name: &str, field: &str, depth: usize) -> Result<Dataset, Error> {
+    pub(crate) fn with_key(&self, name: &str, field: &str, depth: usize) -> Result<Dataset> {
         let table = self.table(name).filter(|_| depth <= MAX_PARENTS);
         let what = "a reference to a reference, and so on";
         let table = table.ok_or_else(|| Error::spec(what, name, "end the chain at a key"))?;
@@ -128,7 +128,7 @@ impl<'a> Tables<'a> {
     }
 
     /// The rows of the file of the table `name`, if it has one.
-    pub(crate) fn file(&self, name: &str) -> Result<Option<Arc<FileRows>>, Error> {
+    pub(crate) fn file(&self, name: &str) -> Result<Option<Arc<FileRows>>> {
         let named = self.table(name).and_then(|table| Some((table, table.get("file")?)));
         let Some((table, node)) = named else { return Ok(None) };
         if let Some(read) = self.files.borrow().get(name) {
@@ -140,11 +140,11 @@ impl<'a> Tables<'a> {
     }
 
     /// The number of rows of the table `name`, if the spec says it.
-    pub(crate) fn rows(&self, name: &str) -> Result<Option<u64>, Error> {
+    pub(crate) fn rows(&self, name: &str) -> Result<Option<u64>> {
         self.rows_below(name, 0)
     }
 
-    fn rows_below(&self, name: &str, depth: usize) -> Result<Option<u64>, Error> {
+    fn rows_below(&self, name: &str, depth: usize) -> Result<Option<u64>> {
         let Some(table) = self.table(name) else { return Ok(None) };
         if let Some(derived) = self.derived(name, depth)? {
             return Ok(Some(derived.rows()));
@@ -174,7 +174,7 @@ impl<'a> Tables<'a> {
     }
 
     /// What multiplies the `rows` of a table.
-    fn factor(&self, table: SpecTable<'_>) -> Result<f64, Error> {
+    fn factor(&self, table: SpecTable<'_>) -> Result<f64> {
         let Some(node) = table.get("scale") else { return Ok(self.scale) };
         match node.string() {
             Some("linear") => Ok(self.scale),
@@ -185,11 +185,11 @@ impl<'a> Tables<'a> {
     }
 
     /// How the rows of the table `name` follow from its parent's rows.
-    pub(crate) fn fan_out(&self, name: &str) -> Result<Option<Arc<FanOut>>, Error> {
+    pub(crate) fn fan_out(&self, name: &str) -> Result<Option<Arc<FanOut>>> {
         self.fan_out_below(name, 0)
     }
 
-    fn fan_out_below(&self, name: &str, depth: usize) -> Result<Option<Arc<FanOut>>, Error> {
+    fn fan_out_below(&self, name: &str, depth: usize) -> Result<Option<Arc<FanOut>>> {
         let Some(node) = self.table(name).and_then(|table| table.get("per")) else { return Ok(None) };
         let per = node.table("`per`", &["table", "rows"])?;
         let parent = per.need("table", "`per`")?;
@@ -228,7 +228,7 @@ pub(crate) fn one_folder(other: &str, name: &str) -> Option<String> {
 ///
 /// # Errors
 /// A table has no name, or its name cannot name its folder beside the other tables' folders.
-pub(crate) fn named(root: SpecTable<'_>) -> Result<Option<Vec<(&str, SpecTable<'_>)>>, Error> {
+pub(crate) fn named(root: SpecTable<'_>) -> Result<Option<Vec<(&str, SpecTable<'_>)>>> {
     let Some(node) = root.get("tables") else { return Ok(None) };
     root.check("a spec with several tables", &["name", "tables"])?;
     let Some(array) = node.array().filter(|array| (1..=MAX_TABLES).contains(&array.len())) else {

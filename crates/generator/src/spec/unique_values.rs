@@ -5,7 +5,7 @@ use sawmill_profile::{format_counted, format_grouped};
 use crate::draw::nulls::Nulls;
 use crate::draw::text::distinct::DistinctStrings;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
-use crate::error::{Complaint, Error};
+use crate::error::{Complaint, Error, Result};
 use crate::spec::dataset::{Dataset, Field, Leaf};
 
 impl Dataset {
@@ -14,7 +14,7 @@ impl Dataset {
     ///
     /// # Errors
     /// A field has fewer values than rows, or refers to more keys than the other table has.
-    pub fn check_unique(&self, rows: u64) -> Result<(), Error> {
+    pub fn check_unique(&self, rows: u64) -> Result<()> {
         self.check(&|_| true, rows)
     }
 
@@ -23,11 +23,11 @@ impl Dataset {
     ///
     /// # Errors
     /// A field has fewer strings than rows, or refers to more keys than the other table has.
-    pub fn check_unique_strings(&self, rows: u64) -> Result<(), Error> {
+    pub fn check_unique_strings(&self, rows: u64) -> Result<()> {
         self.check(&|leaf| !matches!(leaf.values, ValueSpec::DistinctNumbers(_)), rows)
     }
 
-    fn check(&self, is_checked: &dyn Fn(&Leaf) -> bool, rows: u64) -> Result<(), Error> {
+    fn check(&self, is_checked: &dyn Fn(&Leaf) -> bool, rows: u64) -> Result<()> {
         let mut found = None;
         self.each_leaf(&mut |field, leaf| {
             if found.is_none() && is_checked(leaf) {
@@ -51,8 +51,8 @@ impl Dataset {
 fn too_few(field: &Field, leaf: &Leaf, rows: u64) -> Option<Complaint> {
     let path = &field.path;
     match &leaf.values {
-        ValueSpec::DistinctNumbers(numbers) if numbers.span() < rows => {
-            let values = format_counted(numbers.span(), "different value");
+        ValueSpec::DistinctNumbers(numbers) if numbers.span < rows => {
+            let values = format_counted(numbers.span, "different value");
             let what =
                 format!("the field {path} has {values}, and the table {}", format_counted(rows, "row"));
             Some((what, "widen min and max, or leave unique out".to_owned()))

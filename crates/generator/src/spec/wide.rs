@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Columns of `wide` without a number.
 const COLUMNS: u32 = 1000;
@@ -11,7 +11,7 @@ const COLUMNS: u32 = 1000;
 const MAX_COLUMNS: u32 = 1_000_000;
 
 /// The spec of `wide`, `wide:N` and `wide:N:float|string`; `None` for any other name.
-pub(crate) fn spec(name: &str) -> Option<Result<String, Error>> {
+pub(crate) fn spec(name: &str) -> Option<Result<String>> {
     let mut parts = name.split(':');
     if parts.next() != Some("wide") {
         return None;

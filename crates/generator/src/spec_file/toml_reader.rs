@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A place in the file.
 #[derive(Clone, Copy, Debug)]
@@ -89,14 +89,14 @@ impl<'a> SpecNode<'a> {
     }
 
     /// This value as a table whose keys are all in `allowed`. `of` names the owner of the keys.
-    pub(crate) fn table(self, of: &str, allowed: &[&str]) -> Result<SpecTable<'a>, Error> {
+    pub(crate) fn table(self, of: &str, allowed: &[&str]) -> Result<SpecTable<'a>> {
         let table = self.any_table(of)?;
         table.check(of, allowed)?;
         Ok(table)
     }
 
     /// This value as a table with any keys.
-    pub(crate) fn any_table(self, of: &str) -> Result<SpecTable<'a>, Error> {
+    pub(crate) fn any_table(self, of: &str) -> Result<SpecTable<'a>> {
         match self.value {
             DeValue::Table(table) => Ok(SpecTable { table, place: self.place }),
             _ => Err(self.unfit(&format!("{{}} where {of} is expected"), "write a table")),
@@ -190,7 +190,7 @@ impl<'a> SpecTable<'a> {
     }
 
     /// Refuses keys that are not among `allowed`.
-    pub(crate) fn check(self, of: &str, allowed: &[&str]) -> Result<(), Error> {
+    pub(crate) fn check(self, of: &str, allowed: &[&str]) -> Result<()> {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
             if !allowed.contains(&name) {
@@ -211,7 +211,7 @@ impl<'a> SpecTable<'a> {
     }
 
     /// The value of `key`, which is required.
-    pub(crate) fn need(self, key: &str, of: &str) -> Result<SpecNode<'a>, Error> {
+    pub(crate) fn need(self, key: &str, of: &str) -> Result<SpecNode<'a>> {
         self.get(key).ok_or_else(|| self.error(format!("{of} without `{key}`"), format!("add `{key}`")))
     }
 
@@ -221,7 +221,7 @@ impl<'a> SpecTable<'a> {
         key: &str,
         advice: impl Into<String>,
         read: impl FnOnce(SpecNode<'a>) -> Option<T>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>> {
         let Some(node) = self.get(key) else { return Ok(None) };
         read(node).map(Some).ok_or_else(|| node.wrong(key, advice))
     }
@@ -232,13 +232,13 @@ impl<'a> SpecTable<'a> {
         (key, of): (&str, &str),
         advice: impl Into<String>,
         read: impl FnOnce(SpecNode<'a>) -> Option<T>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         let node = self.need(key, of)?;
         read(node).ok_or_else(|| node.wrong(key, advice))
     }
 
     /// Whether `key` is `true`.
-    pub(crate) fn flag(self, key: &str) -> Result<bool, Error> {
+    pub(crate) fn flag(self, key: &str) -> Result<bool> {
         Ok(self.read(key, "use true or false", SpecNode::boolean)?.unwrap_or(false))
     }
 

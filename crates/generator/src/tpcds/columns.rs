@@ -12,7 +12,7 @@ use tpcdsgen::types::Date;
 use crate::benchmark::columns::{Column, listed_numbers};
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::types::logical_type::{LogicalType, Physical};
 
 /// The most values of a dictionary that is known in advance: with more, it takes more bytes than its indices save in a
@@ -30,7 +30,7 @@ pub(crate) fn columns(
     rows: i64,
     sample: &RecordBatch,
     scaling: &Scaling,
-) -> Result<Vec<Column>, Error> {
+) -> Result<Vec<Column>> {
     let schema = sample.schema();
     let columns = schema.fields().iter().zip(sample.columns());
     columns
@@ -53,7 +53,7 @@ pub(crate) fn columns(
         .collect()
 }
 
-fn kind(field: &Field) -> Result<LogicalType, Error> {
+fn kind(field: &Field) -> Result<LogicalType> {
     Ok(match field.data_type() {
         DataType::Int32 => LogicalType::Integer { bits: 32, signed: true },
         DataType::Int64 => LogicalType::Integer { bits: 64, signed: true },

@@ -20,7 +20,7 @@ use tpcdsgen_arrow as ds;
 use crate::benchmark::Benchmark;
 use crate::benchmark::columns::Column;
 use crate::benchmark::rows::{Chunk, Table};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::shred::row_maker::RowMaker;
 use crate::tpcds::columns::columns;
 use crate::tpcds::orders::OrderLines;
@@ -96,7 +96,7 @@ type Made = (Vec<Column>, u64, Box<dyn RowMaker>);
 ///
 /// # Errors
 /// `tpcdsgen` refuses the scale or makes no rows.
-pub(crate) fn table(source: &'static Source, scale: f64) -> Result<Made, Error> {
+pub(crate) fn table(source: &'static Source, scale: f64) -> Result<Made> {
     let wrong = |error: &dyn std::fmt::Display| {
         Error::spec(format!("tpcdsgen: {error}"), source.table.get_name(), "use another scale factor")
     };

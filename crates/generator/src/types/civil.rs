@@ -1,22 +1,12 @@
 //! Dates and times of a spec as the days and nanoseconds that Parquet stores.
-//!
-//! Why our own: the calendar is two functions of a dozen lines. A calendar crate would not read TOML's dates,
-//! and without the feature `arrow` it would be an additional dependency.
 
+use sawmill_profile::{civil, days_from_civil};
 use toml::value::{Date, Datetime, Offset, Time};
 
 /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar; `None` for a time without a date.
-///
-/// (H. Hinnant: "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`.)
 pub(crate) fn days(at: &Datetime) -> Option<i32> {
     let Date { year, month, day } = at.date?;
-    let (month, day) = (i32::from(month), i32::from(day));
-    let year = i32::from(year) - i32::from(month <= 2);
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some(era * 146_097 + day_of_era - 719_468)
+    Some(days_from_civil(year.into(), month.into(), day.into()) as i32)
 }
 
 /// Nanoseconds of a time of day.
@@ -43,23 +33,8 @@ pub(crate) fn nanoseconds(at: &Datetime, zoned: bool) -> Option<i128> {
 
 /// The date of a number of days from 1970-01-01, as `YYYY-MM-DD`.
 pub(crate) fn date_text(days: i64) -> String {
-    let (year, month, day) = date(days);
+    let (year, month, day) = civil(days);
     format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// The year, month and day of a number of days from 1970-01-01.
-///
-/// (H. Hinnant, as above, `civil_from_days`.)
-pub(crate) fn date(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! (Parquet format, `LogicalTypes.md`; physical types of `parquet.thrift`.)
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::int256::Int256;
 
@@ -171,7 +171,7 @@ pub(crate) const MAX_WIDTH: u32 = 65_536;
 
 impl LogicalType {
     /// The type of the leaf in `field`; `None` if `name` is not a leaf type.
-    pub(crate) fn read(name: &str, field: SpecTable<'_>) -> Result<Option<Self>, Error> {
+    pub(crate) fn read(name: &str, field: SpecTable<'_>) -> Result<Option<Self>> {
         if let Some((_, kind)) = PLAIN.iter().find(|(known, _)| *known == name) {
             return Ok(Some(kind.clone()));
         }
@@ -424,13 +424,13 @@ pub(crate) fn is_zone(zone: &str) -> bool {
 }
 
 /// The coordinate reference system of shapes.
-fn crs(field: SpecTable<'_>) -> Result<Option<String>, Error> {
+fn crs(field: SpecTable<'_>) -> Result<Option<String>> {
     let advice = "name a coordinate reference system, like \"EPSG:4326\"";
     field.read("crs", advice, |node| node.string().filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
 /// The unit of a time or timestamp, `None` for int96. The default is microseconds.
-fn unit(field: SpecTable<'_>) -> Result<Option<Unit>, Error> {
+fn unit(field: SpecTable<'_>) -> Result<Option<Unit>> {
     let Some(node) = field.get("unit") else { return Ok(Some(Unit::Microseconds)) };
     let is_timestamp = field.get("type").and_then(|t| t.string()) == Some("timestamp");
     match node.string() {
@@ -449,8 +449,8 @@ fn unit(field: SpecTable<'_>) -> Result<Option<Unit>, Error> {
     }
 }
 
-fn decimal(field: SpecTable<'_>) -> Result<LogicalType, Error> {
-    let digits = |key: &str, default: Option<u8>, least: u8, most: u8| -> Result<u8, Error> {
+fn decimal(field: SpecTable<'_>) -> Result<LogicalType> {
+    let digits = |key: &str, default: Option<u8>, least: u8, most: u8| -> Result<u8> {
         let node = match (field.get(key), default) {
             (None, Some(default)) => return Ok(default),
             (None, None) => field.need(key, "a decimal")?,

@@ -16,7 +16,7 @@ use crate::encode::physical::physical;
 use crate::encode::statistics::Bounds;
 use crate::encode::thrift::structure;
 use crate::encode::values::Encoding;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::file_options::PageVersion;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Field, Leaf};
@@ -102,7 +102,7 @@ impl ColumnChunk {
     ///
     /// # Errors
     /// The codec fails, or a single row is too large for a page.
-    pub(crate) fn add_rows(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<(), Error> {
+    pub(crate) fn add_rows(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<()> {
         let limit = maker.plan.options.page_bytes as usize;
         // Assuming rows as large as in the previous page.
         let expected = self.pages.last().map_or(0, |last| self.last_body / last.rows.max(1) * rows.rows);
@@ -124,14 +124,11 @@ impl ColumnChunk {
 
     /// Appends `rows` as one page. If the body is too large and there are several rows, appends nothing and
     /// returns the size of the body.
-    fn add_page(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<Option<usize>, Error> {
+    fn add_page(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<Option<usize>> {
         let plan = maker.plan;
         let leaf = rows.leaf;
         self.begin_with_dictionary(maker, rows)?;
-        let bounds = match plan.chunk_statistics() {
-            true => Bounds::new(leaf, &rows.values),
-            false => None,
-        };
+        let bounds = if plan.chunk_statistics() { Bounds::new(leaf, &rows.values) } else { None };
         let nulls = rows.entries() - rows.values.len();
         maker.statistics.clear();
         if plan.header_statistics() {
@@ -182,7 +179,7 @@ impl ColumnChunk {
     }
 
     /// Before the first page: appends the dictionary if its values are known before the rows are.
-    fn begin_with_dictionary(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<(), Error> {
+    fn begin_with_dictionary(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<()> {
         let column = maker.plan.columns[rows.leaf.index];
         if column.sorted_dictionary && self.dictionary_bytes == 0 {
             self.sorted_dictionary_page(maker, rows)?;
@@ -205,7 +202,7 @@ impl ColumnChunk {
         maker: &mut PageMaker<'_>,
         rows: &PageRows<'_>,
         place: usize,
-    ) -> Result<DataPage, Error> {
+    ) -> Result<DataPage> {
         let options = &maker.plan.options;
         // Both buffers are moved out, so the encoders can borrow the other fields.
         let mut out = std::mem::take(&mut self.buffer);
@@ -322,11 +319,7 @@ impl ColumnChunk {
     }
 
     /// Appends the dictionary of listed values; their indices were drawn.
-    fn sorted_dictionary_page(
-        &mut self,
-        maker: &mut PageMaker<'_>,
-        rows: &PageRows<'_>,
-    ) -> Result<(), Error> {
+    fn sorted_dictionary_page(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<()> {
         let entries = rows.leaf.dictionary();
         let mut body = std::mem::take(&mut maker.body);
         body.clear();
@@ -343,11 +336,7 @@ impl ColumnChunk {
 
     /// Appends the dictionary of all names. Compressing it takes longer than a row group of indices, so it is
     /// compressed only once.
-    fn name_dictionary_page(
-        &mut self,
-        maker: &mut PageMaker<'_>,
-        column: (&Field, &Leaf),
-    ) -> Result<(), Error> {
+    fn name_dictionary_page(&mut self, maker: &mut PageMaker<'_>, column: (&Field, &Leaf)) -> Result<()> {
         let names = person_name::dictionary();
         let codec = maker.codec(column.1);
         if codec.compressor.is_none() {
@@ -371,7 +360,7 @@ impl ColumnChunk {
         values: &[u8],
         n: usize,
         (field, leaf): (&Field, &Leaf),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let body = self.buffer.len() + HEADER_ROOM;
         self.buffer.resize(body, 0);
         let compressor = &mut maker.codec(leaf).compressor;
@@ -396,9 +385,9 @@ impl ColumnChunk {
     ///
     /// # Errors
     /// The codec fails.
-    pub(crate) fn finish(&mut self, maker: &mut PageMaker<'_>, column: usize) -> Result<(), Error> {
+    pub(crate) fn finish(&mut self, maker: &mut PageMaker<'_>, column: usize) -> Result<()> {
         let plan = maker.plan;
-        if self.dictionary.is_used() {
+        if self.dictionary.used {
             let mut body = std::mem::take(&mut maker.body);
             body.clear();
             self.dictionary.encode(&mut body);

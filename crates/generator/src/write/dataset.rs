@@ -12,7 +12,7 @@ mod run;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::output::checksum::Checksum;
 use crate::output::dataset_files::DatasetFiles;
 use crate::output::destination::Output;
@@ -33,7 +33,7 @@ use run::Run;
 /// # Errors
 /// The layout or the options do not fit the dataset or the output, files of an earlier run exist, another run
 /// is writing the same files, a file cannot be written, or the job is cancelled.
-pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error> {
+pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>> {
     let files = job.part.files(job.layout.files);
     refuse_several_in_one(dataset, job, files.len())?;
     let plan = FilePlan::new(&job.options, dataset, job.partition_by.as_deref())?;
@@ -69,7 +69,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
 }
 
 /// Refuses several files or folders for a single output.
-fn refuse_several_in_one(dataset: &Dataset, job: &Job<'_>, files: usize) -> Result<(), Error> {
+fn refuse_several_in_one(dataset: &Dataset, job: &Job<'_>, files: usize) -> Result<()> {
     if !job.output.is_single() || (files == 1 && job.partition_by.is_none()) {
         return Ok(());
     }
@@ -90,7 +90,7 @@ fn settle(
     folder: Option<&dyn Folder>,
     directory: Option<&Directory<'_>>,
     patience: &Patience<'_>,
-) -> Result<(Manifest, Settled), Error> {
+) -> Result<(Manifest, Settled)> {
     let identity = (dataset.name(), Checksum(dataset.spec_hash()));
     let partition_by = job.partition_by.as_deref();
     let mut manifest = Manifest::new(identity, job.seed, job.layout, job.part, partition_by, &job.options);
@@ -116,11 +116,7 @@ fn settle(
 }
 
 /// Locks the files of the job. Streams are not locked.
-fn lock_output(
-    dataset: &Dataset,
-    job: &Job<'_>,
-    patience: &Patience<'_>,
-) -> Result<Option<OutputLock>, Error> {
+fn lock_output(dataset: &Dataset, job: &Job<'_>, patience: &Patience<'_>) -> Result<Option<OutputLock>> {
     match job.output {
         Output::Directory(path) => {
             OutputLock::of_directory(path, dataset.name(), job.part, patience).map(Some)

@@ -19,7 +19,7 @@ use crate::write::statistics::statistics;
 /// The metadata of the row groups written so far, for the end of a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileEnd {
-    groups: Vec<GroupSummary>,
+    pub groups: Vec<GroupSummary>,
     /// The encoded `ColumnMetaData` of all column chunks.
     columns: Vec<u8>,
     chunks: Vec<ChunkSummary>,
@@ -28,7 +28,7 @@ pub(crate) struct FileEnd {
 }
 
 #[derive(Debug)]
-struct GroupSummary {
+pub(crate) struct GroupSummary {
     rows: u64,
     /// Where its first page begins in the file.
     offset: u64,
@@ -45,11 +45,6 @@ struct ChunkSummary {
 }
 
 impl FileEnd {
-    /// The row groups so far.
-    pub(crate) fn row_groups(&self) -> usize {
-        self.groups.len()
-    }
-
     /// The rows so far.
     pub(crate) fn rows(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::encode::physical::{PhysicalRoom, physical};
-use crate::error::Error;
+use crate::error::Result;
 use crate::layout::file_options::FileOptions;
 use crate::shred::block::Shredder;
 use crate::spec::dataset::{Dataset, Field, Leaf};
@@ -27,7 +27,7 @@ impl RowSize {
         options: &FileOptions,
         column: &str,
         seed: u64,
-    ) -> Result<f64, Error> {
+    ) -> Result<f64> {
         let plan = FilePlan::new(options, dataset, Some(column))?;
         let Some((field, leaf)) = plan.partition else { return Ok(1.0) };
         let share = match share_in_spec(field, leaf) {

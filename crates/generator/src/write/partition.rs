@@ -12,7 +12,7 @@ use std::ops::Range;
 use sawmill_profile::span;
 
 use crate::encode::physical::{PhysicalRoom, physical};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::rows::GroupBytes;
 use crate::shred::block::{LeafBuffer, Shredded, Shredder};
 use crate::shred::value_buffer::ValueBuffer;
@@ -53,7 +53,7 @@ pub(crate) struct MadeGroup {
 impl<'a> PlannedGroupMaker<'a> {
     /// # Errors
     /// The codec cannot be set up.
-    pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
+    pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self> {
         let Some((field, leaf)) = plan.partition else {
             let grouping = Grouping::Whole(Box::new(RowGroupMaker::new(plan, seed)?));
             let group = MadeGroup { folder: String::new(), rows: 0, chunks: empty_chunks(plan) };
@@ -87,8 +87,8 @@ impl<'a> PlannedGroupMaker<'a> {
         rows: Range<u64>,
         page_rows: u64,
         most: GroupBytes,
-        check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<u64, Error> {
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<u64> {
         match (&mut self.grouping, self.groups.as_mut_slice()) {
             (Grouping::Whole(maker), [group]) => {
                 let start = rows.start;
@@ -129,7 +129,7 @@ impl Folders<'_> {
     ///
     /// # Errors
     /// There are too many folders.
-    fn find(&mut self, shredded: &Shredded, mut open: impl FnMut(String)) -> Result<(), Error> {
+    fn find(&mut self, shredded: &Shredded, mut open: impl FnMut(String)) -> Result<()> {
         let column = &shredded.leaves[self.leaf.index];
         let max = self.field.levels.definition;
         let mut values = Vec::with_capacity(column.values.len());
@@ -139,10 +139,7 @@ impl Folders<'_> {
         for row in 0..shredded.rows {
             let there = max == 0 || column.definition[row] == max;
             let value = if there { values.next() } else { None };
-            let known = match value {
-                Some(value) => self.of_values.get(value).copied(),
-                None => self.of_nulls,
-            };
+            let known = value.map_or(self.of_nulls, |value| self.of_values.get(value).copied());
             if let Some(folder) = known {
                 self.of_rows.push(folder);
                 continue;
@@ -185,9 +182,9 @@ impl Sorter<'_> {
         rows: Range<u64>,
         page_rows: u64,
         most: GroupBytes,
-        check: &dyn Fn() -> Result<(), Error>,
+        check: &dyn Fn() -> Result<()>,
         groups: &mut Vec<MadeGroup>,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         for group in groups.iter_mut() {
             group.rows = 0;
             group.chunks.iter_mut().for_each(ColumnChunk::clear);
@@ -236,7 +233,7 @@ impl Sorter<'_> {
 }
 
 /// Encodes the waiting rows of a folder as pages.
-fn flush(maker: &mut PageMaker<'_>, waiting: &mut Shredded, group: &mut MadeGroup) -> Result<(), Error> {
+fn flush(maker: &mut PageMaker<'_>, waiting: &mut Shredded, group: &mut MadeGroup) -> Result<()> {
     if waiting.rows > 0 {
         add_pages(maker, waiting, &mut group.chunks)?;
         group.rows += waiting.rows as u64;

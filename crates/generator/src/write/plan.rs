@@ -5,7 +5,7 @@ use sawmill_profile::known_columns;
 use crate::draw::value_spec::ValueSpec;
 use crate::encode::compression::Compression;
 use crate::encode::values::{DICTIONARY_BYTES, Encoding};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::file_options::{FileOptions, StatisticsLevel};
 use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::types::logical_type::LogicalType;
@@ -52,7 +52,7 @@ impl<'a> FilePlan<'a> {
         options: &'a FileOptions,
         dataset: &'a Dataset,
         partition_by: Option<&str>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut leaves: Vec<(&Field, &Leaf)> = Vec::with_capacity(dataset.columns());
         dataset.each_column(&mut |field, leaf| leaves.push((field, leaf)));
         if options.page_bytes == 0 || options.page_bytes > MAX_PAGE_BYTES {
@@ -121,7 +121,7 @@ fn choose_encodings(
     dataset: &Dataset,
     leaves: &[(&Field, &Leaf)],
     columns: &mut [ColumnPlan],
-) -> Result<(), Error> {
+) -> Result<()> {
     let allows = |encoding: Encoding, leaf: &Leaf| encoding.allows(leaf.physical.code());
     if let Some(encoding) = options.encoding
         && !leaves.iter().any(|(_, leaf)| allows(encoding, leaf))
@@ -151,7 +151,7 @@ fn choose_codecs(
     options: &FileOptions,
     leaves: &[(&Field, &Leaf)],
     columns: &mut [ColumnPlan],
-) -> Result<Vec<Compression>, Error> {
+) -> Result<Vec<Compression>> {
     let compressions = options.compressions(columns.len(), |path| columns_of(leaves, path))?;
     let mut codecs: Vec<Compression> = Vec::new();
     for (column, compression) in columns.iter_mut().zip(compressions) {
@@ -168,7 +168,7 @@ fn plan_bloom_filters(
     options: &FileOptions,
     leaves: &[(&Field, &Leaf)],
     columns: &mut [ColumnPlan],
-) -> Result<(), Error> {
+) -> Result<()> {
     for bloom in &options.bloom {
         let column = find(leaves, &bloom.column)?;
         let place = || format!("column {}", leaves[column].0.path);
@@ -195,7 +195,7 @@ fn partition_column<'a>(
     dataset: &'a Dataset,
     leaves: &[(&'a Field, &'a Leaf)],
     path: &str,
-) -> Result<(&'a Field, &'a Leaf), Error> {
+) -> Result<(&'a Field, &'a Leaf)> {
     let (field, leaf) = leaves[find(leaves, path)?];
     let place = || format!("column {}", field.path);
     if field.path != field.name {
@@ -225,7 +225,7 @@ fn short(path: &str) -> String {
 }
 
 /// Finds the column at `path`. The names that Parquet adds to a list (`list.element`) may be omitted.
-pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize, Error> {
+pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize> {
     let exact = leaves.iter().position(|(field, _)| field.path == path);
     exact.or_else(|| leaves.iter().position(|(field, _)| short(&field.path) == path)).ok_or_else(|| {
         Error::spec(
@@ -237,7 +237,7 @@ pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize, Erro
 }
 
 /// Returns the position of the column at `path`; for a group, the positions of all its columns.
-fn columns_of(leaves: &[(&Field, &Leaf)], path: &str) -> Result<Vec<usize>, Error> {
+fn columns_of(leaves: &[(&Field, &Leaf)], path: &str) -> Result<Vec<usize>> {
     let in_group = |column: &str| column.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
     find(leaves, path).map(|column| vec![column]).or_else(|unknown| {
         let paths = leaves.iter().map(|(field, _)| &field.path).enumerate();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use sawmill_profile::span;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::layout::rows::GroupBytes;
 use crate::shred::block::{Shredded, Shredder};
 use crate::write::column_chunk::ColumnChunk;
@@ -24,7 +24,7 @@ pub(crate) struct RowGroupMaker<'a> {
 impl<'a> RowGroupMaker<'a> {
     /// # Errors
     /// The codec cannot be set up.
-    pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
+    pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self> {
         Ok(RowGroupMaker {
             shredder: Shredder::new(plan.dataset, seed),
             pages: PageMaker::new(plan)?,
@@ -49,9 +49,9 @@ impl<'a> RowGroupMaker<'a> {
         rows: Range<u64>,
         page_rows: u64,
         most: GroupBytes,
-        check: &dyn Fn() -> Result<(), Error>,
+        check: &dyn Fn() -> Result<()>,
         chunks: &mut [ColumnChunk],
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         chunks.iter_mut().for_each(ColumnChunk::clear);
         self.pages.group_rows = rows.end - rows.start;
         let mut at = rows.start;
@@ -94,7 +94,7 @@ pub(crate) fn add_pages(
     maker: &mut PageMaker<'_>,
     shredded: &Shredded,
     chunks: &mut [ColumnChunk],
-) -> Result<(), Error> {
+) -> Result<()> {
     let encoding = span("encode");
     encoding.add_rows(shredded.rows as u64);
     let plan = maker.plan;
@@ -114,6 +114,6 @@ pub(crate) fn add_pages(
 }
 
 /// Completes the chunks of a row group.
-pub(crate) fn finish_chunks(maker: &mut PageMaker<'_>, chunks: &mut [ColumnChunk]) -> Result<(), Error> {
+pub(crate) fn finish_chunks(maker: &mut PageMaker<'_>, chunks: &mut [ColumnChunk]) -> Result<()> {
     chunks.iter_mut().enumerate().try_for_each(|(column, chunk)| chunk.finish(maker, column))
 }

@@ -3,7 +3,7 @@
 //! Files and row groups of a given size get their number of rows from this measurement. It depends on the
 //! dataset, the seed and the options alone, and so do layouts.
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::file_options::FileOptions;
 use crate::layout::rows::{GroupBytes, MAX_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::random::rng::BLOCK_ROWS;
@@ -47,7 +47,7 @@ impl RowSize {
     ///
     /// # Errors
     /// The options do not fit the dataset.
-    pub fn measure(dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self, Error> {
+    pub fn measure(dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self> {
         Self::measure_for(u64::MAX, dataset, options, seed)
     }
 
@@ -56,12 +56,7 @@ impl RowSize {
     ///
     /// # Errors
     /// As [`measure`](Self::measure).
-    pub fn measure_for(
-        rows: u64,
-        dataset: &Dataset,
-        options: &FileOptions,
-        seed: u64,
-    ) -> Result<Self, Error> {
+    pub fn measure_for(rows: u64, dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self> {
         let few = rows <= BLOCK_ROWS && dataset.columns() >= WIDE;
         let plan = FilePlan::new(options, dataset, None)?;
         let (mut maker, mut chunks) = (RowGroupMaker::new(&plan, seed)?.of_samples(), empty_chunks(&plan));
@@ -87,7 +82,7 @@ impl RowSize {
         maker: &mut RowGroupMaker<'_>,
         chunks: &mut [ColumnChunk],
         rows: u64,
-    ) -> Result<(Self, u64), Error> {
+    ) -> Result<(Self, u64)> {
         maker.make(0..rows, rows, GroupBytes::default(), &|| Ok(()), chunks)?;
         let (stored, raw) = bytes_of(chunks);
         let pages = stored + chunks.iter().map(|chunk| chunk.bloom.len() as u64).sum::<u64>();
@@ -104,13 +99,7 @@ impl RowSize {
     ///
     /// # Errors
     /// As [`measure`](Self::measure).
-    pub fn rows_in(
-        &self,
-        bytes: u64,
-        dataset: &Dataset,
-        options: &FileOptions,
-        seed: u64,
-    ) -> Result<u64, Error> {
+    pub fn rows_in(&self, bytes: u64, dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<u64> {
         let rows = |size: &Self| ((bytes as f64 / size.stored.max(f64::MIN_POSITIVE)) as u64).max(1);
         let first = rows(self);
         if first >= self.sampled {
@@ -150,7 +139,7 @@ impl RowSize {
     ///
     /// # Errors
     /// They take more.
-    pub fn check_row_groups(&self, rows: u64) -> Result<(), Error> {
+    pub fn check_row_groups(&self, rows: u64) -> Result<()> {
         let most = self.most_group_rows();
         if rows <= most {
             return Ok(());

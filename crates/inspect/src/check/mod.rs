@@ -10,9 +10,8 @@ pub(crate) mod order;
 mod row_groups;
 pub(crate) mod structure;
 
-use std::fmt;
-use std::io;
 use std::ops::Range;
+use std::{fmt, io};
 
 use sawmill_footer::{
     ChunkDetails, ColumnChunk, ColumnIndex, Footer, OffsetIndex, RangeReader, RowGroup, SizeStatistics,
@@ -47,10 +46,7 @@ impl fmt::Display for Inconsistency {
         if !self.path.is_empty() {
             write!(f, " - {}", self.path)?;
         }
-        match self.offset {
-            Some(offset) => write!(f, ", byte {offset} of the footer"),
-            None => Ok(()),
-        }
+        self.offset.map_or(Ok(()), |offset| write!(f, ", byte {offset} of the footer"))
     }
 }
 

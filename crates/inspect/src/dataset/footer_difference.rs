@@ -169,10 +169,7 @@ impl FooterDifference {
         }
         let order = |footer: &Footer| footer.schema().leaves().map(|leaf| leaf.path()).collect::<Vec<_>>();
         if self.differences.len() == before {
-            let what = match order(a) == order(b) {
-                false => "order of columns",
-                true => "field ids or groups",
-            };
+            let what = if order(a) == order(b) { "field ids or groups" } else { "order of columns" };
             let differ = ["one", "another"].map(|side| Some(side.to_owned()));
             self.note("schema", "file", what, differ);
         }

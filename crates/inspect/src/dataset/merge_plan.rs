@@ -22,6 +22,7 @@ use crate::text::style::TextStyle;
 use crate::text::table::Table;
 
 /// A plan for merging the small files of a dataset, made file by file in their order.
+#[derive(Default)]
 pub struct MergePlan {
     target: u64,
     /// Groups that may still grow, one for each directory and schema.
@@ -80,15 +81,7 @@ impl MergePlan {
     /// A plan for files of up to `target` bytes each. Files of more than half of that stay as they are: no
     /// two of them fit together.
     pub fn new(target: u64) -> Self {
-        MergePlan {
-            target,
-            open: Vec::new(),
-            groups: Vec::new(),
-            kept: Total::default(),
-            all: Total::default(),
-            without_data: 0,
-            seen: HashSet::new(),
-        }
+        MergePlan { target, ..Self::default() }
     }
 
     /// Adds the next file, unless it was added by this name or another one; a footer alone is only counted.

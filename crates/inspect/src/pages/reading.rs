@@ -87,9 +87,10 @@ pub(crate) fn read_pages<R: RangeReader + ?Sized>(
         };
         found.pages += 1;
         let is_data = matches!(page.page_type, PageType::DataPage | PageType::DataPageV2);
-        match is_data {
-            true => data = data.or(&page),
-            false => dictionary = dictionary.or(&page),
+        if is_data {
+            data = data.or(&page);
+        } else {
+            dictionary = dictionary.or(&page);
         }
         if page.page_type == PageType::DictionaryPage {
             texts.add(&page, &body, checks);

@@ -15,7 +15,7 @@ const MAX_READ: u64 = 256 << 20;
 const READ: [u64; 2] = [1 << 16, 1 << 24];
 
 /// What the headers of a chunk's pages say.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FoundPages {
     pub start: u64,
     pub end: u64,
@@ -69,15 +69,7 @@ impl<'a, R: RangeReader + ?Sized> Walk<'a, R> {
 
     fn pages(&mut self, bytes: Range<u64>, values: i64) -> Option<FoundPages> {
         let start = bytes.start;
-        let mut found = FoundPages {
-            start,
-            end: start,
-            dictionary: None,
-            data: 0,
-            sizes: [0; 2],
-            values: 0,
-            is_coded: false,
-        };
+        let mut found = FoundPages { start, end: start, ..FoundPages::default() };
         let read = READ.map(|most| most.min(bytes.end.saturating_sub(bytes.start)));
         self.charge(read[0])?;
         let mut pages = ChunkPages::new(self.reader, bytes);

@@ -83,10 +83,8 @@ pub fn repaired<R: RangeReader + ?Sized>(reader: &R, name: &str, max_footer: u64
         let what = "expected a file that is neither signed nor encrypted";
         return Err(wrong(what, "a repair would make the signature invalid: write the file again"));
     }
-    let completed = match Repetitions::find(&footer, reader, &mut repairs) {
-        Some(mut missing) => Some(rewrite(footer.bytes(), &mut missing)?),
-        None => None,
-    };
+    let missing = Repetitions::find(&footer, reader, &mut repairs);
+    let completed = missing.map(|mut missing| rewrite(footer.bytes(), &mut missing)).transpose()?;
     let footer = completed.map_or(Ok(footer), |bytes| decode(&bytes))?;
     let places = Places::find(&footer, reader);
     if reader.is_stopped() {

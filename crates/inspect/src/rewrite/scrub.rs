@@ -161,8 +161,5 @@ impl Editor for Scrub<'_> {
 /// A corner of a bounding box, or a number of a field that is unknown here.
 fn mask_double(name: Option<&str>, value: f64) -> Edit {
     let is_upper = name.is_some_and(|name| name.ends_with("max"));
-    match value.is_nan() {
-        true => Edit::Double(f64::NAN),
-        false => Edit::Double(if is_upper { 1.0 } else { 0.0 }),
-    }
+    if value.is_nan() { Edit::Double(f64::NAN) } else { Edit::Double(if is_upper { 1.0 } else { 0.0 }) }
 }

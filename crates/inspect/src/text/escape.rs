@@ -20,10 +20,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match is_unsafe(c) {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
-        }
+        if is_unsafe(c) { out.extend(c.escape_default()) } else { out.push(c) }
     }
     Cow::Owned(out)
 }
@@ -45,10 +42,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// The first `limit` characters of a text, and whether there are more.
 pub(crate) fn clipped(text: &str, limit: usize) -> (&str, bool) {
-    match text.char_indices().nth(limit) {
-        Some((at, _)) => (&text[..at], true),
-        None => (text, false),
-    }
+    text.char_indices().nth(limit).map_or((text, false), |(at, _)| (&text[..at], true))
 }
 
 #[cfg(test)]

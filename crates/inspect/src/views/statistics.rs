@@ -36,10 +36,7 @@ pub(crate) fn typed<'a>(reader: &Reader, found: Statistics<'a>) -> Bounds<'a> {
     let deprecated = found.min_value.is_none()
         && found.max_value.is_none()
         && (found.min.is_some() || found.max.is_some());
-    let (min, max) = match deprecated {
-        true => (found.min, found.max),
-        false => (found.min_value, found.max_value),
-    };
+    let (min, max) = if deprecated { (found.min, found.max) } else { (found.min_value, found.max_value) };
     Bounds {
         null_count: found.null_count,
         distinct_count: found.distinct_count,

@@ -46,7 +46,7 @@ impl std::fmt::Display for LocatedUnit {
 }
 
 /// Both sides of a verification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
     /// Names of the compared columns, in the order of the totals' counts.
     pub columns: Vec<String>,
@@ -78,16 +78,7 @@ fn is_zero(rows: &u64) -> bool {
 impl Verification {
     /// The comparison of two sums over these columns.
     pub fn new(columns: Vec<String>, source: Tally, target: Tally) -> Self {
-        Self {
-            columns,
-            source,
-            target,
-            rejected: 0,
-            rows_of_others: 0,
-            not_compared: Vec::new(),
-            differing: Vec::new(),
-            located: None,
-        }
+        Self { columns, source, target, ..Self::default() }
     }
 
     /// Adds the later verification of further rows of the same table, among whose other rows are these.

@@ -176,13 +176,11 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
         control.check()?;
         let unit = match held.pop_front() {
             Some(unit) => unit,
-            None => match worker.schedule.next(&mut place) {
-                Some(unit) => {
-                    worker.in_flight.units.lock().unwrap_or_else(PoisonError::into_inner).push_back(unit);
-                    unit
-                }
-                None => return Ok(()),
-            },
+            None => {
+                let Some(unit) = worker.schedule.next(&mut place) else { return Ok(()) };
+                worker.in_flight.units.lock().unwrap_or_else(PoisonError::into_inner).push_back(unit);
+                unit
+            }
         };
         hand_over(Parcel::Unit(unit))?;
         reader.start(&unit)?;

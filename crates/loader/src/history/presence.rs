@@ -68,11 +68,10 @@ impl Presence {
             format_counted(rows, "row"),
             format_grouped(recorded)
         );
-        let rewritten = match self.rewritten {
-            true => {
-                "; since then it was truncated or rewritten (TRUNCATE, VACUUM FULL, CLUSTER or ALTER TABLE)"
-            }
-            false => "",
+        let rewritten = if self.rewritten {
+            "; since then it was truncated or rewritten (TRUNCATE, VACUUM FULL, CLUSTER or ALTER TABLE)"
+        } else {
+            ""
         };
         if self.lacks_rows() {
             return Some(found + rewritten);

@@ -156,10 +156,7 @@ impl FileStatus {
     pub fn new(name: String, fingerprint: &str, rows: u64, rejected: u64) -> Self {
         let measured =
             fingerprint.split_once(':').and_then(|(length, hash)| Some((length.parse().ok()?, hash)));
-        let (bytes, hash) = match measured {
-            Some((bytes, hash)) => (Some(bytes), hash),
-            None => (None, fingerprint),
-        };
+        let (bytes, hash) = measured.map_or((None, fingerprint), |(bytes, hash)| (Some(bytes), hash));
         Self { name, bytes, hash: hash.to_owned(), rows: Some(rows), rejected: Some(rejected) }
     }
 }

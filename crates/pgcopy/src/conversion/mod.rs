@@ -21,7 +21,7 @@ use std::sync::Arc;
 use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::from_text::{self, TextForm};
 use crate::arrays::fault::Fault;
@@ -121,7 +121,7 @@ impl ColumnConversion {
             None | Some(Conversion::Longest(_)) => arrow.clone(),
             Some(Conversion::CutNanoseconds) => moments::cut_type(arrow),
             Some(Conversion::Number(target)) => numbers::arrow_type(*target).unwrap_or_else(|| arrow.clone()),
-            Some(Conversion::Midnight) => moments::midnight_type(),
+            Some(Conversion::Midnight) => DataType::Timestamp(TimeUnit::Second, None),
             Some(Conversion::Zoned(_, cut)) => moments::zoned_type(arrow, *cut),
             Some(Conversion::Items(inner)) => items::output(arrow, inner),
             Some(

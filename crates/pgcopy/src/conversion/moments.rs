@@ -54,11 +54,6 @@ pub(super) fn cut(array: &ArrayRef) -> Option<ArrayRef> {
     of_type(nanos.iter().map(|nanos| nanos.div_euclid(1000)), array.nulls(), cut_type(array.data_type()))
 }
 
-/// Returns the type that [`midnight`] returns.
-pub(super) fn midnight_type() -> DataType {
-    DataType::Timestamp(TimeUnit::Second, None)
-}
-
 /// Returns dates as timestamps without time zone, in seconds. The encoder checks the range.
 pub(super) fn midnight(array: &ArrayRef) -> Option<ArrayRef> {
     let seconds: PrimitiveArray<TimestampSecondType> = match array.data_type() {

@@ -119,8 +119,7 @@ fn each<T: ArrowPrimitiveType>(
                 write(row, &mut text);
             }
             let value = String::from_utf8_lossy(&text);
-            let what = format!("the value {value} cannot be stored exactly as {target}");
-            faults.push(Fault::new(row, what));
+            faults.push(Fault::new(row, format!("the value {value} cannot be stored exactly as {target}")));
         }
         converted
     });

@@ -48,10 +48,7 @@ impl Pieces<'_> {
 /// Returns the integer for an infinity: PostgreSQL encodes the infinities as the smallest and the largest
 /// integer.
 fn infinity<T>(text: &[u8], ends: (T, T)) -> Option<T> {
-    let (negative, word) = match text.strip_prefix(b"-") {
-        Some(word) => (true, word),
-        None => (false, text),
-    };
+    let (negative, word) = text.strip_prefix(b"-").map_or((false, text), |word| (true, word));
     word.eq_ignore_ascii_case(b"infinity").then_some(if negative { ends.0 } else { ends.1 })
 }
 

@@ -12,10 +12,7 @@ const VERSION_6: u8 = 3;
 pub(super) fn write(text: &[u8], network: bool, out: &mut Vec<u8>) -> Result<(), String> {
     let refused = || "expected an IPv4 or IPv6 address, with or without /BITS".to_owned();
     let text = std::str::from_utf8(text).map_err(|_| refused())?;
-    let (address, mask) = match text.split_once('/') {
-        Some((address, mask)) => (address, Some(mask)),
-        None => (text, None),
-    };
+    let (address, mask) = text.split_once('/').map_or((text, None), |(address, mask)| (address, Some(mask)));
     let address: IpAddr = address.parse().map_err(|_| refused())?;
     let (family, bytes, most) = match address {
         IpAddr::V4(address) => (VERSION_4, address.octets().to_vec(), 32),

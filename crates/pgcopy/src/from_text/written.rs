@@ -341,10 +341,7 @@ fn unsigned(digits: &str) -> Result<i64, String> {
 
 /// The sign of a number, and its text without it.
 fn signed(number: &str) -> (i64, &str) {
-    match number.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, number.strip_prefix('+').unwrap_or(number)),
-    }
+    number.strip_prefix('-').map_or((1, number.strip_prefix('+').unwrap_or(number)), |digits| (-1, digits))
 }
 
 #[cfg(test)]

@@ -9,10 +9,9 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 
-use super::moment;
 use super::number::write_float;
 use super::text::{write_hex, write_string, write_uuid};
-use super::{JsonLayout, ObjectMember};
+use super::{JsonLayout, ObjectMember, moment};
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::dictionary::Keys;
 use crate::arrays::fault::{Fault, shown};
@@ -210,7 +209,7 @@ impl JsonColumn<'_> {
             JsonValues::Interval(array) => moment::write_interval(Interval::read(array, row)?, out),
             JsonValues::Dictionary(keys, entries) => entries.write(keys.key(row), out)?,
             JsonValues::List(offsets, items) => {
-                write_array(offsets.range(row), out, |item, out| items.write(item, out))?
+                write_array(offsets.range(row), b", ", out, |item, out| items.write(item, out))?
             }
             JsonValues::Struct(members) => {
                 out.push(b'{');
@@ -227,7 +226,7 @@ impl JsonColumn<'_> {
             }
             JsonValues::Pairs { offsets, keys, values } => {
                 let entries = offsets[row] as usize..offsets[row + 1] as usize;
-                write_array(entries, out, |entry, out| {
+                write_array(entries, b", ", out, |entry, out| {
                     out.extend_from_slice(b"{\"key\": ");
                     keys.write(entry, out)?;
                     out.extend_from_slice(b", \"value\": ");
@@ -241,8 +240,10 @@ impl JsonColumn<'_> {
     }
 }
 
-fn write_array(
+/// Appends items in brackets, with what separates them. A fault names its item.
+pub fn write_array(
     items: std::ops::Range<usize>,
+    separator: &[u8],
     out: &mut Vec<u8>,
     write: impl Fn(usize, &mut Vec<u8>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
@@ -250,7 +251,7 @@ fn write_array(
     let first = items.start;
     for item in items {
         if item > first {
-            out.extend_from_slice(b", ");
+            out.extend_from_slice(separator);
         }
         write(item, out).map_err(|fault| fault.below(&format!("[{}]", item - first)))?;
     }

@@ -25,7 +25,7 @@
 //! | UUID, date, time, timestamp | string in ISO 8601 as in `to_jsonb`; with time zone in UTC, ending in `+00:00` |
 //! | interval, duration | string in ISO 8601 (`P1Y2M3DT4H5M6.7S`) |
 
-mod json_column;
+pub(crate) mod json_column;
 pub(crate) mod moment;
 mod number;
 pub(crate) mod text;

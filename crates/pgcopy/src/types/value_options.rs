@@ -50,9 +50,6 @@ pub struct ValueOptions {
 impl ValueOptions {
     /// Returns the options as text, a part of a load's identity: all units of a load are encoded alike.
     pub fn mapping(&self) -> String {
-        match *self == Self::default() {
-            true => String::new(),
-            false => format!("{self:?}"),
-        }
+        if *self == Self::default() { String::new() } else { format!("{self:?}") }
     }
 }

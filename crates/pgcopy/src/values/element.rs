@@ -6,13 +6,11 @@ use arrow_schema::{DataType, Field};
 
 use super::fixed_width::{FixedWidth, Words};
 use super::interval::Interval;
-use super::native;
-use super::numeric;
+use super::{native, numeric};
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
 use crate::arrays::integers::{Integers, scale};
-use crate::jsonb;
-use crate::jsonb::JsonColumn;
+use crate::jsonb::{self, JsonColumn};
 use crate::rows::valid::Valid;
 use crate::types::pg_type::PgType;
 

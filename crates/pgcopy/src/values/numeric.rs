@@ -133,10 +133,7 @@ fn finish(negative: bool, digits: &[u16], fraction: usize, display: u16, out: &m
 /// Appends the decimal text of `digits` (an integer's text) with the decimal point moved `scale` places, as
 /// `numeric_out` prints it: always `scale` places, zero without a sign.
 pub fn write_text(integer: &str, scale: u16, out: &mut Vec<u8>) {
-    let (negative, digits) = match integer.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, integer),
-    };
+    let (negative, digits) = integer.strip_prefix('-').map_or((false, integer), |digits| (true, digits));
     let scale = usize::from(scale);
     if negative && digits.bytes().any(|digit| digit != b'0') {
         out.push(b'-');

@@ -14,9 +14,8 @@ use tokio_postgres::Config;
 
 use crate::address::keep_alive::KeepAlive;
 use crate::address::parameters::{Parameters, Variable, refused};
-use crate::address::password_file;
 use crate::address::session_kind::SessionKind;
-use crate::address::sslmode;
+use crate::address::{password_file, sslmode};
 use crate::login::requirements::Requirements;
 use crate::server_error::is_starting;
 

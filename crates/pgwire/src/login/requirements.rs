@@ -58,10 +58,8 @@ impl Requirements {
                     .advise("give disable, prefer or require"));
             }
         };
-        let methods = match given.get("require_auth") {
-            None => None,
-            Some(text) => Some((text.to_owned(), methods(text)?)),
-        };
+        let methods = |text: &str| methods(text).map(|methods| (text.to_owned(), methods));
+        let methods = given.get("require_auth").map(methods).transpose()?;
         Ok(Self { binding, methods })
     }
 
@@ -111,11 +109,10 @@ fn methods(text: &str) -> Result<Vec<Method>> {
         }
         named.push(*method);
     }
-    match without {
-        true => {
-            Ok(METHODS.iter().map(|(_, method)| *method).filter(|method| !named.contains(method)).collect())
-        }
-        false => Ok(named),
+    if without {
+        Ok(METHODS.iter().map(|(_, method)| *method).filter(|method| !named.contains(method)).collect())
+    } else {
+        Ok(named)
     }
 }
 

@@ -24,6 +24,7 @@ const COPY_DONE: u8 = b'c';
 const ERROR_RESPONSE: u8 = b'E';
 
 /// The bytes of a connection on their way to the client.
+#[derive(Default)]
 pub(crate) struct Incoming {
     passing: Passing,
     /// The beginning of a head that has been read and not passed on.
@@ -40,6 +41,7 @@ pub(crate) struct Incoming {
 }
 
 /// The position in the bytes that pass unchanged.
+#[derive(Default)]
 struct Passing {
     follows: Follows,
     /// The part of a message's head that has passed.
@@ -52,9 +54,11 @@ struct Passing {
 }
 
 /// The next part of the stream.
+#[derive(Default)]
 enum Follows {
     /// The answer to the question whether there is TLS: one byte.
     TlsAnswer,
+    #[default]
     Messages,
     /// Messages, among which there are rows.
     Rows,
@@ -107,15 +111,7 @@ impl Incoming {
     /// The state at the beginning of a connection, whose first byte may answer the question for TLS.
     pub(crate) fn new(tls_is_asked_for: bool) -> Self {
         let follows = if tls_is_asked_for { Follows::TlsAnswer } else { Follows::Messages };
-        Self {
-            passing: Passing { follows, head: [0; HEAD], head_length: 0, left: 0, copying: false },
-            held: Vec::new(),
-            data_left: 0,
-            buffer: Vec::new(),
-            at: 0,
-            end: 0,
-            drained: false,
-        }
+        Self { passing: Passing { follows, ..Passing::default() }, ..Self::default() }
     }
 
     /// Follows bytes that pass unchanged.

@@ -15,7 +15,7 @@ pub(crate) struct SummingEncoder {
     encoder: CopyEncoder,
     sum: RowSum,
     /// For columns that do not take every value, what to say of one that is refused.
-    hints: Arc<BTreeMap<String, String>>,
+    pub hints: Arc<BTreeMap<String, String>>,
 }
 
 /// The error for text that the server was asked to read, and did not.
@@ -48,11 +48,6 @@ impl SummingEncoder {
         let sum =
             RowSum { canonical: CanonicalRow::new(&columns, false), tally: Tally::empty(columns.len()) };
         Self { sum, encoder: CopyEncoder::new(columns, buffers), hints: Arc::default() }
-    }
-
-    /// The same encoder, with such hints.
-    pub(crate) fn hinting(self, hints: &Arc<BTreeMap<String, String>>) -> Self {
-        Self { hints: Arc::clone(hints), ..self }
     }
 
     /// Encodes a batch, and emits full buffers with their number of rows.

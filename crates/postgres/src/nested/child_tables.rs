@@ -22,10 +22,8 @@ use crate::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables
 use crate::records::checkpoint::{Checkpoints, Records};
 use crate::session::rehearsal::Rehearsal;
 use crate::table::catalogue::{Link, current_schema, find};
-use crate::table::columns;
-use crate::table::replaced;
-use crate::target::Postgres;
-use crate::target::Strategy;
+use crate::table::{columns, replaced};
+use crate::target::{Postgres, Strategy};
 use crate::verify::compare::{Compared, compare};
 
 /// The tables that a nested source becomes.

@@ -161,9 +161,10 @@ impl PendingTable {
             found.fields.push(Field::new(named("_count"), DataType::Int32, nullable));
             found.columns.push(FlatColumn::Count(place.clone()));
             let mut path = self.path.clone();
-            match names.is_empty() {
-                true => path.push("item".to_owned()),
-                false => path.extend_from_slice(names),
+            if names.is_empty() {
+                path.push("item".to_owned());
+            } else {
+                path.extend_from_slice(names);
             }
             let levels = self.levels.iter().chain([&*place]).cloned().collect();
             found.below.push(PendingTable { path, parent: Some(position), levels, item: item.into_owned() });

@@ -121,10 +121,12 @@ impl Records<'_> {
         let (lock, end) = ("SELECT pg_try_advisory_lock($1)", Instant::now() + PATIENCE);
         match self.wait_for_lock(lock, id, end)? {
             true => Ok(()),
-            false => Err(Error::new(Kind::Busy, "the same load is already running")
-                .at(self.link.place())
-                .advise("wait until it ends, or stop it")),
+            false => Err(self.busy("the same load is already running", "wait until it ends, or stop it")),
         }
+    }
+
+    pub(super) fn busy(&self, what: impl Into<String>, advice: &str) -> Error {
+        Error::new(Kind::Busy, what).at(self.link.place()).advise(advice)
     }
 
     /// Holds the locks of all loads into a table, by its name, until the transaction ends. A load that ran

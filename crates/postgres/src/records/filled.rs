@@ -8,9 +8,9 @@ use sawmill_pgcopy::Column;
 use sawmill_source::{Result, SourceFile};
 
 use crate::records::history::TableHistory;
-use crate::table::columns::TableColumn;
+use crate::table::catalogue_type;
+use crate::table::columns::{self, TableColumn};
 use crate::table::planned_columns::{PlannedColumns, RecordedColumn};
-use crate::table::{catalogue_type, columns};
 
 /// The table's columns now, and the source's columns by their names in the table.
 pub(super) struct FilledColumns {

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use sawmill_loader::{Part, Share};
-use sawmill_source::{Error, Kind, Result};
+use sawmill_source::Result;
 
 use crate::records::checkpoint::{PATIENCE, Records, advisory_key};
 
@@ -42,13 +42,11 @@ impl Records<'_> {
     fn outlast_writers(&self, id: &str) -> Result<()> {
         // Outside of a transaction, the lock ends with the statement.
         let lock = "SELECT pg_try_advisory_xact_lock($1)";
-        match self.wait_for_lock(lock, &writers_of(id), Instant::now() + PATIENCE)? {
-            true => Ok(()),
-            false => {
-                Err(Error::new(Kind::Busy, "the server still commits rows of an earlier run of this load")
-                    .at(self.link.place())
-                    .advise("see pg_stat_activity; when it has ended, run the same command again"))
-            }
+        if self.wait_for_lock(lock, &writers_of(id), Instant::now() + PATIENCE)? {
+            Ok(())
+        } else {
+            let what = "the server still commits rows of an earlier run of this load";
+            Err(self.busy(what, "see pg_stat_activity; when it has ended, run the same command again"))
         }
     }
 
@@ -86,9 +84,8 @@ impl Records<'_> {
         if !self.wait_for_lock(LOCK, id, Instant::now() + PATIENCE)? {
             let parts = recorded.map_or("another number of".to_owned(), |parts| parts.to_string());
             let what = format!("the load is being loaded in {parts} parts, and this run is part {part}");
-            return Err(Error::new(Kind::Busy, what)
-                .at(self.link.place())
-                .advise("use the same number of parts for all, or wait until the others have ended"));
+            let advice = "use the same number of parts for all, or wait until the others have ended";
+            return Err(self.busy(what, advice));
         }
         self.set(id, "parts", &of)?;
         self.link.value::<bool>(UNLOCK, &[&advisory_key(id)]).map(drop)
@@ -98,9 +95,10 @@ impl Records<'_> {
     fn lock_shared(&self, id: &str) -> Result<()> {
         match self.wait_for_lock(LOCK_SHARED, id, Instant::now() + PATIENCE)? {
             true => Ok(()),
-            false => Err(Error::new(Kind::Busy, "another run loads or finishes the whole load")
-                .at(self.link.place())
-                .advise("wait until it ends, or stop it; then run the same command again")),
+            false => Err(self.busy(
+                "another run loads or finishes the whole load",
+                "wait until it ends, or stop it; then run the same command again",
+            )),
         }
     }
 

@@ -13,8 +13,7 @@ use sawmill_pgwire::{Connection, Server};
 use sawmill_source::{Control, Result};
 use tokio_postgres::Statement;
 
-use crate::write::write_ahead;
-use crate::write::write_ahead::WriteAhead;
+use crate::write::write_ahead::{self, WriteAhead};
 
 /// Time between two samples; each takes the server about a millisecond.
 const EVERY: Duration = Duration::from_millis(100);

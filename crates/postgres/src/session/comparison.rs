@@ -84,11 +84,10 @@ impl PostgresSession<'_> {
 
     /// The sum of the table's rows that earlier and later loads added.
     fn rows_of_others(&self, control: &Control<'_>) -> Result<Tally> {
-        let since = match self.written == self.table {
-            true => {
-                self.with_connection(control, |link| self.plan.checkpoints.on(link).since(&self.record))?
-            }
-            false => None,
+        let since = if self.written == self.table {
+            self.with_connection(control, |link| self.plan.checkpoints.on(link).since(&self.record))?
+        } else {
+            None
         };
         let mut others = Tally::empty(self.columns.len());
         since.iter().for_each(|since| others.add(since));

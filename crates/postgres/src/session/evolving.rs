@@ -16,8 +16,7 @@ use super::opening::{Matched, Opening};
 use crate::records::checkpoint::{Records, advisory_key};
 use crate::table::blockers;
 use crate::table::catalogue::FoundTable;
-use crate::table::columns;
-use crate::table::columns::TableColumn;
+use crate::table::columns::{self, TableColumn};
 use crate::table::evolution::{Evolution, loaded};
 use crate::table::planned_columns::RecordedColumn;
 
@@ -103,10 +102,7 @@ impl Opening<'_, '_> {
         id: &str,
     ) -> Result<Matched> {
         let Self { postgres, source, link, .. } = *self;
-        let place = |error: Error| {
-            let place = format!("table {table}, {}", link.place());
-            error.at(place)
-        };
+        let place = |error: Error| error.at(format!("table {table}, {}", link.place()));
         let plan = || -> Result<(Evolution, Option<String>)> {
             let existing = columns::read(link, oid)?;
             let evolution = Evolution::new(postgres, source, files, &existing, table)?;

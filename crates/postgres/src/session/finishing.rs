@@ -13,18 +13,13 @@ use sawmill_source::{Control, Error, Kind, Result};
 use super::PostgresSession;
 use crate::partition::tables;
 use crate::records::presence::Scope;
-use crate::table::blockers;
-use crate::table::catalogue::{Link, find};
-use crate::table::columns;
-use crate::table::new_table;
-use crate::table::part_tables;
+use crate::table::catalogue::{FoundTable, Link, find};
 use crate::table::planned_columns::another_table;
-use crate::table::replaced;
-use crate::table::replaced::Replaced;
+use crate::table::replaced::{self, Replaced};
+use crate::table::{blockers, columns, new_table, part_tables};
 use crate::types::made_types;
 use crate::write::replace_files::ReplacedFiles;
-use crate::write::upsert;
-use crate::write::upsert::{Merge, Merged, OnConflict};
+use crate::write::upsert::{self, Merge, Merged, OnConflict};
 
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction. If the rows do not allow a key, this is recorded: the next run then
@@ -122,17 +117,13 @@ impl PostgresSession<'_> {
                 Mode::Replace => find(link, &self.table)?,
                 _ => None,
             };
-            let replaced = match old {
-                None => None,
-                Some(old) => {
-                    records.delete_of_table(old.oid, id)?;
-                    let replaced = blockers::named(link, || {
-                        Replaced::locked(link, &self.table, old.oid)
-                    })?;
-                    made_types::drop_table(link, &self.table, old.oid)?;
-                    Some(replaced)
-                }
+            let replaced = |old: FoundTable| -> Result<_> {
+                records.delete_of_table(old.oid, id)?;
+                let replaced = blockers::named(link, || Replaced::locked(link, &self.table, old.oid))?;
+                made_types::drop_table(link, &self.table, old.oid)?;
+                Ok(replaced)
             };
+            let replaced = old.map(replaced).transpose()?;
             if self.postgres.mode.makes_the_table() {
                 self.put_in_place(link)?;
             }

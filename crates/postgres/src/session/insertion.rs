@@ -9,8 +9,7 @@ use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
-use crate::table::catalogue;
-use crate::table::catalogue::Link;
+use crate::table::catalogue::{self, Link};
 use crate::table::columns;
 use crate::table::planned_columns::PlannedColumns;
 use crate::target::Postgres;
@@ -38,12 +37,11 @@ impl Postgres {
     pub fn insert(&self, schema: &Schema, control: &Control<'_>) -> Result<Insertion> {
         let in_statement =
             |error: Error| error.advise("rename, cast or leave out columns in the SELECT of the statement");
-        let new = match self.mode.makes_the_table() {
-            true => {
-                let new = columns::natural(schema, &self.table, self.nested, &self.values);
-                Some(new.map_err(in_statement)?)
-            }
-            false => None,
+        let new = if self.mode.makes_the_table() {
+            let new = columns::natural(schema, &self.table, self.nested, &self.values);
+            Some(new.map_err(in_statement)?)
+        } else {
+            None
         };
         let connection = Connection::open(&self.server, control)?;
         let link = Link::new(&connection, control);

@@ -227,11 +227,12 @@ impl Session for PostgresSession<'_> {
     }
 
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
-        let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
-        Ok(match self.rejects {
-            None => Box::new(encoder.hinting(&self.hints)),
-            Some(_) => Box::new(RejectingEncoder::new(encoder)),
-        })
+        let mut encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
+        if self.rejects.is_some() {
+            return Ok(Box::new(RejectingEncoder::new(encoder)));
+        }
+        encoder.hints = Arc::clone(&self.hints);
+        Ok(Box::new(encoder))
     }
 
     fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter + '_>> {
@@ -267,10 +268,7 @@ impl Session for PostgresSession<'_> {
     }
 
     fn rejected(&self) -> u64 {
-        match &self.rejects {
-            Some(rejects) => rejects.count(),
-            None => self.rejected_before.load(Relaxed),
-        }
+        self.rejects.as_ref().map_or_else(|| self.rejected_before.load(Relaxed), |rejects| rejects.count())
     }
 
     fn there_before(&self) -> u64 {

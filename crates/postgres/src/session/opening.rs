@@ -25,17 +25,14 @@ use crate::rejected::file;
 use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
 use crate::table::catalogue::{FoundTable, Link, current_schema, find};
-use crate::table::columns;
-use crate::table::columns::{NewTable, TableColumn};
-use crate::table::narrower;
-use crate::table::part_tables;
+use crate::table::columns::{self, NewTable, TableColumn};
 use crate::table::planned_columns::{FORGET, PlannedColumns};
+use crate::table::{narrower, part_tables};
 use crate::target::Postgres;
 use crate::write::destination::PartPlan;
 use crate::write::history;
 use crate::write::plan::WriterPlan;
-use crate::write::upsert;
-use crate::write::upsert::OnConflict;
+use crate::write::upsert::{self, OnConflict};
 
 impl<'a> PostgresSession<'a> {
     pub(crate) fn prepare(
@@ -499,16 +496,15 @@ impl<'a> Opening<'_, 'a> {
         if !moved && !self.options.verify {
             return Ok(true);
         }
-        let what = format!("{} when the load began", difference.what);
-        Err(Error::new(Kind::Changed, what)
+        let advice = if moved {
+            FORGET
+        } else {
+            "the sums of rows that are in belong to the old type: load without --verify, and compare the table with the \
+             files afterwards (sawmill verify)"
+        };
+        Err(Error::new(Kind::Changed, format!("{} when the load began", difference.what))
             .at(format!("table {}, {}", planned.table, self.link.place()))
-            .advise(match moved {
-                true => FORGET,
-                false => {
-                    "the sums of rows that are in belong to the old type: load without --verify, and compare the table with the \
-                     files afterwards (sawmill verify)"
-                }
-            }))
+            .advise(advice))
     }
 
     fn writer_plan(

@@ -8,8 +8,8 @@ use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, i
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
-use crate::table::catalogue::{FoundTable, Link};
-use crate::table::{catalogue, catalogue_type};
+use crate::table::catalogue::{self, FoundTable, Link};
+use crate::table::catalogue_type;
 use crate::target::Postgres;
 use crate::types::made_types::MadeType;
 use crate::types::natural::{Nested, natural_type};

@@ -8,8 +8,7 @@ use sawmill_loader::{
 use sawmill_pgcopy::{ColumnType, PgType, is_json};
 use sawmill_source::{Result, Source};
 
-use crate::table::columns;
-use crate::table::columns::TableColumn;
+use crate::table::columns::{self, TableColumn};
 use crate::target::Postgres;
 
 /// The changes that a table needs before files with these columns are loaded into it.

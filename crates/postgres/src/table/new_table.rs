@@ -7,8 +7,7 @@ use sawmill_profile::known_columns;
 use sawmill_source::{Error, Kind, Result};
 
 use crate::table::catalogue::Link;
-use crate::table::columns;
-use crate::table::columns::NewTable;
+use crate::table::columns::{self, NewTable};
 
 /// Keys, indexes and storage of a new table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -231,12 +231,11 @@ impl PlannedColumns {
 impl Difference {
     /// The advice if a running load noticed the difference.
     fn advice(&self) -> &'static str {
-        match self.moved {
-            true => FORGET,
-            false => {
-                "the rows of the open transaction were rolled back: run the same command again, which loads the rest if the \
+        if self.moved {
+            FORGET
+        } else {
+            "the rows of the open transaction were rolled back: run the same command again, which loads the rest if the \
                  columns as they are now take the files' values; otherwise undo the change first"
-            }
         }
     }
 }

@@ -69,10 +69,7 @@ pub(crate) fn drop_left(link: Link<'_>, types: &[MadeType]) -> Result<()> {
 /// created go with `replaced`, the table that will be dropped, and those that a dropped table left behind are
 /// removed.
 pub(crate) fn check_names(link: Link<'_>, types: &[MadeType], replaced: Option<u32>) -> Result<()> {
-    let going = match replaced {
-        Some(oid) => of_table(link, oid)?,
-        None => Vec::new(),
-    };
+    let going = replaced.map_or(Ok(Vec::new()), |oid| of_table(link, oid))?;
     for made in types {
         let free = match of_others(link, made.name())? {
             None => find(link, made.name())?.is_none(),

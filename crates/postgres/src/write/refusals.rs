@@ -20,12 +20,11 @@ impl Refusals<'_> {
     /// Adds them.
     pub(crate) fn take_over(&self, link: Link<'_>) -> Result<()> {
         let parts = self.parts(link)?;
-        match parts.is_empty() {
-            true => Ok(()),
-            false => {
-                let alter = format!("ALTER TABLE {} {}", self.gathered.quoted(), parts.join(", "));
-                link.batch(&alter)
-            }
+        if parts.is_empty() {
+            Ok(())
+        } else {
+            let alter = format!("ALTER TABLE {} {}", self.gathered.quoted(), parts.join(", "));
+            link.batch(&alter)
         }
     }
 
@@ -74,12 +73,11 @@ impl Postgres {
                           earlier rows are gone";
             return Error::new(error.kind(), error.what()).at(error.place()).advise(advice);
         }
-        let rejects = match self.rejects.is_some() {
-            true => {
-                "; --rejects does not take rows that break another unique key, an exclusion or a foreign key when they are \
+        let rejects = if self.rejects.is_some() {
+            "; --rejects does not take rows that break another unique key, an exclusion or a foreign key when they are \
                  merged, or that a trigger or a check over other columns refuses then"
-            }
-            false => "; with --rejects FILE it is named, if a check or NOT NULL refuses it",
+        } else {
+            "; with --rejects FILE it is named, if a check or NOT NULL refuses it"
         };
         let advice = format!(
             "nothing was merged: correct the row, and run the same command again; or forget the load (sawmill load forget), \

@@ -12,8 +12,7 @@ use crate::partition::by::{PartitionBy, Scheme};
 use crate::partition::survey::Partitions;
 use crate::records::checkpoint::Records;
 use crate::table::columns;
-use crate::target::Postgres;
-use crate::target::Strategy;
+use crate::target::{Postgres, Strategy};
 use crate::types::enumerations;
 use crate::write::refusals::LEAVE_OUT;
 

@@ -25,7 +25,7 @@ pub(crate) const RESULT_FORMAT: &str = "sawmill-bench";
 pub(crate) const RESULT_VERSION: u32 = 1;
 
 /// The results of one invocation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResultFile {
     /// `RESULT_FORMAT`.
     pub format: String,
@@ -270,10 +270,7 @@ impl ResultFile {
             started: crate::text::calendar::utc_text(SystemTime::now()),
             command: command.to_owned(),
             machine: Machine::this(),
-            filesystems: Vec::new(),
-            versions: BTreeMap::new(),
-            commit: None,
-            cases: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -6,11 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 
-use crate::error::Result;
 use crate::reports::chart::svg::escape;
-use crate::reports::whole_file::write_whole;
 use crate::watch::folded_stacks::FoldedStacks;
 
 /// Width of the picture; the height depends on the deepest stack.
@@ -75,14 +72,6 @@ impl FoldedStacks {
     /// Whether there are too few samples for a picture.
     pub fn too_short(&self) -> bool {
         self.samples() < ENOUGH
-    }
-
-    /// Writes the flame graph to a file.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn write_svg(&self, path: &Path, title: &str) -> Result<()> {
-        write_whole(path, self.to_svg(title).as_bytes())
     }
 }
 

@@ -21,6 +21,7 @@ pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The year, month and day of a day since 1970-01-01.
+#[inline]
 pub fn civil(days: i64) -> (i64, i64, i64) {
     // Eras of 400 years have equally many days.
     let days = days + 719_468;

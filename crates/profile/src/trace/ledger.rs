@@ -126,7 +126,7 @@ pub(crate) struct Ledger {
     outer: Option<Box<Ledger>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Node {
     name: &'static str,
     wait: Option<WaitKind>,
@@ -142,18 +142,7 @@ struct Node {
 
 impl Node {
     fn new(name: &'static str, wait: Option<WaitKind>, parent: u32) -> Self {
-        Self {
-            name,
-            wait,
-            parent,
-            first_child: NONE,
-            next_sibling: NONE,
-            calls: 0,
-            wall: 0,
-            cpu: 0,
-            rows: 0,
-            bytes: 0,
-        }
+        Self { name, wait, parent, first_child: NONE, next_sibling: NONE, ..Self::default() }
     }
 }
 

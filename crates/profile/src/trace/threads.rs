@@ -4,13 +4,12 @@
 //! work is done, and the work was to say so.
 
 use std::any::Any;
-use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, Thread};
+use std::{fmt, io};
 
 use crate::trace::turns::{self, Simulated, scope};
 

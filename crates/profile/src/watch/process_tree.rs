@@ -23,7 +23,7 @@ pub(crate) struct TreeUse {
 }
 
 /// A process and its descendants.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ProcessTree {
     root: u32,
     members: Vec<u32>,
@@ -52,16 +52,7 @@ struct Looked {
 
 impl ProcessTree {
     pub(crate) fn new(root: u32) -> Self {
-        Self {
-            root,
-            members: Vec::new(),
-            listed_at: None,
-            before: BTreeMap::new(),
-            ended: BTreeMap::new(),
-            looked_at: None,
-            cpu: Duration::ZERO,
-            last_storage: (0, 0),
-        }
+        Self { root, ..Self::default() }
     }
 
     /// The tree's usage since its processes started; `None` once its root is gone.

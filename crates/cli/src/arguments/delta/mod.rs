@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(not(feature = "full"))]
 pub(crate) use crate::demo_build::delta_table::{DeltaTable, open};
-use crate::error::Error;
+use crate::error::{Error, Result};
 #[cfg(feature = "full")]
 pub(crate) use table::{DeltaTable, folder, open};
 
@@ -38,7 +38,7 @@ pub(crate) fn named(path: &Path) -> Option<NamedTable> {
 /// # Errors
 ///
 /// A table together with other inputs.
-pub(crate) fn only(paths: &[PathBuf]) -> Result<Option<NamedTable>, Error> {
+pub(crate) fn only(paths: &[PathBuf]) -> Result<Option<NamedTable>> {
     let Some((path, table)) = paths.iter().find_map(|path| Some((path, named(path)?))) else {
         return Ok(None);
     };

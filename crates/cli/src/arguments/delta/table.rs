@@ -9,7 +9,7 @@ use sawmill_store::{Confinement, Location};
 
 use super::NamedTable;
 use crate::arguments::stores::{Objects, StoreArgs};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A version of a table.
 pub(crate) struct DeltaTable {
@@ -24,7 +24,7 @@ pub(crate) struct DeltaTable {
 /// # Errors
 ///
 /// The table or the version does not exist, or Sawmill cannot read it.
-pub(crate) fn open(named: &NamedTable, stores: &StoreArgs) -> Result<DeltaTable, Error> {
+pub(crate) fn open(named: &NamedTable, stores: &StoreArgs) -> Result<DeltaTable> {
     let (table, objects) = folder(&named.root, stores)?;
     let snapshot = Snapshot::open(table.as_ref(), named.version)?;
     let snapshot = snapshot.ok_or_else(|| {
@@ -50,7 +50,7 @@ pub(crate) fn open(named: &NamedTable, stores: &StoreArgs) -> Result<DeltaTable,
 }
 
 /// The folder of a table, and the stores that its files need.
-pub(crate) fn folder(root: &Path, stores: &StoreArgs) -> Result<(Box<dyn TableFolder>, Objects), Error> {
+pub(crate) fn folder(root: &Path, stores: &StoreArgs) -> Result<(Box<dyn TableFolder>, Objects)> {
     match Location::new(root)? {
         // All files of a local table are local.
         Location::Path(path) => Ok((Box::new(LocalTable::new(path)), Objects::new(stores, None)?)),

@@ -9,7 +9,7 @@ use sawmill_store::ObjectUrl;
 use tempfile::TempDir;
 
 use crate::arguments::stores::Objects;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 
 /// How many objects are copied at the same time.
@@ -21,14 +21,14 @@ const OBJECTS: usize = 8;
 /// # Errors
 ///
 /// An object cannot be read, its name cannot be a file's name, or the disk is full.
-pub(crate) fn make(urls: &[ObjectUrl], objects: &Objects) -> Result<(Vec<PathBuf>, TempDir), Error> {
+pub(crate) fn make(urls: &[ObjectUrl], objects: &Objects) -> Result<(Vec<PathBuf>, TempDir)> {
     let failed = |error: &io::Error, place: String| {
         let what = format!("storing a copy of the object failed: {error}");
         Error::failure(what, place, "free some space, or set TMPDIR")
     };
     let directory = TempDir::with_prefix("sawmill-")
         .map_err(|error| failed(&error, std::env::temp_dir().display().to_string()))?;
-    let copy = |(at, url): (usize, &ObjectUrl)| -> Result<PathBuf, Error> {
+    let copy = |(at, url): (usize, &ObjectUrl)| -> Result<PathBuf> {
         interrupt::check()?;
         let mut path = directory.path().join(format!("{at:06}"));
         path.extend(url.key().split('/').filter(|part| !matches!(*part, "" | "." | "..")));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sawmill_store::unless_stopped;
 
 use crate::arguments::paths::standard_input::STANDARD_INPUT;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The longest list that is read: anything longer is not a list of names.
 const MAX_LENGTH: u64 = 256 * 1024 * 1024;
@@ -26,7 +26,7 @@ pub(crate) fn is_on_standard_input(path: &Path) -> bool {
 
 /// The paths, with each list replaced by its lines. Empty lines are skipped; `@` has no meaning inside a
 /// list.
-pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         let Some(name) = list_of(path) else {
@@ -46,7 +46,7 @@ pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn read(name: &str) -> Result<Vec<u8>, Error> {
+fn read(name: &str) -> Result<Vec<u8>> {
     let (place, advice) = match name {
         "-" => (STANDARD_INPUT, ""),
         name => (name, "check the name of the list"),

@@ -18,7 +18,7 @@ use sawmill_store::{Identity, Location, ObjectUrl, followed, is_stream, open_reg
 use crate::arguments::delta::{self, DeltaTable};
 use crate::arguments::stores::{Objects, StoreArgs};
 use crate::arguments::text::has_text_extension;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Which files of a directory to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(crate) struct Located {
 /// lines, and a version of a Delta table the files that it lists.
 ///
 /// Directories and patterns skip names that start with `_` or `.`.
-pub(crate) fn located(paths: &[PathBuf], wanted: Wanted, stores: &StoreArgs) -> Result<Located, Error> {
+pub(crate) fn located(paths: &[PathBuf], wanted: Wanted, stores: &StoreArgs) -> Result<Located> {
     if let Some(table) = delta::only(paths)? {
         let DeltaTable { files, objects, .. } = delta::open(&table, stores)?;
         return Ok(Located { places: files.into_iter().map(|file| file.place).collect(), objects });
@@ -100,7 +100,7 @@ pub(crate) fn located(paths: &[PathBuf], wanted: Wanted, stores: &StoreArgs) -> 
 /// Refuses one file for two options: the later output would replace the other, or an input. Inputs may be repeated.
 pub(crate) fn each_has_its_file<'a>(
     named: impl IntoIterator<Item = (&'a str, Option<&'a PathBuf>)>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut taken: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in named.into_iter().filter_map(|(option, path)| Some((option, path?))) {
         let mut whole = followed(path).and_then(std::path::absolute).unwrap_or_else(|_| path.clone());
@@ -121,17 +121,17 @@ pub(crate) fn each_has_its_file<'a>(
 pub(crate) fn stores_of<'a>(
     paths: impl IntoIterator<Item = &'a PathBuf>,
     stores: &StoreArgs,
-) -> Result<Objects, Error> {
+) -> Result<Objects> {
     let named = paths.into_iter().map(|path| Location::new(path)).collect::<Result<Vec<_>, _>>()?;
     Objects::new(stores, named.iter().find_map(url))
 }
 
 /// The Parquet files below a directory of this machine.
-pub(crate) fn parquet_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn parquet_files(directory: &Path) -> Result<Vec<PathBuf>> {
     local_files(directory, Wanted::Parquet)
 }
 
-fn locations(paths: &[PathBuf]) -> Result<Vec<Location>, Error> {
+fn locations(paths: &[PathBuf]) -> Result<Vec<Location>> {
     Ok(file_lists::expanded(paths)?.iter().map(|path| Location::new(path)).collect::<Result<_, _>>()?)
 }
 
@@ -144,7 +144,7 @@ fn url(place: &Location) -> Option<&ObjectUrl> {
 
 /// The files that a path names: itself, those below it, or those that match it and those in directories that match;
 /// each file once.
-fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
+fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>> {
     let shown = path.display().to_string();
     // A file may have the name of a pattern.
     let is_pattern = found_files::is_pattern(path) && path.symlink_metadata().is_err();
@@ -202,25 +202,24 @@ pub(crate) const ICEBERG: &str = ".metadata.json";
 
 /// Refuses to take all files of a folder that a table format manages: some of them may be deleted from the
 /// table, or not committed.
-pub(crate) fn refuse_table(place: &str, is_delta: bool, is_iceberg: bool) -> Result<(), Error> {
+pub(crate) fn refuse_table(place: &str, is_delta: bool, is_iceberg: bool) -> Result<()> {
     let kind = match (is_delta, is_iceberg) {
         (true, _) => "a Delta table",
         (_, true) => "an Iceberg table",
         _ => return Ok(()),
     };
     let what = format!("the folder is {kind}, whose metadata says which of the files belong to it");
-    let advice = match is_delta {
-        true => {
-            "write delta:FOLDER for the files of its newest version, or a pattern such as FOLDER/*.parquet \
+    let advice = if is_delta {
+        "write delta:FOLDER for the files of its newest version, or a pattern such as FOLDER/*.parquet \
              for all files"
-        }
-        false => "name these files, or give a pattern such as FOLDER/*.parquet to take all files",
+    } else {
+        "name these files, or give a pattern such as FOLDER/*.parquet to take all files"
     };
     Err(Error::failure(what, place, advice))
 }
 
 /// Refuses to take the files of a folder whose manifest says that some are missing.
-pub(crate) fn refuse_unfinished(place: &str, manifest: &[u8]) -> Result<(), Error> {
+pub(crate) fn refuse_unfinished(place: &str, manifest: &[u8]) -> Result<()> {
     let Some(dataset) = unfinished_dataset(manifest) else { return Ok(()) };
     let what = format!("the folder is unfinished: gen of {dataset} was interrupted, or is under way");
     let advice = "wait until it is done, or run the same gen with --resume; a pattern such as FOLDER/*.parquet \

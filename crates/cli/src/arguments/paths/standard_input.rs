@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use sawmill_store::unless_stopped;
 use tempfile::NamedTempFile;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 
 /// The name of standard input in messages, in place of a file's name.
@@ -15,7 +15,7 @@ pub(crate) const STANDARD_INPUT: &str = "standard input";
 const PART: u64 = 1 << 20;
 
 /// Writes standard input to a temporary file: reading a Parquet file starts at its end.
-pub(crate) fn spool() -> Result<NamedTempFile, Error> {
+pub(crate) fn spool() -> Result<NamedTempFile> {
     let failed = |error: std::io::Error| {
         let what = format!("storing the stream failed: {error}");
         Error::failure(what, std::env::temp_dir().display().to_string(), "free some space, or set TMPDIR")

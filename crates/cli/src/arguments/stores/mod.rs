@@ -14,7 +14,7 @@ pub(crate) use objects::Objects;
 pub(crate) use place_bytes::PlaceBytes;
 use sawmill_store::Confinement;
 
-use crate::error::Error;
+use crate::error::Result;
 
 /// How to reach the stores that URLs name.
 #[derive(Args, Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct StoreArgs {
 
 impl StoreArgs {
     /// The folder that files must be in, if there is one.
-    pub(crate) fn confinement(&self) -> Result<Option<Confinement>, Error> {
+    pub(crate) fn confinement(&self) -> Result<Option<Confinement>> {
         Ok(self.confine.as_deref().map(Confinement::to).transpose()?)
     }
 }

@@ -10,7 +10,7 @@ use sawmill_store::{Kind, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, S
 
 use super::StoreArgs;
 use crate::arguments::paths::{ICEBERG, Wanted, nothing_in, refuse_table, refuse_unfinished};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 
 /// The stores that a command line names; none are prepared if it names paths alone.
@@ -19,7 +19,7 @@ pub(crate) struct Objects(Option<Stores>);
 
 impl Objects {
     /// Prepares for stores if there is a URL.
-    pub(crate) fn new(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self, Error> {
+    pub(crate) fn new(args: &StoreArgs, url: Option<&ObjectUrl>) -> Result<Self> {
         let options = StoreOptions::parse(&args.store)?;
         match url {
             None => Ok(Self(None)),
@@ -28,7 +28,7 @@ impl Objects {
     }
 
     /// The objects that a URL names: itself, those below it, or those that match it.
-    pub(crate) fn named(&self, url: &ObjectUrl, wanted: Wanted) -> Result<Vec<ObjectUrl>, Error> {
+    pub(crate) fn named(&self, url: &ObjectUrl, wanted: Wanted) -> Result<Vec<ObjectUrl>> {
         if url.scheme().is_web() {
             return Ok(vec![url.clone()]);
         }
@@ -61,10 +61,7 @@ impl Objects {
                 refuse_unfinished(&url.to_string(), &manifest)?;
             }
         }
-        let found = match is_pattern {
-            true => FoundKeys::matching(key, all),
-            false => FoundKeys::below(key, all),
-        };
+        let found = if is_pattern { FoundKeys::matching(key, all) } else { FoundKeys::below(key, all) };
         let (left_out, files) = (found.left_out, wanted.among(found));
         stores.refuse_unfinished(&url.sibling(prefix), &listed, &files)?;
         match (files.is_empty(), is_pattern) {

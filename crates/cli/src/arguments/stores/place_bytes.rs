@@ -8,7 +8,7 @@ use sawmill_source::FileBytes;
 use sawmill_store::{Fault, Location};
 
 use super::Objects;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 
 /// How many last bytes of an object to read to open it.
@@ -27,7 +27,7 @@ impl PlaceBytes {
     /// # Errors
     ///
     /// It does not exist or cannot be read.
-    pub(crate) fn open(place: &Location, objects: &Objects) -> Result<Self, Error> {
+    pub(crate) fn open(place: &Location, objects: &Objects) -> Result<Self> {
         let fault = Fault::default();
         let bytes = match place {
             Location::Path(path) => {
@@ -53,7 +53,7 @@ impl PlaceBytes {
     /// # Errors
     ///
     /// The bytes cannot be read, or are not a Parquet file.
-    pub(crate) fn footer(&self, options: &Options) -> Result<Footer, Error> {
+    pub(crate) fn footer(&self, options: &Options) -> Result<Footer> {
         Footer::read(&self.bytes, &self.name, options).map_err(|error| self.because(error.into()))
     }
 

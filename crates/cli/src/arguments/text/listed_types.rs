@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Names and types of `a=int32,b=decimal(10,2)`, and of files of such lines.
-pub(super) fn listed(given: &[String]) -> Result<Vec<(String, String)>, Error> {
+pub(super) fn listed(given: &[String]) -> Result<Vec<(String, String)>> {
     let mut lists = Vec::new();
     for list in given {
         match list.strip_prefix('@') {
@@ -21,8 +21,11 @@ pub(super) fn listed(given: &[String]) -> Result<Vec<(String, String)>, Error> {
         }
         // A name may contain an equals sign, a type does not.
         let Some((name, of)) = part.rsplit_once('=') else {
-            let advice = "write NAME=TYPE";
-            return Err(Error::usage("a type without a column", format!("--types {part}"), advice));
+            return Err(Error::usage(
+                "a type without a column",
+                format!("--types {part}"),
+                "write NAME=TYPE",
+            ));
         };
         types.push((unquoted(name.trim()).to_owned(), unquoted(of.trim()).to_owned()));
     }
@@ -30,7 +33,7 @@ pub(super) fn listed(given: &[String]) -> Result<Vec<(String, String)>, Error> {
 }
 
 /// The lines of a file of types. Those that are empty or start with # are left out.
-fn lines(file: &Path) -> Result<Vec<String>, Error> {
+fn lines(file: &Path) -> Result<Vec<String>> {
     let text = sawmill_store::read_text(file).map_err(|error| {
         let what = format!("the file of types cannot be read: {error}");
         Error::usage(what, file.display().to_string(), "give --types @FILE with NAME=TYPE on each line")

@@ -23,7 +23,7 @@ use sawmill_store::Location;
 
 use crate::arguments::size_arg;
 use crate::arguments::target::Destination;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::phases;
 
@@ -234,7 +234,7 @@ impl TextArgs {
         target: &Destination,
         rename: &[(String, String)],
         by_position: bool,
-    ) -> Result<Cow<'_, Self>, Error> {
+    ) -> Result<Cow<'_, Self>> {
         if !self.types.iter().any(|list| list == TABLE) {
             return Ok(match target {
                 Destination::CrateDb(_) => Cow::Owned(Self { for_crate_db: true, ..self.clone() }),
@@ -266,11 +266,7 @@ impl TextArgs {
     ///
     /// # Errors
     /// A list that cannot be read.
-    pub(crate) fn typed(
-        &self,
-        target: Destination,
-        rename: &[(String, String)],
-    ) -> Result<Destination, Error> {
+    pub(crate) fn typed(&self, target: Destination, rename: &[(String, String)]) -> Result<Destination> {
         if !self.for_crate_db {
             return Ok(target);
         }
@@ -298,7 +294,7 @@ impl TextArgs {
         inputs: &[PathBuf],
         rejects: &'a [PathBuf],
         json: bool,
-    ) -> Result<(Option<&'a Path>, Option<&'a Path>), Error> {
+    ) -> Result<(Option<&'a Path>, Option<&'a Path>)> {
         let (mut lines, mut rows) = (None, None);
         for file in rejects {
             let (place, what) = match self.takes_rejects(inputs, file, json) {
@@ -307,8 +303,11 @@ impl TextArgs {
             };
             if place.replace(file.as_path()).is_some() {
                 let place = format!("--rejects {}", file.display());
-                let advice = "name one FILE.csv for records of text, the other not";
-                return Err(Error::usage(what, place, advice));
+                return Err(Error::usage(
+                    what,
+                    place,
+                    "name one FILE.csv for records of text, the other not",
+                ));
             }
         }
         Ok((lines, rows))
@@ -348,7 +347,7 @@ impl TextArgs {
 
     /// What kind of text the inputs are; `None` for Parquet. Rejects inputs of several kinds, and options that
     /// the kind does not have.
-    pub(crate) fn meant(&self, places: &[Location]) -> Result<Option<TextKind>, Error> {
+    pub(crate) fn meant(&self, places: &[Location]) -> Result<Option<TextKind>> {
         let kind = |place: &Location| match self.format.unwrap_or_default() {
             InputFormat::Auto => match place {
                 Location::Path(path) => text_kind(path),

@@ -7,7 +7,7 @@ use sawmill_source::{DelimitedFiles, RejectedRecord};
 use sawmill_store::WholeFile;
 
 use crate::arguments::paths::is_input;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::console::Console;
 use crate::screen::flame::is_free_for;
 use crate::screen::phases::thousands;
@@ -15,7 +15,7 @@ use crate::screen::phases::thousands;
 const HEADER: &str = "file,line,byte_offset,reason,record\n";
 
 /// Writes the records that a source leaves out. A file that an earlier run wrote is replaced, any other is not.
-pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> Result<(), Error> {
+pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> Result<()> {
     let place = || path.display().to_string();
     let failed = |error: std::io::Error| {
         Error::failure(format!("writing failed: {error}"), place(), "give another file")
@@ -53,7 +53,7 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
     Ok(())
 }
 
-fn json(record: &RejectedRecord) -> Result<Vec<u8>, Error> {
+fn json(record: &RejectedRecord) -> Result<Vec<u8>> {
     let line = serde_json::to_string(record);
     line.map(|line| (line + "\n").into_bytes()).map_err(|error| Error::failure(error.to_string(), "", ""))
 }

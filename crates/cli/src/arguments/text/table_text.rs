@@ -5,7 +5,7 @@ use sawmill_profile::Profile;
 
 use crate::arguments::inputs::ColumnArgs;
 use crate::arguments::target::Destination;
-use crate::error::Error;
+use crate::error::Result;
 use crate::interrupt;
 
 /// The columns of the files that the table stores as text.
@@ -33,7 +33,7 @@ impl TableText {
         options: &LoadOptions,
         given: &ColumnArgs,
         by_position: bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let (columns, rename) = (given.columns(), &given.rename);
         let phase = Profile::new().phase("types");
         let control = interrupt::control(&phase);

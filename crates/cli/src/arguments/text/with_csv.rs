@@ -13,7 +13,7 @@ use sawmill_store::Location;
 use super::listed_types::listed;
 use super::{InputFormat, RaggedArg, Special, TableText, TextArgs, TextKind};
 use crate::arguments::stores::Objects;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -29,7 +29,7 @@ pub(crate) fn open(
     objects: &Objects,
     (hive, unlike): (Hive, UnlikeFiles),
     console: Console,
-) -> Result<(DelimitedFiles, PhaseReport), Error> {
+) -> Result<(DelimitedFiles, PhaseReport)> {
     let mut dialect = dialect(args)?;
     if kind == TextKind::Json {
         dialect.records = RecordForm::Json;
@@ -45,8 +45,7 @@ pub(crate) fn open(
     let sample = args.sample;
     let as_written = args.as_written;
     let TableText { names, places: at, but_times, but_timestamps, of_empty } = args.table_text.clone();
-    let of_empty =
-        of_empty.into_iter().map(|(name, of)| Ok((name, of.parse()?))).collect::<Result<_, Error>>()?;
+    let of_empty = of_empty.into_iter().map(|(name, of)| Ok((name, of.parse()?))).collect::<Result<_>>()?;
     let text_columns = TextColumns { names, places: at, but_times, but_timestamps, of_empty };
     let options = DelimitedOptions {
         dialect,
@@ -87,7 +86,7 @@ pub(crate) fn open(
     Ok((opened, phase.finish()))
 }
 
-fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
+fn dialect(args: &TextArgs) -> Result<Dialect> {
     let default = Dialect::default();
     let mut formats = Formats {
         decimal_comma: args.decimal_comma,
@@ -136,11 +135,7 @@ fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
 }
 
 /// Parses `a=int32,b=decimal(10,2)`, and files of such lines. Columns of types that only CrateDB has are text.
-fn types(
-    given: &[String],
-    for_crate_db: bool,
-    formats: &mut Formats,
-) -> Result<Vec<(String, ColumnType)>, Error> {
+fn types(given: &[String], for_crate_db: bool, formats: &mut Formats) -> Result<Vec<(String, ColumnType)>> {
     let types = listed(given)?.into_iter().map(|(name, of)| match for_crate_db && is_native_type(&of) {
         true => Ok((name, ColumnType::Text)),
         false => Ok((name, column_type(&of, formats)?)),
@@ -179,7 +174,7 @@ fn of_sql(sql: &str) -> ColumnType {
 }
 
 /// Parses a type, or one with a pattern such as `date(%d.%m.%Y)`.
-fn column_type(text: &str, formats: &mut Formats) -> Result<ColumnType, Error> {
+fn column_type(text: &str, formats: &mut Formats) -> Result<ColumnType> {
     let with_pattern = text.strip_suffix(')').and_then(|text| text.split_once('('));
     let Some((of, pattern)) = with_pattern.filter(|(_, pattern)| pattern.contains('%')) else {
         return Ok(text.parse::<ColumnType>()?);

@@ -13,12 +13,11 @@ use sawmill_source::Source;
 use super::{LoadBench, numbered};
 use crate::arguments::target::{self, Destination, ModeArg};
 use crate::bench::case::{Beside, Done, Measured, Measurement};
-use crate::demo;
-use crate::error::Error;
-use crate::interrupt;
+use crate::error::{Error, Result};
 use crate::load::load_files;
 use crate::load::tables as load_tables;
 use crate::screen::console::Console;
+use crate::{demo, interrupt};
 
 /// Whether the arguments ask for a load into CrateDB or into several tables.
 pub(super) fn is_meant(args: &LoadBench) -> bool {
@@ -30,7 +29,7 @@ fn into_crate_db(args: &LoadBench) -> bool {
 }
 
 /// Rejects options that only a single table of PostgreSQL has.
-fn reject_other_options(args: &LoadBench) -> Result<(), Error> {
+fn reject_other_options(args: &LoadBench) -> Result<()> {
     let given = [
         ("--sort-by", args.order.sort_by.is_some()),
         ("--against", !args.plan.against.is_empty()),
@@ -56,7 +55,7 @@ pub(super) fn measure(
     (url, local): (&str, Option<Target>),
     folders: Vec<PathBuf>,
     measurement: &Measurement<'_>,
-) -> Result<Measured, Error> {
+) -> Result<Measured> {
     reject_other_options(args)?;
     let number = Cell::new(0);
     let name = args.name()?;
@@ -76,7 +75,7 @@ pub(super) fn measure(
         let made = match &loaded {
             Ok(_) => Some(true),
             // Nothing was created if the server was never reached.
-            Err(error) => error.made_table(),
+            Err(error) => error.made_table,
         };
         let removed = made.map_or(Ok(()), |made| remove(&destination, tables.as_ref(), url, made));
         match (loaded, removed) {
@@ -103,7 +102,7 @@ pub(super) fn measure(
     Ok(measured)
 }
 
-fn destination(args: &LoadBench, url: &str, table: &str) -> Result<Destination, Error> {
+fn destination(args: &LoadBench, url: &str, table: &str) -> Result<Destination> {
     if into_crate_db(args) {
         let options = args.crate_options.options(args.effort.batch_rows());
         let crate_db = CrateDb::new(url.parse::<CrateServer>()?, table.parse::<TableName>()?);
@@ -119,7 +118,7 @@ fn load(
     options: &LoadOptions,
     profile: &Profile,
     console: Console,
-) -> Result<Done, Error> {
+) -> Result<Done> {
     let (rows, checksum, phase) = match tables {
         None => {
             let (report, phase) = load_files(source, destination.as_target(), options, profile, console)?;
@@ -141,7 +140,7 @@ fn remove(
     tables: Option<&PostgresTables<'_>>,
     url: &str,
     made: bool,
-) -> Result<(), Error> {
+) -> Result<()> {
     match (destination, tables) {
         (Destination::CrateDb(crate_db), _) => {
             interrupt::despite(|control| Ok(crate_db.forget(made, control)?))?;

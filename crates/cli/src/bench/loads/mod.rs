@@ -25,11 +25,10 @@ use crate::bench::against::ReportedWork;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
 use crate::bench::plan::PlanArgs;
-use crate::demo;
-use crate::error::Error;
-use crate::interrupt;
+use crate::error::{Error, Result};
 use crate::load::load_files;
 use crate::screen::console::Console;
+use crate::{demo, interrupt};
 
 /// Measure loading Parquet files into a table.
 #[derive(Args, Debug)]
@@ -129,12 +128,12 @@ enum Kind {
 
 impl LoadBench {
     /// The start of the tables' names.
-    fn name(&self) -> Result<TableName, Error> {
+    fn name(&self) -> Result<TableName> {
         Ok(self.table.parse()?)
     }
 
     /// The kind of the tables, if the arguments give one.
-    fn kind(&self, source: &dyn Source) -> Result<Option<TableKind>, Error> {
+    fn kind(&self, source: &dyn Source) -> Result<Option<TableKind>> {
         if self.mode == ModeArg::Auto {
             let what = "each run of a benchmark makes its own table, so there is nothing to choose";
             return Err(Error::usage(what, "--mode auto", "give create, append, truncate or replace"));
@@ -170,7 +169,7 @@ impl LoadBench {
     }
 
     /// The order of --sort-by, within the partitions of --partition-by if there are some.
-    fn order(&self) -> Result<Option<Order>, Error> {
+    fn order(&self) -> Result<Option<Order>> {
         let by = self.partition_by.as_ref().filter(|_| self.order.sort_by.is_some());
         self.order.order(by.and_then(|by| by.parse().ok()))
     }
@@ -184,7 +183,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server unless the arguments name one.
-    pub(crate) fn start(args: &LoadBench, console: Console) -> Result<Option<Self>, Error> {
+    pub(crate) fn start(args: &LoadBench, console: Console) -> Result<Option<Self>> {
         // Reject a wrong name before starting anything.
         args.name()?;
         if args.to.is_some() {
@@ -194,7 +193,7 @@ impl Server {
         Ok(Some(Server { local, version }))
     }
 
-    pub(crate) fn stop(self) -> Result<(), Error> {
+    pub(crate) fn stop(self) -> Result<()> {
         Ok(self.local.stop()?)
     }
 }
@@ -203,7 +202,7 @@ pub(crate) fn measure(
     args: &LoadBench,
     server: Option<&Server>,
     measurement: &Measurement<'_>,
-) -> Result<Measured, Error> {
+) -> Result<Measured> {
     let console = measurement.console;
     let columns = ColumnArgs::default();
     let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console)?;
@@ -307,14 +306,12 @@ impl Runs<'_> {
     }
 
     /// Does one run. Creates and removes the table unless it is given.
-    fn load(&self, target: Postgres, given: bool, profile: &Profile) -> Result<Done, Error> {
-        let indexed = match self.order {
-            None => None,
-            Some((order, addressed)) => {
-                let place = self.args.order.place(&std::env::temp_dir());
-                Some(ordered(addressed, order, &place, profile, self.quiet())?)
-            }
+    fn load(&self, target: Postgres, given: bool, profile: &Profile) -> Result<Done> {
+        let index = |(order, addressed)| {
+            let place = self.args.order.place(&std::env::temp_dir());
+            ordered(addressed, order, &place, profile, self.quiet())
         };
+        let indexed = self.order.map(index).transpose()?;
         let source = indexed.as_ref().map_or(self.source, |(rows, _)| rows);
         let index = indexed.as_ref().map(|(_, report)| report);
         let (target, survey) = self.prepared(target, source, given, profile)?;
@@ -340,7 +337,7 @@ impl Runs<'_> {
             }
             Err(error) => {
                 // Nothing was created if the table existed before or the server was never reached.
-                let made = if self.append() { Some(true) } else { error.made_table() };
+                let made = if self.append() { Some(true) } else { error.made_table };
                 if let Some(made) = made
                     && !given
                     && let Err(left) = demo::remove(&target, made)
@@ -359,7 +356,7 @@ impl Runs<'_> {
         source: &dyn Source,
         given: bool,
         profile: &Profile,
-    ) -> Result<(Postgres, Option<PhaseReport>), Error> {
+    ) -> Result<(Postgres, Option<PhaseReport>)> {
         if let Some(by) = &self.args.partition_by {
             let strategy: Strategy = self.args.strategy.map(Into::into).unwrap_or_default();
             target = target.kind(self.kind.clone().unwrap_or_default()).strategy(strategy);
@@ -378,7 +375,7 @@ impl Runs<'_> {
     }
 }
 
-fn make_empty(target: &Postgres, source: &dyn Source, kind: &TableKind) -> Result<(), Error> {
+fn make_empty(target: &Postgres, source: &dyn Source, kind: &TableKind) -> Result<()> {
     let phase = Profile::new().phase("create");
     Ok(target.create_empty(source, kind, &interrupt::control(&phase))?)
 }
@@ -387,7 +384,7 @@ fn make_empty(target: &Postgres, source: &dyn Source, kind: &TableKind) -> Resul
 struct TablesOfOthers<'a> {
     url: &'a str,
     server: Option<&'a Server>,
-    next: &'a dyn Fn() -> Result<Postgres, Error>,
+    next: &'a dyn Fn() -> Result<Postgres>,
     source: &'a dyn Source,
     options: &'a LoadOptions,
     kind: TableKind,
@@ -402,7 +399,7 @@ struct TablesOfOthers<'a> {
 }
 
 impl Surroundings for TablesOfOthers<'_> {
-    fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+    fn before(&mut self) -> Result<Vec<(&'static str, String)>> {
         let target = (self.next)()?;
         make_empty(&target, self.source, &self.kind)?;
         let mut environment = vec![(URL, self.url.to_owned()), (TABLE, target.table().to_string())];
@@ -414,14 +411,14 @@ impl Surroundings for TablesOfOthers<'_> {
         Ok(environment)
     }
 
-    fn after(&mut self, side: &str, run: &mut Run, work: &ReportedWork) -> Result<(), Error> {
+    fn after(&mut self, side: &str, run: &mut Run, work: &ReportedWork) -> Result<()> {
         let Some(target) = self.made.take() else { return Ok(()) };
         let inspected = self.inspect(&target, side, run, work);
         demo::remove(&target, true)?;
         inspected
     }
 
-    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
+    fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>> {
         let target = (self.next)()?;
         if self.appends {
             make_empty(&target, self.source, &self.kind)?;
@@ -431,7 +428,7 @@ impl Surroundings for TablesOfOthers<'_> {
         Ok(environment)
     }
 
-    fn after_ours(&mut self, run: &mut Run) -> Result<(), Error> {
+    fn after_ours(&mut self, run: &mut Run) -> Result<()> {
         let Some(target) = self.made.take() else { return Ok(()) };
         let stored = interrupt::despite(|control| Ok(target.stored_bytes(control)?));
         demo::remove(&target, true)?;
@@ -459,13 +456,7 @@ impl Surroundings for TablesOfOthers<'_> {
 
 impl TablesOfOthers<'_> {
     /// Completes a run's figures from the table that the other program filled.
-    fn inspect(
-        &mut self,
-        target: &Postgres,
-        side: &str,
-        run: &mut Run,
-        work: &ReportedWork,
-    ) -> Result<(), Error> {
+    fn inspect(&mut self, target: &Postgres, side: &str, run: &mut Run, work: &ReportedWork) -> Result<()> {
         let rows = interrupt::despite(|control| Ok(target.count_rows(control)?))?;
         if rows.unwrap_or(0) == 0 && work.rows.is_some() {
             // It loaded elsewhere, and reports its rows.

@@ -25,7 +25,7 @@ use crate::interrupt;
 use crate::screen::console::Console;
 
 /// What the filters of a file say about a value.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Lookup {
     file: String,
     column: String,
@@ -80,9 +80,7 @@ fn look_up((file, objects): (&Place, &Objects), args: &BloomArgs) -> Result<Vec<
         file: file.to_string(),
         column: element.path(),
         value: value.clone(),
-        may_contain: Vec::new(),
-        absent: Vec::new(),
-        no_filter: Vec::new(),
+        ..Lookup::default()
     };
     let mut lookups: Vec<Lookup> = args.value.iter().map(lookup).collect();
     for group in footer.row_groups() {
@@ -232,10 +230,7 @@ fn whole<const BYTES: usize>(
         true => (0..2 * half, names[1]),
         false => (-half..half, names[0]),
     };
-    match range.contains(&value) {
-        true => Ok(value.to_le_bytes()[..BYTES].to_vec()),
-        false => Err(expected),
-    }
+    if range.contains(&value) { Ok(value.to_le_bytes()[..BYTES].to_vec()) } else { Err(expected) }
 }
 
 /// The number that an integer column stores for a value.

@@ -9,7 +9,7 @@ use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
 use sawmill_footer::{Codec, ColumnChunk, Footer};
 
 use crate::arguments::stores::PlaceBytes;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::selection;
 
 /// The chunk's places, sizes and codec.
@@ -18,7 +18,7 @@ use crate::footer::selection;
 ///
 /// It is encrypted, in another file, or of an unknown type or codec; or it says where it is in a form that cannot
 /// be decoded.
-pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>) -> Result<ColumnChunkMetaData, Error> {
+pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>) -> Result<ColumnChunkMetaData> {
     chunk.is_here()?;
     chunk.readable()?;
     let filter = chunk.locations()?;
@@ -60,7 +60,7 @@ pub(crate) fn footer_with_data(
     columns: &[String],
     row_groups: Option<&Range<usize>>,
     file: &str,
-) -> Result<Footer, Error> {
+) -> Result<Footer> {
     let footer = opened.footer(&selection::part(columns, row_groups))?;
     footer.check_has_data("values")?;
     match row_groups.and_then(|wanted| selection::none_of(wanted, footer.num_row_groups_in_file())) {

@@ -15,7 +15,7 @@ use sawmill_footer::{ColumnChunk, Encoding, Footer, PageType};
 use sawmill_inspect::{DictionaryValues, JsonSafe, check_chunk_page_sizes};
 
 use crate::arguments::stores::PlaceBytes;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::place::{Place, Places};
 use crate::footer::run::unwritten;
 use crate::footer::values::args::DictionaryArgs;
@@ -41,7 +41,7 @@ struct Shown<'a, W> {
     count: u64,
 }
 
-pub(crate) fn run(args: &DictionaryArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &DictionaryArgs, console: Console) -> Result<()> {
     let chunks = &args.chunks;
     let Places { places, objects } = Places::new(&chunks.files, &chunks.stores)?;
     let mut out = console.output();
@@ -60,7 +60,7 @@ fn of_file<W: Write>(
     (place, opened): (&Place, &PlaceBytes),
     footer: &Footer,
     shown: &mut Shown<'_, W>,
-) -> Result<(), Error> {
+) -> Result<()> {
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
         interrupt::check()?;
         let failed = |what: String| {
@@ -83,7 +83,7 @@ fn read(
     opened: &PlaceBytes,
     chunk: &ColumnChunk<'_>,
     failed: &impl Fn(String) -> Error,
-) -> Result<Option<Dictionary>, Error> {
+) -> Result<Option<Dictionary>> {
     let is_dictionary = |encoding| matches!(encoding, Encoding::PlainDictionary | Encoding::RleDictionary);
     let some = chunk.encodings().iter().any(is_dictionary);
     if !some && chunk.dictionary_page_offset().is_none() {

@@ -17,7 +17,7 @@ use sawmill_source::{
 };
 
 use crate::arguments::stores::PlaceBytes;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::footer::escaped_place;
 use crate::footer::place::{Place, Places};
 use crate::footer::run::unwritten;
@@ -35,7 +35,7 @@ const MAX_NAMED: usize = 8;
 const BATCH_ROWS: usize = 256;
 
 /// Writes up to `rows` rows of all files together, after the first `skip`.
-pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console) -> Result<()> {
     let mut out = console.output();
     let (mut left, mut skip) = (rows, args.skip);
     let chunks = &args.chunks;
@@ -65,7 +65,7 @@ fn write_rows(
     (skip, rows): (u64, u64),
     max_page: u64,
     out: &mut impl Write,
-) -> Result<(), Error> {
+) -> Result<()> {
     let failed_at = |error: String, place: String| {
         let advice = "sawmill footer FILE --check looks for faults; --column reads fewer columns";
         opened.because(Error::failure(format!("reading rows failed: {error}"), place, advice))

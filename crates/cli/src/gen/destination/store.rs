@@ -6,7 +6,7 @@ use sawmill_generator::{Folder, StoreFolder, StoreOutput, UnfinishedRun};
 use sawmill_store::{ObjectUrl, StoreOptions, Stores, Unfinished, UploadLimits};
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::clean::{CleanArgs, Cleaned, UnfinishedFile};
 use crate::r#gen::destination::{UploadArgs, single_object};
 use crate::interrupt;
@@ -17,15 +17,12 @@ pub(super) fn output(
     file: Option<(ObjectUrl, String)>,
     args: &UploadArgs,
     replaces: bool,
-) -> Result<StoreOutput, Error> {
+) -> Result<StoreOutput> {
     let limits = UploadLimits {
         part: usize::try_from(args.upload_part).unwrap_or(usize::MAX),
         requests: args.uploads.into(),
     };
-    let (url, file) = match file {
-        Some((folder, name)) => (folder, Some(name)),
-        None => (url.clone(), None),
-    };
+    let (url, file) = file.map_or_else(|| (url.clone(), None), |(folder, name)| (folder, Some(name)));
     // The files of an earlier run are removed first, so that only a single file replaces another.
     let replaces = replaces && file.is_some();
     let folder = StoreFolder::open(&stores(&args.stores)?, &url, limits, replaces)?;
@@ -33,16 +30,16 @@ pub(super) fn output(
 }
 
 /// Checks options that no URL uses.
-pub(super) fn refuse_options(args: &StoreArgs) -> Result<(), Error> {
+pub(super) fn refuse_options(args: &StoreArgs) -> Result<()> {
     Ok(StoreOptions::parse(&args.store).map(|_| ())?)
 }
 
-fn stores(args: &StoreArgs) -> Result<Arc<Stores>, Error> {
+fn stores(args: &StoreArgs) -> Result<Arc<Stores>> {
     Ok(Arc::new(Stores::new(StoreOptions::parse(&args.store)?, Arc::clone(interrupt::flag()))?))
 }
 
 /// Aborts the uploads that killed runs left in a folder, or of a single object.
-pub(in crate::r#gen) fn clean(url: &ObjectUrl, args: &CleanArgs) -> Result<Cleaned, Error> {
+pub(in crate::r#gen) fn clean(url: &ObjectUrl, args: &CleanArgs) -> Result<Cleaned> {
     let single = single_object(url);
     let (folder_url, file) = match &single {
         Some((folder, name)) => (folder, Some(name.as_str())),

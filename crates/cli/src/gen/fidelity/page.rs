@@ -5,7 +5,7 @@ use std::path::Path;
 use sawmill_generator::{Fidelity, MeasureFidelity, RelationFidelity};
 use sawmill_profile::{Page, Section, escape_html, text_table, write_whole};
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::r#gen::fidelity::{columns, headline, relations, told_apart};
 
 /// Writes a section for each table, and one for the references between them.
@@ -14,7 +14,7 @@ pub(super) fn write(
     source: &Path,
     tables: &[(String, &Fidelity)],
     references: &[RelationFidelity],
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut sections = Vec::new();
     for (name, fidelity) in tables {
         sections.push(Section::new(

@@ -61,7 +61,7 @@ impl<W: Write> BatchWriter<W> {
                 writer.finish()?;
                 Ok(writer.into_inner())
             }
-            BatchWriter::Csv(writer) => Ok(writer.into_inner()),
+            BatchWriter::Csv(writer) => Ok(writer.out),
         }
     }
 }

@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType, Schema};
 
 /// Writes batches that are in their text form.
 pub(crate) struct CsvWriter<W> {
-    out: W,
+    pub(super) out: W,
     null: String,
     /// The lines of one batch.
     lines: Vec<u8>,
@@ -37,11 +37,6 @@ impl<W: Write> CsvWriter<W> {
         writer.lines.push(b'\n');
         writer.flush_lines()?;
         Ok(writer)
-    }
-
-    /// Returns where the lines went: all of them are there.
-    pub(super) fn into_inner(self) -> W {
-        self.out
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {

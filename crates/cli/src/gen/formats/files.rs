@@ -9,7 +9,7 @@ use sawmill_inspect::TerminalSafe;
 use sawmill_store::{WholeFile, directories, is_stream};
 
 use crate::arguments::stores::{Objects, objects::ObjectOutput};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::formats::{FormatJob, failed};
 use crate::interrupt;
 use crate::screen::console::Console;
@@ -28,7 +28,7 @@ pub(crate) struct Planned {
 }
 
 /// Decides which files to write and where, locks them, and removes or rejects files in their place.
-pub(crate) fn plan(job: &FormatJob<'_>, console: Console) -> Result<PlannedFiles, Error> {
+pub(crate) fn plan(job: &FormatJob<'_>, console: Console) -> Result<PlannedFiles> {
     let (args, out) = (job.args, job.args.out.as_path());
     let (part, existing, sources) = (args.layout.part, args.layout.existing(), args.sources(job.dataset));
     if out == Path::new("-") {
@@ -65,7 +65,7 @@ pub(crate) fn plan(job: &FormatJob<'_>, console: Console) -> Result<PlannedFiles
 }
 
 /// The only file of the job.
-fn single(job: &FormatJob<'_>, path: Option<&Path>) -> Result<Planned, Error> {
+fn single(job: &FormatJob<'_>, path: Option<&Path>) -> Result<Planned> {
     let part = job.args.layout.part;
     let files = part.files(job.layout.files);
     match files.len() {
@@ -82,14 +82,14 @@ fn single(job: &FormatJob<'_>, path: Option<&Path>) -> Result<Planned, Error> {
 }
 
 /// Rejects a single file at `path`, unless it may be replaced.
-fn make_room_for(path: &Path, existing: Existing, sources: &[PathBuf]) -> Result<(), Error> {
+fn make_room_for(path: &Path, existing: Existing, sources: &[PathBuf]) -> Result<()> {
     WholeFile::remove_abandoned(path).map_err(|error| failed("reading the directory", path, &error))?;
     protect_sources(sources, path)?;
     check_free(path, existing == Existing::Replace, path.display().to_string())
 }
 
 /// Rejects a directory, and a file that may not be replaced. A symbolic link counts, too, wherever it leads.
-pub(crate) fn check_free(path: &Path, replaces: bool, shown: String) -> Result<(), Error> {
+pub(crate) fn check_free(path: &Path, replaces: bool, shown: String) -> Result<()> {
     if path.is_dir() {
         return Err(Error::usage("the output is a directory", shown, "give the name of a file"));
     }

@@ -20,7 +20,7 @@ use batch_writer::{BatchWriter, Counted, Out};
 use sawmill_generator::{Dataset, Existing, Layout, WrittenFile};
 use sawmill_profile::{Phase, PhaseReport, Pool, Profile};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::format::Format;
 use crate::r#gen::{GenArgs, GenResult, Made, content_sum, summary};
 use crate::interrupt;
@@ -32,7 +32,7 @@ use text_form::NoText;
 const BATCH_ROWS: usize = 8192;
 
 /// Generates another format than Parquet.
-pub(super) fn run(args: &GenArgs, console: Console) -> Result<Made, Error> {
+pub(super) fn run(args: &GenArgs, console: Console) -> Result<Made> {
     let reject = |what: &str, advice: &str| {
         let what = format!("{what} with --as {}", args.format.extension());
         Err(Error::usage(what, args.out.display().to_string(), advice))
@@ -78,7 +78,7 @@ pub(crate) fn generate(
     job: &FormatJob<'_>,
     profile: &Profile,
     console: Console,
-) -> Result<(Vec<WrittenFile>, PhaseReport), Error> {
+) -> Result<(Vec<WrittenFile>, PhaseReport)> {
     if job.args.format == Format::Csv {
         reject_what_csv_cannot_hold(job)?;
     }
@@ -104,7 +104,7 @@ pub(crate) fn generate(
 
 /// Rejects nested columns, for which CSV has no place, and nulls of an only column: they would be empty
 /// lines, which readers skip.
-fn reject_what_csv_cannot_hold(job: &FormatJob<'_>) -> Result<(), Error> {
+fn reject_what_csv_cannot_hold(job: &FormatJob<'_>) -> Result<()> {
     let reject = |what: String, advice: &str| Err(Error::usage(what, job.dataset.name(), advice));
     let schema = job.dataset.arrow_schema();
     let fields = schema.fields();
@@ -140,7 +140,7 @@ fn make(
     planned: &Planned,
     phase: &Phase,
     stopped: &dyn Fn() -> bool,
-) -> Result<WrittenFile, Error> {
+) -> Result<WrittenFile> {
     let shown = planned.path.clone().unwrap_or_else(|| PathBuf::from("standard output"));
     let wrong = |error: &io::Error| failed("writing", &shown, error);
     let target = planned.open().map_err(|e| wrong(&e))?;
@@ -161,7 +161,7 @@ fn write_rows(
     stopped: &dyn Fn() -> bool,
     out: &mut Out<'_>,
     shown: &Path,
-) -> Result<(), Error> {
+) -> Result<()> {
     let arrow = |error: ArrowError| match error {
         ArrowError::IoError(_, error) => failed("writing", shown, &error),
         error => Error::failure(

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use sawmill_generator::{Dataset, InferredSpec, InferredTables, KeyColumn};
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::fidelity;
 use crate::r#gen::options::like_args::{Inferred, LikeArgs, Wanted};
 use crate::screen::phases;
 use source::Source;
 
 /// The spec for the columns of the files that `named` names.
-pub(crate) fn of_schema(named: &Path, like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred, Error> {
+pub(crate) fn of_schema(named: &Path, like: &LikeArgs, stores: &StoreArgs) -> Result<Inferred> {
     let source = Source::open(named, stores)?;
     finished(&source, &mut started(&source, like)?)
 }
@@ -29,7 +29,7 @@ pub(crate) fn of_sample(
     like: &LikeArgs,
     wanted: Wanted,
     stores: &StoreArgs,
-) -> Result<Inferred, Error> {
+) -> Result<Inferred> {
     let source = Source::open(named, stores)?;
     let mut sample = sampled(&source, like)?;
     sample.set_most_rows(wanted.rows.unwrap_or(0));
@@ -44,7 +44,7 @@ pub(crate) fn of_tables(
     like: &LikeArgs,
     (scale, seed): (Option<f64>, u64),
     stores: &StoreArgs,
-) -> Result<Inferred, Error> {
+) -> Result<Inferred> {
     let open = |path: &PathBuf| Source::open(path, stores);
     let sources = named.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let mut notices = Vec::new();
@@ -53,11 +53,8 @@ pub(crate) fn of_tables(
     let inferred = InferredTables::new(tables)?.with_scale(scale.unwrap_or(1.0));
     let spec = inferred.to_toml()?;
     for (source, table) in sources.iter().zip(inferred.tables()) {
-        let left_out = table.left_out().into_iter();
         let name = source.name();
-        notices.extend(left_out.map(|out| format!("left out: column {name}.{}: {}", out.column, out.reason)));
-        let lost = table.types_not_kept().into_iter();
-        notices.extend(lost.map(|of| format!("type not kept: column {name}.{}: {}", of.column, of.reason)));
+        notices.extend(not_kept(table, &format!("{name}.")));
         notices.push(format!("{name}: {}", fidelity::summary_of_table(table, &spec, (scale, seed))?));
     }
     notices.extend(inferred.evidence());
@@ -69,8 +66,8 @@ pub(crate) fn with_keys(
     sources: &[Source],
     like: &LikeArgs,
     notices: &mut Vec<String>,
-) -> Result<Vec<InferredSpec>, Error> {
-    let has = |source: &Source, name: &String| source.schema().fields().iter().any(|f| f.name() == name);
+) -> Result<Vec<InferredSpec>> {
+    let has = |source: &Source, name: &String| source.schema.fields().iter().any(|f| f.name() == name);
     if let Some(unknown) = like.exclude.iter().find(|name| !sources.iter().any(|source| has(source, name))) {
         let what = format!("no file has a column named {unknown:?}");
         return Err(Error::usage(what, "--exclude", "name a column of one of the files"));
@@ -79,17 +76,17 @@ pub(crate) fn with_keys(
     for source in sources {
         let exclude = like.exclude.iter().filter(|name| has(source, name)).cloned().collect();
         let like = LikeArgs { exclude, ..like.clone() };
-        let started = started(source, &like)?.with_keys(source.schema());
+        let started = started(source, &like)?.with_keys(&source.schema);
         let mut sample = filled(source, started, &like)?;
         let candidates = sample.may_be_keys();
-        if source.rows() > KeyColumn::MAX_ROWS && !candidates.is_empty() {
+        if source.rows > KeyColumn::MAX_ROWS && !candidates.is_empty() {
             let (name, most) = (source.name(), phases::thousands(KeyColumn::MAX_ROWS));
             notices.push(format!("{name} has more than {most} rows: references to it are not looked for"));
             out.push(sample);
             continue;
         }
         for column in candidates {
-            let Some(mut key) = KeyColumn::new(source.schema().field(column).data_type()) else { continue };
+            let Some(mut key) = KeyColumn::new(source.schema.field(column).data_type()) else { continue };
             source.each_value(column, &mut |values| key.add(values).map_err(|error| source.wrong(&error)))?;
             sample.set_key(column, &key);
         }
@@ -99,12 +96,12 @@ pub(crate) fn with_keys(
 }
 
 /// The sample of a source.
-pub(crate) fn sampled(source: &Source, like: &LikeArgs) -> Result<InferredSpec, Error> {
+pub(crate) fn sampled(source: &Source, like: &LikeArgs) -> Result<InferredSpec> {
     filled(source, started(source, like)?, like)
 }
 
-fn filled(source: &Source, mut inferred: InferredSpec, like: &LikeArgs) -> Result<InferredSpec, Error> {
-    inferred.set_rows(source.rows());
+fn filled(source: &Source, mut inferred: InferredSpec, like: &LikeArgs) -> Result<InferredSpec> {
+    inferred.set_rows(source.rows);
     for (column, footer) in source.footers()?.into_iter().enumerate() {
         inferred.set_footer(column, footer.nulls, &footer.bounds).map_err(|error| source.wrong(&error))?;
     }
@@ -114,12 +111,12 @@ fn filled(source: &Source, mut inferred: InferredSpec, like: &LikeArgs) -> Resul
     Ok(inferred)
 }
 
-fn started(source: &Source, like: &LikeArgs) -> Result<InferredSpec, Error> {
-    let inferred = InferredSpec::new(&source.name(), source.schema(), &like.exclude);
+fn started(source: &Source, like: &LikeArgs) -> Result<InferredSpec> {
+    let inferred = InferredSpec::new(&source.name(), &source.schema, &like.exclude);
     Ok(inferred.map_err(|error| source.wrong(&error))?.with_verbatim(like.strings()))
 }
 
-fn finished(source: &Source, inferred: &mut InferredSpec) -> Result<Inferred, Error> {
+fn finished(source: &Source, inferred: &mut InferredSpec) -> Result<Inferred> {
     let written = |inferred: &InferredSpec| inferred.to_toml().map_err(|error| source.wrong(&error));
     let mut spec = written(inferred)?;
     if Dataset::from_toml(&spec).is_err() {
@@ -128,9 +125,14 @@ fn finished(source: &Source, inferred: &mut InferredSpec) -> Result<Inferred, Er
         spec = written(inferred)?;
     }
     Dataset::from_toml(&spec).map_err(|error| source.refused(&error))?;
+    Ok(Inferred { spec, notices: not_kept(inferred, "") })
+}
+
+/// What the spec does not have of the columns, whose names follow `table`.
+fn not_kept(inferred: &InferredSpec, table: &str) -> Vec<String> {
     let left_out = inferred.left_out().into_iter();
-    let left_out = left_out.map(|out| format!("left out: column {}: {}", out.column, out.reason));
+    let left_out = left_out.map(|out| format!("left out: column {table}{}: {}", out.column, out.reason));
     let lost = inferred.types_not_kept().into_iter();
-    let lost = lost.map(|of| format!("type not kept: column {}: {}", of.column, of.reason));
-    Ok(Inferred { spec, notices: left_out.chain(lost).collect() })
+    let lost = lost.map(|of| format!("type not kept: column {table}{}: {}", of.column, of.reason));
+    left_out.chain(lost).collect()
 }

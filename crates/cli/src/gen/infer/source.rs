@@ -27,7 +27,7 @@ use crate::arguments::delta;
 use crate::arguments::paths::{Located, Wanted, copies, located};
 use crate::arguments::stores::{Objects, PlaceBytes, StoreArgs};
 use crate::arguments::text::text_kind;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::infer::ranges::{spread, within};
 use crate::r#gen::infer::text;
 use crate::r#gen::infer::{arrow_lengths, parquet_types};
@@ -47,8 +47,8 @@ const OBJECTS: usize = 32;
 /// Files of the same columns.
 pub(crate) struct Source {
     named: PathBuf,
-    schema: SchemaRef,
-    rows: u64,
+    pub schema: SchemaRef,
+    pub rows: u64,
     files: Files,
     objects: Objects,
     /// What holds the copy of an object.
@@ -75,14 +75,14 @@ pub(crate) struct Footer {
 impl Source {
     /// Opens the files or objects that `named` names: one file, the Parquet files below a directory, or the matches
     /// of a pattern.
-    pub(crate) fn open(named: &Path, stores: &StoreArgs) -> Result<Self, Error> {
+    pub(crate) fn open(named: &Path, stores: &StoreArgs) -> Result<Self> {
         let place = Location::new(named)?;
         let key = match &place {
             Location::Path(path) => path.clone(),
             Location::Object(url) => PathBuf::from(url.key()),
         };
         let kind = key.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
-        let single = |open: fn(&Path, PathBuf, Option<TempDir>) -> Result<Self, Error>| match &place {
+        let single = |open: fn(&Path, PathBuf, Option<TempDir>) -> Result<Self>| match &place {
             Location::Path(path) => open(named, path.clone(), None),
             Location::Object(url) => {
                 let objects = Objects::new(stores, Some(url))?;
@@ -103,7 +103,7 @@ impl Source {
         }
     }
 
-    fn parquet(named: &Path, stores: &StoreArgs) -> Result<Self, Error> {
+    fn parquet(named: &Path, stores: &StoreArgs) -> Result<Self> {
         if delta::named(named).is_some() {
             let what = "a Delta table, whose log has some of its columns, cannot be imitated";
             let advice = "convert it to Parquet first, or name a file of it";
@@ -114,7 +114,7 @@ impl Source {
         let mut rows = 0;
         let threads =
             if places.iter().any(|place| matches!(place, Location::Object(_))) { OBJECTS } else { 1 };
-        let opened = |at: usize| -> Result<ArrowReaderMetadata, Error> {
+        let opened = |at: usize| -> Result<ArrowReaderMetadata> {
             let place = PlaceBytes::open(&places[at], &objects)?;
             let footer = place.footer(&Options::new())?;
             footer.check_has_data("values")?;
@@ -158,7 +158,7 @@ impl Source {
         })
     }
 
-    fn arrow(named: &Path, path: PathBuf, copy: Option<TempDir>) -> Result<Self, Error> {
+    fn arrow(named: &Path, path: PathBuf, copy: Option<TempDir>) -> Result<Self> {
         let batches = arrow_batches(named, &path)?;
         let schema = batches.schema();
         let mut rows = 0;
@@ -169,7 +169,7 @@ impl Source {
         Ok(Source { named, schema, rows, files, objects: Objects::default(), _copy: copy })
     }
 
-    fn json(named: &Path, path: PathBuf, copy: Option<TempDir>) -> Result<Self, Error> {
+    fn json(named: &Path, path: PathBuf, copy: Option<TempDir>) -> Result<Self> {
         let mut text = BufReader::new(opened(named, &path)?);
         let (schema, rows) = infer_json_schema_from_seekable(&mut text, None)
             .map_err(|error| unreadable(named.display(), &error))?;
@@ -187,17 +187,8 @@ impl Source {
         if name.contains(['*', '?', '[']) { "data".to_owned() } else { name.replace('.', "_") }
     }
 
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// The number of all rows.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
-    }
-
     /// What the footers say of each column of the record that is not nested.
-    pub(crate) fn footers(&self) -> Result<Vec<Footer>, Error> {
+    pub(crate) fn footers(&self) -> Result<Vec<Footer>> {
         let mut footers: Vec<Footer> = self.schema.fields().iter().map(|_| Footer::default()).collect();
         let Files::Parquet(files) = &self.files else { return Ok(footers) };
         for (field, footer) in self.schema.fields().iter().zip(&mut footers) {
@@ -229,8 +220,8 @@ impl Source {
     pub(crate) fn each(
         &self,
         wanted: u64,
-        take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        take: &mut dyn FnMut(u64, &RecordBatch) -> Result<()>,
+    ) -> Result<()> {
         let most = MAX_BYTES / (self.values_a_row() * VALUE_BYTES).max(1);
         self.each_of(&spread(self.rows, wanted.min(most)), None, take)
     }
@@ -239,8 +230,8 @@ impl Source {
     pub(crate) fn each_value(
         &self,
         column: usize,
-        take: &mut dyn FnMut(&ArrayRef) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        take: &mut dyn FnMut(&ArrayRef) -> Result<()>,
+    ) -> Result<()> {
         let name = self.schema.field(column).name();
         let all = std::iter::once(0..self.rows).collect::<Vec<_>>();
         self.each_of(&all, Some(column), &mut |_, batch| {
@@ -254,8 +245,8 @@ impl Source {
         &self,
         ranges: &[Range<u64>],
         column: Option<usize>,
-        take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        take: &mut dyn FnMut(u64, &RecordBatch) -> Result<()>,
+    ) -> Result<()> {
         let files = match &self.files {
             Files::Parquet(files) => files,
             Files::Arrow(path) => {
@@ -278,7 +269,7 @@ impl Source {
     }
 
     /// The records of a JSON file.
-    fn json_batches(&self, path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
+    fn json_batches(&self, path: &Path) -> Result<Box<dyn RecordBatchReader>> {
         let failed = |error: &dyn std::fmt::Display| unreadable(self.named.display(), error);
         let mut text = BufReader::new(opened(&self.named, path)?);
         text.rewind().map_err(|error| failed(&error))?;
@@ -300,8 +291,7 @@ impl Source {
 
     /// An error in the files.
     pub(crate) fn wrong(&self, error: &sawmill_generator::Error) -> Error {
-        let place = format!("{}, {}", self.named.display(), error.place());
-        Error::usage(error.what(), place, error.advice())
+        Error::usage(error.what(), format!("{}, {}", self.named.display(), error.place()), error.advice())
     }
 
     /// An error in the spec that was learned from the files, which the user may not have seen.
@@ -311,24 +301,21 @@ impl Source {
     }
 }
 
-fn opened(named: &Path, path: &Path) -> Result<File, Error> {
+fn opened(named: &Path, path: &Path) -> Result<File> {
     open_regular(path).map_err(|error| unreadable(named.display(), &format!("cannot be read: {error}")))
 }
 
 fn unreadable(place: impl std::fmt::Display, what: &dyn std::fmt::Display) -> Error {
     let what = what.to_string();
-    let advice = match what.contains("decompress") {
-        true => {
-            "write the Arrow file without compression, such as write_feather(.., compression='uncompressed')"
-        }
-        false => {
-            "give a Parquet file, an Arrow IPC file or stream, one JSON record on each line, or text such as .csv"
-        }
+    let advice = if what.contains("decompress") {
+        "write the Arrow file without compression, such as write_feather(.., compression='uncompressed')"
+    } else {
+        "give a Parquet file, an Arrow IPC file or stream, one JSON record on each line, or text such as .csv"
     };
     Error::usage(what, place.to_string(), advice)
 }
 
-fn arrow_batches(named: &Path, path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
+fn arrow_batches(named: &Path, path: &Path) -> Result<Box<dyn RecordBatchReader>> {
     let failed = |what: &dyn std::fmt::Display| unreadable(named.display(), what);
     let file = opened(named, path)?;
     let is_file = arrow_lengths::check(&file).map_err(|what| failed(&what))?;
@@ -372,8 +359,8 @@ fn each_of_parquet(
     (place, opened): (&Location, &PlaceBytes),
     (metadata, column): (&ArrowReaderMetadata, Option<usize>),
     parts: &[Range<u64>],
-    take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
-) -> Result<(), Error> {
+    take: &mut dyn FnMut(u64, &RecordBatch) -> Result<()>,
+) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| opened.because(unreadable(place, error));
     let rows = metadata.metadata().file_metadata().num_rows().max(0) as usize;
     let ranges = parts.iter().map(|part| part.start as usize..part.end as usize);
@@ -408,8 +395,8 @@ fn each_of_all(
     path: &Path,
     batches: Box<dyn RecordBatchReader>,
     ranges: &[Range<u64>],
-    take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
-) -> Result<(), Error> {
+    take: &mut dyn FnMut(u64, &RecordBatch) -> Result<()>,
+) -> Result<()> {
     let mut first = 0;
     for batch in batches {
         let batch = batch.map_err(|error| unreadable(path.display(), &error))?;

@@ -15,7 +15,7 @@ use crate::arguments::stores::StoreArgs;
 use crate::arguments::text::TextArgs;
 use crate::arguments::words::YesNo;
 use crate::convert::MAX_DICTIONARIES;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::screen::console::Console;
 
@@ -24,7 +24,7 @@ const UNIT_ROWS: u64 = 64 * 1024;
 const BATCH_ROWS: usize = 8192;
 
 /// The rows of the text files that `named` names, and the directory that holds them.
-pub(super) fn as_parquet(named: &Path, stores: &StoreArgs) -> Result<(PathBuf, TempDir), Error> {
+pub(super) fn as_parquet(named: &Path, stores: &StoreArgs) -> Result<(PathBuf, TempDir)> {
     let columns = ColumnArgs { hive: YesNo::No, ..ColumnArgs::default() };
     let objects = ObjectArgs::with_defaults(stores);
     let console = Console { json: false, quiet: true, verbose: 0 };

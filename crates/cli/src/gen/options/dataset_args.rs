@@ -6,7 +6,7 @@ use clap::Args;
 use sawmill_generator::{Dataset, DatasetName};
 
 use crate::arguments::stores::StoreArgs;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::r#gen::infer;
 use crate::r#gen::options::like_args::{LikeArgs, Wanted};
 use crate::screen::console::Console;
@@ -43,7 +43,7 @@ pub(crate) struct DatasetArgs {
 
 impl DatasetArgs {
     /// The dataset's spec.
-    pub(crate) fn spec(&self, wanted: Wanted, console: Console, stores: &StoreArgs) -> Result<String, Error> {
+    pub(crate) fn spec(&self, wanted: Wanted, console: Console, stores: &StoreArgs) -> Result<String> {
         let inferred = match (&self.schema, self.like.as_slice()) {
             (Some(file), _) => Some(infer::of_schema(file, &self.inferred, stores)?),
             (_, [file]) => Some(infer::of_sample(file, &self.inferred, wanted, stores)?),
@@ -81,22 +81,18 @@ impl DatasetArgs {
 
     /// Checks that the spec has enough `unique` values for `rows` rows. Inferred bounds of numbers are exempt: more rows
     /// than the data has go beyond them.
-    pub(crate) fn check_unique(&self, dataset: &Dataset, rows: u64) -> Result<(), Error> {
+    pub(crate) fn check_unique(&self, dataset: &Dataset, rows: u64) -> Result<()> {
         let is_inferred = self.dataset.is_none() || !self.learned_from.is_empty();
-        match is_inferred {
-            true => dataset.check_unique_strings(rows)?,
-            false => dataset.check_unique(rows)?,
+        if is_inferred {
+            dataset.check_unique_strings(rows)?;
+        } else {
+            dataset.check_unique(rows)?;
         }
         Ok(())
     }
 
     /// The dataset.
-    pub(crate) fn dataset(
-        &self,
-        wanted: Wanted,
-        console: Console,
-        stores: &StoreArgs,
-    ) -> Result<Dataset, Error> {
+    pub(crate) fn dataset(&self, wanted: Wanted, console: Console, stores: &StoreArgs) -> Result<Dataset> {
         match &self.dataset {
             Some(name) => Ok(Dataset::named(name, self.scale)?),
             None if self.learns_tables() => {

@@ -8,7 +8,7 @@ use sawmill_source::embedded_arrow_schema;
 
 use crate::arguments::size_arg::bytes;
 use crate::arguments::words::{YesNo, words};
-use crate::error::Error;
+use crate::error::Result;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How files are written")]
@@ -87,11 +87,7 @@ impl FileArgs {
     ///
     /// # Errors
     /// The options contradict each other.
-    pub(crate) fn options(
-        &self,
-        dataset: &Dataset,
-        partition_by: Option<&str>,
-    ) -> Result<FileOptions, Error> {
+    pub(crate) fn options(&self, dataset: &Dataset, partition_by: Option<&str>) -> Result<FileOptions> {
         let mut options = FileOptions::default();
         options.set_compressions(&self.compression)?;
         for (column, encoding) in &self.encoding {

@@ -10,7 +10,7 @@ use sawmill_generator::{
 
 use crate::arguments::part_arg;
 use crate::arguments::size_arg::bytes;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::screen::phases;
 
 #[derive(Args, Clone, Debug)]
@@ -72,11 +72,10 @@ fn part_of_dataset(text: &str) -> Result<Part, String> {
 
 impl LayoutArgs {
     /// The rows of `dataset`.
-    pub(crate) fn rows_of(&self, dataset: &Dataset) -> Result<u64, Error> {
+    pub(crate) fn rows_of(&self, dataset: &Dataset) -> Result<u64> {
         if let Some(benchmark) = dataset.benchmark().filter(|_| self.rows.is_some()) {
             let advice = "leave out --rows: --scale determines the rows";
-            let what = format!("--rows for a table of {benchmark}");
-            return Err(Error::usage(what, dataset.name(), advice));
+            return Err(Error::usage(format!("--rows for a table of {benchmark}"), dataset.name(), advice));
         }
         let rows = self.rows.or(dataset.rows()).unwrap_or(1_000_000);
         if let Some(most) = dataset.most_rows().filter(|most| rows > *most) {
@@ -94,7 +93,7 @@ impl LayoutArgs {
         dataset: &Dataset,
         options: &FileOptions,
         seed: u64,
-    ) -> Result<Layout, Error> {
+    ) -> Result<Layout> {
         let by_size =
             self.file_size.is_some() || self.row_group_size.is_some() || self.partition_by.is_some();
         let run = if by_size { u64::MAX } else { rows };
@@ -104,7 +103,7 @@ impl LayoutArgs {
             Some(column) => size.largest_folder(dataset, options, column, seed)?,
             None => 1.0,
         };
-        let rows_in = |bytes| -> Result<u64, Error> {
+        let rows_in = |bytes| -> Result<u64> {
             Ok((size.rows_in(bytes, dataset, options, seed)? as f64 / share) as u64)
         };
         let layout = match (self.rows_per_file, self.file_size) {
@@ -140,7 +139,7 @@ impl LayoutArgs {
     ///
     /// # Errors
     /// An option is given that makes files.
-    pub(crate) fn finished(mut self) -> Result<Self, Error> {
+    pub(crate) fn finished(mut self) -> Result<Self> {
         let given = [("--part", self.part != Part::WHOLE), ("--overwrite", self.overwrite)];
         if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
             let what = format!("{name} with gen finish, which makes no files");
@@ -163,7 +162,7 @@ impl LayoutArgs {
 }
 
 /// Rejects row groups of a size that a single value may exceed.
-fn fits_in(group: u64, dataset: &Dataset) -> Result<(), Error> {
+fn fits_in(group: u64, dataset: &Dataset) -> Result<()> {
     match dataset.longest_value() {
         Some((path, longest)) if longest > group => Err(Error::usage(
             format!("a value may take {longest} bytes, more than a row group of {group}"),

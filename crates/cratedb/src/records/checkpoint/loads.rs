@@ -1,11 +1,11 @@
 //! Loads as they are recorded, read.
 
-use sawmill_loader::{LoadFacts, LoadRecord};
+use sawmill_loader::{LoadFacts, LoadRecord, RecordedFiles};
 use sawmill_source::{Mapping, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::stored::{by_time, now, read_shape, read_stored, recorded_files};
+use super::stored::{by_time, now, read_stored, unreadable};
 use super::{INSERTED, LoadRow, Records, State};
 use crate::records::shape::Shape;
 
@@ -51,7 +51,7 @@ impl Records<'_> {
 
     fn loads(&mut self, condition: &str, arguments: &[Value]) -> Result<Vec<LoadRow>> {
         let statement = format!("SELECT {INSERTED}, \"audited\" FROM {}{condition}", self.table("loads"));
-        let stored = self.run(&statement, arguments)?.all::<StoredLoad>()?;
+        let stored = self.sql.run(&statement, arguments)?.all::<StoredLoad>()?;
         let mut loads = stored.into_iter().map(StoredLoad::read).collect::<Result<Vec<_>>>()?;
         loads.sort_by(|a, b| (by_time(&a.begun), &a.load.id).cmp(&(by_time(&b.begun), &b.load.id)));
         Ok(loads)
@@ -69,18 +69,19 @@ impl LoadRow {
 impl StoredLoad {
     fn read(self) -> Result<LoadRow> {
         let Self { target, state, rows, runs, begun, completed, audited, .. } = self;
+        let stamps = self.stamps.into_iter().map(|stamp| (!stamp.is_empty()).then_some(stamp)).collect();
         let load = LoadRecord {
             id: self.id,
             mode: self.mode,
             table_oid: 0,
             unit_rows: self.unit_rows.max(1),
-            files: recorded_files(self.names, self.fingerprints, self.stamps),
+            files: RecordedFiles { names: self.names, fingerprints: self.fingerprints, stamps },
             complete: state == State::Complete,
             before: read_stored(self.before)?,
             mapping: Mapping::from_text(&self.mapping),
             facts: LoadFacts::from_text(self.facts.as_deref()),
         };
-        let shape = read_shape(&self.shape)?;
+        let shape = serde_json::from_str(&self.shape).map_err(|error| unreadable(&error))?;
         Ok(LoadRow { load, target, state, rows, shape, runs, begun, completed, audited })
     }
 }

@@ -29,7 +29,7 @@ impl Records<'_> {
             let units = format!("DELETE FROM {} WHERE \"load_id\" = ? AND \"file\" = ?", self.table("units"));
             // Units of files in order together have the number of the first, and rows of all: none of them is known any more.
             let file = if load.mixes_files() { 0 } else { place };
-            self.run(&units, &[json!(load.id), json!(file)])?;
+            self.sql.run(&units, &[json!(load.id), json!(file)])?;
             let mut files = load.files;
             if let Some(print) = files.fingerprints.get_mut(place).filter(|print| !print.ends_with(REPLACED))
             {

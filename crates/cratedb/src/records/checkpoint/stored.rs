@@ -8,8 +8,6 @@ use sawmill_profile::turns;
 use sawmill_source::{Error, Kind, Result};
 use serde_json::{Value, json};
 
-use crate::records::shape::Shape;
-
 /// A tally as it is stored.
 pub(super) fn stored(tally: &Tally) -> Value {
     json!([tally.rows, tally.content_sum.to_string(), tally.non_null])
@@ -18,15 +16,6 @@ pub(super) fn stored(tally: &Tally) -> Value {
 /// The files' stamps; an empty text for a file without one.
 pub(super) fn stored_stamps(files: &RecordedFiles) -> Value {
     files.stamps.iter().map(|stamp| stamp.as_deref().unwrap_or_default()).collect()
-}
-
-pub(super) fn recorded_files(
-    names: Vec<String>,
-    fingerprints: Vec<String>,
-    stamps: Vec<String>,
-) -> RecordedFiles {
-    let stamps = stamps.into_iter().map(|stamp| (!stamp.is_empty()).then_some(stamp)).collect();
-    RecordedFiles { names, fingerprints, stamps }
 }
 
 /// This moment, UTC, RFC 3339.
@@ -47,10 +36,6 @@ pub(crate) fn ago(duration: Duration) -> String {
 /// after `.512Z` with its `Z`, and before it without.
 pub(crate) fn by_time(moment: &str) -> &str {
     moment.trim_end_matches('Z')
-}
-
-pub(super) fn read_shape(text: &str) -> Result<Shape> {
-    serde_json::from_str(text).map_err(|error| unreadable(&error))
 }
 
 pub(super) fn read_stored(text: Option<String>) -> Result<Option<Tally>> {

@@ -22,7 +22,7 @@ impl Records<'_> {
             tables.join("', '")
         );
         let schema = json!(self.schema);
-        Ok(self.number(&statement, &[schema])? == tables.len() as u64)
+        Ok(self.sql.number(&statement, &[schema])? == tables.len() as u64)
     }
 
     /// Creates the tables where they are missing.
@@ -47,7 +47,7 @@ impl Records<'_> {
             self.table("units")
         );
         for statement in [loads, units] {
-            self.run(&statement, &[])?;
+            self.sql.run(&statement, &[])?;
         }
         Ok(())
     }
@@ -56,9 +56,9 @@ impl Records<'_> {
     pub(crate) fn drop_if_empty(&mut self) -> Result<()> {
         let (loads, units) = (self.table("loads"), self.table("units"));
         self.refresh("loads")?;
-        if self.number(&format!("SELECT count(*) FROM {loads}"), &[])? == 0 && !self.any_leases()? {
+        if self.sql.number(&format!("SELECT count(*) FROM {loads}"), &[])? == 0 && !self.any_leases()? {
             for table in [units, loads, self.table(LEASES)] {
-                self.run(&format!("DROP TABLE IF EXISTS {table}"), &[])?;
+                self.sql.run(&format!("DROP TABLE IF EXISTS {table}"), &[])?;
             }
         }
         Ok(())

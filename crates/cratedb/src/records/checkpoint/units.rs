@@ -28,7 +28,7 @@ impl Records<'_> {
     pub(crate) fn units(&mut self, id: &str) -> Result<HashMap<UnitKey, UnitRecord>> {
         self.refresh("units")?;
         let statement = format!("{} WHERE \"load_id\" = ?", self.select_units());
-        let rows = self.run(&statement, &[json!(id)])?.all::<UnitRow>()?;
+        let rows = self.sql.run(&statement, &[json!(id)])?.all::<UnitRow>()?;
         rows.into_iter().map(UnitRow::read).collect()
     }
 
@@ -36,22 +36,22 @@ impl Records<'_> {
     pub(crate) fn unit(&mut self, id: &str, key: UnitKey) -> Result<Option<UnitRecord>> {
         // All of the primary key: found without a refresh.
         let statement = format!("{}{WHOLE_KEY}", self.select_units());
-        let rows = self.run(&statement, &whole_key(id, key))?.all::<UnitRow>()?;
+        let rows = self.sql.run(&statement, &whole_key(id, key))?.all::<UnitRow>()?;
         rows.into_iter().next().map(|row| Ok(row.read()?.1)).transpose()
     }
 
     /// Removes the record of a unit that will be sent again.
     pub(crate) fn delete_unit(&mut self, id: &str, key: UnitKey) -> Result<()> {
         let statement = format!("DELETE FROM {}{WHOLE_KEY}", self.table("units"));
-        self.run(&statement, &whole_key(id, key)).map(drop)
+        self.sql.run(&statement, &whole_key(id, key)).map(drop)
     }
 
     /// Removes the records of all units of a load.
     pub(super) fn delete_units(&mut self, id: &str) -> Result<()> {
         self.refresh("units")?;
         let of_load = format!("FROM {} WHERE \"load_id\" = ?", self.table("units"));
-        if self.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
-            self.run(&format!("DELETE {of_load}"), &[json!(id)])?;
+        if self.sql.number(&format!("SELECT count(*) {of_load}"), &[json!(id)])? != 0 {
+            self.sql.run(&format!("DELETE {of_load}"), &[json!(id)])?;
             self.refresh("units")?;
         }
         Ok(())
@@ -85,7 +85,7 @@ impl Records<'_> {
                 json!(stored_tags(tags)),
             ]
         });
-        self.run(&statement, &values.collect::<Vec<_>>()).map(drop)
+        self.sql.run(&statement, &values.collect::<Vec<_>>()).map(drop)
     }
 }
 

@@ -17,7 +17,7 @@ impl Records<'_> {
              PRIMARY KEY (\"name\", \"number\")) CLUSTERED INTO 1 SHARDS",
             self.table(LEASES)
         );
-        self.run(&statement, &[]).map(drop)
+        self.sql.run(&statement, &[]).map(drop)
     }
 
     /// Whether any lease is held. Another command may have dropped the table.
@@ -27,7 +27,7 @@ impl Records<'_> {
         }
         self.refresh(LEASES)?;
         let count = format!("SELECT count(*) FROM {}", self.table(LEASES));
-        Ok(self.number(&count, &[])? > 0)
+        Ok(self.sql.number(&count, &[])? > 0)
     }
 
     /// All rows of a lease, the latest number last. Makes the tables of records if this one is missing.
@@ -40,7 +40,7 @@ impl Records<'_> {
         let statement = format!(
             "SELECT \"number\", \"owner\", \"beat\" FROM {table} WHERE \"name\" = ? ORDER BY \"number\""
         );
-        let answer = self.run(&statement, &[json!(name)])?;
+        let answer = self.sql.run(&statement, &[json!(name)])?;
         let rows = answer.all::<(i64, String, i64)>()?.into_iter();
         Ok(rows
             .map(|(number, text, beat)| Held { number, owner: serde_json::from_str(&text).ok(), text, beat })
@@ -52,7 +52,9 @@ impl Records<'_> {
     pub(super) fn lease_owners(&mut self, name: &str, number: i64) -> Result<Vec<(i64, String)>> {
         let (table, next) = (self.table(LEASES), number + 1);
         let of_both = format!("\"name\" = ? AND \"number\" IN ({number}, {next})");
-        self.run(&format!("SELECT \"number\", \"owner\" FROM {table} WHERE {of_both}"), &[json!(name)])?.all()
+        self.sql
+            .run(&format!("SELECT \"number\", \"owner\" FROM {table} WHERE {of_both}"), &[json!(name)])?
+            .all()
     }
 
     /// Whether this load was the one that inserted this number.
@@ -62,14 +64,14 @@ impl Records<'_> {
             self.table(LEASES)
         );
         let arguments = [json!(name), json!(number), json!(owner), json!(0)];
-        Ok(self.run(&statement, &arguments)?.count()? == 1)
+        Ok(self.sql.run(&statement, &arguments)?.count()? == 1)
     }
 
     /// Signals that the holder is alive.
     pub(super) fn beat(&mut self, name: &str, number: i64, beat: i64) -> Result<()> {
         let table = self.table(LEASES);
         let statement = format!("UPDATE {table} SET \"beat\" = ? WHERE \"name\" = ? AND \"number\" = ?");
-        self.run(&statement, &[json!(beat), json!(name), json!(number)]).map(drop)
+        self.sql.run(&statement, &[json!(beat), json!(name), json!(number)]).map(drop)
     }
 
     /// Removes a number of a lease of this owner: when a late request arrives, another one may have the number. The server
@@ -79,6 +81,6 @@ impl Records<'_> {
         let table = self.table(LEASES);
         let statement =
             format!("DELETE FROM {table} WHERE \"name\" = ? AND \"number\" = ? AND \"owner\" = ?");
-        self.run(&statement, &[json!(name), json!(number), json!(owner)]).map(drop)
+        self.sql.run(&statement, &[json!(name), json!(number), json!(owner)]).map(drop)
     }
 }

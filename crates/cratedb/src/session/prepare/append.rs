@@ -10,8 +10,8 @@ use sawmill_source::{Error, Kind, Result};
 use crate::encode::encoder::file_hash;
 use crate::records::checkpoint::LoadRow;
 use crate::records::history::sharing_files;
-use crate::records::lease::Lease;
-use crate::records::{lease, void};
+use crate::records::lease::{self, Lease};
+use crate::records::void;
 use crate::session::opening::Opening;
 use crate::table::columns::Key;
 use crate::verify::read_back::{OfFiles, ReadBack};
@@ -51,7 +51,7 @@ impl Opening<'_, '_> {
         loop {
             match Lease::take(&self.checkpoints, &name, &mut self.sql) {
                 Err(error) if error.kind() == Kind::Busy && turns::now() < end => {
-                    self.sql.control().sleep(AGAIN)?;
+                    self.sql.control.sleep(AGAIN)?;
                 }
                 taken => return taken,
             }

@@ -61,10 +61,10 @@ impl<'a> FileRows<'a> {
             if self.count(sql)? == 0 {
                 return Ok(());
             }
-            let tries = sql.client().retried;
+            let tries = sql.client.retried;
             sql.run(&delete, &[json!(self.name)])?;
             // A deletion whose answer got lost may run on.
-            in_doubt |= sql.client().retried > tries;
+            in_doubt |= sql.client.retried > tries;
         }
         Err(Error::new(Kind::Busy, format!("rows of {} keep arriving", self.name))
             .at(format!("table {}, {}", self.table, sql.place()))

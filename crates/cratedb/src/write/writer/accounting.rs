@@ -106,7 +106,7 @@ impl CrateWriter {
                 let there = canonical::sent_row(batch.values(&plan.plan, row), plan.plan.columns.len());
                 self.account_of(batch.unit_of(row)).there_before.add(&there);
             } else if !plan.gathers && !self.numbered {
-                plan.before.lose_count();
+                plan.before.uncounted.store(true, Relaxed);
             }
         }
         Ok(())

@@ -95,10 +95,7 @@ impl CrateWriter {
 
     /// Writes rejected rows to their file.
     pub(super) fn write_rejects(&self, rows: &[Reject]) -> Result<()> {
-        match &self.plan.rejects {
-            Some(rejects) => rejects.write(rows),
-            None => Ok(()),
-        }
+        self.plan.rejects.as_ref().map_or(Ok(()), |rejects| rejects.write(rows))
     }
 }
 

@@ -13,8 +13,7 @@ use crate::connect::http::TransportError;
 use crate::connect::waiting::Waiting;
 use crate::table::columns::Key;
 use crate::tags::Tags;
-use crate::write::bulk;
-use crate::write::bulk::RowResult;
+use crate::write::bulk::{self, RowResult};
 
 impl CrateWriter {
     /// Sends a batch, by column if the PostgreSQL wire is used.
@@ -66,7 +65,8 @@ impl CrateWriter {
         self.numbered = there_before.is_some();
         self.send(batch, 0..marks.rows.len(), repeat, control)?;
         if let Some(rows) = there_before {
-            self.plan.before.add_unnamed(rows.saturating_sub(self.rejecting - rejected));
+            let unnamed = rows.saturating_sub(self.rejecting - rejected);
+            self.plan.before.unnamed.fetch_add(unnamed, Relaxed);
         }
         self.numbered = false;
         for (unit, rows) in batch.rows_of_units() {

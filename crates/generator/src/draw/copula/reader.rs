@@ -6,7 +6,7 @@ use crate::draw::copula::{
 };
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::purpose;
 use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
@@ -51,7 +51,7 @@ pub(crate) fn members(root: SpecTable<'_>) -> (Vec<&str>, bool) {
 }
 
 /// Reads the `copula` of `root`, if it has one, and tells the leaves of `dataset` which member each follows.
-pub(crate) fn read(root: SpecTable<'_>, dataset: &mut Dataset) -> Result<(), Error> {
+pub(crate) fn read(root: SpecTable<'_>, dataset: &mut Dataset) -> Result<()> {
     let Some(node) = root.get("copula") else { return Ok(()) };
     let members =
         node.array().filter(|members| (1..=MAX_MEMBERS).contains(&members.len())).ok_or_else(|| {
@@ -59,10 +59,7 @@ pub(crate) fn read(root: SpecTable<'_>, dataset: &mut Dataset) -> Result<(), Err
             node.error(what, format!("write 1 to {MAX_MEMBERS} members, each under [[copula]]"))
         })?;
     let mut reader = Reader { dataset, read: Vec::new(), members: Vec::new(), counts: 0 };
-    let mut correlations = Vec::new();
-    for member in members {
-        correlations.push(reader.member(member)?);
-    }
+    let correlations = members.map(|member| reader.member(member)).collect::<Result<Vec<_>>>()?;
     let (all, excess) = factors(&correlations);
     if excess > ROUNDING {
         let what = "correlations that no data have together";
@@ -132,7 +129,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads a member, and returns its correlations with the ones before it.
-    fn member(&mut self, node: SpecNode<'_>) -> Result<Vec<f64>, Error> {
+    fn member(&mut self, node: SpecNode<'_>) -> Result<Vec<f64>> {
         let table = node.table(
             "a member of the copula",
             &["field", "nulls", "present", "rows", "order", "with", "by", "autocorrelation"],
@@ -179,7 +176,7 @@ impl Reader<'_> {
     }
 
     /// Reads the member `rows = true` or `present = true`, which names no field.
-    fn whole(&self, kind: &str, node: SpecNode<'_>) -> Result<Whole, Error> {
+    fn whole(&self, kind: &str, node: SpecNode<'_>) -> Result<Whole> {
         let (rows, present) = (self.dataset.rows.filter(|rows| *rows > 0), &self.dataset.present);
         match (kind, node.boolean(), rows, present) {
             ("rows", Some(true), Some(rows), _) if self.read.is_empty() => {
@@ -193,17 +190,13 @@ impl Reader<'_> {
                 Ok((scores, Some(ends), Some((usize::MAX, ranked))))
             }
             ("rows", ..) => {
-                let advice = "write `rows = true` as the first member, of a dataset with `rows`";
-                Err(node.wrong("rows", advice))
+                Err(node.wrong("rows", "write `rows = true` as the first member, of a dataset with `rows`"))
             }
-            _ => {
-                let advice = "write `present = true`, for a dataset with `present`";
-                Err(node.wrong("present", advice))
-            }
+            _ => Err(node.wrong("present", "write `present = true`, for a dataset with `present`")),
         }
     }
 
-    fn leaf(&self, node: SpecNode<'_>, name: &str) -> Result<(&Field, &Leaf), Error> {
+    fn leaf(&self, node: SpecNode<'_>, name: &str) -> Result<(&Field, &Leaf)> {
         let mut found = None;
         self.dataset.each_leaf(&mut |field, leaf| {
             if field.path == name && field.levels.repetition == 0 {
@@ -215,7 +208,7 @@ impl Reader<'_> {
         })
     }
 
-    fn correlations(&self, table: SpecTable<'_>) -> Result<Vec<f64>, Error> {
+    fn correlations(&self, table: SpecTable<'_>) -> Result<Vec<f64>> {
         let n = self.read.len();
         let Some(node) = table.get("with") else { return Ok(vec![0.0; n]) };
         let read = node.list(|v| v.number_in(-1.0..=1.0));
@@ -226,7 +219,7 @@ impl Reader<'_> {
     }
 
     /// The ranks and the bins of a field with a cycle.
-    fn cycle(&self, kind: &str, node: SpecNode<'_>) -> Result<Option<(Scores, Vec<f64>)>, Error> {
+    fn cycle(&self, kind: &str, node: SpecNode<'_>) -> Result<Option<(Scores, Vec<f64>)>> {
         let (_, leaf) = self.leaf(node, node.string().unwrap_or_default())?;
         Ok(match (&leaf.values, leaf.values.cycle()) {
             (ValueSpec::Choice { table, .. }, Some(cycle)) if kind == "field" => {
@@ -239,10 +232,9 @@ impl Reader<'_> {
     }
 
     /// The bins of a field's nulls.
-    fn nulls(&self, node: SpecNode<'_>, field: &Field) -> Result<(Option<Vec<f64>>, Ranked), Error> {
+    fn nulls(&self, node: SpecNode<'_>, field: &Field) -> Result<(Option<Vec<f64>>, Ranked)> {
         let Nulls::Share(share) = field.nulls else {
-            let what = format!("the nulls of {}", field.path);
-            return Err(node.error(what, "name a field that has `nulls`"));
+            return Err(node.error(format!("the nulls of {}", field.path), "name a field that has `nulls`"));
         };
         let ranked = Ranked { member: self.read.len(), ends: Vec::new(), numbers: Vec::new() };
         Ok((Some(vec![0.0, share, 1.0]), ranked))
@@ -254,7 +246,7 @@ impl Reader<'_> {
         table: SpecTable<'_>,
         node: SpecNode<'_>,
         leaf: &Leaf,
-    ) -> Result<(Option<Vec<f64>>, Ranked), Error> {
+    ) -> Result<(Option<Vec<f64>>, Ranked)> {
         let member = self.read.len();
         let (weights, dictionary) = match &leaf.values {
             ValueSpec::Quantiles(_) => {
@@ -282,7 +274,7 @@ impl Reader<'_> {
     }
 
     /// Reads `by = { field = "NAME", counts = [[...], ...] }`.
-    fn by(&mut self, node: SpecNode<'_>, bins: Option<&[f64]>) -> Result<By, Error> {
+    fn by(&mut self, node: SpecNode<'_>, bins: Option<&[f64]>) -> Result<By> {
         let table = node.table("`by`", &["field", "nulls", "present", "rows", "counts"])?;
         let (kind, of) = kind(table)?;
         let name = of.string().unwrap_or_default();
@@ -316,7 +308,7 @@ impl Reader<'_> {
 }
 
 /// The key that says what a member is, with its value.
-fn kind(table: SpecTable<'_>) -> Result<(&'static str, SpecNode<'_>), Error> {
+fn kind(table: SpecTable<'_>) -> Result<(&'static str, SpecNode<'_>)> {
     let mut found = KINDS.into_iter().filter_map(|kind| Some((kind, table.get(kind)?)));
     match (found.next(), found.next()) {
         (Some(found), None) => Ok(found),
@@ -328,7 +320,7 @@ fn kind(table: SpecTable<'_>) -> Result<(&'static str, SpecNode<'_>), Error> {
 }
 
 /// The numbers of a list's values in the `order` of their ranks.
-fn ordered(order: SpecNode<'_>, leaf: &Leaf, dictionary: &Dictionary) -> Result<Vec<u32>, Error> {
+fn ordered(order: SpecNode<'_>, leaf: &Leaf, dictionary: &Dictionary) -> Result<Vec<u32>> {
     let entries = &dictionary.entries;
     let place = |node: SpecNode<'_>| {
         let wanted = entry(&leaf.kind, &Literal::new(node)?)?;

@@ -4,7 +4,7 @@ use crate::draw::quantiles::{points, step};
 use crate::draw::value_spec::distinct_numbers::{DistinctNumbers, Piece};
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::reader::numbers::is_unique;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::purpose;
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::number::Number;
@@ -24,10 +24,7 @@ struct Between {
 }
 
 /// Reads `quantiles` that are `unique`; `None` if they are not.
-pub(crate) fn distinct(
-    node: SpecNode<'_>,
-    around: &Surroundings<'_>,
-) -> Result<Option<DistinctNumbers>, Error> {
+pub(crate) fn distinct(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Option<DistinctNumbers>> {
     let kind = around.kind;
     let table = node.any_table("quantiles")?;
     if !is_unique(table, around)? {

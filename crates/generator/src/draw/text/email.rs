@@ -5,7 +5,7 @@ use crate::draw::text::person_name::{self, Addresses};
 use crate::draw::text::template::DIGITS;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::reader::Surroundings;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::{Sequence, Stream};
 use crate::spec_file::toml_reader::SpecNode;
 
@@ -61,7 +61,7 @@ const NAMED_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"];
 
 /// `email = { name = FIELD, domains = [...] }`: an address that begins with the name in an earlier field of the record, as a
 /// formula.
-pub(crate) fn of_name(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(crate) fn of_name(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec> {
     let table = parameters.table("email", &["name", "domains"])?;
     let name = table.need("name", "email")?;
     let Some(field) = name.string() else {

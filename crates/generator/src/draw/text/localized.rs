@@ -9,7 +9,7 @@ mod lists;
 use crate::draw::choice::of_texts;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::reader::Surroundings;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::{Sequence, scale64};
 use crate::spec_file::toml_reader::{SpecNode, listed};
 
@@ -101,7 +101,7 @@ pub(crate) fn read(
     parameters: Option<SpecNode<'_>>,
     node: SpecNode<'_>,
     around: &Surroundings<'_>,
-) -> Result<ValueSpec, Error> {
+) -> Result<ValueSpec> {
     let name = KINDS.into_iter().find(|known| *known == name).unwrap_or_default();
     let table = parameters.map(|parameters| parameters.table(name, &["locale"])).transpose()?;
     let given = table.and_then(|table| table.get("locale"));

@@ -4,7 +4,7 @@ use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::PADDING;
 use crate::draw::text::words::Words;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::{Sequence, scale64};
 use crate::spec_file::toml_reader::SpecNode;
 
@@ -35,7 +35,7 @@ enum Alphabet {
 
 impl RandomText {
     /// Reads `{ length = ..., letters = "a-z" }`.
-    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self> {
         let table = node.table("text", &["length", "letters"])?;
         let length = table.need("length", "text")?;
         let lengths = Lengths::read_up_to(MAX_LENGTH, length, None, Nulls::Never)?;

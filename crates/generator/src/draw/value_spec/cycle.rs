@@ -4,7 +4,7 @@ use crate::draw::choice::{Dictionary, Listed, of_node, ordered};
 use crate::draw::distribution::count;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::{ChosenBy, ValueSpec};
-use crate::error::{Complaint, Error};
+use crate::error::{Complaint, Result};
 use crate::random::weights::Weights;
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
@@ -41,7 +41,7 @@ impl Cycle {
 }
 
 /// `cycle = [VALUE, ...]`, or `{ values = [...], each = N }`.
-pub(crate) fn cycle(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(crate) fn cycle(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec> {
     let kind = around.kind;
     if around.in_list || *kind == LogicalType::Boolean {
         let what = if around.in_list { "a cycle inside a list" } else { "a cycle of a boolean" };

@@ -7,13 +7,13 @@ use crate::types::int256::Int256;
 /// The numbers of a range, one for each row.
 #[derive(Clone, Debug)]
 pub(crate) struct DistinctNumbers {
-    least: Int256,
+    pub least: Int256,
     /// How many numbers are drawn; later rows continue after the range.
-    span: u64,
+    pub span: u64,
     /// The distance of neighbours.
     step: i128,
     /// The parts of the range by density; empty if all its numbers are drawn.
-    pieces: Vec<Piece>,
+    pub pieces: Vec<Piece>,
     /// The random stream of the order.
     purpose: u64,
 }
@@ -40,20 +40,6 @@ impl DistinctNumbers {
     pub(crate) fn with_pieces(least: i128, step: i128, pieces: Vec<Piece>, purpose: u64) -> Self {
         let span = pieces.iter().map(|piece| piece.count).sum::<u64>().max(1);
         DistinctNumbers { least: least.into(), span, step, pieces, purpose }
-    }
-
-    pub(crate) fn least(&self) -> Int256 {
-        self.least
-    }
-
-    /// How many rows have different numbers of the range.
-    pub(crate) fn span(&self) -> u64 {
-        self.span
-    }
-
-    /// Whether all numbers of the range are drawn.
-    pub(crate) fn is_uniform(&self) -> bool {
-        self.pieces.is_empty()
     }
 
     /// How far the number of each row is from the least one, in a job with this `seed`.

@@ -1,6 +1,6 @@
 //! Points and polygons in the plane, as well-known binary (WKB, OGC 06-103r4): byte order, kind of shape, coordinates.
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::{Sequence, unit_interval};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
@@ -39,7 +39,7 @@ struct Polygon {
 
 impl Shapes {
     /// Reads `point = { x = [LOW, HIGH], y = [LOW, HIGH] }`, or `polygon` with `radius` and `corners`.
-    pub(crate) fn read(name: &str, node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
+    pub(crate) fn read(name: &str, node: SpecNode<'_>, kind: &LogicalType) -> Result<Self> {
         if !matches!(kind, LogicalType::Geometry { .. }) {
             let what = format!("{name} draws shapes, not {}", kind.name());
             return Err(
@@ -56,10 +56,7 @@ impl Shapes {
 
     /// The bytes of each shape.
     pub(crate) fn bytes(&self) -> u64 {
-        match &self.polygon {
-            None => 21,
-            Some(polygon) => 13 + 16 * (polygon.directions.len() as u64 + 1),
-        }
+        self.polygon.as_ref().map_or(21, |polygon| 13 + 16 * (polygon.directions.len() as u64 + 1))
     }
 
     /// Its name in a spec.
@@ -94,7 +91,7 @@ impl Shapes {
     }
 }
 
-fn span(table: SpecTable<'_>, key: &str, name: &str) -> Result<Span, Error> {
+fn span(table: SpecTable<'_>, key: &str, name: &str) -> Result<Span> {
     let node = table.need(key, name)?;
     match node.list(SpecNode::number).as_deref() {
         Some([low, high]) if low <= high && (high - low).is_finite() => {
@@ -108,7 +105,7 @@ fn span(table: SpecTable<'_>, key: &str, name: &str) -> Result<Span, Error> {
     }
 }
 
-fn polygon(table: SpecTable<'_>) -> Result<Polygon, Error> {
+fn polygon(table: SpecTable<'_>) -> Result<Polygon> {
     let advice = "use a number above 0, in the unit of x and y";
     let radius = table.read_needed(("radius", "polygon"), advice, |node| {
         node.number().filter(|radius| radius.is_finite() && *radius > 0.0)

@@ -2,7 +2,7 @@
 //!
 //! (Parquet format, `LogicalTypes.md`, INTERVAL: three unsigned numbers of 32 bits, little-endian.)
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::{Sequence, scale64};
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
@@ -22,7 +22,7 @@ pub(crate) struct Intervals {
 
 impl Intervals {
     /// Reads `uniform = { min = "1mo", max = "6mo 20d" }`.
-    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>) -> Result<Self> {
         let table = node.table("uniform", &["min", "max"])?;
         let bound = |key| {
             let node = table.need(key, "uniform")?;

@@ -30,7 +30,7 @@ use crate::draw::value_spec::reader::texts::{bytes, pattern, template, text_only
 use crate::draw::value_spec::seasonal::Seasonal;
 use crate::draw::value_spec::weights_by::weights_by;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
-use crate::error::{Complaint, Error};
+use crate::error::{Complaint, Error, Result};
 use crate::spec::dataset::Dataset;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, listed};
@@ -123,7 +123,7 @@ pub(crate) const VALUES: [&str; 36] = [
 
 impl ValueSpec {
     /// Reads the `values` of a leaf.
-    pub(crate) fn read(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<Self> {
         if let Some(name) = node.string() {
             return without_parameters(name, node, around);
         }
@@ -138,8 +138,7 @@ impl ValueSpec {
             true => Ok(()),
             false => {
                 let what = format!("{name} draws {made}, not {}", kind.name());
-                let advice = "change the type of the field, or use another distribution";
-                Err(table.key_error(name, what, advice))
+                Err(table.key_error(name, what, "change the type of the field, or use another distribution"))
             }
         };
         let numbers = || only("numbers", kind.is_whole() || kind.is_real());
@@ -198,11 +197,7 @@ impl ValueSpec {
 }
 
 /// `values = "NAME"`.
-fn without_parameters(
-    name: &str,
-    node: SpecNode<'_>,
-    around: &mut Surroundings<'_>,
-) -> Result<ValueSpec, Error> {
+fn without_parameters(name: &str, node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec> {
     match name {
         "person_name" | "email" => text_only(name, node, around).map(|()| match name {
             "email" => ValueSpec::Email,

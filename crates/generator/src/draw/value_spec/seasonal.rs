@@ -3,13 +3,14 @@
 //! A day is drawn by the product of the weights of its weekday, month and year, an hour by the weights of hours, and
 //! the moment within the hour uniformly.
 
+use sawmill_profile::civil;
+
 use crate::draw::choice::bad_weights;
 use crate::draw::expression::Reach;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::{Sequence, scale64};
 use crate::random::weights::Weights;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
-use crate::types::civil;
 use crate::types::literal::{Literal, whole};
 use crate::types::logical_type::LogicalType;
 
@@ -31,7 +32,7 @@ pub(crate) struct Seasonal {
 
 impl Seasonal {
     /// Reads `{ from = DATE, to = DATE, hours = ..., weekdays = ..., months = ..., years = ... }`.
-    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self, Error> {
+    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType) -> Result<Self> {
         let table = node.table("seasonal", &["from", "to", "hours", "weekdays", "months", "years"])?;
         let per_day = match kind.ticks_per_day() {
             Some(per_day) if !matches!(kind, LogicalType::Time { .. } | LogicalType::Duration { .. }) => {
@@ -56,8 +57,8 @@ impl Seasonal {
         let weekdays = weights_of(table, "weekdays", &|i| WEEKDAYS.get(i).map(|day| (*day).to_owned()))?;
         let months = weights_of(table, "months", &|i| (i < 12).then(|| (i + 1).to_string()))?;
         let hours = weights_of(table, "hours", &|i| (i < 24).then(|| i.to_string()))?;
-        let (first_year, ..) = civil::date(first as i64);
-        let (last_year, ..) = civil::date(last as i64);
+        let (first_year, ..) = civil(first as i64);
+        let (last_year, ..) = civil(last as i64);
         let year_name = |i: usize| {
             let year = first_year + i as i64;
             (year <= last_year).then(|| year.to_string())
@@ -65,7 +66,7 @@ impl Seasonal {
         let years = weights_of(table, "years", &year_name)?;
         let weight = |list: &[f64], i: i64| usize::try_from(i).ok().and_then(|i| list.get(i)).copied();
         let day_weight = |day: i128| {
-            let (year, month, _) = civil::date(day as i64);
+            let (year, month, _) = civil(day as i64);
             // 1970-01-01 was a Thursday.
             let weekday = weight(&weekdays, (day + 3).rem_euclid(7) as i64);
             let factors = [weekday, weight(&months, month - 1), weight(&years, year - first_year)];
@@ -102,7 +103,7 @@ impl Seasonal {
 }
 
 /// The day of `key`, counted from 1970-01-01.
-fn date(table: SpecTable<'_>, key: &str) -> Result<i128, Error> {
+fn date(table: SpecTable<'_>, key: &str) -> Result<i128> {
     let node = table.need(key, "seasonal")?;
     let day = Literal::new(node).filter(|literal| matches!(literal, Literal::Datetime(_)));
     day.and_then(|day| whole(&LogicalType::Date, &day))
@@ -110,11 +111,7 @@ fn date(table: SpecTable<'_>, key: &str) -> Result<i128, Error> {
 }
 
 /// The weights of `key`: a list with one for each name, or a table for some names; others weigh 1.
-fn weights_of(
-    table: SpecTable<'_>,
-    key: &str,
-    name: &dyn Fn(usize) -> Option<String>,
-) -> Result<Vec<f64>, Error> {
+fn weights_of(table: SpecTable<'_>, key: &str, name: &dyn Fn(usize) -> Option<String>) -> Result<Vec<f64>> {
     let names: Vec<String> = (0..).map_while(name).collect();
     let mut weights = vec![1.0; names.len()];
     let Some(node) = table.get(key) else { return Ok(weights) };

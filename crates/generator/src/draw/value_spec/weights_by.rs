@@ -6,7 +6,7 @@ use crate::draw::choice::{Dictionary, Listed, bad_weights, listed_weights, order
 use crate::draw::expression::{Operand, Values};
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::{ChosenBy, ValueSpec};
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::weights::Weights;
 use crate::shred::leaf_draws::Draws;
 use crate::spec_file::toml_reader::SpecNode;
@@ -105,7 +105,7 @@ fn compared(a: Number, b: Number) -> Ordering {
 }
 
 /// `weights_by = { field = "NAME", given = { VALUE = { ... } }, otherwise = { ... } }`.
-pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec> {
     let kind = around.kind;
     if *kind == LogicalType::Boolean {
         let advice = "write a condition: { expression = \"uniform(0, 1) < if(kind == 'A', 0.9, 0.1)\" }";
@@ -183,7 +183,7 @@ fn sorted(keys: Vec<(Key, usize)>, kind: &LogicalType) -> Result<Keys, String> {
 }
 
 /// The dictionary of all values, and for each list its table of weights over that.
-fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)]) -> Result<(Dictionary, Vec<Table>), Error> {
+fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)]) -> Result<(Dictionary, Vec<Table>)> {
     let mut all: Vec<&Listed> = lists.iter().flat_map(|(list, _)| list).collect();
     all.sort_by(|a, b| ordered(a, b));
     all.dedup_by(|a, b| a.entry == b.entry);

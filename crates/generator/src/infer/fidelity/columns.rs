@@ -26,7 +26,7 @@ const ROWS_OF_EACH: u64 = 500;
 const FREQUENT_TEXT: u64 = 20;
 
 /// A column in the source and in generated data.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ColumnFidelity {
     /// Its path.
     pub column: String,
@@ -140,11 +140,8 @@ impl ColumnFidelity {
             measure,
             distance,
             nulls,
-            distinct: None,
-            top: None,
-            mean_length: None,
-            repeated: None,
             is_kept: distance <= DISTANCE && (nulls[0] - nulls[1]).abs() <= DISTANCE,
+            ..Self::default()
         }
     }
 }

@@ -103,20 +103,17 @@ pub(super) fn cramer(a: &Codes, b: &Codes) -> Option<Measure> {
         of_b[b] += 1;
     }
     let of = |a: usize, b: usize, n: u32| f64::from(n).powi(2) / (f64::from(of_a[a]) * f64::from(of_b[b]));
-    let sum: f64 = match a.n * b.n <= PLACES_A_ROW * rows {
-        true => {
-            let mut table = vec![0u32; a.n * b.n];
-            both().for_each(|(x, y)| table[x * b.n + y] += 1);
-            let found = table.iter().enumerate().filter(|(_, n)| **n > 0);
-            found.map(|(place, n)| of(place / b.n, place % b.n, *n)).sum()
-        }
-        false => {
-            let mut table: HashMap<(usize, usize), u32> = HashMap::new();
-            both().for_each(|pair| *table.entry(pair).or_default() += 1);
-            let mut found: Vec<_> = table.into_iter().collect();
-            found.sort_unstable();
-            found.iter().map(|((x, y), n)| of(*x, *y, *n)).sum()
-        }
+    let sum: f64 = if a.n * b.n <= PLACES_A_ROW * rows {
+        let mut table = vec![0u32; a.n * b.n];
+        both().for_each(|(x, y)| table[x * b.n + y] += 1);
+        let found = table.iter().enumerate().filter(|(_, n)| **n > 0);
+        found.map(|(place, n)| of(place / b.n, place % b.n, *n)).sum()
+    } else {
+        let mut table: HashMap<(usize, usize), u32> = HashMap::new();
+        both().for_each(|pair| *table.entry(pair).or_default() += 1);
+        let mut found: Vec<_> = table.into_iter().collect();
+        found.sort_unstable();
+        found.iter().map(|((x, y), n)| of(*x, *y, *n)).sum()
     };
     let (n, [r, k]) = (rows as f64, [&of_a, &of_b].map(|of| of.iter().filter(|n| **n > 0).count() as f64));
     let freedom = (r - 1.0).max(0.0) * (k - 1.0).max(0.0);

@@ -22,8 +22,7 @@ use crate::infer::fidelity::pairs::Both;
 pub use crate::infer::fidelity::pairs::{MeasureFidelity, PairFidelity};
 use crate::infer::fidelity::rows::Leaf;
 pub use crate::infer::fidelity::tree::TreeFidelity;
-use crate::infer::relations::dependence;
-use crate::infer::relations::{Column, sums};
+use crate::infer::relations::{Column, dependence, sums};
 use crate::infer::sample::inferred_field::Inferred;
 use crate::infer::spec::inferred_spec::{EXCLUDED, InferredSpec};
 

@@ -130,11 +130,10 @@ impl Measured {
             true => numbers.get(word).copied().unwrap_or(NULL),
             false => NULL,
         };
-        let codes = match is_few {
-            true => {
-                Codes { of_rows: leaf.cells.words.iter().zip(there).map(code).collect(), n: numbers.len() }
-            }
-            false => Codes::default(),
+        let codes = if is_few {
+            Codes { of_rows: leaf.cells.words.iter().zip(there).map(code).collect(), n: numbers.len() }
+        } else {
+            Codes::default()
         };
         Measured { ranks: None, codes, nulls }
     }

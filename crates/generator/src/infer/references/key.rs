@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::infer::notation::quoted;
 use crate::infer::sample::inferred_field::{cast, leaf_kind};
 use crate::infer::sample::leaf_sample::each_whole;
@@ -54,7 +54,7 @@ impl Hashes {
         Some(Hashes { class: Class::new(&kind)?, kind, values: Vec::new() })
     }
 
-    pub(crate) fn add(&mut self, array: &ArrayRef) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, array: &ArrayRef) -> Result<()> {
         let array = cast(array, &self.kind)?;
         let nulls = array.logical_nulls();
         let there = (0..array.len()).filter(|i| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*i)));
@@ -114,7 +114,7 @@ impl KeyColumn {
     ///
     /// # Errors
     /// The values have another type.
-    pub fn add(&mut self, array: &ArrayRef) -> Result<(), Error> {
+    pub fn add(&mut self, array: &ArrayRef) -> Result<()> {
         self.nulls += array.logical_null_count() as u64;
         let array = cast(array, &self.hashes.kind)?;
         self.hashes.add(&array)?;

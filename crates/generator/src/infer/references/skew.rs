@@ -48,10 +48,7 @@ impl Skew {
         let (mut low, mut high) = (counts.len() as u64, keys);
         while high - low > 1 + low / 1000 {
             let middle = low + (high - low) / 2;
-            match expected(middle, exponent(middle, equal), n) < seen {
-                true => low = middle,
-                false => high = middle,
-            }
+            if expected(middle, exponent(middle, equal), n) < seen { low = middle } else { high = middle }
         }
         Skew { s: exponent(high, equal), used: high }
     }
@@ -234,10 +231,7 @@ fn exponent(keys: u64, equal: f64) -> f64 {
     let (mut low, mut high) = (0.0, MAX);
     for _ in 0..40 {
         let middle = (low + high) / 2.0;
-        match chance(middle) < equal {
-            true => low = middle,
-            false => high = middle,
-        }
+        if chance(middle) < equal { low = middle } else { high = middle }
     }
     // Equal probabilities never look quite equal.
     if low < 0.05 { 0.0 } else { low }

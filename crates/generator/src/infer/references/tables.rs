@@ -6,7 +6,7 @@ use std::fmt::Write;
 use arrow_schema::DataType;
 
 use crate::draw::lengths::MAX_ELEMENTS;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::infer::fidelity::RelationFidelity;
 use crate::infer::notation::{digits, quoted};
 use crate::infer::references::found::{Form, PairKey, PairReference, Reference, Role, Roles};
@@ -52,7 +52,7 @@ impl InferredTables {
     ///
     /// # Errors
     /// Two tables have the same name, but for capitals.
-    pub fn new(tables: Vec<InferredSpec>) -> Result<Self, Error> {
+    pub fn new(tables: Vec<InferredSpec>) -> Result<Self> {
         for (i, table) in tables.iter().enumerate() {
             if let Some(what) = tables[..i].iter().find_map(|other| one_folder(other.name(), table.name())) {
                 return Err(Error::spec(what, "--like", "rename the files: each gives its table a name"));
@@ -244,7 +244,7 @@ impl InferredTables {
     ///
     /// # Errors
     /// A table has no column that a spec can represent.
-    pub fn to_toml(&self) -> Result<String, Error> {
+    pub fn to_toml(&self) -> Result<String> {
         let names: Vec<&str> = self.tables.iter().map(InferredSpec::name).collect();
         let mut out = format!("name = {}\n", quoted(&names.join("_")));
         for table in 0..self.tables.len() {

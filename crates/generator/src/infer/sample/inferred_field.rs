@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 
 use crate::draw::lengths::MAX_ELEMENTS;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::infer::relations::Column;
 use crate::infer::sample::cells::Cells;
 use crate::infer::sample::leaf_sample::LeafSample;
@@ -142,7 +142,7 @@ pub(crate) fn leaf_kind(kind: &DataType) -> Result<DataType, String> {
     })
 }
 
-pub(crate) fn cast(array: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Error> {
+pub(crate) fn cast(array: &ArrayRef, kind: &DataType) -> Result<ArrayRef> {
     if array.data_type() == kind {
         return Ok(array.clone());
     }
@@ -172,12 +172,7 @@ impl Inferred {
     }
 
     /// Samples the slots of an array, or only those in `wanted`. The values of rows at the places `chosen` are kept.
-    pub(crate) fn add(
-        &mut self,
-        array: &ArrayRef,
-        wanted: Option<&[bool]>,
-        chosen: &[usize],
-    ) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, array: &ArrayRef, wanted: Option<&[bool]>, chosen: &[usize]) -> Result<()> {
         let is_wanted = |i: usize| wanted.is_none_or(|w| w[i]);
         // In dictionaries, values can be null, too.
         let logical = array.logical_nulls();
@@ -271,12 +266,7 @@ impl Inferred {
 }
 
 /// Samples the `wanted` slots of the columns of some fields.
-fn add_all(
-    fields: &mut [Inferred],
-    columns: &[ArrayRef],
-    wanted: &[bool],
-    chosen: &[usize],
-) -> Result<(), Error> {
+fn add_all(fields: &mut [Inferred], columns: &[ArrayRef], wanted: &[bool], chosen: &[usize]) -> Result<()> {
     fields.iter_mut().zip(columns).try_for_each(|(field, column)| field.add(column, Some(wanted), chosen))
 }
 

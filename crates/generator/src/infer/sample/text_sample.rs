@@ -70,11 +70,10 @@ impl TextSample {
             self.spaced += u64::from(text.contains(' '));
             return;
         }
-        match self.texts.len() < MAX_DISTINCT {
-            true => {
-                self.texts.insert(text.to_owned(), 1);
-            }
-            false => self.uncounted += 1,
+        if self.texts.len() < MAX_DISTINCT {
+            self.texts.insert(text.to_owned(), 1);
+        } else {
+            self.uncounted += 1;
         }
         let mut length = 0;
         for c in text.chars() {

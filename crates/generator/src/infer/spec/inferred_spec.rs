@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::infer::references::found::Roles;
 use crate::infer::references::{Hashes, Key, KeyColumn};
 use crate::infer::sample::cells::{ChosenRows, MAX_COLUMNS};
@@ -63,7 +63,7 @@ impl InferredSpec {
     ///
     /// # Errors
     /// A name in `exclude` is not a column, or no column is left.
-    pub fn new(name: &str, schema: &Schema, exclude: &[String]) -> Result<Self, Error> {
+    pub fn new(name: &str, schema: &Schema, exclude: &[String]) -> Result<Self> {
         let named = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let name: String = name.chars().map(named).collect();
         let name = if name.is_empty() { "data".to_owned() } else { name };
@@ -182,7 +182,7 @@ impl InferredSpec {
         column: usize,
         nulls: Option<(u64, u64)>,
         bounds: &[ArrayRef],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Some(Ok(field)) = self.fields.get_mut(column) else { return Ok(()) };
         field.null_share =
             nulls.filter(|(_, rows)| *rows > 0).map(|(nulls, rows)| nulls as f64 / rows as f64);
@@ -204,7 +204,7 @@ impl InferredSpec {
     ///
     /// # Errors
     /// The batch has other columns, or one cannot be read.
-    pub fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+    pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let next = self.ranges.last().map_or(0, |(first, n)| first + n);
         self.add_at(batch, next)
     }
@@ -213,7 +213,7 @@ impl InferredSpec {
     ///
     /// # Errors
     /// As [`InferredSpec::add`].
-    pub fn add_at(&mut self, batch: &RecordBatch, first: u64) -> Result<(), Error> {
+    pub fn add_at(&mut self, batch: &RecordBatch, first: u64) -> Result<()> {
         if batch.num_columns() != self.fields.len() {
             let what = format!("a batch of {} columns instead of {}", batch.num_columns(), self.fields.len());
             return Err(Error::spec(what, "the sample", "sample rows of one file only"));
@@ -248,7 +248,7 @@ impl InferredSpec {
         self.fields.iter().filter_map(reason).collect()
     }
 
-    pub(super) fn any_left(&self) -> Result<(), Error> {
+    pub(super) fn any_left(&self) -> Result<()> {
         let left_out = self.left_out();
         if left_out.len() < self.fields.len() || self.fields.is_empty() {
             return Ok(());
@@ -268,12 +268,12 @@ impl InferredSpec {
     ///
     /// # Errors
     /// No column is left that a spec can represent.
-    pub fn to_toml(&self) -> Result<String, Error> {
+    pub fn to_toml(&self) -> Result<String> {
         self.written("fields", &Roles::default())
     }
 
     /// The spec as one of several tables.
-    pub(crate) fn to_table(&self, roles: &Roles) -> Result<String, Error> {
+    pub(crate) fn to_table(&self, roles: &Roles) -> Result<String> {
         self.written("tables.fields", roles)
     }
 

@@ -5,15 +5,13 @@ use std::fmt::Write;
 
 use arrow_schema::DataType;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::infer::by_column::by_column;
 use crate::infer::copula::{self, Fitted, Of};
 use crate::infer::notation::{quoted, rounded};
 use crate::infer::references::found::Roles;
-use crate::infer::relations::Column;
-use crate::infer::relations::dependence;
-use crate::infer::relations::sums;
 use crate::infer::relations::together::{Together, together};
+use crate::infer::relations::{Column, dependence, sums};
 use crate::infer::sample::inferred_field::{Inferred, InferredKind};
 use crate::infer::sample::leaf_sample::LeafSample;
 use crate::infer::sample::stored::Stored;
@@ -27,7 +25,7 @@ use crate::spec::dataset::{Dataset, ListStyle};
 
 impl InferredSpec {
     /// The spec with its fields under `path`, and columns that are keys or refer to some.
-    pub(super) fn written(&self, path: &str, roles: &Roles) -> Result<String, Error> {
+    pub(super) fn written(&self, path: &str, roles: &Roles) -> Result<String> {
         self.any_left()?;
         let mut out = String::new();
         let sampled = self.sampled_rows();

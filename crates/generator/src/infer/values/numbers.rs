@@ -385,10 +385,7 @@ fn real_step(kind: &DataType, runs: &[(f64, u64)], n: u64) -> Option<(f64, f64)>
 fn usual_size(runs: &[(f64, u64)]) -> f64 {
     let mut sizes: Vec<f64> = runs.iter().map(|run| run.0.abs()).collect();
     let place = sizes.len().saturating_sub(1) * 19 / 20;
-    match place < sizes.len() {
-        true => *sizes.select_nth_unstable_by(place, f64::total_cmp).1,
-        false => 0.0,
-    }
+    if place < sizes.len() { *sizes.select_nth_unstable_by(place, f64::total_cmp).1 } else { 0.0 }
 }
 
 fn known_values(known: &Known, number: &dyn Fn(f64) -> String, (low, high): &(String, String)) -> String {

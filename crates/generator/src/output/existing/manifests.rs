@@ -1,6 +1,6 @@
 //! Finds the manifests of a dataset in a folder: of the whole dataset, and of parts.
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::rows::Part;
 use crate::output::folder::Folder;
 use crate::output::lock::part_in_name;
@@ -16,7 +16,7 @@ pub(crate) struct Found {
     pub name: String,
     /// The part in its name.
     pub part: Part,
-    manifest: Result<Manifest, Error>,
+    manifest: Result<Manifest>,
 }
 
 impl Found {
@@ -24,7 +24,7 @@ impl Found {
     ///
     /// # Errors
     /// It cannot be read.
-    pub(crate) fn manifest(&self) -> Result<&Manifest, Error> {
+    pub(crate) fn manifest(&self) -> Result<&Manifest> {
         self.manifest.as_ref().map_err(Error::clone)
     }
 
@@ -40,7 +40,7 @@ impl Found {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub(crate) fn find(folder: &dyn Folder, name: &str, now: Part) -> Result<Vec<Found>, Error> {
+pub(crate) fn find(folder: &dyn Folder, name: &str, now: Part) -> Result<Vec<Found>> {
     let mut looks = 0;
     loop {
         looks += 1;
@@ -53,7 +53,7 @@ pub(crate) fn find(folder: &dyn Folder, name: &str, now: Part) -> Result<Vec<Fou
 
 /// The same, and whether a manifest was gone between listing and reading. In a folder without locks another run may
 /// have replaced the parts' manifests by one for all files, which was not listed then.
-fn find_once(folder: &dyn Folder, name: &str, now: Part) -> Result<(Vec<Found>, bool), Error> {
+fn find_once(folder: &dyn Folder, name: &str, now: Part) -> Result<(Vec<Found>, bool)> {
     let (mut found, mut compared, mut gone) = (Vec::new(), false, false);
     let is_beside = |part: Part| part != now && part.parts() == now.parts();
     for file in folder.files("")? {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sawmill_store::{Identity, WholeFile, directories, open_regular};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::output::checksum::{Checksum, PieceSum};
 use crate::output::dataset_files::{entries, remove, remove_leftovers};
 use crate::output::folder::{FileBytes, Folder, MadeFile};
@@ -28,7 +28,7 @@ impl LocalFolder {
         if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
     }
 
-    fn named(&self, below: &str, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<String>, Error> {
+    fn named(&self, below: &str, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<String>> {
         let there = entries(&self.at(below))?;
         let wanted = there.iter().filter(|path| is_wanted(path)).filter_map(|path| path.file_name());
         Ok(wanted.map(|name| name.to_string_lossy().into_owned()).collect())
@@ -40,11 +40,11 @@ impl Folder for LocalFolder {
         if name.is_empty() { self.0.clone() } else { self.0.join(name) }
     }
 
-    fn prepare(&self) -> Result<(), Error> {
+    fn prepare(&self) -> Result<()> {
         make(&self.at(""))
     }
 
-    fn files(&self, below: &str) -> Result<Vec<String>, Error> {
+    fn files(&self, below: &str) -> Result<Vec<String>> {
         // A symbolic link counts, whatever its target.
         let names = self.named(below, |path| path.is_file() || path.is_symlink())?;
         Ok(names
@@ -53,16 +53,16 @@ impl Folder for LocalFolder {
             .collect())
     }
 
-    fn folders(&self) -> Result<Vec<String>, Error> {
+    fn folders(&self) -> Result<Vec<String>> {
         self.named("", Path::is_dir)
     }
 
-    fn exists(&self, name: &str) -> Result<bool, Error> {
+    fn exists(&self, name: &str) -> Result<bool> {
         // A symbolic link counts, whatever its target.
         Ok(fs::symlink_metadata(self.place(name)).is_ok_and(|there| !there.is_dir()))
     }
 
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let path = self.place(name);
         let mut bytes = Vec::new();
         match open_regular(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
@@ -72,7 +72,7 @@ impl Folder for LocalFolder {
         }
     }
 
-    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.place(name);
         let failed = |e: io::Error| Error::io(&e, "writing", &path, None);
         let mut file = WholeFile::create(&path).map_err(failed)?;
@@ -80,7 +80,7 @@ impl Folder for LocalFolder {
         file.finish().map_err(failed)
     }
 
-    fn create(&self, name: &str) -> Result<Sink, Error> {
+    fn create(&self, name: &str) -> Result<Sink> {
         let path = self.place(name);
         if let Some((folder, _)) = name.rsplit_once('/') {
             make(&self.0.join(folder))?;
@@ -88,7 +88,7 @@ impl Folder for LocalFolder {
         Sink::file(&path).map_err(|e| Error::io(&e, "creating", &path, None))
     }
 
-    fn remove(&self, name: &str) -> Result<(), Error> {
+    fn remove(&self, name: &str) -> Result<()> {
         remove("removing", &self.place(name))?;
         if let Some((folder, _)) = name.rsplit_once('/') {
             // A folder with other files stays.
@@ -97,11 +97,11 @@ impl Folder for LocalFolder {
         Ok(())
     }
 
-    fn remove_leftovers(&self, below: &str, is_ours: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+    fn remove_leftovers(&self, below: &str, is_ours: &dyn Fn(&str) -> bool) -> Result<()> {
         remove_leftovers(&self.at(below), is_ours)
     }
 
-    fn sync(&self, below: &str) -> Result<(), Error> {
+    fn sync(&self, below: &str) -> Result<()> {
         let directory = self.at(below);
         match directories::sync(&directory) {
             // It was removed with its last file.
@@ -110,11 +110,11 @@ impl Folder for LocalFolder {
         }
     }
 
-    fn protect(&self, sources: &[PathBuf], name: &str) -> Result<(), Error> {
+    fn protect(&self, sources: &[PathBuf], name: &str) -> Result<()> {
         protect_sources(sources, &self.place(name))
     }
 
-    fn holds(&self, file: &FileBytes<'_>, check: &dyn Fn() -> Result<(), Error>) -> Result<bool, Error> {
+    fn holds(&self, file: &FileBytes<'_>, check: &dyn Fn() -> Result<()>) -> Result<bool> {
         let path = self.place(file.name);
         match fs::metadata(&path) {
             Ok(there) if there.is_file() && there.len() == file.bytes => {}
@@ -123,7 +123,7 @@ impl Folder for LocalFolder {
         Ok(sum_of_file(&path, check)? == file.sum)
     }
 
-    fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>, Error> {
+    fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>> {
         for file in made {
             let path = self.place(&file.name);
             if fs::metadata(&path).is_ok_and(|there| Some(Identity::new(&there)) == file.identity) {
@@ -138,12 +138,12 @@ impl Folder for LocalFolder {
     }
 }
 
-fn make(directory: &Path) -> Result<(), Error> {
+fn make(directory: &Path) -> Result<()> {
     directories::make(directory).map_err(|e| Error::io(&e, "creating the directory", directory, None))
 }
 
 /// The checksum of the file at `path`.
-fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) -> Result<Checksum, Error> {
+fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<()>) -> Result<Checksum> {
     let failed = |e: io::Error| Error::io(&e, "reading", path, None);
     let mut open = File::open(path).map_err(failed)?;
     let mut sum = PieceSum::default();

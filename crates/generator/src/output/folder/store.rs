@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sawmill_store::{Entry, ObjectFolder, ObjectUrl, ObjectWriter, Stores, Unfinished, UploadLimits};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::output::checksum::PieceSum;
 use crate::output::existing::last_of;
 use crate::output::folder::{FileBytes, Folder, MadeFile};
@@ -71,8 +71,8 @@ impl StoreFolder {
         &self,
         entry: Option<&Entry>,
         file: &FileBytes<'_>,
-        check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<bool, Error> {
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<bool> {
         let Some(entry) = entry.filter(|entry| entry.bytes == file.bytes) else { return Ok(false) };
         if entry.tag.is_some() && entry.tag.as_deref() == file.tag {
             return Ok(true);
@@ -92,43 +92,43 @@ impl Folder for StoreFolder {
         PathBuf::from(self.folder.url(name).to_string())
     }
 
-    fn prepare(&self) -> Result<(), Error> {
+    fn prepare(&self) -> Result<()> {
         Ok(())
     }
 
-    fn files(&self, below: &str) -> Result<Vec<String>, Error> {
+    fn files(&self, below: &str) -> Result<Vec<String>> {
         let (entries, _) = self.folder.list(below)?;
         let names = entries.iter().map(|entry| entry.name.clone()).collect();
         self.listed().extend(entries.into_iter().map(|entry| (entry.name.clone(), entry)));
         Ok(names)
     }
 
-    fn folders(&self) -> Result<Vec<String>, Error> {
+    fn folders(&self) -> Result<Vec<String>> {
         Ok(self.folder.list("")?.1)
     }
 
-    fn exists(&self, name: &str) -> Result<bool, Error> {
+    fn exists(&self, name: &str) -> Result<bool> {
         Ok(self.folder.entry(name)?.is_some())
     }
 
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.folder.read(name)?)
     }
 
-    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
         Ok(self.folder.replace(name, bytes)?)
     }
 
-    fn create(&self, name: &str) -> Result<Sink, Error> {
+    fn create(&self, name: &str) -> Result<Sink> {
         let writer = self.folder.create(name)?;
         Ok(Sink::upload(self.place(name), Box::new(Sending(writer))))
     }
 
-    fn remove(&self, name: &str) -> Result<(), Error> {
+    fn remove(&self, name: &str) -> Result<()> {
         Ok(self.folder.remove(name)?)
     }
 
-    fn remove_leftovers(&self, below: &str, is_ours: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+    fn remove_leftovers(&self, below: &str, is_ours: &dyn Fn(&str) -> bool) -> Result<()> {
         // A list has the uploads of all folders, even of those that have no object yet.
         if !below.is_empty() {
             return Ok(());
@@ -142,7 +142,7 @@ impl Folder for StoreFolder {
         Ok(())
     }
 
-    fn holds(&self, file: &FileBytes<'_>, check: &dyn Fn() -> Result<(), Error>) -> Result<bool, Error> {
+    fn holds(&self, file: &FileBytes<'_>, check: &dyn Fn() -> Result<()>) -> Result<bool> {
         let listed = self.listed().get(file.name).cloned();
         let entry = match listed {
             Some(entry) => Some(entry),
@@ -151,7 +151,7 @@ impl Folder for StoreFolder {
         self.has(entry.as_ref(), file, check)
     }
 
-    fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>, Error> {
+    fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>> {
         let folders: BTreeSet<&str> =
             made.iter().map(|file| file.name.rsplit_once('/').map_or("", |(below, _)| below)).collect();
         self.listed().clear();
@@ -188,11 +188,11 @@ impl Folder for StoreFolder {
 struct Sending(ObjectWriter);
 
 impl Upload for Sending {
-    fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error> {
+    fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<()> {
         Ok(self.0.write(pieces, more)?)
     }
 
-    fn finish(self: Box<Self>) -> Result<Option<String>, Error> {
+    fn finish(self: Box<Self>) -> Result<Option<String>> {
         Ok(self.0.finish()?)
     }
 }

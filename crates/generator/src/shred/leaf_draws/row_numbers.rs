@@ -54,7 +54,7 @@ pub(super) fn distinct_numbers(
     misfits: &mut FirstMisfit,
 ) {
     // Wider numbers are of wide decimals alone.
-    let least = distinct.least().narrow().unwrap_or(0);
+    let least = distinct.least.narrow().unwrap_or(0);
     let (offset, range) = (distinct.offsets(draws.seed), kind.range());
     wholes(out, draws, |i, _| {
         let n = least.saturating_add(offset(draws.numbers.get(i).copied().unwrap_or(0)));

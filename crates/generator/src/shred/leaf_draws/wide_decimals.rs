@@ -75,7 +75,7 @@ pub(super) fn draw(leaf: &Leaf, draws: &Draws<'_>, out: &mut ValueBuffer, misfit
             let offset = distinct.offsets(draws.seed);
             each(&|i, _| {
                 let offset = offset(draws.numbers.get(i).copied().unwrap_or(0));
-                let number = distinct.least() + Int256::from(offset);
+                let number = distinct.least + Int256::from(offset);
                 decimals.inside(number).ok_or(Misfit::Outside(Number::Real(number.real() / one)))
             });
         }

@@ -7,7 +7,7 @@ use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::other_rows::changes::{Changes, Operation};
 use crate::draw::value_spec::other_rows::other_column::{OtherColumn, RowOf, column_of};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Levels, Present, images};
@@ -27,7 +27,7 @@ impl Reader<'_> {
         derived: &Derived,
         tables: &Tables<'_>,
         root: SpecTable<'_>,
-    ) -> Result<(Vec<Field>, Option<Present>), Error> {
+    ) -> Result<(Vec<Field>, Option<Present>)> {
         let base = tables.dataset(derived.source_name(), self.depth + 1)?;
         let mut fields = self.derived_fields(derived, &base)?;
         self.order = (0..fields.len()).map(|place| (false, place)).collect();
@@ -46,7 +46,7 @@ impl Reader<'_> {
         Ok((fields, present))
     }
 
-    fn derived_fields(&mut self, derived: &Derived, base: &Arc<Dataset>) -> Result<Vec<Field>, Error> {
+    fn derived_fields(&mut self, derived: &Derived, base: &Arc<Dataset>) -> Result<Vec<Field>> {
         let changing: Arc<[bool]> = changing(derived, base)?.into();
         let own = Levels::default();
         Ok(match derived {
@@ -89,7 +89,7 @@ impl Reader<'_> {
         parent: &str,
         levels: Levels,
         of: &dyn Fn() -> RowOf,
-    ) -> Result<Vec<Field>, Error> {
+    ) -> Result<Vec<Field>> {
         let mut fields = Vec::new();
         for column in &base.fields {
             let Kind::Leaf(leaf) = &column.kind else {
@@ -132,7 +132,7 @@ fn field(parent: &str, name: &str, nulls: Nulls, levels: Levels, kind: Kind) -> 
 }
 
 /// Whether updates change each column of `base`: the listed ones, and those that are computed from them.
-fn changing(derived: &Derived, base: &Dataset) -> Result<Vec<bool>, Error> {
+fn changing(derived: &Derived, base: &Dataset) -> Result<Vec<bool>> {
     if matches!(derived, Derived::Arrivals(_)) {
         return Ok(Vec::new());
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::purpose;
 use crate::spec::dataset::{Field, Kind, Levels, MAX_DEPTH};
 use crate::spec::reader::names::Scope;
@@ -28,7 +28,7 @@ impl Reader<'_> {
         specs: SpecNode<'_>,
         position: Position<'_>,
         together: Option<&[String]>,
-    ) -> Result<Vec<Field>, Error> {
+    ) -> Result<Vec<Field>> {
         let all = named(specs)?;
         if !position.parent.is_empty() {
             return all.iter().map(|field| self.named_field(field, position, together)).collect();
@@ -51,13 +51,10 @@ impl Reader<'_> {
         named: &Named<'_>,
         together: Option<&[String]>,
         fields: &mut Vec<Field>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.is_hidden = named.table.at(named.name).flag("hidden")? && matches!(self.only, Only::All);
         let field = self.named_field(named, Position::RECORD, together)?;
-        let place = match self.is_hidden {
-            true => self.hidden.len(),
-            false => self.order.len() - self.hidden.len(),
-        };
+        let place = if self.is_hidden { self.hidden.len() } else { self.order.len() - self.hidden.len() };
         self.order.push((self.is_hidden, place));
         if self.is_hidden {
             self.hidden.push(field)
@@ -72,7 +69,7 @@ impl Reader<'_> {
         named: &Named<'_>,
         position: Position<'_>,
         together: Option<&[String]>,
-    ) -> Result<Field, Error> {
+    ) -> Result<Field> {
         let name = named.name;
         let bit = together.and_then(|names| names.iter().position(|n| n == name));
         let path = match position.parent {
@@ -90,10 +87,7 @@ impl Reader<'_> {
 
     /// The position of the next leaf.
     pub(super) fn next_leaf(&self) -> usize {
-        match self.is_hidden {
-            true => self.first_hidden + self.leaves.len() - self.columns,
-            false => self.columns,
-        }
+        if self.is_hidden { self.first_hidden + self.leaves.len() - self.columns } else { self.columns }
     }
 
     /// Adds a leaf, and returns its position.
@@ -126,7 +120,7 @@ impl Reader<'_> {
         path: String,
         position: Position<'_>,
         together: Option<usize>,
-    ) -> Result<Field, Error> {
+    ) -> Result<Field> {
         let table = table.at(&path);
         if position.depth > MAX_DEPTH {
             let what = format!("nested more than {MAX_DEPTH} levels deep");
@@ -156,12 +150,7 @@ impl Reader<'_> {
 }
 
 /// Refuses unknown types, and keys that do not belong to the type.
-fn check_keys(
-    table: SpecTable<'_>,
-    node: SpecNode<'_>,
-    name: &str,
-    position: Position<'_>,
-) -> Result<(), Error> {
+fn check_keys(table: SpecTable<'_>, node: SpecNode<'_>, name: &str, position: Position<'_>) -> Result<()> {
     let mut allowed = vec!["name", "type", "nulls"];
     if position.parent.is_empty() {
         allowed.push("hidden");
@@ -179,7 +168,7 @@ fn check_keys(
 }
 
 /// The fields `specs` of the record or of the struct at `path`, with their names.
-fn named<'a>(specs: SpecNode<'a>) -> Result<Vec<Named<'a>>, Error> {
+fn named<'a>(specs: SpecNode<'a>) -> Result<Vec<Named<'a>>> {
     let Some(array) = specs.array() else {
         return Err(specs.unfit("`fields` is {}", "write each field under [[fields]]"));
     };

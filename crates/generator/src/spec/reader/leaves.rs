@@ -4,7 +4,7 @@ use crate::draw::expression::{Expression, Operand, OperandRow, Reach};
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::other_rows::of_children::Fold;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
-use crate::error::Error;
+use crate::error::Result;
 use crate::spec::dataset::{Kind, Leaf, Levels};
 use crate::spec::reader::names::{children, key, other_table};
 use crate::spec::reader::{Position, Reader};
@@ -19,7 +19,7 @@ impl Reader<'_> {
         type_name: &str,
         levels: Levels,
         position: Position<'_>,
-    ) -> Result<Kind, Error> {
+    ) -> Result<Kind> {
         let Some(kind) = LogicalType::read(type_name, table)? else {
             return Err(table.error(format!("{type_name} is not a leaf type"), "change the type"));
         };
@@ -71,7 +71,7 @@ impl Reader<'_> {
     }
 
     /// Notes the fields that `values` depend on. Where one of them is null, so is the value.
-    fn use_operands(&mut self, values: &ValueSpec, optional: bool, node: SpecNode<'_>) -> Result<(), Error> {
+    fn use_operands(&mut self, values: &ValueSpec, optional: bool, node: SpecNode<'_>) -> Result<()> {
         let operand = values.operands().iter().find(|operand| operand.nullable);
         let operand = operand.and_then(|operand| self.leaves.iter().find(|seen| seen.index == operand.leaf));
         let other = match values {
@@ -98,7 +98,7 @@ impl Reader<'_> {
 }
 
 /// Refuses a formula if the texts that it reads and its result would be too long together.
-pub(super) fn check_formula(formula: &Expression, node: SpecNode<'_>) -> Result<(), Error> {
+pub(super) fn check_formula(formula: &Expression, node: SpecNode<'_>) -> Result<()> {
     let texts = formula.operands.iter().filter(|operand| operand.kind.is_text());
     let result = formula.longest().unwrap_or(0);
     let bytes = texts.map(|operand| operand.longest).fold(result, u64::saturating_add);
@@ -113,7 +113,7 @@ pub(super) fn check_formula(formula: &Expression, node: SpecNode<'_>) -> Result<
 }
 
 /// Refuses values if the `elements` of one record would be too long together.
-fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>) -> Result<(), Error> {
+fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>) -> Result<()> {
     let longest = longest(values).unwrap_or(0);
     if let ValueSpec::Expression(formula) = values {
         check_formula(formula, node)?;
@@ -125,6 +125,5 @@ fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>) -> Result
         1 => format!("values of up to {longest} bytes"),
         n => format!("{n} values of up to {longest} bytes in one record"),
     };
-    let advice = format!("shorten the values or lists to {MAX_RECORD_BYTES} bytes in one record");
-    Err(node.error(what, advice))
+    Err(node.error(what, format!("shorten the values or lists to {MAX_RECORD_BYTES} bytes in one record")))
 }

@@ -3,7 +3,7 @@
 use crate::draw::lengths::{Lengths, MAX_ELEMENTS};
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
-use crate::error::Error;
+use crate::error::Result;
 use crate::spec::dataset::{Field, Kind, Levels, ListStyle};
 use crate::spec::reader::{Position, Reader, SeenList};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
@@ -16,7 +16,7 @@ impl Reader<'_> {
         levels: &mut Levels,
         nulls: Nulls,
         position: Position<'_>,
-    ) -> Result<Kind, Error> {
+    ) -> Result<Kind> {
         let (length, lengths, fixed) = list_lengths(table, type_name, nulls)?;
         let elements = position.elements.saturating_mul(lengths.longest.max(1));
         if elements > MAX_ELEMENTS {
@@ -89,7 +89,7 @@ fn list_lengths<'a>(
     table: SpecTable<'a>,
     type_name: &str,
     nulls: Nulls,
-) -> Result<(SpecNode<'a>, Lengths, Option<u32>), Error> {
+) -> Result<(SpecNode<'a>, Lengths, Option<u32>)> {
     let Some(node) = table.get("size").filter(|_| type_name == "list") else {
         if type_name == "list" && table.get("length").is_none() {
             let advice = "add `length`, or `size` if all have the same";
@@ -119,7 +119,7 @@ fn different_keys(values: &ValueSpec) -> u64 {
 }
 
 /// The field inside a list or map, which the format names.
-fn child<'a>(node: SpecNode<'a>, around: &str) -> Result<SpecTable<'a>, Error> {
+fn child<'a>(node: SpecNode<'a>, around: &str) -> Result<SpecTable<'a>> {
     let table = node.any_table("a field")?;
     if table.get("name").is_some() {
         let what = format!("`name` on a field inside a {around}");

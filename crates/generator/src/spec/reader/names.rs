@@ -211,8 +211,7 @@ pub(super) fn other_table(
             None => tables.with_column(name, column, depth + 1).map_err(invalid(name)),
         },
         None if name == own => {
-            let what = format!("{name} looks up its own columns");
-            Err((what, "look up columns of another table".into()))
+            Err((format!("{name} looks up its own columns"), "look up columns of another table".into()))
         }
         None => other_dataset(name, folder, depth).map(Arc::new),
     }

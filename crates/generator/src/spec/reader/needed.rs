@@ -5,7 +5,7 @@
 //! names: a field that names an unread one is read again after that one.
 
 use crate::draw::copula::reader::members;
-use crate::error::Error;
+use crate::error::Result;
 use crate::spec::dataset::Field;
 use crate::spec::reader::Reader;
 use crate::spec::reader::fields::Named;
@@ -52,7 +52,7 @@ impl Reader<'_> {
         all: &[Named<'_>],
         together: Option<&[String]>,
         fields: &mut Vec<Field>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut read = vec![false; all.len()];
         let own = (0..all.len()).filter(|place| is_in(column, all[*place].name)).collect();
         self.with_operands(own, all, together, (&mut read[..], &mut *fields))?;
@@ -75,7 +75,7 @@ impl Reader<'_> {
         all: &[Named<'_>],
         together: Option<&[String]>,
         (read, fields): (&mut [bool], &mut Vec<Field>),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         while let Some(place) = open.pop() {
             if read[place] {
                 continue;

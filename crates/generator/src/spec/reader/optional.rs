@@ -3,7 +3,7 @@
 use crate::draw::choice::bad_weights;
 use crate::draw::expression::{Expression, OperandRow};
 use crate::draw::nulls::Nulls;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Present;
 use crate::spec::reader::Reader;
@@ -17,7 +17,7 @@ impl Reader<'_> {
         &mut self,
         table: SpecTable<'_>,
         together: Option<usize>,
-    ) -> Result<(Nulls, Option<Box<Expression>>), Error> {
+    ) -> Result<(Nulls, Option<Box<Expression>>)> {
         let given = table.get("nulls").filter(|node| node.is_table());
         let given = given.map(|node| node.any_table("`nulls`")).transpose()?;
         let Some(node) = given.and_then(|given| given.get("expression")) else {
@@ -42,7 +42,7 @@ impl Reader<'_> {
 }
 
 /// Reads how often the field in `table` is null, if no condition says it.
-fn nulls(table: SpecTable<'_>, together: Option<usize>) -> Result<Nulls, Error> {
+fn nulls(table: SpecTable<'_>, together: Option<usize>) -> Result<Nulls> {
     let Some(node) = table.get("nulls") else {
         return Ok(together.map_or(Nulls::Never, |bit| Nulls::Together(bit as u32)));
     };
@@ -71,7 +71,7 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>) -> Result<Nulls, Error> 
 pub(super) fn present(
     table: SpecTable<'_>,
     fields: SpecNode<'_>,
-) -> Result<(Option<Vec<String>>, Option<Present>), Error> {
+) -> Result<(Option<Vec<String>>, Option<Present>)> {
     let Some(node) = table.get("present") else { return Ok((None, None)) };
     let wrong = |node: SpecNode<'_>| {
         node.unfit("`present` contains {}", "write a list of { fields = [...], weight = ... }")

@@ -6,7 +6,7 @@ use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::other_rows::arrivals::{Arrivals, Delayed};
 use crate::draw::value_spec::other_rows::changes::{BLOCK, Changes};
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::purpose;
 use crate::spec::tables::{MAX_PARENTS, Tables};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
@@ -57,7 +57,7 @@ impl Derived {
 
 impl Tables<'_> {
     /// How the rows of the table `name` follow from another table's rows, if they do.
-    pub(crate) fn derived(&self, name: &str, depth: usize) -> Result<Option<Derived>, Error> {
+    pub(crate) fn derived(&self, name: &str, depth: usize) -> Result<Option<Derived>> {
         let Some(table) = self.table(name) else { return Ok(None) };
         let mut given = DERIVED_KEYS.into_iter().filter_map(|key| Some((key, table.get(key)?)));
         let Some((key, node)) = given.next() else { return Ok(None) };
@@ -88,13 +88,7 @@ impl Tables<'_> {
     }
 
     /// The table that `table` is derived from, and its rows.
-    fn source(
-        &self,
-        name: &str,
-        table: SpecTable<'_>,
-        key: &str,
-        depth: usize,
-    ) -> Result<(String, u64), Error> {
+    fn source(&self, name: &str, table: SpecTable<'_>, key: &str, depth: usize) -> Result<(String, u64)> {
         let of = table.need("of", key)?;
         let text = of.string().unwrap_or_default();
         if !self.has(text) || text == name {
@@ -107,7 +101,7 @@ impl Tables<'_> {
         Ok((text.to_owned(), rows))
     }
 
-    fn changes(&self, name: &str, node: SpecNode<'_>, depth: usize) -> Result<Derived, Error> {
+    fn changes(&self, name: &str, node: SpecNode<'_>, depth: usize) -> Result<Derived> {
         let table = node.table("`changes`", &["of", "updates", "deletes", "columns"])?;
         let (of, rows) = self.source(name, table, "`changes`", depth)?;
         let updates = table.need("updates", "`changes`")?;
@@ -121,10 +115,10 @@ impl Tables<'_> {
         Ok(Derived::Changes(Arc::new(changes), columns))
     }
 
-    fn arrivals(&self, name: &str, node: SpecNode<'_>, depth: usize) -> Result<Arc<Arrivals>, Error> {
+    fn arrivals(&self, name: &str, node: SpecNode<'_>, depth: usize) -> Result<Arc<Arrivals>> {
         let table = node.table("`arrivals`", &["of", "late", "twice"])?;
         let (of, rows) = self.source(name, table, "`arrivals`", depth)?;
-        let delayed = |key: &str| -> Result<Option<Delayed>, Error> {
+        let delayed = |key: &str| -> Result<Option<Delayed>> {
             let Some(node) = table.get(key) else { return Ok(None) };
             let table = node.table(key, &["share", "by"])?;
             let share = table.read_needed(("share", key), SHARE, share)?;

@@ -3,7 +3,7 @@
 use crate::draw::choice::of_text;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::cycle::in_order;
-use crate::error::{Complaint, Error};
+use crate::error::{Complaint, Result};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
@@ -19,11 +19,7 @@ pub(crate) struct FileRows {
 
 impl FileRows {
     /// The rows of the file that `table` names as `node`.
-    pub(crate) fn read(
-        table: SpecTable<'_>,
-        node: SpecNode<'_>,
-        folder: &SpecFolder<'_>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn read(table: SpecTable<'_>, node: SpecNode<'_>, folder: &SpecFolder<'_>) -> Result<Self> {
         if let Some(key) = ["rows", "per", "scale"].iter().find(|key| table.get(key).is_some()) {
             let what = format!("`{key}` of a table with `file`, which determines its rows");
             return Err(table.key_error(key, what, "remove one of them"));
@@ -68,8 +64,7 @@ impl FileRows {
         for (row, cells) in self.rows.iter().enumerate() {
             let value = cells.get(place).and_then(|cell| of_text(kind, cell));
             values.push(value.ok_or_else(|| {
-                let what = format!("row {} of {} has no {} in {name}", row + 1, self.file, kind.name());
-                (what, kind.takes())
+                (format!("row {} of {} has no {} in {name}", row + 1, self.file, kind.name()), kind.takes())
             })?);
         }
         in_order(&values, 1)

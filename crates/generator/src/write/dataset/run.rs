@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sawmill_profile::{Pool, WaitKind, span, wait};
 use sawmill_store::directories::Unsynced;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::rows::PlannedGroup;
 use crate::output::existing::Settled;
 use crate::output::folder::{Folder, MadeFile};
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes the manifest with the files that are kept, then makes room for the others.
-    pub(super) fn announce(&self, settled: &Settled) -> Result<(), Error> {
+    pub(super) fn announce(&self, settled: &Settled) -> Result<()> {
         let Some(kept) = &self.manifest else { return Ok(()) };
         let room = {
             let kept = lock(kept);
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
 
     /// Makes the `missing` files and writes the manifest. After a failure the manifest lists the files that
     /// are complete.
-    pub(super) fn make_files(&self, missing: Vec<u32>) -> Result<(), Error> {
+    pub(super) fn make_files(&self, missing: Vec<u32>) -> Result<()> {
         // Files without rows have no row group that would create them.
         let mut empty = missing.iter().filter(|file| self.job.layout.row_groups(**file) == 0);
         let made = empty.try_for_each(|file| self.finish_file(*file, &mut lock(&self.state(*file).0)));
@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes all row groups of the `missing` files, on the job's threads.
-    fn make_row_groups(&self, missing: Vec<u32>) -> Result<(), Error> {
+    fn make_row_groups(&self, missing: Vec<u32>) -> Result<()> {
         let Job { layout, threads, writers, seed, phase, .. } = *self.job;
         let planned = layout.planned_groups(missing, writers.unwrap_or(threads).get());
         let pool = Pool::new("generate", threads.get(), Some(&phase.sink()));
@@ -164,7 +164,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes and appends the row group, or several if it ends early at its bytes.
-    fn make(&self, planned: &PlannedGroup, maker: &mut PlannedGroupMaker<'_>) -> Result<(), Error> {
+    fn make(&self, planned: &PlannedGroup, maker: &mut PlannedGroupMaker<'_>) -> Result<()> {
         let layout = self.job.layout;
         let mut rows = planned.rows.clone();
         while !rows.is_empty() {
@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<()> {
         if self.job.cancel.load(Relaxed) || self.stop.load(Relaxed) {
             return Err(Error::cancelled());
         }
@@ -185,7 +185,7 @@ impl<'a> Run<'a> {
 
     /// Waits for the turn of the planned group, then appends the row groups of `rows` to their files. The
     /// turn ends with the last row of the planned group.
-    fn append(&self, planned: &PlannedGroup, rows: Range<u64>, groups: &[MadeGroup]) -> Result<(), Error> {
+    fn append(&self, planned: &PlannedGroup, rows: Range<u64>, groups: &[MadeGroup]) -> Result<()> {
         let file = planned.file as u32;
         let (state, turn) = self.state(file);
         let mut state = lock(state);
@@ -223,13 +223,13 @@ impl<'a> Run<'a> {
         rows: &Range<u64>,
         group: &MadeGroup,
         state: &mut FileState,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         if !state.open.contains_key(&group.folder) {
             state.open.insert(group.folder.clone(), self.create(file, &group.folder)?);
         }
         // It was inserted above if it was missing.
         let Some(open) = state.open.get_mut(&group.folder) else { return Ok(0) };
-        let before = open.sink.written();
+        let before = open.sink.written;
         let mut pieces: Vec<&[u8]> = Vec::new();
         for chunk in &group.chunks {
             pieces.extend(chunk.pieces());
@@ -246,10 +246,10 @@ impl<'a> Run<'a> {
             open.sink.park();
         }
         open.end.add_row_group(self.plan, &group.chunks, group.rows, before);
-        Ok(open.sink.written() - before)
+        Ok(open.sink.written - before)
     }
 
-    fn create(&self, file: u32, folder: &str) -> Result<OpenFile, Error> {
+    fn create(&self, file: u32, folder: &str) -> Result<OpenFile> {
         let name = self.job.output.file_name(self.plan.dataset.name(), file);
         let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
         let sink = match self.folder {
@@ -263,18 +263,18 @@ impl<'a> Run<'a> {
     }
 
     /// Writes the end of a file and renames it to its final name.
-    fn finish_file(&self, file: u32, state: &mut FileState) -> Result<(), Error> {
+    fn finish_file(&self, file: u32, state: &mut FileState) -> Result<()> {
         if state.open.is_empty() && self.plan.partition.is_none() {
             state.open.insert(String::new(), self.create(file, "")?);
         }
         let _finishing = span("finish file");
         let mut listed = Vec::new();
         for (_, OpenFile { name, mut sink, end }) in std::mem::take(&mut state.open) {
-            let (rows, row_groups) = (end.rows(), end.row_groups() as u64);
-            let before = sink.written();
+            let (rows, row_groups) = (end.rows(), end.groups.len() as u64);
+            let before = sink.written;
             let pieces = end.finish(self.plan, before);
             sink.write(&pieces.each_ref().map(Vec::as_slice), 0)?;
-            self.job.phase.add_bytes(sink.written() - before + 4);
+            self.job.phase.add_bytes(sink.written - before + 4);
             let made = sink.finish(name)?;
             let (path, bytes, sum) = (made.path.clone(), made.bytes, made.sum);
             if let (Some(_), Some(sum)) = (&self.manifest, sum) {
@@ -299,7 +299,7 @@ impl<'a> Run<'a> {
 
     /// Checks that this run's file names still belong to its files. Another program may have written into the
     /// directory, or another run, on a file system without locks.
-    fn check_names(&self) -> Result<(), Error> {
+    fn check_names(&self) -> Result<()> {
         let made = lock(&self.made);
         match self.folder.map_or(Ok(None), |folder| folder.replaced(&made.files))? {
             None => Ok(()),
@@ -312,14 +312,14 @@ impl<'a> Run<'a> {
     }
 
     /// Syncs the directories of the finished files, so their names are on disk.
-    fn sync_names(&self) -> Result<(), Error> {
+    fn sync_names(&self) -> Result<()> {
         let synced = lock(&self.made).unsynced.sync();
         synced.map_err(|(e, directory)| Error::io(&e, "syncing the directory", &directory, None))
     }
 
     /// Writes the manifest if it is due or the last one. The files that it names, and their names, are
     /// already on disk.
-    fn save_manifest(&self, complete: bool, last: bool) -> Result<(), Error> {
+    fn save_manifest(&self, complete: bool, last: bool) -> Result<()> {
         let Some(kept) = &self.manifest else { return Ok(()) };
         let mut kept = lock(kept);
         if !last && kept.written.elapsed() < MANIFEST_EVERY {

@@ -2,7 +2,7 @@
 
 use crate::encode::compression::{Compression, Compressor};
 use crate::encode::physical::PhysicalRoom;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::spec::dataset::Leaf;
 use crate::write::plan::FilePlan;
 
@@ -34,7 +34,7 @@ pub(crate) struct PageCodec {
 impl<'a> PageMaker<'a> {
     /// # Errors
     /// A codec cannot be set up.
-    pub(crate) fn new(plan: &'a FilePlan<'a>) -> Result<Self, Error> {
+    pub(crate) fn new(plan: &'a FilePlan<'a>) -> Result<Self> {
         let codec = |compression: &Compression| match Compressor::new(*compression) {
             Ok(compressor) => Ok(PageCodec { compressor, names: Vec::new() }),
             Err(error) => Err(Error::page(&error, plan.dataset.name())),

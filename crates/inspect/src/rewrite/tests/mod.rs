@@ -197,7 +197,7 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
         w.binary(2, &5_i64.to_le_bytes());
         w.stop();
     };
-    let cases: [(&str, Faulty, &[&str]); 17] = [
+    let cases: [(&str, Faulty, &[&str]); 18] = [
         (
             "a lower bound above the upper one",
             Faulty { more: crossed, ..RIGHT },

@@ -10,8 +10,7 @@ use super::PostgresTables;
 use crate::nested::flat_tables::FlatTable;
 use crate::table::blockers;
 use crate::table::catalogue::{FoundTable, Link, find, name_of};
-use crate::table::replaced;
-use crate::table::replaced::Replaced;
+use crate::table::replaced::{self, Replaced};
 use crate::target::Postgres;
 use crate::types::made_types;
 

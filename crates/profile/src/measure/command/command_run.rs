@@ -149,12 +149,7 @@ impl CommandRun {
 
     /// The figures as a run, without rows and checksum, which only the program knows.
     pub fn figures(&self) -> Run {
-        Run {
-            wall: self.wall,
-            user: self.user,
-            system: self.system,
-            peak_memory: self.peak_memory,
-            ..Run::default()
-        }
+        let Self { wall, user, system, peak_memory, .. } = *self;
+        Run { wall, user, system, peak_memory, ..Run::default() }
     }
 }

@@ -7,10 +7,10 @@ use crate::reports::bench::varied::{named_by, varied};
 use crate::reports::bench::{time, time_tick};
 use crate::reports::chart::axis::Axis;
 use crate::reports::chart::frame::{Frame, Room, pictures};
-use crate::reports::chart::line_style::COLOURS;
+use crate::reports::chart::letters;
+use crate::reports::chart::line_style::{self, COLOURS};
 use crate::reports::chart::plot::{self, FOOT, HEAD, TEXT};
 use crate::reports::chart::svg::Drawing;
-use crate::reports::chart::{letters, line_style};
 use crate::reports::distinct::distinct;
 
 /// The height of a box with its surroundings, and of a line of its name.

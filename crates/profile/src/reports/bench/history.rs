@@ -39,12 +39,11 @@ pub(super) fn section(files: &[ResultFile]) -> Section {
         let charts = charts(files, title, &labels);
         let title = escape(title);
         // Writing to a String cannot fail.
-        let _ = match titles.len() > MAX_OPEN {
-            true => {
-                let open = if number == 0 { " open" } else { "" };
-                write!(content, "<details{open}><summary>{title}</summary>\n{charts}</details>\n")
-            }
-            false => write!(content, "<h3>{title}</h3>\n{charts}"),
+        let _ = if titles.len() > MAX_OPEN {
+            let open = if number == 0 { " open" } else { "" };
+            write!(content, "<details{open}><summary>{title}</summary>\n{charts}</details>\n")
+        } else {
+            write!(content, "<h3>{title}</h3>\n{charts}")
         };
     }
     if let Some(reason) = reason(files) {

@@ -175,13 +175,7 @@ fn chart(
         });
         Line { name: one.name.clone(), points: points.collect(), ..Line::default() }
     };
-    let mut labels: Vec<(f64, String)> = Vec::new();
-    for (x, value, _) in series.iter().flat_map(|one| &one.points) {
-        if !labels.iter().any(|(have, _)| have == x) {
-            labels.push((*x, (*value).to_owned()));
-        }
-    }
-    labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let labels: Vec<(f64, String)> = places(series).map(|(x, value)| (x, value.to_owned())).collect();
     let (low, high) = (labels.first().map_or(0.0, |(x, _)| *x), labels.last().map_or(0.0, |(x, _)| *x));
     // Values that a factor separates have equal room.
     let factors = low > 0.0 && high >= 8.0 * low;
@@ -194,13 +188,6 @@ fn chart(
 
 /// The figures of the lines as a table, folded.
 fn figures(across: &str, series: &[Series<'_>]) -> String {
-    let mut values: Vec<(f64, &str)> = Vec::new();
-    for (x, value, _) in series.iter().flat_map(|one| &one.points) {
-        if !values.iter().any(|(have, _)| have == x) {
-            values.push((*x, value));
-        }
-    }
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let across = spoken(across);
     let heads: Vec<&str> =
         std::iter::once(across.as_str()).chain(series.iter().map(|one| one.name.as_str())).collect();
@@ -211,11 +198,20 @@ fn figures(across: &str, series: &[Series<'_>]) -> String {
         };
         std::iter::once(value.to_owned()).chain(series.iter().map(cell)).collect()
     };
-    let lines: Vec<Vec<String>> = values.into_iter().map(line).collect();
+    let lines: Vec<Vec<String>> = places(series).map(line).collect();
     format!(
         "<details class=\"figures\"><summary>Figures</summary>\n{}</details>\n",
         text_table(&heads, &lines)
     )
+}
+
+/// The values across, each once, in their order.
+fn places<'a>(series: &[Series<'a>]) -> impl Iterator<Item = (f64, &'a str)> + use<'a> {
+    let points = series.iter().flat_map(|one| &one.points);
+    let mut values: Vec<(f64, &str)> = points.map(|(x, value, _)| (*x, *value)).collect();
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    values.dedup_by(|a, b| a.0 == b.0);
+    values.into_iter()
 }
 
 /// The value of a parameter as a number: a count or a size.

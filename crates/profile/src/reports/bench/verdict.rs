@@ -161,8 +161,7 @@ fn fastest(cases: &[Case]) -> Option<String> {
 
 /// Whether the interval of the ratio of their times says so.
 fn is_faster(one: &SideResult, other: &SideResult) -> bool {
-    let walls = |side: &SideResult| side.runs.iter().map(|run| run.wall.as_secs_f64()).collect::<Vec<f64>>();
-    Comparison::independent(&walls(one), &walls(other)).is_ok_and(|found| found.verdict == Verdict::Faster)
+    Comparison::independent(&one.walls(), &other.walls()).is_ok_and(|found| found.verdict == Verdict::Faster)
 }
 
 fn rate(side: &SideResult) -> String {

@@ -52,16 +52,6 @@ impl HardwareCounts {
         share(self.instructions, self.cycles)
     }
 
-    /// The fraction of cache references that missed, 0 to 1.
-    pub fn cache_miss_share(&self) -> Option<f64> {
-        share(self.cache_misses, self.cache_references)
-    }
-
-    /// The fraction of mispredicted branches, 0 to 1.
-    pub fn branch_miss_share(&self) -> Option<f64> {
-        share(self.branch_misses, self.branches)
-    }
-
     #[cfg(target_os = "linux")]
     fn fields(values: [Option<u64>; EVENTS]) -> Self {
         let [cycles, instructions, cache_references, cache_misses, branches, branch_misses] = values;
@@ -81,16 +71,18 @@ impl std::fmt::Display for Hardware {
             Self::NotAvailable { reason } => return write!(f, "not available here ({reason})"),
             Self::Counted(counts) => counts,
         };
-        let number = |value: Option<f64>, unit: &str, scale: f64| match value {
-            Some(value) => format!("{:.2}{unit}", value * scale),
-            None => "not available here".to_owned(),
+        let number = |value: Option<f64>, unit: &str, scale: f64| {
+            value.map_or_else(
+                || "not available here".to_owned(),
+                |value| format!("{:.2}{unit}", value * scale),
+            )
         };
         write!(
             f,
             "{} instructions per cycle, {} of cache references missed, {} of branches missed",
             number(counts.instructions_per_cycle(), "", 1.0),
-            number(counts.cache_miss_share(), " %", 100.0),
-            number(counts.branch_miss_share(), " %", 100.0),
+            number(share(counts.cache_misses, counts.cache_references), " %", 100.0),
+            number(share(counts.branch_misses, counts.branches), " %", 100.0),
         )
     }
 }
@@ -121,6 +113,7 @@ mod linux {
     /// `struct perf_event_attr` in its first version (`PERF_ATTR_SIZE_VER0`, 64 bytes), which every kernel
     /// accepts.
     #[repr(C)]
+    #[derive(Default)]
     struct Attributes {
         kind: u32,
         size: u32,
@@ -225,13 +218,9 @@ mod linux {
             kind,
             size: size_of::<Attributes>() as u32,
             config,
-            sample_period: 0,
-            sample_type: 0,
             read_format: READ_TIMES,
             flags: INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-            wakeup: 0,
-            breakpoint: 0,
-            config1: 0,
+            ..Attributes::default()
         };
         // SAFETY: the kernel reads `size` bytes of attributes from a valid pointer and keeps no reference;
         // the other arguments are plain numbers.

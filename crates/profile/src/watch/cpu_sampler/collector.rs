@@ -43,10 +43,7 @@ impl Collector {
             let failed = begun.is_err();
             // The starting thread waits for this.
             let _ = send.send(begun);
-            match failed {
-                true => SampledStacks::default(),
-                false => collect(timers, collected, stopped),
-            }
+            if failed { SampledStacks::default() } else { collect(timers, collected, stopped) }
         })?;
         let begun = receive.recv();
         begun.unwrap_or_else(|_| Err(io::Error::other("the collecting thread has ended")))?;

@@ -80,8 +80,7 @@ impl Parser<'_> {
             return self.other(arguments);
         };
         if values.len() != *count {
-            let what = format!("{} arguments for {name}", values.len());
-            return Err((what, format!("{name} takes {count}")));
+            return Err((format!("{} arguments for {name}", values.len()), format!("{name} takes {count}")));
         }
         self.is_drawn |= function.draws();
         let numbers = values.into_iter().map(|(value, at)| self.number_of(value, at));

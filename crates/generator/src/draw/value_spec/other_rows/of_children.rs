@@ -7,7 +7,7 @@ use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::other_rows::other_column::column_of_table;
 use crate::draw::value_spec::reader::Surroundings;
-use crate::error::{Complaint, Error};
+use crate::error::{Complaint, Result};
 use crate::spec::dataset::Dataset;
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
@@ -89,7 +89,7 @@ pub(crate) fn of_children(
     name: &str,
     node: SpecNode<'_>,
     around: &mut Surroundings<'_>,
-) -> Result<ValueSpec, Error> {
+) -> Result<ValueSpec> {
     let kind = around.kind;
     let of = node.table(name, &["of"])?.need("of", name)?;
     let text = of.string().unwrap_or_default();
@@ -129,7 +129,7 @@ fn rows(
     fan_out: Arc<FanOut>,
     of: SpecNode<'_>,
     around: &Surroundings<'_>,
-) -> Result<Children, Error> {
+) -> Result<Children> {
     let text = of.string().unwrap_or_default();
     let wrong = |what: String, advice: &str| Err(of.error(what, advice));
     let complaint = |(what, advice): Complaint| of.error(what, advice);
@@ -176,8 +176,7 @@ fn check_kind(
         return Ok(());
     }
     let what = format!("the {name} of {text} is {}, and the field is {}", of.a_name(), kind.a_name());
-    let advice = "use integers, durations or decimals of the same scale and at most 30 digits";
-    Err((what, advice.to_owned()))
+    Err((what, "use integers, durations or decimals of the same scale and at most 30 digits".to_owned()))
 }
 
 /// The most digits of decimals that can be summed in 128 bits.

@@ -8,7 +8,7 @@ use crate::draw::value_spec::other_rows::changes::Changes;
 use crate::draw::value_spec::other_rows::fan_out::FanOut;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
-use crate::error::{Complaint, Error};
+use crate::error::{Complaint, Result};
 use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
@@ -118,7 +118,7 @@ impl ReferencedKey {
 }
 
 /// `lookup = { by = "FIELD", column = "COLUMN" }`.
-pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec> {
     let table = node.table("lookup", &["by", "column"])?;
     let (by, column) = (table.need("by", "lookup")?, table.need("column", "lookup")?);
     let name = by.string().unwrap_or_default();
@@ -149,7 +149,7 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
 }
 
 /// `parent = "COLUMN"`.
-pub(crate) fn parent(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(crate) fn parent(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec> {
     let fan_out = fan_out(node, around)?;
     let column = node.string().unwrap_or_default();
     let dataset = (around.tables.table)(&fan_out.parent, column);
@@ -159,7 +159,7 @@ pub(crate) fn parent(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
 }
 
 /// `"child_number"`: 1, 2, ... for the rows of each parent.
-pub(crate) fn child_number(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(crate) fn child_number(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec> {
     if !around.kind.is_whole() {
         let what = format!("child_number counts, and the field is {}", around.kind.a_name());
         return Err(node.error(what, "use a field of an integer type"));
@@ -168,7 +168,7 @@ pub(crate) fn child_number(node: SpecNode<'_>, around: &Surroundings<'_>) -> Res
 }
 
 /// How the rows of the table are children of its parent's rows.
-pub(crate) fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>, Error> {
+pub(crate) fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>> {
     let Some(fan_out) = around.tables.fan_out else {
         let advice =
             "add `per = { table = \"PARENT\", rows = { uniform = { min = 1, max = 5 } } }` to the table";

@@ -5,25 +5,21 @@ use crate::draw::quantiles::Quantiles;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::other_rows::other_column::fan_out;
 use crate::draw::value_spec::reader::Surroundings;
-use crate::error::{Complaint, Error};
+use crate::error::{Complaint, Result};
 use crate::spec::value_length::SHORT_BYTES;
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 
 /// `expression`: a formula whose results can fit into the type.
-pub(super) fn expression(
-    parameters: SpecNode<'_>,
-    around: &mut Surroundings<'_>,
-) -> Result<ValueSpec, Error> {
+pub(super) fn expression(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec> {
     let (kind, path) = (around.kind, around.path);
-    let (node, draws) = match parameters.is_table() {
-        false => (parameters, Vec::new()),
-        true => {
-            let table = parameters.table("expression", &["formula", "draws"])?;
-            let draws = table.get("draws").map_or(Ok(Vec::new()), |node| draws(node, kind))?;
-            (table.need("formula", "expression")?, draws)
-        }
+    let (node, draws) = if parameters.is_table() {
+        let table = parameters.table("expression", &["formula", "draws"])?;
+        let draws = table.get("draws").map_or(Ok(Vec::new()), |node| draws(node, kind))?;
+        (table.need("formula", "expression")?, draws)
+    } else {
+        (parameters, Vec::new())
     };
     let Some(text) = node.string() else {
         let what = "an expression must be a string";
@@ -57,7 +53,7 @@ pub(super) fn expression(
 
 /// The draws of an expression for a field of type `kind`. Those for dates, times and integers are whole
 /// numbers.
-fn draws(node: SpecNode<'_>, kind: &LogicalType) -> Result<Vec<NamedDraw>, Error> {
+fn draws(node: SpecNode<'_>, kind: &LogicalType) -> Result<Vec<NamedDraw>> {
     let kind = match kind {
         LogicalType::Decimal { .. } => kind.clone(),
         kind if kind.is_real() => LogicalType::Double,

@@ -5,7 +5,7 @@ use crate::draw::misfit::nearest_whole;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::distinct_numbers::DistinctNumbers;
 use crate::draw::value_spec::reader::Surroundings;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::purpose;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::int256::Int256;
@@ -14,15 +14,13 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 
 /// `uniform`: numbers from `min` to `max`, whole ones `unique` on request.
-pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec> {
     let (kind, path) = (around.kind, around.path);
     let table = node.table("uniform", &["min", "max", "unique"])?;
     let is_unique = is_unique(table, around)?;
     let (min, max) = (table.need("min", "uniform")?, table.need("max", "uniform")?);
-    let above = || {
-        let what = format!("min {} is greater than max {}", min.described(), max.described());
-        min.error(what, "swap them")
-    };
+    let above =
+        || min.error(format!("min {} is greater than max {}", min.described(), max.described()), "swap them");
     if kind.is_real() {
         let bound = |node: SpecNode<'_>| {
             let value = Literal::new(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
@@ -59,37 +57,32 @@ pub(super) fn uniform(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<V
 }
 
 /// Whether numbers are to be `unique`, which whole ones of the record can be.
-pub(crate) fn is_unique(table: SpecTable<'_>, around: &Surroundings<'_>) -> Result<bool, Error> {
+pub(crate) fn is_unique(table: SpecTable<'_>, around: &Surroundings<'_>) -> Result<bool> {
     let is_unique = table.flag("unique")?;
     match table.get("unique").filter(|_| is_unique && (around.in_list || around.kind.is_real())) {
         Some(node) => {
-            let what = "unique numbers that are real or in a list";
-            Err(node.error(what, "use whole numbers of the record"))
+            Err(node.error("unique numbers that are real or in a list", "use whole numbers of the record"))
         }
         None => Ok(is_unique),
     }
 }
 
 /// `zipf`: ranks up to one that fits into the type.
-pub(super) fn zipf(parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec, Error> {
+pub(super) fn zipf(parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec> {
     let ranks = Ranks::read(parameters)?;
     fits(kind, i128::from(ranks.count()), parameters)?;
     Ok(ValueSpec::Zipf(ranks))
 }
 
 /// `normal`, `lognormal` or `exponential`, with the bounds of the values.
-pub(super) fn continuous(
-    name: &str,
-    parameters: SpecNode<'_>,
-    kind: &LogicalType,
-) -> Result<ValueSpec, Error> {
+pub(super) fn continuous(name: &str, parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec> {
     let curve = Curve::read(name, parameters, kind)?;
     let (low, high) = bounds(curve, parameters, kind)?;
     Ok(ValueSpec::Curve { curve, low, high })
 }
 
 /// `poisson` or `geometric`: counts up to one that fits into the type.
-pub(super) fn counts(name: &str, parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec, Error> {
+pub(super) fn counts(name: &str, parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec> {
     let counts = Counts::read(name, parameters)?;
     let most = counts.outcomes().last().map_or(0, |(k, _)| k);
     fits(kind, most.into(), parameters)?;
@@ -97,7 +90,7 @@ pub(super) fn counts(name: &str, parameters: SpecNode<'_>, kind: &LogicalType) -
 }
 
 /// `sequence`: whole numbers from `start` in steps of `step`.
-pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec, Error> {
+pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType) -> Result<ValueSpec> {
     let table = parameters.table("sequence", &["start", "step"])?;
     let start = match table.get("start") {
         Some(node) => whole_of(kind, node)?,
@@ -126,22 +119,21 @@ pub(super) fn sequence(parameters: SpecNode<'_>, kind: &LogicalType) -> Result<V
 pub(crate) const NARROW: &str = "use at most 38 digits here: only `uniform` and lists of values take more";
 
 /// Reads a whole number of the type `kind` that has at most 128 bits.
-pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>) -> Result<i128, Error> {
-    wide_of(kind, node)?.narrow().ok_or_else(|| {
-        let what = format!("{} with more than 38 digits", node.described());
-        node.error(what, NARROW)
-    })
+pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>) -> Result<i128> {
+    wide_of(kind, node)?
+        .narrow()
+        .ok_or_else(|| node.error(format!("{} with more than 38 digits", node.described()), NARROW))
 }
 
 /// Reads a whole number of the type `kind`.
-fn wide_of(kind: &LogicalType, node: SpecNode<'_>) -> Result<Int256, Error> {
+fn wide_of(kind: &LogicalType, node: SpecNode<'_>) -> Result<Int256> {
     Literal::new(node)
         .and_then(|literal| wide(kind, &literal))
         .ok_or_else(|| node.error(format!("{} is not {}", node.described(), kind.a_name()), kind.takes()))
 }
 
 /// Refuses distributions whose largest value `most` exceeds the type.
-fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>) -> Result<(), Error> {
+fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>) -> Result<()> {
     let too_large = match kind.is_real() {
         true => most as f64 > kind.most_real(),
         false => wide(kind, &Literal::Whole(most)).is_none(),
@@ -155,7 +147,7 @@ fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>) -> Result<(), Error>
 
 /// Reads the optional `min` and `max` of a continuous distribution, in the units of the draw. A missing bound
 /// is infinite.
-fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType) -> Result<(f64, f64), Error> {
+fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType) -> Result<(f64, f64)> {
     let table = node.any_table("parameters")?;
     let (least, most) = match kind.is_whole() {
         true => kind.real_range(),

@@ -7,7 +7,7 @@ use crate::draw::value_spec::other_rows::other_column::fan_out;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::reader::texts::text_only;
 use crate::draw::value_spec::{DistinctRows, Orphans, Reference, ReferencedKey, ValueSpec};
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::permutation::Permutation;
 use crate::random::rng::purpose;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
@@ -33,7 +33,7 @@ enum Frequencies {
 }
 
 impl Frequencies {
-    fn read(table: SpecTable<'_>, used: f64) -> Result<Self, Error> {
+    fn read(table: SpecTable<'_>, used: f64) -> Result<Self> {
         let Some(node) = table.get("frequencies") else {
             let s = table.get("s").map_or(Ok(1.0), |node| exponent(node))?;
             return Ok(Frequencies::Zipf { s, used });
@@ -63,7 +63,7 @@ impl Frequencies {
 }
 
 impl Referred {
-    fn read(table: SpecTable<'_>) -> Result<Self, Error> {
+    fn read(table: SpecTable<'_>) -> Result<Self> {
         let share = |key: &str, range: RangeInclusive<f64>| {
             let advice = format!("write a share from {} to {}", range.start(), range.end());
             table.read(key, advice, |node| node.number_in(range))
@@ -80,7 +80,7 @@ impl Referred {
 }
 
 /// Reads the parameters of `ref`: a key of another dataset, and how often its rows are referred to.
-pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec> {
     let (to, referred) = match node.string() {
         Some(to) => {
             let frequencies = Frequencies::Zipf { s: 1.0, used: 1.0 };
@@ -144,7 +144,7 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
     Ok(ValueSpec::Reference(Reference { ranks, key, keys, to, shuffled, orphans, distinct }))
 }
 
-fn distinct_rows(node: SpecNode<'_>, rows: u64, around: &Surroundings<'_>) -> Result<DistinctRows, Error> {
+fn distinct_rows(node: SpecNode<'_>, rows: u64, around: &Surroundings<'_>) -> Result<DistinctRows> {
     let fan_out = fan_out(node, around)?;
     if fan_out.most_children() > rows {
         let what =

@@ -8,14 +8,14 @@ use crate::draw::text::pattern::Pattern;
 use crate::draw::text::template::Template;
 use crate::draw::value_spec::ValueSpec;
 use crate::draw::value_spec::reader::Surroundings;
-use crate::error::Error;
+use crate::error::Result;
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 use crate::types::logical_type::LogicalType;
 
 /// `unique`: a template with the number of the value.
-pub(super) fn template(parameters: SpecNode<'_>) -> Result<ValueSpec, Error> {
+pub(super) fn template(parameters: SpecNode<'_>) -> Result<ValueSpec> {
     let template = parameters
         .string()
         .map_or_else(|| Err("the template of `unique` must be a string".to_owned()), Template::parse);
@@ -23,7 +23,7 @@ pub(super) fn template(parameters: SpecNode<'_>) -> Result<ValueSpec, Error> {
 }
 
 /// `pattern`: strings that match a regular expression.
-pub(super) fn pattern(parameters: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(super) fn pattern(parameters: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec> {
     let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
     if parameters.is_table() {
         let table = parameters.table("pattern", &["weights", "unique"])?;
@@ -43,7 +43,7 @@ pub(super) fn pattern(parameters: SpecNode<'_>, around: &Surroundings<'_>) -> Re
 }
 
 /// `pattern = { unique = { PATTERN = COUNT, ... } }`.
-fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec> {
     if around.in_list {
         let advice = "use `unique` patterns for fields of the record";
         return Err(node.error("unique strings inside a list", advice));
@@ -63,14 +63,14 @@ fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Val
 }
 
 /// `pattern = { weights = { PATTERN = WEIGHT, ... } }`.
-fn weighted_patterns(node: SpecNode<'_>) -> Result<ValueSpec, Error> {
+fn weighted_patterns(node: SpecNode<'_>) -> Result<ValueSpec> {
     let (patterns, weights) = counted_patterns(node)?;
     let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node))?;
     Ok(ValueSpec::Pattern(Pattern::weighted(patterns, table)))
 }
 
 /// Patterns, each with its number.
-fn counted_patterns(node: SpecNode<'_>) -> Result<(Vec<Pattern>, Vec<f64>), Error> {
+fn counted_patterns(node: SpecNode<'_>) -> Result<(Vec<Pattern>, Vec<f64>)> {
     let table = node.any_table("weights")?;
     let (mut patterns, mut weights) = (Vec::new(), Vec::new());
     for (key, weight) in table.entries() {
@@ -83,13 +83,13 @@ fn counted_patterns(node: SpecNode<'_>) -> Result<(Vec<Pattern>, Vec<f64>), Erro
 }
 
 /// `words`: from `min` to `max` of them.
-pub(super) fn words(parameters: SpecNode<'_>) -> Result<ValueSpec, Error> {
+pub(super) fn words(parameters: SpecNode<'_>) -> Result<ValueSpec> {
     let table = parameters.table("words", &["min", "max"])?;
     let (least, most) = lengths(table, 1000)?;
     Ok(ValueSpec::Words { least, most })
 }
 
-pub(super) fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
+pub(super) fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<()> {
     match around.kind {
         LogicalType::String | LogicalType::Enum | LogicalType::Binary => Ok(()),
         // A pattern can draw JSON. The user is responsible for its validity.
@@ -101,7 +101,7 @@ pub(super) fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_
     }
 }
 
-pub(super) fn uuid(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+pub(super) fn uuid(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec> {
     if *around.kind == LogicalType::Uuid {
         return Ok(ValueSpec::Uuid);
     }
@@ -112,7 +112,7 @@ pub(super) fn bytes(
     parameters: Option<SpecNode<'_>>,
     node: SpecNode<'_>,
     around: &Surroundings<'_>,
-) -> Result<ValueSpec, Error> {
+) -> Result<ValueSpec> {
     match (around.kind, parameters) {
         (LogicalType::FixedBinary(width), None) => Ok(ValueSpec::Bytes { least: *width, most: *width }),
         (LogicalType::Binary, Some(parameters)) => {
@@ -134,7 +134,7 @@ pub(super) fn bytes(
 }
 
 /// Reads `min` and `max` of a length.
-fn lengths(table: SpecTable<'_>, longest: u32) -> Result<(u32, u32), Error> {
+fn lengths(table: SpecTable<'_>, longest: u32) -> Result<(u32, u32)> {
     let read = |key: &str| {
         let advice = format!("use a whole number from 0 to {longest}");
         table.read_needed((key, "a length"), advice, |node| node.integer_in(0..=longest))
