@@ -1,5 +1,6 @@
 //! Rows for operations: new rows, previously written rows, and the state of each.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +19,9 @@ use crate::work::step::Arguments;
 /// Keeps the draws of an operation's rows and statements apart.
 pub(crate) const DRAWS: u64 = 1_000_003;
 
+/// Rows whose early reads are remembered.
+const MAX_EARLY: usize = 1 << 16;
+
 /// A table while a run lasts, shared by all connections.
 #[derive(Debug)]
 pub(crate) struct SharedTable {
@@ -26,8 +30,10 @@ pub(crate) struct SharedTable {
     pub states: RowStates,
     /// Updates that were acknowledged.
     pub updates: AtomicU64,
-    /// Reads of single rows that did not show what was acknowledged before they began.
+    /// Reads of single rows that did not show what was acknowledged before they began, or showed what was rolled back.
     pub wrong_reads: AtomicU64,
+    /// The version that a read of a row has shown while its update was under way.
+    early: Mutex<HashMap<u64, i64>>,
     /// The first operation with a statement that writes the table without declaring how. It may cause differences.
     pub undeclared: Option<String>,
     /// Whether operations upsert its rows.
@@ -58,6 +64,7 @@ impl SharedTable {
             states: RowStates::default(),
             updates: AtomicU64::new(0),
             wrong_reads: AtomicU64::new(0),
+            early: Mutex::default(),
             undeclared,
             upserts,
             supply: Supply::default(),
@@ -66,6 +73,25 @@ impl SharedTable {
             next: AtomicU64::new(0),
             part,
         })
+    }
+
+    /// Remembers that a read has shown an update which is still under way.
+    pub(crate) fn read_early(&self, number: u64, version: i64) {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        if early.len() < MAX_EARLY {
+            early.insert(number, version);
+        }
+    }
+
+    /// An update of the row had no effect. A read that has shown it was dirty; while others are under way, one of them
+    /// may be what it has shown.
+    fn rolled_back(&self, number: u64, now: Known) {
+        if now.pending > 0 {
+            return;
+        }
+        let shown = self.early.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let is_dirty = shown.is_some_and(|version| now.ahead(version) > 0);
+        self.wrong_reads.fetch_add(is_dirty.into(), Relaxed);
     }
 
     /// A block of new rows for the caller alone.
@@ -310,7 +336,10 @@ impl Rows {
             if (change, outcome.is_ok()) == (Change::Update, true) {
                 table.updates.fetch_add(1, Relaxed);
             }
-            table.states.change(number, |now| Some(settled(now, change, outcome)));
+            let was = table.states.change(number, |now| Some(settled(now, change, outcome)));
+            if let (Change::Update, false, Some(was)) = (change, outcome.is_ok(), was) {
+                table.rolled_back(number, settled(was, change, outcome));
+            }
         }
     }
 }
@@ -332,5 +361,45 @@ fn settled(now: Known, change: Change, outcome: &Outcome) -> Known {
         (Change::OwnUpdate, _, true) if now.state == MaybeOwn => now.with(Acknowledged),
         (Change::OwnUpdate, done, no_effect) if done || !no_effect => now.with(Own),
         (Change::Update | Change::Delete | Change::OwnUpdate, ..) => now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sawmill_generator::Dataset;
+
+    use super::*;
+    use crate::work::outcome::Failure;
+    use crate::work::step::Expect;
+
+    #[test]
+    fn a_read_of_an_update_that_is_then_rolled_back_is_wrong() {
+        let dataset = Arc::new(Dataset::built_in("orders").unwrap().unwrap());
+        let maker = RowMaker::new(dataset, 42).unwrap();
+        let tables = Arc::new(vec![SharedTable::new("orders".to_owned(), maker, (1, 1), None, false)]);
+        let table = &tables[0];
+        table.states.set(0, RowState::Acknowledged);
+        let mut rows = Rows::new(&tables, 42, 0);
+        rows.server_counts = true;
+        let pick = Pick::Uniform;
+        let failed = |without_effect| {
+            Outcome::Failed(Failure::new("40001", "serialization failure".to_owned(), without_effect))
+        };
+        for (outcome, read_before, wrong) in [
+            (Outcome::Ok(1), true, 0),
+            (failed(true), false, 0),
+            (failed(true), true, 1),
+            // It may have been committed.
+            (failed(false), true, 1),
+        ] {
+            let (_, known) = rows.claim(0, pick, 7, Change::Update).unwrap();
+            if read_before {
+                let expect = Expect::Row { table: 0, number: 0, known, row: Vec::new() };
+                let shown = i64::from(known.version) + 1;
+                expect.judge(&rows, 1, false, Some(shown)).unwrap();
+            }
+            rows.settle(&outcome);
+            assert_eq!(table.wrong_reads.load(Relaxed), wrong, "{outcome:?}");
+        }
     }
 }
