@@ -206,7 +206,7 @@ fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
     let points = sweep::points(written)?;
     let parsed = |words: Vec<OsString>| -> Result<Cli, Error> {
         let mut matches =
-            screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command()))
+            screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command(), &words))
                 .try_get_matches_from(&words)
                 .unwrap_or_else(|message| {
                     let mut command = Cli::command();

@@ -1,5 +1,7 @@
 //! What `-h` shows: the options that most people need, three examples, and the way to all others.
 
+use std::ffi::OsString;
+
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
@@ -11,32 +13,47 @@ const SHORT: [(&str, &[&str]); 14] = [
     ("bench footer", &["column", "tail-hint", "runs", "against", "html", "save", "baseline"]),
     ("bench gen", &["rows", "threads", "compression", "runs", "against", "html", "save", "baseline"]),
     ("bench load", &["to", "table", "mode", "connections", "runs", "against", "html", "save", "baseline"]),
-    ("convert", &["out", "as", "overwrite", "columns", "where", "compression", "rejects", "explain"]),
+    ("convert", &["out", "as", "overwrite", "columns", "where", "compression", "rejects"]),
     (
         "drive",
         &["to", "rate", "clients", "connections", "for", "limit", "chaos", "overwrite", "json-file", "html"],
     ),
-    ("footer", &["schema", "row-groups", "chunks", "bounds", "sizes", "check", "pages", "csv", "ndjson"]),
-    ("gen", &["rows", "files", "out", "as", "compression", "like", "overwrite"]),
+    ("footer", &["schema", "chunks", "bounds", "sizes", "check", "csv"]),
+    ("gen", &["rows", "files", "out", "as", "compression", "overwrite"]),
     ("gen explain", &["rows", "files", "like", "compression"]),
     ("gen fidelity", &["sample", "exclude", "html"]),
     ("gen finish", &["rows", "files", "out", "like", "table-format"]),
     ("gen spec", &["like", "schema-of", "sample", "no-verbatim"]),
-    (
-        "load",
-        &["to", "table", "mode", "key", "columns", "where", "connections", "verify", "rejects", "explain"],
-    ),
+    ("load", &["to", "table", "mode", "key", "where", "connections", "verify", "rejects"]),
     ("verify", &["to", "table", "columns", "where", "locate", "rejects", "connections"]),
 ];
 /// What the short help of every command has.
 const ALWAYS: [&str; 3] = ["help", "json", "quiet"];
 /// Examples of a command in its short help: the first that fit into a terminal of 80 columns.
-const MAX_EXAMPLES: usize = 3;
+const MAX_EXAMPLES: usize = 2;
+/// Text before a colon that says enough.
+const MIN_SUBJECT: usize = 20;
 const MAX_EXAMPLE: usize = 78;
 
-/// Gives a command, and those below it, a short help.
-pub(crate) fn with_short_help(command: Command) -> Command {
-    below(command, "")
+/// Gives a command, and those below it, a short help, in which `-h` has no groups.
+pub(crate) fn with_short_help(command: Command, words: &[OsString]) -> Command {
+    let is_short = words.iter().any(|word| word == "-h") && !words.iter().any(|word| word == "--help");
+    let command = below(command, "");
+    if is_short { without_groups(command, 0) } else { command }
+}
+
+/// Options in one list, without their values, and the commands of a command with what they do in a clause.
+fn without_groups(command: Command, depth: usize) -> Command {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let separator = if depth < 2 { None } else { about.find([':', ',']).filter(|at| *at >= MIN_SUBJECT) };
+    let clause = about.get(..separator.unwrap_or(about.len())).unwrap_or_default().to_owned();
+    let plain = |arg: Arg| {
+        // Its long name would move all texts below their options.
+        let arg = if arg.get_long() == Some("compression") { arg.value_name("CODEC") } else { arg };
+        arg.help_heading(None).hide_possible_values(true)
+    };
+    let below = |sub: Command| without_groups(sub, depth + 1);
+    command.about(clause).mut_args(plain).disable_help_subcommand(true).mut_subcommands(below)
 }
 
 fn below(command: Command, path: &str) -> Command {
@@ -78,10 +95,15 @@ fn shortened(command: Command, path: &str) -> Command {
 fn with_short_text(arg: Arg) -> Arg {
     let text = |text: Option<&StyledStr>| text.map(ToString::to_string);
     let (Some(short), long) = (text(arg.get_help()), text(arg.get_long_help())) else { return arg };
-    match short.split_once(". ") {
-        Some((first, _)) => arg.help(first.to_owned()).long_help(long.unwrap_or(short)),
-        None => arg,
-    }
+    let ends = short.match_indices(". ").map(|(at, _)| short.split_at(at));
+    let mut ends = ends.filter(|(first, rest)| {
+        !first.ends_with('.') && rest.trim_start_matches(". ").starts_with(char::is_uppercase)
+    });
+    let sentence = ends.next().map_or(short.as_str(), |(first, _)| first);
+    // A short subject needs what the colon introduces.
+    let subject = sentence.find([':', ';']).filter(|at| *at >= MIN_SUBJECT);
+    let first = sentence.get(..subject.unwrap_or(sentence.len())).unwrap_or(sentence).to_owned();
+    arg.help(first).long_help(long.unwrap_or(short))
 }
 
 #[cfg(test)]
@@ -102,7 +124,7 @@ mod tests {
     }
 
     fn help(path: &str, flag: &str) -> String {
-        let command = with_short_help(Cli::command()).term_width(80);
+        let command = with_short_help(Cli::command(), &[flag.into()]).term_width(80);
         let words = std::iter::once("sawmill").chain(path.split_whitespace()).chain([flag]);
         command.try_get_matches_from(words).unwrap_err().render().to_string()
     }
