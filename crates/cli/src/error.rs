@@ -159,6 +159,10 @@ impl fmt::Display for Error {
 impl From<sawmill_generator::Error> for Error {
     fn from(error: sawmill_generator::Error) -> Self {
         use sawmill_generator::ErrorKind;
+        // The library names its feature, the command its build.
+        if error.what().ends_with("the feature tpch") {
+            return Self::not_built(error.place().to_owned());
+        }
         let reader_gone = std::io::Error::from_raw_os_error(libc::EPIPE).to_string();
         let exit = match error.kind() {
             ErrorKind::Io if error.what().ends_with(&reader_gone) => Exit::BrokenPipe,

@@ -5,7 +5,7 @@
 //! gen like SRC, gen a.parquet       gen --like SRC ..., gen --like a.parquet
 //! gen contacts 100                  gen contacts --rows 100
 //! footer ls FILE                    footer FILE
-//! footer check FILE                 footer --check FILE
+//! footer check FILE                 footer --check FILE, also for the other views
 //! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t, also for verify, drive and bench load
 //! bench load IN --grid              bench load IN --table-kind logged,unlogged --keyed yes,no --connections '1..16*2'
 //! ```
@@ -23,6 +23,9 @@ const SCHEMES: [&str; 4] = ["postgres://", "postgresql://", "crate://", "crates:
 /// What `bench load --grid` measures: four kinds of tables, each filled over 1 to 16 connections.
 const GRID: [&str; 6] = ["--table-kind", "logged,unlogged", "--keyed", "yes,no", "--connections", "1..16*2"];
 
+/// The views of footers that may stand before the files.
+const VIEWS: [&str; 6] = ["check", "schema", "bounds", "chunks", "sizes", "metadata"];
+
 /// Whether a word is the address of a server.
 pub(crate) fn is_address(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.starts_with(scheme))
@@ -36,9 +39,7 @@ pub(crate) fn written_out(words: Vec<OsString>) -> Vec<OsString> {
     };
     let rest = command + 1;
     match words[command].to_str() {
-        Some("like") if !words[rest..].iter().any(|word| word == "-h" || word == "--help") => {
-            like(words, command)
-        }
+        Some("like") if !words.get(rest).is_none_or(asks_for_help) => like(words, command),
         Some("gen") => generation(words, command),
         Some("footer") => footer(words, rest),
         Some("load" | "verify" | "drive") => with_address(words, rest),
@@ -47,6 +48,10 @@ pub(crate) fn written_out(words: Vec<OsString>) -> Vec<OsString> {
         }
         _ => words,
     }
+}
+
+fn asks_for_help(word: &OsString) -> bool {
+    word == "-h" || word == "--help"
 }
 
 /// `gen --like` for each of the words up to the first option.
@@ -86,7 +91,9 @@ fn generation(mut words: Vec<OsString>, command: usize) -> Vec<OsString> {
 fn footer(mut words: Vec<OsString>, rest: usize) -> Vec<OsString> {
     match words.get(rest).and_then(|word| word.to_str()) {
         Some("ls") => drop(words.remove(rest)),
-        Some("check") => words[rest] = "--check".into(),
+        Some("stats") => words[rest] = "--bounds".into(),
+        Some("meta") => words[rest] = "--metadata".into(),
+        Some(view) if VIEWS.contains(&view) => words[rest] = format!("--{view}").into(),
         _ => {}
     }
     words
@@ -283,6 +290,10 @@ mod tests {
             ("sawmill gen contacts 10_000", "sawmill gen contacts --rows 10_000"),
             ("sawmill footer ls a", "sawmill footer a"),
             ("sawmill footer check a --pages", "sawmill footer --check a --pages"),
+            ("sawmill footer schema a", "sawmill footer --schema a"),
+            ("sawmill footer stats a", "sawmill footer --bounds a"),
+            ("sawmill footer meta a", "sawmill footer --metadata a"),
+            ("sawmill like a.parquet --help", "sawmill gen --like a.parquet --help"),
             (
                 "sawmill bench load s3://b/t --grid --runs 3",
                 "sawmill bench load s3://b/t --table-kind logged,unlogged --keyed yes,no --connections 1..16*2 --runs 3",

@@ -55,17 +55,17 @@ use crate::sweep::Parameters;
     max_term_width = 100,
     after_help = "\
 Examples:
-  sawmill demo                                   # generate, load into a private PostgreSQL, verify
+  sawmill demo                       # generate, load into a private PostgreSQL, verify
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill footer /tmp/contacts
   sawmill load /tmp/contacts postgres://me@localhost/db/contacts
-  sawmill drive gen:events --to local --rate 1000 --for 30s
+  sawmill drive gen:events --to local --rate 1000 --for 30s   # needs the full build
 
 Sizes in bytes: 65536, 1.5MB, 64KiB. kB, MB and GB are powers of ten; KiB, MiB, GiB and plain K, M, G are
 powers of two. Counts of rows: 1000, 10k, 1.5M, 1B; all are powers of ten.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a benchmark or load test is slower than
-allowed, 4 the target differs from the source, 130 interrupted."
+allowed, 4 the target differs from the source, 130 interrupted, 141 the reader of the output went away."
 )]
 struct Cli {
     #[command(flatten)]
@@ -143,7 +143,8 @@ pub(crate) fn words() -> &'static [OsString] {
 
 /// Whether the command line asks for JSON, also one that cannot be parsed.
 pub(crate) fn asks_for_json() -> bool {
-    words().iter().take_while(|word| *word != "--").any(|word| word == "--json")
+    let asks = |word: &OsString| word == "--json" || word.as_encoded_bytes().starts_with(b"--json=");
+    words().iter().take_while(|word| *word != "--").any(asks)
 }
 
 /// Runs a command line in this process, once; returns the exit code. `program` starts the command again, such as
@@ -205,7 +206,7 @@ fn parse() -> Result<Vec<(Parameters, Cli)>> {
     let points = sweep::points(written)?;
     let parsed = |words: Vec<OsString>| -> Result<Cli> {
         let mut matches =
-            screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command()))
+            screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command(), &words))
                 .try_get_matches_from(&words)
                 .unwrap_or_else(|message| {
                     let mut command = Cli::command();
@@ -232,8 +233,8 @@ fn run(points: &[(Parameters, Cli)]) -> Result<()> {
     screen::flame::drawn(drawn, console, || match command {
         Command::Demo(args) => demo::run(args, console),
         Command::Gen(args) => r#gen::run(args, console),
-        Command::Like { .. } => Err(Error::usage(
-            "no sample",
+        Command::Like { words } => Err(Error::usage(
+            if words.is_empty() { "no sample" } else { "an option before the samples" },
             "sawmill like",
             "give the samples first: sawmill like trips.parquet --rows 1M",
         )),

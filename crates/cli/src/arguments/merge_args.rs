@@ -15,7 +15,7 @@ pub(crate) struct MergeArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',',
         required_if_eq_any([("mode", "upsert"), ("mode", "insert"), ("mode", "history")]))]
     key: Vec<String>,
-    /// In modes upsert and history, keep of the rows with a key the one with the greatest value in this column, such as
+    /// In modes upsert and history, keep each key's row with the greatest value in this column, such as
     /// updated_at.
     #[arg(long, value_name = "COLUMN", requires = "key")]
     newest: Option<String>,

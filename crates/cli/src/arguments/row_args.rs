@@ -18,7 +18,7 @@ pub(crate) struct RowArgs {
     #[arg(long = "where", value_name = "CONDITION", value_parser = condition)]
     condition: Option<Condition>,
     /// Only the first ROWS rows, in the order of the files.
-    #[arg(long = "rows", alias = "limit", value_name = "ROWS", value_parser = phases::count)]
+    #[arg(long = "rows", value_name = "ROWS", value_parser = phases::count)]
     limit: Option<u64>,
 }
 

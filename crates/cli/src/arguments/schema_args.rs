@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Columns that change")]
 pub(crate) struct SchemaArgs {
-    /// What to do if files have other columns than each other, or in modes auto and append than the table: several of
-    /// them with commas. Unless it is error, a column that a file lacks is NULL in its rows, or has its
+    /// What to do if the columns of files differ from each other or, in modes auto and append, from the table's;
+    /// join several by commas. Unless it is error, a column that a file lacks is NULL in its rows, or has its
     /// default if all new files lack it.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CHANGES", default_value = "error")]
     schema_change: Vec<SchemaChangeArg>,

@@ -63,7 +63,7 @@ pub(crate) struct ConvertArgs {
     /// and NDJSON. A name that ends with / or has no extension is a directory of part-00000.parquet and so on,
     /// or of folders with --partition-by. Sawmill sends objects to a store when all files are complete. Without
     /// this option, the last of several FILES is the output, if nothing exists there.
-    #[arg(long, value_name = "FILE|DIR")]
+    #[arg(long, short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
     /// Read and parse all rows on all cores, write nothing, and print the number of rows, the time, and the sums
     /// of the columns of numbers.

@@ -67,7 +67,8 @@ pub(super) fn check(url: &str) -> Result<Report> {
             findings.push(Finding::new(
                 format!("this user may not read sys.nodes: {what}"),
                 "a load cannot see whether a lost request still runs, and waits longer",
-                "GRANT DQL ON SCHEMA sys TO ...",
+                &[],
+                "as a superuser: GRANT DQL ON SCHEMA sys TO this user",
             ));
             Vec::new()
         }
@@ -98,7 +99,8 @@ fn small_heap(node: &[Value]) -> Option<Finding> {
         Finding::new(
             format!("node {name} has a heap of {}", bytes(heap)),
             "requests of a load may trip a circuit breaker",
-            "CRATE_HEAP_SIZE=2g, or a quarter of the memory, then restart; or sawmill load --batch-bytes 1MB --connections 2",
+            &[],
+            "restart it with CRATE_HEAP_SIZE=2g, or a quarter of the memory; or load with --batch-bytes 1MB --connections 2",
         )
     })
 }
@@ -113,7 +115,8 @@ fn failed_check(row: &[Value]) -> Option<Finding> {
     Some(Finding::new(
         description.to_owned(),
         format!("a check of the server's own, severity {severity} of 3"),
-        "SELECT * FROM sys.checks WHERE NOT passed; the description names the page",
+        &["SELECT * FROM sys.checks WHERE NOT passed"],
+        "the description names the page",
     ))
 }
 
@@ -123,7 +126,8 @@ fn blind(settings: &[Value]) -> Option<Finding> {
         Finding::new(
             "stats.enabled is off",
             "sys.jobs is empty: a load cannot see whether a lost request still runs",
-            "SET GLOBAL PERSISTENT stats.enabled = true",
+            &["SET GLOBAL PERSISTENT stats.enabled = true"],
+            "",
         )
     })
 }
@@ -135,19 +139,23 @@ fn unassigned(shards: &[Vec<Value>]) -> Option<Finding> {
         Finding::new(
             counted(count, "unassigned shard"),
             "a replica that no node holds protects nothing; rows of a missing primary cannot be written",
-            "add nodes, or ALTER TABLE ... SET (number_of_replicas = '0-1')",
+            &["SELECT table_name, count(*) FROM sys.shards WHERE routing_state = 'UNASSIGNED' GROUP BY 1"],
+            "add nodes, or set number_of_replicas = '0-1' for these tables",
         )
     })
 }
 
 fn blocked(table: &[Value]) -> Option<Finding> {
     let is_blocked = [2, 3].iter().any(|at| cell(table, *at).as_bool() == Some(true));
-    let name = format!("{}.{}", cell(table, 0).as_str()?, cell(table, 1).as_str()?);
+    let quoted = |at| Some(format!("\"{}\"", cell(table, at).as_str()?.replace('"', "\"\"")));
+    let name = format!("{}.{}", quoted(0)?, quoted(1)?);
+    let command = format!("ALTER TABLE {name} RESET (\"blocks.read_only_allow_delete\", \"blocks.write\")");
     is_blocked.then(|| {
         Finding::new(
             format!("{name} is blocked for writing"),
             "a load into it waits, then ends with an error",
-            "free disk space, then ALTER TABLE ... RESET (\"blocks.read_only_allow_delete\", \"blocks.write\")",
+            &[command.as_str()],
+            "free disk space first",
         )
     })
 }

@@ -19,34 +19,48 @@ pub(super) fn check() -> Report {
         findings.push(Finding::new(
             format!("{} of memory are free for this process", bytes(memory)),
             "sorting and inference use less, and take longer",
+            &[],
             "raise the limit of the container, or give --threads 1 and --connections 1",
         ));
     }
+    let mut programs = "no PostgreSQL".to_owned();
     match Search::from_env().find() {
-        Ok(Some(_)) => {}
+        Ok(Some(found)) => {
+            programs = format!("PostgreSQL {} in {}", found.version(), found.bin_dir().display());
+        }
         Ok(None) => findings.push(Finding::new(
             "no PostgreSQL programs were found",
             "sawmill demo and load tests against --to local download them first",
+            &[],
             "install PostgreSQL, or name its folder: SAWMILL_PG_BIN=/usr/lib/postgresql/16/bin",
         )),
-        Err(error) => findings.push(Finding::new(error.what(), error.place(), error.advice())),
+        Err(error) => findings.push(Finding::new(error.what(), error.place(), &[], &error.advice())),
     }
-    if read("/proc/sys/kernel/io_uring_disabled").is_some_and(|value| value.trim() != "0") {
+    let has_rings = read("/proc/sys/kernel/io_uring_disabled").is_none_or(|value| value.trim() == "0");
+    if !has_rings {
         findings.push(Finding::new(
             "io_uring is disabled",
             "the footers of many files are read one by one on each thread",
-            "sysctl kernel.io_uring_disabled=0, if the policy of this machine allows it",
+            &["sudo sysctl kernel.io_uring_disabled=0"],
+            "if the policy of this machine allows it",
         ));
     }
-    if read("/sys/kernel/mm/transparent_hugepage/enabled").is_some_and(|value| value.contains("[never]")) {
+    let has_huge_pages =
+        read("/sys/kernel/mm/transparent_hugepage/enabled").is_none_or(|value| !value.contains("[never]"));
+    if !has_huge_pages {
         findings.push(Finding::new(
             "huge pages are off",
             "footers of tens of thousands of columns wait longer for fresh memory",
-            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, as root",
+            &["echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"],
+            "",
         ));
     }
     let memory = memory.map_or_else(|| "unknown".to_owned(), bytes);
-    Report::new(format!("this machine: {cores} cores, {memory} of memory free"), findings)
+    let state = |name: &str, is_on: bool| format!("{name} {}", if is_on { "on" } else { "off" });
+    let (rings, pages) = (state("io_uring", has_rings), state("huge pages", has_huge_pages));
+    let looked_at =
+        format!("this machine: {cores} cores, {memory} of memory free, {rings}, {pages}, {programs}");
+    Report::new(looked_at, findings)
 }
 
 fn read(path: &str) -> Option<String> {

@@ -20,15 +20,15 @@ use crate::forms::{is_address, without_table};
 use crate::interrupt;
 use crate::screen::console::Console;
 
-/// Look at files, a server or this machine, and say what to change: the finding that concerns the most bytes first.
+/// Look at files, a server or this machine, and say what to change, in order of gain.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sawmill doctor                                  # this machine: cores, memory, rings, huge pages, PostgreSQL
-  sawmill doctor /data/trips                      # footers: row groups, statistics, page indexes, codecs
+  sawmill doctor                             # cores, memory, rings, PostgreSQL
+  sawmill doctor /data/trips                 # footers: row groups, order, codecs
   sawmill doctor s3://bucket/trips --json
-  sawmill doctor postgres://me@localhost/db       # settings, permissions, connections, replication
-  sawmill doctor crate://localhost:4200           # disks, heap, shards, blocked tables, the server's own checks
+  sawmill doctor postgres://me@localhost/db  # version, disk, settings, privileges
+  sawmill doctor crate://localhost:4200      # disks, heap, shards, its own checks
 
 It changes nothing.")]
 pub(crate) struct DoctorArgs {
@@ -88,10 +88,41 @@ fn text(report: &Report) -> String {
     if report.findings.is_empty() && report.errors.is_empty() {
         text += "nothing to change\n";
     }
-    for (number, Finding { what, cost, command, .. }) in (1..).zip(&report.findings) {
-        text += &format!("\n{number}. {what}\n   {cost}\n   -> {command}\n");
+    let all = report.findings.iter().map(|finding| finding.commands.as_slice());
+    let mut mended = all.filter(|commands| !commands.is_empty());
+    let first = mended.next().unwrap_or_default();
+    // Files are converted once for all findings.
+    let shared = if mended.next() == Some(first) && mended.all(|other| other == first) { first } else { &[] };
+    let lines =
+        |commands: &[String]| commands.iter().map(|line| format!("   -> {line}\n")).collect::<String>();
+    for (number, Finding { what, cost, commands, advice }) in (1..).zip(&report.findings) {
+        text += &format!("\n{number}. {what}\n   {cost}\n");
+        if shared.is_empty() {
+            text += &lines(commands);
+        }
+        if !advice.is_empty() {
+            text += &format!("   {advice}\n");
+        }
+    }
+    if !shared.is_empty() {
+        text += &format!("\none command for all:\n{}", lines(shared));
     }
     text
+}
+
+/// More names than these are shown as a pattern, if there is one.
+const MAX_NAMED: usize = 8;
+
+/// The files as a command names them: all names of a folder, as a shell writes them for `*.parquet`, by that pattern.
+fn named(files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let is_parquet = |path: &Path| path.extension().is_some_and(|extension| extension == "parquet");
+    let parent = files.first().and_then(|file| file.parent()).map(Path::to_owned);
+    let Some(folder) = parent.filter(|_| files.len() > MAX_NAMED) else { return files };
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+    let Ok(entries) = here.read_dir() else { return files };
+    let all = entries.flatten().filter(|entry| is_parquet(&entry.path())).count();
+    let is_all = files.iter().all(|file| file.parent() == Some(&folder) && is_parquet(file));
+    if is_all && all == files.len() { vec![folder.join("*.parquet")] } else { files }
 }
 
 /// Decodes the footers, one after the other, and prints the findings. A file that cannot be read is an error once the
@@ -117,7 +148,14 @@ fn check_files(files: &[PathBuf], stores: &StoreArgs, console: Console) -> Resul
     if failed.len() < places.len() {
         let style = style(console);
         let errors = failed.iter().map(ToString::to_string).collect();
-        let (looked_at, findings) = (checkup.looked_at(&style), checkup.findings(&read, &style));
+        let (looked_at, mut findings) = (checkup.looked_at(&style), checkup.findings(&named(read), &style));
+        if cfg!(not(feature = "full")) {
+            let commands = findings.iter_mut().flat_map(|finding| &mut finding.commands);
+            // The demo's build does not convert.
+            commands.for_each(|line| {
+                *line = line.replacen("sawmill", "cargo run --release --features full --", 1);
+            });
+        }
         let report = Report { looked_at, findings, errors };
         console.result(&report, || text(&report))?;
     }

@@ -34,12 +34,18 @@ SELECT current_setting('server_version'), \
   current_setting('synchronous_standby_names'), \
   (SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE NOT active), \
   format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user), \
-  format('GRANT CREATE ON SCHEMA %I TO %I', coalesce(current_schema(), 'public'), current_user)";
+  format('GRANT CREATE ON SCHEMA %I TO %I', coalesce(current_schema(), 'public'), current_user), \
+  current_setting('server_version_num')::bigint / 10000 + 2012, \
+  now() > make_date((current_setting('server_version_num')::int / 10000 + 2012), 11, 15), \
+  CASE WHEN coalesce(inet_server_addr() = inet_client_addr(), true) THEN \
+    coalesce((SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'), '') ELSE '' END";
 
 /// A `max_wal_size` below this forces checkpoints during a load.
 const WAL: i64 = 4 << 30;
 /// A load uses up to this many connections by default, and one for itself.
 const CONNECTIONS: i64 = 9;
+/// A disk with less free space is soon full.
+const DISK: u64 = 10 << 30;
 /// Indexes larger than these `shared_buffers` are read from disk.
 const BUFFERS: i64 = 512 << 20;
 
@@ -57,8 +63,42 @@ pub(super) fn check(url: &str) -> Result<Report> {
     let text = |at| connection.get::<String>(row, at);
     let lacks = [(!flag(1)?, text(12)?), (!flag(2)?, text(13)?)];
     let mut findings = obstacles(flag(8)?, &lacks, number(3)?, (number(9)?, number(11)?));
+    let disk = free_bytes(&text(16)?);
+    findings.extend(kept([(
+        disk.is_some_and(|free| free < DISK),
+        format!("{} free on the disk of the server", bytes(disk.unwrap_or_default())),
+        "a load that fills it stops the server",
+        &[],
+        "free some space",
+    )]));
     findings.extend(costly((number(4)?, number(5)?), &text(6)?, &text(7)?, &text(10)?));
-    Ok(Report::new(format!("PostgreSQL {}, {}", text(0)?, connection.place()), findings))
+    let (version, until) = (text(0)?, format!("November {}", number(14)?));
+    findings.extend(kept([(
+        flag(15)?,
+        format!("PostgreSQL {version} has had no fixes since {until}"),
+        "its faults stay",
+        &[],
+        "move to a newer major version with pg_upgrade",
+    )]));
+    let disk = disk.map_or_else(
+        || "its disk is not visible from here".to_owned(),
+        |free| format!("{} free on its disk", bytes(free)),
+    );
+    let looked_at = format!("PostgreSQL {version} (fixes until {until}), {}, {disk}", connection.place());
+    Ok(Report::new(looked_at, findings))
+}
+
+/// The free bytes of the file system of a folder of this machine.
+fn free_bytes(folder: &str) -> Option<u64> {
+    let path = std::ffi::CString::new(folder).ok().filter(|_| !folder.is_empty())?;
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path ends with a zero, and the call writes the whole struct if it returns 0.
+    let found = unsafe {
+        let done = libc::statvfs(path.as_ptr(), found.as_mut_ptr());
+        (done == 0).then(|| found.assume_init())
+    }?;
+    #[allow(clippy::useless_conversion, reason = "the fields are narrower on some platforms")]
+    Some(u64::from(found.f_bavail).saturating_mul(u64::from(found.f_frsize)))
 }
 
 /// What holds up a load: a standby, missing privileges, free connections, idle transactions and unread slots.
@@ -69,92 +109,101 @@ fn obstacles(
     free: i64,
     (idle, unread): (i64, i64),
 ) -> Vec<Finding> {
-    let for_records =
-        format!("{for_records}; or name a schema of this role: sawmill load --checkpoint-schema");
     let counted = |count: i64, noun: &str| counted(u64::try_from(count).unwrap_or(0), noun);
-    let found = [
+    kept([
         (
             standby,
             "the server is a standby, or sessions of this role are read-only".to_owned(),
             "it takes no rows",
-            "give the address of the primary server, or ALTER ROLE ... SET default_transaction_read_only = off",
+            &[],
+            "give the address of the primary server; for a read-only role: ALTER ROLE CURRENT_USER SET \
+             default_transaction_read_only = off",
         ),
         (
             *no_records,
             "this role may not create the schema _sawmill".to_owned(),
             "a load needs it once, for its records",
-            for_records.as_str(),
+            &[for_records.as_str()],
+            "or name a schema of this role: sawmill load --checkpoint-schema",
         ),
         (
             *no_tables,
             "this role may not create tables in its default schema".to_owned(),
             "a load into a new table needs that",
-            for_tables.as_str(),
+            &[for_tables.as_str()],
+            "",
         ),
         (
             free < CONNECTIONS,
             format!("{} free for this role", counted(free, "connection")),
             "a load waits or fails with more",
-            "sawmill load --connections 2, or raise max_connections, or the limit of the role or database",
+            &[],
+            "load with --connections 2; or raise max_connections, or the limit of the role or database",
         ),
         (
             idle > 0,
             format!("{} idle in a transaction for five minutes", counted(idle, "session")),
             "a load that needs their table waits, and VACUUM removes nothing",
-            "SELECT pid, query FROM pg_stat_activity WHERE state = 'idle in transaction'",
+            &["SELECT pid, query FROM pg_stat_activity WHERE state = 'idle in transaction'"],
+            "",
         ),
         (
             unread > 0,
             format!("{} without a reader", counted(unread, "replication slot")),
             "the server keeps the WAL of a load for them, until its disk is full",
-            "SELECT slot_name FROM pg_replication_slots WHERE NOT active, then pg_drop_replication_slot(...)",
+            &["SELECT slot_name FROM pg_replication_slots WHERE NOT active"],
+            "pg_drop_replication_slot removes one",
         ),
-    ];
-    kept(found)
+    ])
 }
 
 /// Settings that slow a load or risk its rows.
 fn costly((wal, buffers): (i64, i64), fsync: &str, wal_level: &str, standbys: &str) -> Vec<Finding> {
-    let found = [
+    kept([
         (
             fsync == "off",
             "fsync is off".to_owned(),
             "a crash of the system loses the database",
-            "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf();",
+            &["ALTER SYSTEM SET fsync = on", RELOAD],
+            "",
         ),
         (
             !standbys.is_empty(),
             format!("commits wait for standbys: {standbys}"),
             "each unit of a load waits for them",
-            "sawmill load --set synchronous_commit=local, if the standbys may follow later",
+            &[],
+            "if they may follow later, load with --set synchronous_commit=local",
         ),
         (
             wal < WAL,
             format!("max_wal_size is {}", bytes(wal.unsigned_abs())),
             "long loads force checkpoints, which write pages again",
-            "ALTER SYSTEM SET max_wal_size = '16GB'; SELECT pg_reload_conf();",
+            &["ALTER SYSTEM SET max_wal_size = '16GB'", RELOAD],
+            "",
         ),
         (
             buffers < BUFFERS,
             format!("shared_buffers is {}", bytes(buffers.unsigned_abs())),
             "indexes that are larger are read from disk while rows come in",
-            "ALTER SYSTEM SET shared_buffers = '2GB', or a quarter of the memory, then restart; or load first and index after: \
-             --key-after, --index",
+            &["ALTER SYSTEM SET shared_buffers = '2GB'"],
+            "or a quarter of the memory, then restart; or index after the load: --key-after, --index",
         ),
         (
             wal_level == "logical",
             "wal_level is logical".to_owned(),
             "the WAL of a load is larger than with replica",
-            "leave it if a subscriber needs it; else ALTER SYSTEM SET wal_level = replica, then restart",
+            &["ALTER SYSTEM SET wal_level = replica"],
+            "unless a subscriber needs it; then restart",
         ),
-    ];
-    kept(found)
+    ])
 }
 
+const RELOAD: &str = "SELECT pg_reload_conf()";
+
 /// Returns the findings, without the checks that found nothing.
-fn kept<const N: usize>(found: [(bool, String, &str, &str); N]) -> Vec<Finding> {
+fn kept<const N: usize>(found: [(bool, String, &str, &[&str], &str); N]) -> Vec<Finding> {
     let found = found.into_iter().filter(|(is_there, ..)| *is_there);
-    found.map(|(_, what, cost, command)| Finding::new(what, cost, command)).collect()
+    found.map(|(_, what, cost, commands, advice)| Finding::new(what, cost, commands, advice)).collect()
 }
 
 #[cfg(test)]

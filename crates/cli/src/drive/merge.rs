@@ -31,7 +31,7 @@ pub(crate) struct MergeArgs {
     #[arg(required = true, num_args = 2..)]
     files: Vec<PathBuf>,
     /// Write the merged result to this file, as JSON.
-    #[arg(long, alias = "out", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     json_file: Option<PathBuf>,
     /// Draw the merged result as a self-contained HTML page.
     #[arg(long, value_name = "FILE")]

@@ -39,7 +39,7 @@ pub(super) fn text(result: &DriveResult) -> String {
         _ => format!("open loop, {} {}, {} connections", run.arrivals, run.shape, run.connections),
     };
     let capacity = driver.capacity.map(|rate| {
-        format!(", at most {} operations a second without a server", format_count(rate.round() as u64))
+        format!("; it can make and record {} operations a second", format_count(rate.round() as u64))
     });
     let _ = writeln!(
         out,

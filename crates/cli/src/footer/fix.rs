@@ -26,10 +26,10 @@ const MAX_LEFT: usize = 20;
 
 /// Write a copy of a file whose footer strict readers accept.
 ///
-/// Sets right what follows from the rest of the footer, or from the headers of pages: sums and sizes, paths, offsets of
-/// pages and row groups, a missing scale or repetition. Leaves out optional fields with impossible values: offsets of
-/// indexes, negative counts, bounds of the wrong length or order. Then checks the copy as `footer check --pages` does,
-/// which reads the whole file, and names what stays wrong, because nothing tells what would be right; the exit code is
+/// Repairs what the rest of the footer or the page headers determine: sums, sizes, paths, offsets of pages and row
+/// groups, a missing scale or repetition. Leaves out optional fields with impossible values: offsets of indexes,
+/// negative counts, bounds of the wrong length or order. Then checks the copy as `footer check --pages` does,
+/// which reads the whole file, and names what stays wrong because its right value is unknown; the exit code is
 /// then 1. Column chunks are copied as they are. If nothing can be repaired, the copy equals the file.
 #[derive(Args, Debug)]
 #[command(after_help = "\

@@ -76,7 +76,7 @@ Examples:
   sawmill footer ls data.parquet        # the same as `sawmill footer data.parquet`
   sawmill footer /data/trips            # every .parquet file below the directory
   sawmill footer '/data/**/part-*.parquet'
-  sawmill footer data.parquet --schema
+  sawmill footer schema data.parquet    # or --schema; so check, stats, meta, ...
   sawmill footer data.parquet --bounds --column 'address.*' --row-group 0..4
   sawmill footer data.parquet --sizes
   sawmill footer data.parquet --page-headers --column name   # dictionaries included
@@ -116,19 +116,19 @@ pub(crate) struct FooterArgs {
     #[arg(long, help_heading = "Views")]
     row_groups: bool,
     /// Show types, codecs, encodings, sizes and offsets of the column chunks.
-    #[arg(long = "chunks", alias = "columns", help_heading = "Views")]
+    #[arg(long = "chunks", help_heading = "Views")]
     columns: bool,
     /// Show bounds and counts of the column chunks (-v: long values in full).
-    #[arg(long = "bounds", alias = "statistics", help_heading = "Views")]
+    #[arg(long = "bounds", help_heading = "Views")]
     statistics: bool,
     /// Show the data pages of the column chunks, from the page indexes: offsets, rows, bounds.
-    #[arg(long = "data-pages", alias = "page-index", help_heading = "Views")]
+    #[arg(long = "data-pages", help_heading = "Views")]
     page_index: bool,
     /// Read all pages of the column chunks, and show their headers: types, offsets, sizes, values, CRCs.
     #[arg(long, help_heading = "Views")]
     page_headers: bool,
     /// Show the file's keys and values (-v: long values in full).
-    #[arg(long = "metadata", alias = "key-value", help_heading = "Views")]
+    #[arg(long = "metadata", help_heading = "Views")]
     key_value: bool,
     /// Show where the bytes of the file and of its footer go, by column (-v: all columns).
     #[arg(long, help_heading = "Views")]
@@ -188,8 +188,8 @@ pub(crate) struct FooterArgs {
         default_value = "1GiB", help_heading = "Opening")]
     max_footer: u64,
     /// How much of a footer to verify before showing it. Anything wrong is an error.
-    #[arg(long = "strictness", alias = "verify", value_name = "LEVEL", value_enum,
-        default_value_t = selection::Level::Decoded, help_heading = "Opening")]
+    #[arg(long = "strictness", value_name = "LEVEL", value_enum, default_value_t = selection::Level::Decoded,
+        help_heading = "Opening")]
     verify: selection::Level,
     /// Map footers into memory instead of reading them: for footers of hundreds of megabytes in the page
     /// cache. Nothing may change or truncate the files until the command ends.

@@ -72,7 +72,7 @@ fn refuse_other_extension(out: &Path) -> Result<()> {
         _ => return Ok(()),
     };
     let advice = format!("add --as {format}, or end the name in .parquet, or in / for a directory");
-    Err(Error::usage(format!("a name of a {format} file, but the format is parquet"), shown, advice))
+    Err(Error::usage(format!("a name for {format}, but the format is parquet"), shown, advice))
 }
 
 /// The same output for one run of a benchmark: a path as it is, but a folder or object called `run` in a store.

@@ -95,7 +95,7 @@ Examples:
   sawmill gen finish contacts --rows 1B --files 64 --out /tmp/parts
   sawmill gen finish contacts --rows 1B --files 64 --out s3://bucket/big
 
-Give the options of the parts, without --part.")]
+Give the options of the parts, without --part; without --files, parts make as many files as there are parts.")]
     Finish(Box<GenArgs>),
     Spec(spec::SpecArgs),
     Explain(Box<explain::ExplainArgs>),
@@ -124,20 +124,20 @@ pub(crate) struct GenArgs {
     #[arg(long)]
     pub print: bool,
     /// The format of the files. Options about how files are written apply to parquet only.
-    #[arg(long = "as", alias = "format", value_enum, default_value = "parquet")]
+    #[arg(long = "as", value_enum, default_value = "parquet")]
     pub(crate) format: Format,
     /// Make the files a new version of a Delta table in the folder --out, which is created if missing. Each run
     /// writes to its own folder, so that earlier versions stay. The same command again changes nothing. With
     /// --overwrite, the new version has only these files. Needs the full build.
-    #[arg(long = "table-format", alias = "table", value_enum, value_name = "FORMAT")]
+    #[arg(long = "table-format", value_enum, value_name = "FORMAT")]
     pub table: Option<TableFormat>,
     /// The text for null in CSV [default: empty]. A string that equals it is quoted, so that the two differ.
     #[arg(long, value_name = "TEXT", value_parser = csv_null)]
     csv_null: Option<String>,
     /// Also print the content sum of the rows, which load and verify print for PostgreSQL; it depends neither
-    /// on the layout nor on the format. For it, the rows are generated again and encoded, which takes three
-    /// to four times as long as writing them; with --partition-by, the files are read instead. With --resume
-    /// it includes the files that were kept. By default only the checksum of the files' bytes is printed.
+    /// on the layout nor on the format. This generates and encodes the rows again, which takes three to four times
+    /// as long as writing them; with --partition-by, the files are read instead. With --resume it includes the
+    /// files that were kept. By default only the checksum of the files' bytes is printed.
     #[arg(long)]
     content_sum: bool,
     #[command(flatten)]
@@ -469,9 +469,9 @@ fn finished(files: &[WrittenFile], checksum: Option<Checksum>, phase: &PhaseRepo
         _ => "all bytes were read, and match their checksums",
     };
     format!(
-        "{} in {} are complete: {rows} rows, {bytes}; {compared} ({}){checksum}",
-        sawmill_profile::format_counted(files.len() as u64, "file"),
+        "complete in {}: {}, {rows} rows, {bytes}; {compared} ({}){checksum}",
         out.display(),
+        sawmill_profile::format_counted(files.len() as u64, "file"),
         phases::seconds(phase.wall),
     )
 }

@@ -42,6 +42,7 @@ pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> R
     let named = |table: &String| {
         let mut args = args.clone();
         args.dataset.dataset = Some(format!("{file}/{table}"));
+        args.layout.of_several_tables = true;
         if !to_device {
             args.out.push(table);
         }
@@ -49,9 +50,11 @@ pub(super) fn make_all(args: &GenArgs, tables: &[String], console: Console) -> R
     };
     let all: Vec<GenArgs> = tables.iter().map(named).collect();
     // Check all tables before writing the first one.
+    let mut files = 0;
     for args in &all {
-        args.plan(console)?;
+        files = files.max(args.plan(console)?.1.files);
     }
+    args.layout.check_parts(files)?;
     let mut made: Vec<Made> = Vec::with_capacity(all.len());
     for (args, table) in all.iter().zip(tables) {
         made.push(make(args, console).map_err(|error| {

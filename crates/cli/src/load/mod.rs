@@ -48,9 +48,9 @@ use reading::Reading;
     after_help = "\
 Examples:
   sawmill load trips.parquet postgres://me@localhost/db/trips
-  sawmill load /data/trips --to postgres://me@localhost/db --table public.trips --verify
-  find /data -name '*.parquet' -newer done | sawmill load @- --to postgres://localhost/db --table trips
+  sawmill load /data/trips postgres://me@localhost/db/public.trips --verify
   sawmill load s3://bucket/trips --to postgres://me@localhost/db --table trips
+  find /data -name '*.parquet' -newer done | sawmill load @- --to postgres://localhost/db --table trips
   sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
   sawmill load trips.csv --to postgres://localhost/db --table trips --types 'fare=decimal(10,2)' --null NA --null ''
@@ -264,7 +264,7 @@ enum RecordedLoad {
 /// The load to finish, with the options of its parts.
 fn finished(args: &FinishArgs, console: Console) -> Result<TableLoad> {
     let recorded = args.recorded()?;
-    console.notice(&format!("finishes {recorded}"));
+    console.notice(&format!("finishes the load of: {recorded}"));
     let words = forms::written_out(args.words(&recorded)?);
     let RecordedCommand { command: RecordedLoad::Load(parts), .. } =
         RecordedCommand::try_parse_from(words).map_err(|message| help::as_error(&message.to_string()))?;

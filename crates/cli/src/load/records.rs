@@ -48,7 +48,7 @@ pub(super) struct StatusArgs {
     of: RecordsOf,
     /// Show each file with size, hash, rows and rejected rows, and when, how long and by which command and version it
     /// was loaded.
-    #[arg(long)]
+    #[arg(long, help_heading = None)]
     history: bool,
 }
 
@@ -57,10 +57,11 @@ pub(super) struct PruneArgs {
     #[command(flatten)]
     of: RecordsOf,
     /// Only loads that ended longer ago, such as 90d or 12h.
-    #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration,
+        help_heading = None)]
     older_than: Duration,
     /// Only say which records would be removed.
-    #[arg(long)]
+    #[arg(long, help_heading = None)]
     dry_run: bool,
 }
 

@@ -1,5 +1,7 @@
 //! The report of a load.
 
+use std::time::Duration;
+
 use sawmill_loader::{LoadReport, LoadState, Note, PartReport, ServerWaits, Verification};
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
@@ -195,7 +197,7 @@ fn summary(
         );
     }
     if report.rows_loaded > 0 {
-        out += &at_most(maxima);
+        out += &peaks(maxima, phase.wall);
     }
     let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
     let bottleneck = bottleneck.filter(|_| report.rows_loaded > 0);
@@ -271,12 +273,29 @@ pub(super) fn found<'n>(
     [waits, limit, lost].into_iter().flatten().chain(notes).map(|line| line + "\n").collect()
 }
 
-/// The most that a load used at a time, in one line. Its summary has the peak of memory.
-pub(super) fn at_most(maxima: &Maxima) -> String {
+/// The most that a load used over half a second, in one line; empty for shorter ones, which have no such half second. Its
+/// summary has the peak of memory.
+pub(super) fn peaks(maxima: &Maxima, wall: Duration) -> String {
+    if wall < Duration::from_millis(500) {
+        return String::new();
+    }
     format!(
-        "at most {:.1} processors, {}, {} sent\n",
+        "peaks: {:.1} processors, {}, {} sent\n",
         maxima.processors,
         format_rate(maxima.rows_per_second, "rows"),
         format_byte_rate(maxima.sent_per_second)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_shorter_than_the_window_of_peaks_has_none() {
+        let maxima = Maxima { processors: 1.5, rows_per_second: 2e6, ..Maxima::default() };
+        let line = peaks(&maxima, Duration::from_millis(500));
+        assert!(line.starts_with("peaks: 1.5 processors, 2.00 M rows/s, "), "{line}");
+        assert_eq!(peaks(&maxima, Duration::from_millis(499)), "");
+    }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::interrupt;
 use crate::load::reading::Reading;
-use crate::load::report::{Manner, Measured, at_most, check, found, sampled};
+use crate::load::report::{Manner, Measured, check, found, peaks, sampled};
 use crate::screen::console::Console;
 use crate::screen::limit;
 use crate::screen::phases::{self, counted, thousands};
@@ -99,7 +99,7 @@ fn summary(result: &TablesResult<'_>) -> String {
         );
     }
     if phase.rows > 0 {
-        out += &at_most(maxima);
+        out += &peaks(maxima, phase.wall);
     }
     let retries: u64 = tables.iter().map(|report| report.result.retries).sum();
     let notes = tables.iter().flat_map(|report| &report.result.notes);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::{ArgAction, Args};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use sawmill_inspect::{JsonSafe, NarrowLines};
-use sawmill_profile::{Phase, beside, format_rate};
+use sawmill_profile::{Phase, beside, format_duration, format_rate};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
@@ -297,7 +297,14 @@ fn progress_line(name: &str, done: u64, all: u64, time: Duration) -> String {
     };
     let left = match done {
         0 => String::new(),
-        _ => format!(", {:.0} s left", all.saturating_sub(done) as f64 / rate),
+        _ => {
+            let seconds = (all.saturating_sub(done) as f64 / rate).round();
+            let left = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+            match seconds < 100.0 {
+                true => format!(", {seconds:.0} s left"),
+                false => format!(", {} left", format_duration(left)),
+            }
+        }
     };
     let (done, all, rate) = (thousands(done), thousands(all), format_rate(rate, "rows"));
     format!("{name}:{percent} {done} of {all} rows, {rate}{left}")
@@ -327,6 +334,7 @@ mod tests {
         assert_eq!(line(900, 2000), "load: 45 %, 900 of 2,000 rows, 90.0 rows/s, 12 s left");
         assert_eq!(line(2100, 2000), "load: 100 %, 2,100 of 2,000 rows, 210 rows/s, 0 s left");
         assert_eq!(line(0, 2000), "load: 0 %, 0 of 2,000 rows, 0.00 rows/s");
+        assert!(line(1, 7_269_716).ends_with(", 841 d 10 h left"), "{}", line(1, 7_269_716));
         assert_eq!(line(0, 0), "load: 0 of 0 rows, 0.00 rows/s");
     }
 

@@ -13,7 +13,7 @@ use sawmill_store::Scheme;
 use crate::forms::is_address;
 
 /// Options for one thing; of several that a sub-command has, the first is suggested.
-const OPTIONS: [&[&str]; 22] = [
+const OPTIONS: [&[&str]; 28] = [
     &[
         "connections",
         "degree",
@@ -27,7 +27,7 @@ const OPTIONS: [&[&str]; 22] = [
         "processes",
     ],
     &["for", "duration", "time", "seconds", "run-time"],
-    &["out", "output", "output-dir", "output-file", "outfile", "dest", "destination", "save-to"],
+    &["out", "output", "output-dir", "output-file", "outfile", "dest", "destination", "save-to", "json-file"],
     &["rows", "limit", "count", "num-rows", "nrows", "records", "max-rows", "n"],
     &["overwrite", "force", "clobber"],
     &["where", "filter", "predicate"],
@@ -47,6 +47,12 @@ const OPTIONS: [&[&str]; 22] = [
     &["rejects", "bad-rows", "error-file", "rejected", "on-error"],
     &["part", "shard", "split", "chunk"],
     &["verbose", "debug", "log-level"],
+    &["runs", "iterations", "repeat", "repetitions"],
+    &["bounds", "statistics", "stats"],
+    &["data-pages", "page-index"],
+    &["metadata", "key-value", "meta"],
+    &["schema-of", "schema"],
+    &["as", "format", "output-format"],
 ];
 
 /// Options of other tools that are an option with a value here: sub-command, their name, ours.
@@ -61,7 +67,7 @@ const VALUES: [(&str, &str, &str); 7] = [
 ];
 
 /// Options of other tools for which there is another way: sub-command, their names, the way.
-const WAYS: [(&str, &[&str], &str); 6] = [
+const WAYS: [(&str, &[&str], &str); 9] = [
     ("gen spec", &["out", "output", "o"], "redirect the output: sawmill gen spec contacts > my.toml"),
     (
         "drive",
@@ -71,14 +77,24 @@ const WAYS: [(&str, &[&str], &str); 6] = [
     ("drive", &["output", "out", "o"], "--json-file FILE writes the result, --html FILE draws it"),
     ("footer", &["query", "where"], "sawmill footer cat FILE shows rows"),
     ("load", &["output", "out", "o"], "--json prints the report"),
+    ("footer", &["verify"], "--check finds what is wrong; --strictness LEVEL refuses it"),
+    ("gen", &["table"], "tpch/lineitem names a table; --table-format delta writes one"),
+    ("convert", &["to", "format-to"], "--as parquet, or the end of the output's name"),
     ("bench gen", &["duration", "time"], "--runs says how often it is measured"),
 ];
 
 /// Words for a sub-command.
+/// The values of --mode, and the words of other tools for them.
+const MODES: [(&str, &[&str]); 3] = [
+    ("replace", &["overwrite", "full", "full-refresh", "drop"]),
+    ("upsert", &["merge", "update"]),
+    ("append", &["insert", "incremental", "add"]),
+];
+
 const COMMANDS: [(&str, &[&str]); 7] = [
     ("load", &["import", "copy", "ingest", "insert", "push", "upload", "sync", "run"]),
     ("gen", &["generate", "synth", "fake", "create", "make", "tpch", "tpcds"]),
-    ("footer", &["metadata", "meta", "inspect", "info", "show", "schema", "head", "cat", "ls", "stat"]),
+    ("footer", &["metadata", "meta", "inspect", "info", "show", "schema", "ls", "stat"]),
     ("convert", &["export", "transform", "to-parquet", "csv"]),
     ("verify", &["check", "compare", "diff", "validate", "reconcile"]),
     ("drive", &["loadtest", "load-test", "stress", "pgbench", "k6"]),
@@ -92,12 +108,23 @@ fn suggest(error: &mut Error, advice: String) {
 /// The parser's error with a suggestion in the words of the command line.
 pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsString]) -> Error {
     let sub_command = sub_command(command, words);
+    let conflicting = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::ArgumentConflict => Some(word.clone()),
+        _ => None,
+    };
+    // A word too many, which clap takes for a sub-command.
+    if let Some(word) = conflicting.filter(|word| sub_command.find_subcommand(word).is_none()) {
+        error = Error::new(ErrorKind::UnknownArgument).with_cmd(sub_command);
+        error.insert(ContextKind::InvalidArg, ContextValue::String(word));
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(sub_command.clone().render_usage()));
+    }
     match error.kind() {
         ErrorKind::UnknownArgument => {
-            let typed = match error.get(ContextKind::InvalidArg) {
-                Some(ContextValue::String(typed)) => typed.trim_start_matches('-').to_owned(),
+            let whole = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::String(typed)) => typed.clone(),
                 _ => return error,
             };
+            let typed = whole.trim_start_matches('-');
             let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
             let way = WAYS.iter().find(|(name, typed_as, _)| {
                 let is_it = sub_command.get_bin_name() == Some(&format!("sawmill {name}"));
@@ -105,6 +132,9 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
             });
             let saves = words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str());
             let way = match on_record(command, sub_command, &typed) {
+                None if !whole.starts_with('-') && has_only_options_for_records(command, sub_command) => {
+                    Some(format!("--table {typed} names the table"))
+                }
                 None if saves => Some(format!("--json prints the result; --json-file {typed} writes it")),
                 None => way.map(|(_, _, way)| (*way).to_owned()),
                 Some(reason) => Some(reason.to_owned()),
@@ -120,8 +150,9 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
                 error.insert(ContextKind::SuggestedArg, ContextValue::String(ours));
             } else if let Some(option) = before_number(words, &typed) {
                 suggest(&mut error, format!("{option} takes no number below 0"));
-            } else if error.get(ContextKind::SuggestedArg).is_none() {
-                // clap's suggestion is to take the option for a value.
+            } else if !is_alike(&error, &typed) {
+                // clap's suggestions are a name with as many other letters, or to take the option for a value.
+                error.remove(ContextKind::SuggestedArg);
                 let name = sub_command.get_bin_name().unwrap_or("sawmill");
                 suggest(&mut error, format!("{name} --help lists the options"));
             }
@@ -132,9 +163,22 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
                 _ => return error,
             };
             let ours = COMMANDS.iter().find(|(_, others)| others.contains(&typed.as_str()));
-            if let Some((ours, _)) = ours.filter(|_| sub_command.get_name() == command.get_name()) {
-                let ours = ContextValue::Strings(vec![(*ours).to_owned()]);
-                error.insert(ContextKind::SuggestedSubcommand, ours);
+            let below = command.get_subcommands().find(|sub| sub.find_subcommand(&typed).is_some());
+            let below = below.map(|sub| format!("{} {typed}", sub.get_name()));
+            let ours = ours.map(|(ours, _)| (*ours).to_owned()).or(below);
+            if let Some(ours) = ours.filter(|_| sub_command.get_name() == command.get_name()) {
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![ours]));
+            }
+        }
+        ErrorKind::InvalidValue => {
+            let said = |kind| match error.get(kind) {
+                Some(ContextValue::String(text)) => text.clone(),
+                _ => String::new(),
+            };
+            let (option, value) = (said(ContextKind::InvalidArg), said(ContextKind::InvalidValue));
+            let ours = MODES.iter().find(|(_, others)| others.contains(&value.as_str()));
+            if let Some((ours, _)) = ours.filter(|_| option.starts_with("--mode ")) {
+                error.insert(ContextKind::SuggestedValue, ContextValue::String((*ours).to_owned()));
             }
         }
         ErrorKind::MissingRequiredArgument => {
@@ -167,6 +211,14 @@ fn sub_command<'c>(command: &'c Command, words: &[OsString]) -> &'c Command {
     found
 }
 
+/// Whether the option that clap suggests begins as the user's word does.
+fn is_alike(error: &Error, typed: &str) -> bool {
+    match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(option)) => option.trim_start_matches('-').get(..1) == typed.get(..1),
+        _ => false,
+    }
+}
+
 /// The option of a sub-command for what another tool calls `typed`.
 fn option(command: &Command, typed: &str) -> Option<String> {
     let value = VALUES.iter().find(|(name, other, _)| *name == command.get_name() && *other == typed);
@@ -191,6 +243,13 @@ fn on_record(command: &Command, sub_command: &Command, typed: &str) -> Option<&'
         }
         _ => "leave it out: the command works on the records of loads, and reads no files",
     })
+}
+
+/// Whether a command works on the records of loads, and takes no files.
+fn has_only_options_for_records(command: &Command, sub_command: &Command) -> bool {
+    let of_load = command.find_subcommand("load").into_iter().flat_map(Command::get_subcommands);
+    let mut without_files = of_load.filter(|sub| sub.get_positionals().next().is_none());
+    without_files.any(|sub| std::ptr::eq(sub, sub_command))
 }
 
 /// The option before a negative number, which it does not take.
@@ -275,6 +334,28 @@ mod tests {
             ("sawmill drive gen:orders --to local --duration 3s", "'--for'"),
             ("sawmill drive gen:orders --to local --rps 3", "'--rate'"),
             ("sawmill convert a.csv --output=x", "'--out'"),
+            ("sawmill convert x.csv --to parquet", "--as parquet"),
+            ("sawmill convert x.csv --zap 3", "sawmill convert --help lists the options"),
+            ("sawmill bench gen contacts --iterations 2", "'--runs'"),
+            ("sawmill footer c --stats", "'--bounds'"),
+            ("sawmill footer c --statistics", "'--bounds'"),
+            ("sawmill footer c --columns name", "'--column'"),
+            ("sawmill footer c --page-index", "'--data-pages'"),
+            ("sawmill footer c --key-value", "'--metadata'"),
+            ("sawmill footer --verify c", "--strictness LEVEL"),
+            ("sawmill gen --schema a.parquet", "'--schema-of'"),
+            ("sawmill gen contacts --format csv", "'--as'"),
+            ("sawmill gen tpch --table lineitem", "tpch/lineitem"),
+            ("sawmill load a --to h --table t --limit 5", "'--rows'"),
+            ("sawmill drive merge a b --out c", "'--json-file'"),
+            ("sawmill gen contacts --rows 100 200", "sawmill gen --help lists the options"),
+            ("sawmill gen contacts --json out.json", "--json-file out.json writes it"),
+            ("sawmill load a --to h --table t --mode overwrite", "'replace'"),
+            ("sawmill load forget night --to h --table t", "--table night"),
+            ("sawmill load status night --to h", "--table night"),
+            ("sawmill load status --zap --to h", "sawmill load status --help lists the options"),
+            ("sawmill head a", "'footer head'"),
+            ("sawmill status", "'load status'"),
             ("sawmill import a", "'load'"),
             ("sawmill generate contacts", "'gen'"),
             ("sawmill inspect a", "'footer'"),
@@ -319,7 +400,9 @@ mod tests {
         let has =
             |sub: &Command, name: &str| sub.get_arguments().any(|argument| argument.get_long() == Some(name));
         for group in OPTIONS {
-            let known = command.get_subcommands().any(|sub| group.iter().any(|name| has(sub, name)));
+            let mut all =
+                command.get_subcommands().flat_map(|sub| std::iter::once(sub).chain(sub.get_subcommands()));
+            let known = all.any(|sub| group.iter().any(|name| has(sub, name)));
             assert!(known || group.contains(&"verbose"), "{group:?}");
         }
     }

@@ -39,11 +39,26 @@ fn names(heading: &str) -> Vec<String> {
     }
 }
 
+/// Refuses `load FILE -h localhost -p 5432`: other clients name the host so, and a script would load nothing and go on.
+fn refuse_host(words: &[OsString]) -> Result<(), Error> {
+    let word = |word: &OsString| word.to_string_lossy().into_owned();
+    let Some(at) = words.iter().position(|word| word == "-h") else { return Ok(()) };
+    let [host, rest @ ..] = &words[at + 1..] else { return Ok(()) };
+    let takes_server =
+        words[..at].iter().any(|word| ["load", "verify", "drive"].iter().any(|sub| word == sub));
+    if !takes_server || word(host).starts_with('-') || !rest.iter().any(|next| word(next).starts_with('-')) {
+        return Ok(());
+    }
+    let advice = format!("-h alone is help; --to names the server: --to postgres://{}/DATABASE", word(host));
+    Err(Error::usage("-h takes no value", word(host), advice))
+}
+
 /// The message that shows one group of options, if the command line asks for one; it begins with the program.
 ///
 /// # Errors
 /// The command has no such group.
 pub(crate) fn asked_for(command: Command, words: &[OsString]) -> Result<Option<clap::Error>> {
+    refuse_host(words)?;
     let Some(help) = words.iter().position(|word| word == "--help") else { return Ok(None) };
     let Some(topic) = words.get(help + 1).and_then(|word| word.to_str()) else { return Ok(None) };
     let topic = topic.to_lowercase();
@@ -115,7 +130,17 @@ mod tests {
     fn an_unknown_topic_is_answered_with_those_that_exist() {
         let error = shown("sawmill load --help kafka").unwrap_err();
         assert!(error.contains("kafka") && error.contains("csv, stores"), "{error}");
-        for line in ["sawmill load --help", "sawmill man --help x", "sawmill load a --to b"] {
+        let error = shown("sawmill load night -h localhost -p 5432").unwrap_err();
+        assert!(error.contains("--to postgres://localhost/DATABASE"), "{error}");
+        for line in [
+            "sawmill load --help",
+            "sawmill man --help x",
+            "sawmill load a --to b",
+            "sawmill load a -h",
+            "sawmill load -h -q",
+            "sawmill load -h csv",
+            "sawmill -h load a --to b",
+        ] {
             assert_eq!(shown(line), Ok(None), "{line}");
         }
     }

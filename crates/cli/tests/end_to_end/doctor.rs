@@ -37,6 +37,61 @@ fn files_of_tiny_row_groups_without_compression_are_found_with_the_command_that_
     assert_eq!(json["findings"].as_array().unwrap().len(), 0, "{json}");
 }
 
+/// Pastes the only line of a report that begins with `->` into a shell.
+fn pasted(report: &str, folder: &std::path::Path) {
+    let mut lines = report.lines().filter_map(|line| line.trim().strip_prefix("-> "));
+    let (line, None) = (lines.next().unwrap(), lines.next()) else { panic!("{report}") };
+    let line = line.replacen("sawmill", env!("CARGO_BIN_EXE_sawmill"), 1);
+    let ran = std::process::Command::new("sh").args(["-c", &line]).current_dir(folder).output().unwrap();
+    assert!(ran.status.success(), "{line}\n{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn one_command_that_can_be_pasted_mends_all_findings_the_greatest_gain_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let in_folder = |args: &[&str]| {
+        crate::harness::Ran::from(crate::harness::command(args).current_dir(dir.path()).output().unwrap())
+    };
+    let make =
+        |out: &str, more: &[&str]| in_folder(&[&["gen", "contacts", "--out", out][..], more].concat()).ok();
+    make("odd.parquet", &["--rows", "60k", "--row-group-rows", "1000"]);
+    std::fs::rename(dir.path().join("odd.parquet"), dir.path().join("--odd.parquet")).unwrap();
+    let order = |text: &str, findings: &[&str]| {
+        let places: Vec<_> = findings.iter().map(|finding| text.find(finding)).collect();
+        assert!(places.is_sorted() && !places.contains(&None), "{places:?}\n{text}");
+    };
+    let odd = in_folder(&["doctor", "--", "--odd.parquet"]).ok().out;
+    order(&odd, &["fewer than 5,000 rows", "not compressed", "one command for all"]);
+    pasted(&odd, dir.path());
+    assert!(in_folder(&["doctor", "OUT"]).ok().out.contains("nothing to change"));
+    // Sorted by a column, also downwards; the same value everywhere is no order.
+    let rows = |name: &str, value: &dyn Fn(u32) -> u32| {
+        let lines: String = (0..80_000).map(|row| format!("{},7\n", value(row))).collect();
+        std::fs::write(dir.path().join(name), format!("a,b\n{lines}")).unwrap();
+        let parquet = format!("{name}.parquet");
+        in_folder(&["convert", name, &parquet, "--row-group-rows", "10k", "--compression", "zstd"]).ok();
+        in_folder(&["doctor", &parquet]).ok().out
+    };
+    for sorted in [rows("up.csv", &|row| row), rows("down.csv", &|row| 80_000 - row)] {
+        assert!(sorted.contains("nothing to change"), "{sorted}");
+    }
+    let mixed = rows("mixed.csv", &|row| row.wrapping_mul(2_654_435_761));
+    assert!(mixed.contains("1 of 1 files are sorted by no column"), "{mixed}");
+    assert!(mixed.contains("convert --sort-by COLUMN"), "{mixed}");
+    // As many names as a shell writes for a pattern.
+    make("tiny", &["--rows", "100k", "--files", "12"]);
+    let tiny: Vec<String> = (0..12).map(|file| format!("tiny/contacts-{file:05}.parquet")).collect();
+    let named: Vec<&str> = tiny.iter().map(String::as_str).collect();
+    let all = in_folder(&[&["doctor"], &named[..]].concat()).ok().out;
+    assert!(all.contains("convert 'tiny/*.parquet' OUT/ --file-size 256MiB"), "{all}");
+    let some = in_folder(&[&["doctor"], &named[..10]].concat()).ok().out;
+    assert!(some.contains("contacts-00009.parquet OUT/ --file-size"), "{some}");
+    // No command converts files whose columns differ.
+    in_folder(&["gen", "orders", "--rows", "1k", "--out", "tiny/other.parquet"]).ok();
+    let differ = in_folder(&["doctor", "tiny"]).ok().out;
+    assert!(!differ.contains("->") && differ.contains("those of each schema alone"), "{differ}");
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_an_error_beside_the_findings_of_the_others() {
     let dir = tempfile::tempdir().unwrap();
@@ -78,7 +133,7 @@ fn a_role_is_told_which_privileges_and_connections_it_lacks() {
         assert!(text.contains(lack), "{text}");
         let (_, command) = text.split_once(given).unwrap();
         let command = format!("{given}{}", command.lines().next().unwrap());
-        client.batch_execute(command.split(';').next().unwrap()).unwrap();
+        client.batch_execute(&command).unwrap();
         assert!(!found().contains(lack));
     }
     // pg_stat_activity hides the sessions of other roles.
@@ -105,7 +160,24 @@ fn a_server_and_the_machine_are_looked_at_without_changing_them() {
     let names = names.collect::<Vec<_>>().join(",");
     // Test servers are set up for speed.
     assert!(names.contains("fsync is off"), "{names}");
-    assert!(sawmill(["doctor"]).ok().out.starts_with("looked at this machine"));
+    let looked_at = json["looked_at"].as_str().unwrap();
+    assert!(
+        looked_at.contains("(fixes until November 20") && looked_at.contains(" free on its disk"),
+        "{json}"
+    );
+    // Each command is a statement alone, as ALTER SYSTEM requires.
+    let mut client = postgres::Client::connect(&bench.server.url(), postgres::NoTls).unwrap();
+    for finding in json["findings"].as_array().unwrap() {
+        for command in finding["commands"].as_array().unwrap() {
+            let command = command.as_str().unwrap();
+            assert!(!command.contains([';', ',']) || command.starts_with("SELECT "), "{command}");
+            client.prepare(command).unwrap_or_else(|error| panic!("{command}: {error}"));
+        }
+    }
+    let machine = sawmill(["doctor"]).ok().out;
+    for part in ["looked at this machine: ", "io_uring o", "huge pages o", "PostgreSQL"] {
+        assert!(machine.contains(part), "{part}: {machine}");
+    }
     sawmill(["doctor", "/nothing/here.parquet"]).fails(1);
 }
 

@@ -137,3 +137,37 @@ fn overwriting_with_other_folders_or_fewer_files_leaves_none_of_the_old_ones() {
         assert_eq!(folders > 0, second.contains(&"--partition-by"));
     }
 }
+
+#[test]
+fn each_part_has_files_or_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let make = |out: &str, more: &[&str]| {
+        sawmill([&["gen", "contacts", "--rows", "3k", "--out", &at(out)], more].concat())
+    };
+    // Without --files there is one for each part, and they are the files of the whole.
+    for part in ["1/3", "2/3", "3/3"] {
+        assert!(make("parts", &["--part", part]).ok().out.starts_with("1 file in "), "{part}");
+    }
+    make("whole", &["--files", "3"]).ok();
+    assert!(files(Path::new(&at("parts"))) == files(Path::new(&at("whole"))));
+    let finish = ["gen", "finish", "contacts", "--rows", "3k", "--files", "3", "--out", &at("parts")];
+    let finished = sawmill(finish).ok().out;
+    assert!(finished.starts_with("complete in ") && finished.contains(": 3 files, 3,000 rows"), "{finished}");
+    // Fewer files than parts would end well with nothing made.
+    for more in [["--files", "2"], ["--file-size", "1GB"], ["--rows-per-file", "1500"]] {
+        let error = make("none", &[&more[..], &["--part", "1/3"]].concat()).fails(2);
+        assert!(error.contains("for 3 parts - --part - give --files 3 or more"), "{error}");
+    }
+    assert!(!Path::new(&at("none")).exists());
+    // Of several tables, the largest has to have enough; a small one may have no file.
+    let tpch = |more: &[&str]| {
+        sawmill([&["gen", "tpch", "--scale", "0.001", "--part", "1/3", "--out", &at("tpch")], more].concat())
+    };
+    let error = tpch(&["--file-size", "1GB"]).fails(2);
+    assert!(error.contains("1 file for 3 parts"), "{error}");
+    tpch(&["--rows-per-file", "1k"]).ok();
+    assert!(files(Path::new(&at("tpch"))).keys().any(|name| name.starts_with("lineitem/")));
+    let made = make("many", &["--files", "1k", "--json"]).ok().json();
+    assert_eq!(made["files"].as_array().unwrap().len(), 1000);
+}

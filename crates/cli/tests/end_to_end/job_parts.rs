@@ -47,7 +47,7 @@ fn a_job_whose_processes_are_killed_loads_each_row_once() {
     }
     assert!(!bench.exists("c"));
     let finished = sawmill(finish).ok();
-    assert!(finished.err.contains("finishes sawmill load"), "{}", finished.err);
+    assert!(finished.err.contains("finishes the load of: sawmill load"), "{}", finished.err);
     assert!(finished.out.contains("2,000,000 rows") && finished.out.contains("verified"), "{}", finished.out);
     assert_eq!(bench.count("select count(*) from c"), 2_000_000);
     // Again it finds a complete load.

@@ -160,3 +160,34 @@ fn a_log_gets_lines_of_progress() {
         !sawmill(["gen", "contacts", "--rows", "1000", "--out", "/dev/null"]).ok().err.contains("generate: ")
     );
 }
+
+#[test]
+fn short_forms_and_mistakes_lead_to_what_was_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.parquet");
+    let file = file.to_str().unwrap();
+    sawmill(["gen", "contacts", "--rows", "100", "--out", file]).ok();
+    // Help after the samples, too.
+    for help in ["-h", "--help"] {
+        assert!(sawmill(["like", file, help]).ok().out.contains("--like"), "{help}");
+    }
+    let late = sawmill(["like", "--rows", "10", file]).fails(2);
+    assert!(late.contains("an option before the samples"), "{late}");
+    for (word, option) in [("schema", "--schema"), ("stats", "--bounds"), ("meta", "--metadata")] {
+        assert_eq!(sawmill(["footer", word, file]).ok().out, sawmill(["footer", option, file]).ok().out);
+    }
+    // A file that is missing is one, even if the rows of the others suffice.
+    assert!(sawmill(["footer", "head", file, "/no/file.parquet"]).fails(1).contains("/no/file.parquet"));
+    for value in ["--json=out.json", "--json=1"] {
+        let error = sawmill(["footer", file, value]).fails(2);
+        let error: serde_json::Value = serde_json::from_str(error.trim()).unwrap();
+        assert_eq!(error["error"]["code"], "usage", "{error}");
+    }
+    let host = sawmill(["load", file, "-h", "localhost", "-p", "5432"]).fails(2);
+    assert!(host.contains("--to postgres://localhost/DATABASE"), "{host}");
+    let many = sawmill(["gen", "contacts", "100", "200"]).fails(2);
+    assert!(many.contains("unexpected argument '200'") && !many.contains("subcommand"), "{many}");
+    let out = dir.path().join("d.csv");
+    sawmill(["convert", file, "-o", out.to_str().unwrap(), "--columns", "name"]).ok();
+    assert!(out.exists());
+}

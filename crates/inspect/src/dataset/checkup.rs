@@ -1,11 +1,13 @@
-//! What would make files faster to read or smaller, with the command that does it: the finding that concerns the most bytes first.
+//! What would make files faster to read or smaller, in order of gain, with the command that does it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use sawmill_footer::{Codec, ColumnChunk, ColumnOrder, Encoding, Footer, PageType, PhysicalType};
+use sawmill_footer::{Codec, ColumnChunk, ColumnOrder, Encoding, Footer, PageType, PhysicalType, Schema};
 use serde::Serialize;
 
 use crate::check::order::BoundsOf;
+use crate::dataset::schema_difference::alike;
 use crate::dataset::summary::FooterSummary;
 use crate::dataset::totals::{LARGE_BYTES, SMALL_BYTES, SMALL_ROWS, lacks_bounds};
 use crate::text::escape::escaped;
@@ -23,17 +25,18 @@ pub struct Finding {
     pub what: String,
     /// Its cost.
     pub cost: String,
-    /// The command that mends it, or an advice.
-    pub command: String,
-    /// Bytes that it concerns, for files; their order.
-    #[serde(skip)]
-    weight: u64,
+    /// The commands that mend it, one after the other, as they can be pasted.
+    pub commands: Vec<String>,
+    /// What else to know or to do.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub advice: String,
 }
 
 impl Finding {
-    /// A finding that concerns no bytes.
-    pub fn new(what: impl Into<String>, cost: impl Into<String>, command: impl Into<String>) -> Self {
-        Self { what: what.into(), cost: cost.into(), command: command.into(), weight: 0 }
+    /// A finding with a remedy.
+    pub fn new(what: impl Into<String>, cost: impl Into<String>, commands: &[&str], advice: &str) -> Self {
+        let commands = commands.iter().map(|&command| command.to_owned()).collect();
+        Self { what: what.into(), cost: cost.into(), commands, advice: advice.to_owned() }
     }
 }
 
@@ -66,6 +69,9 @@ pub struct Checkup {
     unindexed: Sum,
     fallen_back: Sum,
     largest_fallen_back: FallenBack,
+    unsorted: Sum,
+    schema: Option<Arc<Schema>>,
+    schemas_differ: bool,
 }
 
 /// A column chunk whose dictionary grew too large.
@@ -77,8 +83,8 @@ struct FallenBack {
     encoding: &'static str,
 }
 
-/// More inputs than these are named by a list.
-const MAX_NAMED: usize = 8;
+/// With fewer row groups, order skips little.
+const MANY_GROUPS: usize = 4;
 
 impl Checkup {
     /// Adds a file. Damage in a chunk hides only that chunk's facts; `--check` finds it.
@@ -87,6 +93,13 @@ impl Checkup {
         self.bytes = self.bytes.saturating_add(u64::try_from(summary.compressed_bytes).unwrap_or(0));
         if let Some(bytes) = summary.file_bytes.filter(|bytes| *bytes < SMALL_FILE) {
             self.small_files.add(i64::try_from(bytes).unwrap_or(0));
+        }
+        match &self.schema {
+            Some(first) => self.schemas_differ |= !alike(first, footer.schema()),
+            None => self.schema = Some(footer.shared_schema()),
+        }
+        if is_unsorted(footer) {
+            self.unsorted.add(summary.compressed_bytes);
         }
         let groups = footer.num_row_groups();
         for group in footer.row_groups() {
@@ -136,31 +149,15 @@ impl Checkup {
         }
     }
 
-    /// The findings about files at `inputs`, the greatest first.
+    /// The findings about files at `inputs`, in order of gain. One command mends all that a command can mend.
     pub fn findings(&self, inputs: &[PathBuf], style: &TextStyle) -> Vec<Finding> {
         let named = inputs.iter().map(|input| quoted(&input.display().to_string()));
-        let shown = match inputs.len() > MAX_NAMED {
-            true => "@LIST".to_owned(),
-            false => escaped(&named.collect::<Vec<_>>().join(" ")).into_owned(),
-        };
-        // Without a codec it would store pages as they are.
-        let convert = |options: &str| format!("sawmill convert {shown} OUT{options} --compression zstd");
+        let shown = escaped(&named.collect::<Vec<_>>().join(" ")).into_owned();
         let FallenBack { column, encoding, .. } = &self.largest_fallen_back;
         let of = |sum: Sum, all: u64, noun: &str| {
             format!("{} of {} {noun}", style.count(sum.count), style.count(all))
         };
         let kinds = [
-            (
-                self.small_files,
-                self.files > 1 && self.small_files.count > 1,
-                format!(
-                    "{} are smaller than {}",
-                    of(self.small_files, self.files, "files"),
-                    style.bytes(SMALL_FILE)
-                ),
-                "opening a small file takes longer than reading it",
-                convert("/ --file-size 256MiB"),
-            ),
             (
                 self.small_groups,
                 true,
@@ -170,7 +167,18 @@ impl Checkup {
                     style.stated_count(SMALL_ROWS)
                 ),
                 "queries take 5 to 10 times as long, and the footer is larger",
-                convert(" --row-group-rows 128k"),
+                " --row-group-rows 128k".to_owned(),
+            ),
+            (
+                self.small_files,
+                self.files > 1 && self.small_files.count > 1,
+                format!(
+                    "{} are smaller than {}",
+                    of(self.small_files, self.files, "files"),
+                    style.bytes(SMALL_FILE)
+                ),
+                "opening a small file takes longer than reading it",
+                " --file-size 256MiB".to_owned(),
             ),
             (
                 self.large_groups,
@@ -181,21 +189,14 @@ impl Checkup {
                     style.stated_bytes(LARGE_BYTES)
                 ),
                 "readers work on whole row groups: few threads have work, and each needs the memory",
-                convert(" --row-group-rows 1M"),
-            ),
-            (
-                self.uncompressed,
-                self.uncompressed.bytes > 1 << 20,
-                format!("{} are not compressed", of(self.uncompressed, self.chunks, "column chunks")),
-                "more bytes to store and to read",
-                convert(""),
+                " --row-group-rows 1M".to_owned(),
             ),
             (
                 self.unbounded,
                 true,
                 format!("{} have no bounds", of(self.unbounded, self.chunks, "column chunks")),
                 "a condition on the column skips no row group",
-                convert(""),
+                String::new(),
             ),
             (
                 self.unindexed,
@@ -205,7 +206,14 @@ impl Checkup {
                     of(self.unindexed, self.chunks, "column chunks")
                 ),
                 "a condition skips whole row groups, but no pages",
-                convert(""),
+                String::new(),
+            ),
+            (
+                self.uncompressed,
+                self.uncompressed.bytes > 1 << 20,
+                format!("{} are not compressed", of(self.uncompressed, self.chunks, "column chunks")),
+                "more bytes to store and to read",
+                String::new(),
             ),
             (
                 self.fallen_back,
@@ -215,19 +223,42 @@ impl Checkup {
                     of(self.fallen_back, self.chunks, "column chunks")
                 ),
                 "the values after it are stored plainly; fewer rows a row group, sorted rows or another encoding are smaller",
-                convert(&format!(" --encoding {}", quoted(&format!("{column}={encoding}")))),
+                format!(" --encoding {}", quoted(&format!("{column}={encoding}"))),
             ),
         ];
         let found = kinds.into_iter().filter(|(sum, counts, ..)| *counts && sum.count > 0);
-        let mut findings: Vec<Finding> = found
-            .map(|(sum, _, what, cost, command)| Finding {
-                what: format!("{what} ({})", style.bytes(sum.bytes)),
-                cost: cost.to_owned(),
-                command,
-                weight: sum.bytes,
-            })
-            .collect();
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.weight));
+        let found: Vec<_> = found.collect();
+        let mut options = String::new();
+        for (.., option) in &found {
+            let name = option.split(' ').nth(1).unwrap_or_default();
+            // Small row groups come before large ones.
+            if !options.contains(name) {
+                options += option;
+            }
+        }
+        let folder = if options.contains("--file-size") { "/" } else { "" };
+        // Without a codec it would store pages as they are.
+        let command = format!("sawmill convert {shown} OUT{folder}{options} --compression zstd");
+        let (commands, advice) = match self.schemas_differ {
+            false => (vec![command], ""),
+            true => (Vec::new(), "the columns of the files differ: look at those of each schema alone"),
+        };
+        let of_kind = |(sum, _, what, cost, _): (Sum, bool, String, &str, String)| Finding {
+            what: format!("{what} ({})", style.bytes(sum.bytes)),
+            cost: cost.to_owned(),
+            commands: commands.clone(),
+            advice: advice.to_owned(),
+        };
+        let mut findings: Vec<Finding> = found.into_iter().map(of_kind).collect();
+        if self.unsorted.count > 0 {
+            let files = of(self.unsorted, self.files, "files");
+            findings.push(Finding::new(
+                format!("{files} are sorted by no column ({})", style.bytes(self.unsorted.bytes)),
+                "the ranges of their row groups overlap: a condition skips few of them",
+                &[],
+                "sort by the column of most conditions: sawmill convert --sort-by COLUMN",
+            ));
+        }
         findings
     }
 
@@ -240,8 +271,54 @@ impl Checkup {
     }
 }
 
+/// The bounds of a column in the row groups so far.
+struct Ranges<'f> {
+    order: BoundsOf,
+    last: (&'f [u8], &'f [u8]),
+    varies: bool,
+    rises: bool,
+    falls: bool,
+}
+
+impl<'f> Ranges<'f> {
+    fn new(chunk: ColumnChunk<'f>) -> Option<Self> {
+        let order = BoundsOf::column(&chunk.element(), Some(ColumnOrder::TypeOrder))?;
+        let last = bounds(&chunk).filter(|_| order.has_order())?;
+        Some(Self { order, last, varies: last.0 != last.1, rises: true, falls: true })
+    }
+}
+
+fn bounds<'f>(chunk: &ColumnChunk<'f>) -> Option<(&'f [u8], &'f [u8])> {
+    let found = chunk.statistics().ok().flatten()?;
+    found.min_value.zip(found.max_value)
+}
+
+/// Whether a file of many row groups has bounds, but no column whose ranges follow each other.
+fn is_unsorted(footer: &Footer) -> bool {
+    let mut groups = footer.row_groups();
+    let Some(first) = groups.next().filter(|_| footer.num_row_groups() >= MANY_GROUPS) else { return false };
+    let mut columns: Vec<Option<Ranges<'_>>> = first.columns().map(Ranges::new).collect();
+    for group in groups {
+        for (chunk, column) in group.columns().zip(&mut columns) {
+            let Some(ranges) = column else { continue };
+            let Some((lower, upper)) = bounds(&chunk) else {
+                *column = None;
+                continue;
+            };
+            ranges.varies |= (lower, upper) != ranges.last;
+            ranges.rises &= !ranges.order.crossed(ranges.last.1, lower);
+            ranges.falls &= !ranges.order.crossed(upper, ranges.last.0);
+            ranges.last = (lower, upper);
+        }
+    }
+    let mut varying = columns.iter().flatten().filter(|ranges| ranges.varies).peekable();
+    varying.peek().is_some() && varying.all(|ranges| !ranges.rises && !ranges.falls)
+}
+
 /// A word of a shell's command line.
 fn quoted(word: &str) -> String {
+    // It would be an option.
+    let word = if word.starts_with('-') { format!("./{word}") } else { word.to_owned() };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:=@%,".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if word.chars().all(is_plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

@@ -139,8 +139,8 @@ pub(crate) struct TextArgs {
     #[arg(long = "false", value_name = "WORD", help_heading = HEADING)]
     pub false_words: Vec<String>,
     /// How dates, times or both are written, besides ISO 8601: a pattern such as '%d.%m.%Y %H:%M' or
-    /// '%d/%b/%Y:%H:%M:%S %z'. May be repeated: a column has the first pattern that all values of the sample
-    /// have, or else all that are needed, each value the first that fits.
+    /// '%d/%b/%Y:%H:%M:%S %z'. May be repeated: a column takes the first pattern that fits all values of the
+    /// sample, or else each value takes the first that fits it.
     #[arg(long, value_name = "PATTERN", help_heading = HEADING)]
     pub time_format: Vec<String>,
     /// How many records to look at for the types, spread over all files; all looks at every record, so that

@@ -40,6 +40,10 @@ pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console) -> Result<()> {
     let (mut left, mut skip) = (rows, args.skip);
     let chunks = &args.chunks;
     let Places { places, objects } = Places::new(&chunks.files, &chunks.stores)?;
+    // Also if the rows of the others suffice.
+    if let Some(missing) = places.iter().find(|place| matches!(place, Place::Path(path) if !path.exists())) {
+        missing.open(&objects)?;
+    }
     for place in &places {
         if left == 0 {
             break;

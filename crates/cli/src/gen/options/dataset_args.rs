@@ -21,7 +21,7 @@ pub(crate) struct DatasetArgs {
     pub dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow, JSON or CSV file, or of the Parquet files in a directory or that
     /// match a pattern, with plain values for their types. Also reads URLs of objects.
-    #[arg(long = "schema-of", alias = "schema", value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
+    #[arg(long = "schema-of", value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
     /// Take columns, nulls, list lengths, values and their distributions from a Parquet, Arrow, JSON or CSV file.
     ///

@@ -7,6 +7,7 @@ use sawmill_generator::{
     Dataset, Existing, FileOptions, GroupBytes, Layout, MAX_GROUP_BYTES, MAX_GROUP_ROWS, Part,
     ROW_GROUP_BYTES, RowSize,
 };
+use sawmill_profile::format_counted;
 
 use crate::arguments::part_arg;
 use crate::arguments::size_arg::bytes;
@@ -19,8 +20,8 @@ pub(crate) struct LayoutArgs {
     /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else 1M].
     #[arg(long, value_parser = phases::count)]
     pub rows: Option<u64>,
-    /// Number of files, with an equal share of the rows each [default: 1].
-    #[arg(long, conflicts_with_all = ["rows_per_file", "file_size"])]
+    /// Number of files, with an equal share of the rows each [default: 1, or one for each part of --part].
+    #[arg(long, value_parser = number_of_files, conflicts_with_all = ["rows_per_file", "file_size"])]
     files: Option<u32>,
     /// Rows of each file except the last.
     #[arg(long, value_parser = phases::count, conflicts_with = "file_size")]
@@ -62,6 +63,14 @@ pub(crate) struct LayoutArgs {
     /// Generate nothing: all files must exist.
     #[arg(skip)]
     finish: bool,
+    /// These are the options of one of several tables, of which a small one may have no file for a part.
+    #[arg(skip)]
+    pub of_several_tables: bool,
+}
+
+/// Parses `--files`.
+fn number_of_files(text: &str) -> Result<u32, String> {
+    u32::try_from(phases::count(text)?).map_err(|_| "the number is too large".to_owned())
 }
 
 /// Parses `--part`.
@@ -109,8 +118,11 @@ impl LayoutArgs {
         let layout = match (self.rows_per_file, self.file_size) {
             (Some(per_file), _) => Layout::with_rows_per_file(rows, per_file)?,
             (None, Some(bytes)) => Layout::with_rows_per_file(rows, rows_in(bytes)?)?,
-            (None, None) => Layout::new(rows, self.files.unwrap_or(1))?,
+            (None, None) => Layout::new(rows, self.files.unwrap_or(self.part.parts()))?,
         };
+        if !self.of_several_tables {
+            self.check_parts(layout.files)?;
+        }
         let sized = match self.row_group_size {
             Some(bytes) => {
                 fits_in(bytes, dataset)?;
@@ -133,6 +145,16 @@ impl LayoutArgs {
         let most = (0..layout.files).map(|file| layout.file_rows(file)).map(|rows| rows.end - rows.start);
         size.check_row_groups(group.min(most.max().unwrap_or(0)))?;
         Ok(layout.with_page_rows(self.page_rows.unwrap_or_else(|| size.page_rows()))?)
+    }
+
+    /// Refuses a part that could have no file, whose run would end well and make nothing.
+    pub(crate) fn check_parts(&self, files: u32) -> Result<(), Error> {
+        let parts = self.part.parts();
+        if files >= parts {
+            return Ok(());
+        }
+        let what = format!("{} for {parts} parts", format_counted(files.into(), "file"));
+        Err(Error::usage(what, "--part", format!("give --files {parts} or more, or smaller files")))
     }
 
     /// Requires all of these files to exist.

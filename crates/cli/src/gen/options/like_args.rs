@@ -46,7 +46,7 @@ pub(crate) struct LikeArgs {
     /// Copy the strings of all columns with at most 10,000 distinct strings into the spec.
     ///
     /// By default the spec has only strings sampled at least 5 times, of columns with at most 256 distinct strings that
-    /// occur 20 times each on average. Of other columns it has strings that are 1 % of the values or more, and up to 8
+    /// occur 20 times each on average. From other columns it has strings of at least 1 % of the values, and up to 8
     /// letters and digits that all strings share, such as ORD in ORD-00017. All other strings are made up with the
     /// same lengths and forms. Numbers, dates and times are copied, and ids that count from 0 come out the same.
     #[arg(long, requires = "like", conflicts_with = "no_verbatim")]
@@ -79,11 +79,11 @@ shares of strings of 1 % or more count, too; the greatest distance wins. 0 means
 samples of the same distribution differ a little. `frequencies` ignores the values, for strings that were made up.
 
 Pairs are compared in up to 32,768 rows: numbers by their rank correlation, categories by Cramér's V, a number and a
-category by the correlation ratio, also of a number's 20 bins. Equal values and nulls count, too. Of values that both
-have, `means` tell whether a number is high for the same ones, and `same combinations` whether the same go together. A
-pair is kept if each measure differs by at most 0.1, or by three standard deviations if rows are few. A column's order
-is kept if the correlation of each row with the 1st, 2nd, 10th and 100th row before, and with the last one of the same
-category, differs as little, and a sorted column stays sorted. Steps across a multiple of the source's rows, after which
+category by the correlation ratio, also of a number's 20 bins. Equal values and nulls count, too. For values that both
+have, `means` tells whether a number is high for the same ones, `same combinations` whether they go together. A
+pair is kept if each measure differs by at most 0.1, or by three standard deviations if rows are few. A column keeps its
+order if each row's correlation with the 1st, 2nd, 10th and 100th row before it, and with the last one of its category,
+differs as little; a sorted column must stay sorted. Steps across a multiple of the source's rows, after which
 sorted columns start again, do not count. A decision tree learns to tell half of the rows apart; its AUC on the other
 half is 0.5 if it cannot.
 

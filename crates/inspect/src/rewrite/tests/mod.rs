@@ -308,7 +308,7 @@ fn what_readers_refuse_is_repaired_and_nothing_else() {
                 },
                 ..RIGHT
             },
-            &["schema.converted_type: 10 -> left out"],
+            &["schema.converted_type: 10 TIMESTAMP_MICROS -> left out"],
         ),
         ("a negative file offset", Faulty { chunk: |w| w.i64(2, -5), ..RIGHT }, &["file_offset: -5 -> 0"]),
         (

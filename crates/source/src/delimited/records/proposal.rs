@@ -589,7 +589,7 @@ mod tests {
         for (encoding, text) in [
             (WINDOWS_1252, "name,city\nZoë,Köln\n"),
             (WINDOWS_1252, "nombre,país\nEspaña,niño\nMálaga,corazón\n"),
-            (WINDOWS_1252, "id;société\n1;café\n2;élève\n"),
+            (WINDOWS_1252, "id,société\n1,café\n2,élève\n"),
             (WINDOWS_1251, "имя,город\nАнна,Москва\n"),
             (KOI8_R, "имя,город\nАнна,Москва\n"),
             (IBM866, "имя,город\nАнна,Москва\n"),
