@@ -50,7 +50,8 @@ fn without_groups(command: Command, depth: usize) -> Command {
     let plain = |arg: Arg| {
         // Its long name would move all texts below their options.
         let arg = if arg.get_long() == Some("compression") { arg.value_name("CODEC") } else { arg };
-        arg.help_heading(None).hide_possible_values(true)
+        let takes_values = arg.get_action().takes_values();
+        arg.help_heading(None).hide_possible_values(takes_values)
     };
     let below = |sub: Command| without_groups(sub, depth + 1);
     command.about(clause).mut_args(plain).disable_help_subcommand(true).mut_subcommands(below)
