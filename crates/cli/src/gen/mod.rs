@@ -366,6 +366,10 @@ fn make(args: &GenArgs, console: Console) -> Result<Made> {
         let what = "only a directory can be resumed or finished";
         return Err(Error::usage(what, args.out.display().to_string(), advice));
     }
+    if output.is_single() && args.layout.parts_a_single_file() {
+        let what = format!("a single file is made as a whole: part {} has none", args.layout.part);
+        return Err(Error::usage(what, args.out.display().to_string(), "write to a directory"));
+    }
     let plan = args.plan(console)?;
     let profile = Profile::new();
     let content_sum = content_sum::planned(args, (&plan.0, &plan.1), &profile, console)?;

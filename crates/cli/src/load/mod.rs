@@ -115,7 +115,7 @@ struct TableLoad {
     /// How to match columns of an existing table.
     #[arg(long, value_enum, default_value = "name")]
     map: MapArg,
-    /// Compare the table with the files before the load counts as complete.
+    /// Compare table and files before the load is complete.
     #[arg(long)]
     verify: bool,
     /// If they differ, report the missing rows and their row groups. PostgreSQL only.

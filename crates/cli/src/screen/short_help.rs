@@ -19,7 +19,7 @@ const SHORT: [(&str, &[&str]); 14] = [
         &["to", "rate", "clients", "connections", "for", "limit", "chaos", "overwrite", "json-file", "html"],
     ),
     ("footer", &["schema", "chunks", "bounds", "sizes", "check", "csv"]),
-    ("gen", &["rows", "files", "out", "as", "compression", "overwrite"]),
+    ("gen", &["rows", "files", "out", "compression", "overwrite"]),
     ("gen explain", &["rows", "files", "like", "compression"]),
     ("gen fidelity", &["sample", "exclude", "html"]),
     ("gen finish", &["rows", "files", "out", "like", "table-format"]),
@@ -102,7 +102,8 @@ fn with_short_text(arg: Arg) -> Arg {
     });
     let sentence = ends.next().map_or(short.as_str(), |(first, _)| first);
     // A short subject needs what the colon introduces.
-    let subject = sentence.find([':', ';']).filter(|at| *at >= MIN_SUBJECT);
+    let mut subjects = [": ", "; "].into_iter().filter_map(|mark| sentence.find(mark));
+    let subject = subjects.find(|at| *at >= MIN_SUBJECT);
     let first = sentence.get(..subject.unwrap_or(sentence.len())).unwrap_or(sentence).to_owned();
     arg.help(first).long_help(long.unwrap_or(short))
 }

@@ -171,10 +171,12 @@ fn what_has_no_parts_says_so() {
     let error = sawmill(crate_db).fails(2);
     assert!(error.contains("CrateDB has no loads in parts"), "{error}");
     let dir = tempfile::tempdir().unwrap();
-    let one = dir.path().join("one.parquet");
-    let error =
-        sawmill(["gen", "contacts", "--rows", "10", "--part", "1/2", "--out", one.to_str().unwrap()]).err;
-    assert!(error.contains("a single file is made as a whole: part 1/2 has none"), "{error}");
+    for format in ["parquet", "ndjson"] {
+        let gen_part = ["gen", "contacts", "--rows", "10", "--part", "1/2", "--as", format, "--out"];
+        let one = dir.path().join(format!("one.{format}"));
+        let error = sawmill([&gen_part[..], &[one.to_str().unwrap()]].concat()).fails(2);
+        assert!(error.contains("a single file is made as a whole: part 1/2 has none"), "{error}");
+    }
     let out = dir.path().join("c.csv");
     let finish = ["gen", "finish", "contacts", "--rows", "10", "--as", "csv", "--out", out.to_str().unwrap()];
     let error = sawmill(finish).fails(2);

@@ -69,10 +69,12 @@ fn single(job: &FormatJob<'_>, path: Option<&Path>) -> Result<Planned> {
     let part = job.args.layout.part;
     let files = part.files(job.layout.files);
     match files.len() {
-        1 => Ok(Planned { file: files.start, path: path.map(Path::to_owned) }),
+        1 if !job.args.layout.parts_a_single_file() => {
+            Ok(Planned { file: files.start, path: path.map(Path::to_owned) })
+        }
         n => {
             let what = match n {
-                0 => format!("a single file is made as a whole: part {part} has none"),
+                0 | 1 => format!("a single file is made as a whole: part {part} has none"),
                 n => format!("{n} files do not fit into one"),
             };
             let place = job.args.out.display().to_string();

@@ -17,10 +17,10 @@ use crate::screen::phases;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Which rows go where")]
 pub(crate) struct LayoutArgs {
-    /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else 1M].
+    /// Rows of the dataset, like 1000, 10M or 1.5B. By default as its spec says, else 1M.
     #[arg(long, value_parser = phases::count)]
     pub rows: Option<u64>,
-    /// Number of files, with an equal share of the rows each [default: 1, or one for each part of --part].
+    /// Number of files, with equal shares of the rows. With --part, by default one for each part [default: 1].
     #[arg(long, value_parser = number_of_files, conflicts_with_all = ["rows_per_file", "file_size"])]
     files: Option<u32>,
     /// Rows of each file except the last.
@@ -155,6 +155,11 @@ impl LayoutArgs {
         }
         let what = format!("{} for {parts} parts", format_counted(files.into(), "file"));
         Err(Error::usage(what, "--part", format!("give --files {parts} or more, or smaller files")))
+    }
+
+    /// Whether a single file would have a part of the rows, for which nobody asked.
+    pub(crate) fn parts_a_single_file(&self) -> bool {
+        self.part != Part::WHOLE && self.files.is_none()
     }
 
     /// Requires all of these files to exist.
