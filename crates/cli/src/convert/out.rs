@@ -6,10 +6,11 @@ use sawmill_source::Source;
 use sawmill_store::{Location, ObjectUrl, is_stream};
 
 use super::ConvertArgs;
-use crate::arguments::paths::{is_input, stores_of};
+use crate::arguments::paths::output::{check_free, is_input, whole_file};
+use crate::arguments::paths::stores_of;
 use crate::error::Error;
 use crate::r#gen::formats::failed;
-use crate::r#gen::formats::files::{OpenFile, check_free, whole_file};
+use crate::r#gen::formats::files::OpenFile;
 
 /// Begins the output, unless something is in its place.
 pub(super) fn begin(args: &ConvertArgs, source: &dyn Source) -> Result<OpenFile, Error> {

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use sawmill_store::{Location, WholeFile};
 
+use crate::arguments::paths::output::{check_free, whole_file};
 use crate::error::{Error, Result};
 use crate::footer::escaped_path;
-use crate::r#gen::formats::files::{check_free, whole_file};
 
 /// A file on this machine that is being written.
 pub(super) struct OutputFile {

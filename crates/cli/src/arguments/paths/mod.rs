@@ -4,16 +4,16 @@
 #[cfg(feature = "full")]
 pub(crate) mod copies;
 pub(crate) mod file_lists;
+pub(crate) mod output;
 pub(crate) mod standard_input;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sawmill_generator::{is_manifest, unfinished_dataset};
-use sawmill_source::Source;
 use sawmill_store::directories::directory_of;
 use sawmill_store::found_files::{self, Found, FoundKeys};
-use sawmill_store::{Identity, Location, ObjectUrl, followed, is_stream, open_regular, path_name};
+use sawmill_store::{Location, ObjectUrl, followed, is_stream, open_regular};
 
 use crate::arguments::delta::{self, DeltaTable};
 use crate::arguments::stores::{Objects, StoreArgs};
@@ -52,14 +52,6 @@ impl Wanted {
     pub(crate) fn is_object(self, key: &str) -> bool {
         found_files::is_parquet(key) || (self == Self::ParquetOrText && has_text_extension(Path::new(key)))
     }
-}
-
-/// Whether a file is one of the inputs, whose folder may be mounted at two places.
-pub(crate) fn is_input(out: &Path, source: &dyn Source) -> bool {
-    let (Ok(there), Ok(path)) = (out.metadata(), out.canonicalize()) else { return false };
-    let (name, identity) = (path_name(&path), Identity::new(&there));
-    let is_there = |input: &str| Path::new(input).metadata().is_ok_and(|it| Identity::new(&it) == identity);
-    source.files().iter().any(|input| input.name == name || is_there(&input.name))
 }
 
 /// Files and objects, and the stores of the objects.

@@ -6,7 +6,7 @@ use std::path::Path;
 use sawmill_source::{DelimitedFiles, RejectedRecord};
 use sawmill_store::WholeFile;
 
-use crate::arguments::paths::is_input;
+use crate::arguments::paths::output::is_input;
 use crate::error::{Error, Result};
 use crate::screen::console::Console;
 use crate::screen::flame::is_free_for;

@@ -8,6 +8,7 @@ use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_so
 use sawmill_inspect::TerminalSafe;
 use sawmill_store::{WholeFile, directories, is_stream};
 
+use crate::arguments::paths::output::check_free;
 use crate::arguments::stores::{Objects, objects::ObjectOutput};
 use crate::error::{Error, Result};
 use crate::r#gen::formats::{FormatJob, failed};
@@ -88,24 +89,6 @@ fn make_room_for(path: &Path, existing: Existing, sources: &[PathBuf]) -> Result
     WholeFile::remove_abandoned(path).map_err(|error| failed("reading the directory", path, &error))?;
     protect_sources(sources, path)?;
     check_free(path, existing == Existing::Replace, path.display().to_string())
-}
-
-/// Rejects a directory, and a file that may not be replaced. A symbolic link counts, too, wherever it leads.
-pub(crate) fn check_free(path: &Path, replaces: bool, shown: String) -> Result<()> {
-    if path.is_dir() {
-        return Err(Error::usage("the output is a directory", shown, "give the name of a file"));
-    }
-    match replaces || is_stream(path) || path.symlink_metadata().is_err() {
-        true => Ok(()),
-        false => Err(Error::usage("the file exists already", shown, "--overwrite replaces it")),
-    }
-}
-
-/// Begins a file; another one that has its name in the end is an error, unless it may be replaced.
-pub(crate) fn whole_file(path: &Path, replaces: bool) -> io::Result<WholeFile> {
-    WholeFile::remove_abandoned(path)?;
-    let file = WholeFile::create(path)?;
-    Ok(if replaces { file } else { file.new_only() })
 }
 
 /// A file or stream that is being written.
