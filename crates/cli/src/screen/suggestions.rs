@@ -119,84 +119,94 @@ pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsSt
         error.insert(ContextKind::Usage, ContextValue::StyledStr(sub_command.clone().render_usage()));
     }
     match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let whole = match error.get(ContextKind::InvalidArg) {
-                Some(ContextValue::String(typed)) => typed.clone(),
-                _ => return error,
-            };
-            let typed = whole.trim_start_matches('-');
-            let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
-            let way = WAYS.iter().find(|(name, typed_as, _)| {
-                let is_it = sub_command.get_bin_name() == Some(&format!("sawmill {name}"));
-                is_it && typed_as.contains(&typed.as_str())
-            });
-            let saves = words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str());
-            let way = match on_record(command, sub_command, &typed) {
-                None if !whole.starts_with('-') && has_only_options_for_records(command, sub_command) => {
-                    Some(format!("--table {typed} names the table"))
-                }
-                None if saves => Some(format!("--json prints the result; --json-file {typed} writes it")),
-                None => way.map(|(_, _, way)| (*way).to_owned()),
-                Some(reason) => Some(reason.to_owned()),
-            };
-            if let Some(way) = way {
-                error.remove(ContextKind::SuggestedArg);
-                suggest(&mut error, way);
-            } else if let Some(ours) = option(sub_command, &typed) {
-                // clap's own suggestion: a name that is spelled alike, or the word as a value.
-                error.remove(ContextKind::Suggested);
-                let usage = sub_command.clone().render_usage();
-                error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
-                error.insert(ContextKind::SuggestedArg, ContextValue::String(ours));
-            } else if let Some(option) = before_number(words, &typed) {
-                suggest(&mut error, format!("{option} takes no number below 0"));
-            } else if !is_alike(&error, &typed) {
-                // clap's suggestions are a name with as many other letters, or to take the option for a value.
-                error.remove(ContextKind::SuggestedArg);
-                let name = sub_command.get_bin_name().unwrap_or("sawmill");
-                suggest(&mut error, format!("{name} --help lists the options"));
-            }
-        }
-        ErrorKind::InvalidSubcommand => {
-            let typed = match error.get(ContextKind::InvalidSubcommand) {
-                Some(ContextValue::String(typed)) => typed.clone(),
-                _ => return error,
-            };
-            let ours = COMMANDS.iter().find(|(_, others)| others.contains(&typed.as_str()));
-            let below = command.get_subcommands().find(|sub| sub.find_subcommand(&typed).is_some());
-            let below = below.map(|sub| format!("{} {typed}", sub.get_name()));
-            let ours = ours.map(|(ours, _)| (*ours).to_owned()).or(below);
-            if let Some(ours) = ours.filter(|_| sub_command.get_name() == command.get_name()) {
-                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![ours]));
-            }
-        }
-        ErrorKind::InvalidValue => {
-            let said = |kind| match error.get(kind) {
-                Some(ContextValue::String(text)) => text.clone(),
-                _ => String::new(),
-            };
-            let (option, value) = (said(ContextKind::InvalidArg), said(ContextKind::InvalidValue));
-            let ours = MODES.iter().find(|(_, others)| others.contains(&value.as_str()));
-            if let Some((ours, _)) = ours.filter(|_| option.starts_with("--mode ")) {
-                error.insert(ContextKind::SuggestedValue, ContextValue::String((*ours).to_owned()));
-            }
-        }
-        ErrorKind::MissingRequiredArgument => {
-            let bench = words.iter().any(|word| word == "bench");
-            let missing = match error.get(ContextKind::InvalidArg) {
-                Some(ContextValue::Strings(missing)) => missing.as_slice(),
-                _ => &[],
-            };
-            // If another option needs this one, the whole command does not help.
-            let is_main = |arg: &String| ["<", "--to ", "--table "].iter().any(|main| arg.starts_with(main));
-            let meant = whole_command(bench, sub_command.get_name(), words);
-            if let Some(meant) = meant.filter(|_| missing.iter().any(is_main)) {
-                suggest(&mut error, meant);
-            }
-        }
+        ErrorKind::UnknownArgument => suggest_option(&mut error, command, sub_command, words),
+        ErrorKind::InvalidSubcommand => suggest_sub_command(&mut error, command, sub_command),
+        ErrorKind::InvalidValue => suggest_mode(&mut error),
+        ErrorKind::MissingRequiredArgument => suggest_whole(&mut error, sub_command, words),
         _ => {}
     }
     error
+}
+
+/// What to write instead of an option that does not exist.
+fn suggest_option(error: &mut Error, command: &Command, sub_command: &Command, words: &[OsString]) {
+    let whole = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => return,
+    };
+    let typed = whole.trim_start_matches('-');
+    let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
+    let way = WAYS.iter().find(|(name, typed_as, _)| {
+        let is_it = sub_command.get_bin_name() == Some(&format!("sawmill {name}"));
+        is_it && typed_as.contains(&typed.as_str())
+    });
+    let saves = words.windows(2).any(|pair| pair[0] == "--json" && pair[1] == typed.as_str());
+    let way = match on_record(command, sub_command, &typed) {
+        None if !whole.starts_with('-') && has_only_options_for_records(command, sub_command) => {
+            Some(format!("--table {typed} names the table"))
+        }
+        None if saves => Some(format!("--json prints the result; --json-file {typed} writes it")),
+        None => way.map(|(_, _, way)| (*way).to_owned()),
+        Some(reason) => Some(reason.to_owned()),
+    };
+    if let Some(way) = way {
+        error.remove(ContextKind::SuggestedArg);
+        suggest(error, way);
+    } else if let Some(ours) = option(sub_command, &typed) {
+        // clap's own suggestion: a name that is spelled alike, or the word as a value.
+        error.remove(ContextKind::Suggested);
+        let usage = sub_command.clone().render_usage();
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(ours));
+    } else if let Some(option) = before_number(words, &typed) {
+        suggest(error, format!("{option} takes no number below 0"));
+    } else if !is_alike(error, &typed) {
+        // clap's suggestions are a name with as many other letters, or to take the option for a value.
+        error.remove(ContextKind::SuggestedArg);
+        let name = sub_command.get_bin_name().unwrap_or("sawmill");
+        suggest(error, format!("{name} --help lists the options"));
+    }
+}
+
+fn suggest_sub_command(error: &mut Error, command: &Command, sub_command: &Command) {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => return,
+    };
+    let ours = COMMANDS.iter().find(|(_, others)| others.contains(&typed.as_str()));
+    let below = command.get_subcommands().find(|sub| sub.find_subcommand(&typed).is_some());
+    let below = below.map(|sub| format!("{} {typed}", sub.get_name()));
+    let ours = ours.map(|(ours, _)| (*ours).to_owned()).or(below);
+    if let Some(ours) = ours.filter(|_| sub_command.get_name() == command.get_name()) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![ours]));
+    }
+}
+
+fn suggest_mode(error: &mut Error) {
+    let said = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let (option, value) = (said(ContextKind::InvalidArg), said(ContextKind::InvalidValue));
+    let ours = MODES.iter().find(|(_, others)| others.contains(&value.as_str()));
+    if let Some((ours, _)) = ours.filter(|_| option.starts_with("--mode ")) {
+        error.insert(ContextKind::SuggestedValue, ContextValue::String((*ours).to_owned()));
+    }
+}
+
+/// The command with what is missing.
+fn suggest_whole(error: &mut Error, sub_command: &Command, words: &[OsString]) {
+    let bench = words.iter().any(|word| word == "bench");
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.as_slice(),
+        _ => &[],
+    };
+    // If another option needs this one, the whole command does not help.
+    let is_main = |arg: &String| ["<", "--to ", "--table "].iter().any(|main| arg.starts_with(main));
+    let meant = whole_command(bench, sub_command.get_name(), words);
+    if let Some(meant) = meant.filter(|_| missing.iter().any(is_main)) {
+        suggest(error, meant);
+    }
 }
 
 /// The sub-command that the words name, or the command itself.
