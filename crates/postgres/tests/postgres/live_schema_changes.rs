@@ -81,6 +81,15 @@ impl Load {
         locked(self.database.client(), table, mode, granted);
     }
 
+    /// Waits until the table has this many rows.
+    fn has_committed(&self, rows: i64) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.database.count("t") != rows {
+            assert!(Instant::now() < end, "the table does not get {rows} rows");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn execute(&self, sql: &str) {
         self.database.client().batch_execute(sql).unwrap();
     }
@@ -309,6 +318,7 @@ fn attributes_of_composite_types_that_swap_their_names_are_noticed() {
         let units = AtomicU32::new(0);
         let wait = || {
             if units.fetch_add(1, Relaxed) == 1 {
+                load.has_committed(4);
                 load.execute(change);
             }
         };
