@@ -86,6 +86,8 @@ pq.write_table(pa.table({"n": [-2, 0, 1]}), "-n.parquet")
 assert sawmill.load("-n.parquet", server, "signed", where="-1 < n")["rows"] == 2
 
 # A signal to this process alone ends the command, and so does one to both.
+# A shell starts its background jobs with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 for send in (lambda: os.kill(os.getpid(), signal.SIGINT), lambda: os.killpg(os.getpgrp(), signal.SIGINT)):
     threading.Timer(1, send).start()
     try:
