@@ -90,19 +90,12 @@ pub(super) fn check(url: &str) -> Result<Report> {
 
 /// The free bytes of the file system of a folder of this machine.
 fn free_bytes(folder: &str) -> Option<u64> {
-    let path = std::ffi::CString::new(folder).ok().filter(|_| !folder.is_empty())?;
-    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the path ends with a zero, and the call writes the whole struct if it returns 0.
-    let found = unsafe {
-        let done = libc::statvfs(path.as_ptr(), found.as_mut_ptr());
-        (done == 0).then(|| found.assume_init())
-    }?;
-    #[allow(clippy::useless_conversion, reason = "the fields are narrower on some platforms")]
-    Some(u64::from(found.f_bavail).saturating_mul(u64::from(found.f_frsize)))
+    let found = rustix::fs::statvfs(folder).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// What holds up a load: a standby, missing privileges, free connections, idle transactions and unread slots.
-/// The role lacks the privilege for the records of loads, or that for new tables, each with its GRANT.
+/// What holds up a load: a standby, missing privileges with their GRANT, free connections, idle transactions and
+/// unread slots.
 fn obstacles(
     standby: bool,
     [(no_records, for_records), (no_tables, for_tables)]: &[(bool, String); 2],

@@ -46,7 +46,7 @@ pub(crate) fn may_replace(path: &Path, begins: u8, place: &str) -> Result<()> {
     }
 }
 
-/// Whether there is no regular file at `path`, or one that is empty or begins like this.
+/// Whether a file at `path` may be written: nothing regular is there, or an empty file, or one that begins with `begins`.
 pub(crate) fn is_free_for(path: &Path, begins: &[u8]) -> bool {
     let start = |file: std::fs::File| {
         let mut start = Vec::new();

@@ -64,7 +64,7 @@ fn one_command_that_can_be_pasted_mends_all_findings_the_greatest_gain_first() {
     order(&odd, &["fewer than 5,000 rows", "not compressed", "one command for all"]);
     pasted(&odd, dir.path());
     assert!(in_folder(&["doctor", "OUT"]).ok().out.contains("nothing to change"));
-    // Sorted by a column, also downwards; the same value everywhere is no order.
+    // Ascending and descending columns sort a file. A constant column does not.
     let rows = |name: &str, value: &dyn Fn(u32) -> u32| {
         let lines: String = (0..80_000).map(|row| format!("{},7\n", value(row))).collect();
         std::fs::write(dir.path().join(name), format!("a,b\n{lines}")).unwrap();

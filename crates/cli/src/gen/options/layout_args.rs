@@ -157,7 +157,7 @@ impl LayoutArgs {
         Err(Error::usage(what, "--part", format!("give --files {parts} or more, or smaller files")))
     }
 
-    /// Whether a single file would have a part of the rows, for which nobody asked.
+    /// Whether `--part` without `--files` would put a part of the rows into a single file.
     pub(crate) fn parts_a_single_file(&self) -> bool {
         self.part != Part::WHOLE && self.files.is_none()
     }
