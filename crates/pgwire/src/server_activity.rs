@@ -34,10 +34,12 @@ impl Asked<'_> {
         let (Product::PostgreSql, Some(process)) = (self.server.product, self.process) else {
             return Activity::None("it cannot be asked whether it works on it".to_owned());
         };
-        let end = Instant::now() + self.server.timeout;
+        let began = Instant::now();
+        let end = began + self.server.timeout;
         let mut given_up = || cancelled() || Instant::now() >= end;
         let asked = BlockingConnection::to(self.endpoint, self.server, &mut given_up).and_then(|mut other| {
-            let patience = self.server.patience.as_secs_f64();
+            // Nobody has looked for the answer since the question began.
+            let patience = (self.server.patience + began.elapsed()).as_secs_f64();
             let sql = format!(
                 "SELECT works OR coalesce(since < {patience}, false), \
                         concat_ws(', ', nullif(state, '') || ' for ' || round(since::numeric, 1) || ' s', waits) \
