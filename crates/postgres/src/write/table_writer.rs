@@ -15,11 +15,8 @@ use crate::rejected::rejects::RejectCounter;
 use crate::table::catalogue::Link;
 use crate::table::planned_columns::columns_changed;
 use crate::write::binary_copy::{BinaryCopy, Next, drain, next};
-use crate::write::destination::{Destination, OpenTable, PartPlan};
-use crate::write::plan::WriterPlan;
+use crate::write::plan::{Destination, OpenTable, PartPlan, UnitGroup, UnitRecorder, WriterPlan};
 use crate::write::rejecting_unit::{Rejecter, RejectingUnit};
-use crate::write::unit_group::UnitGroup;
-use crate::write::unit_records::UnitRecorder;
 
 /// A connection that copies units: small ones several in a transaction.
 pub(crate) struct TableWriter<'s> {
