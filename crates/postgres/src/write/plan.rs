@@ -244,6 +244,8 @@ impl OpenTable {
 pub(crate) struct UnitRecorder {
     insert: Statement,
     load_id: String,
+    /// How long the user lets statements wait for locks.
+    lock_timeout: String,
 }
 
 impl UnitRecorder {
@@ -256,12 +258,15 @@ impl UnitRecorder {
                     unit.non_null::bigint[], $8::bigint \
              FROM unnest($2::int[], $3::int[], $4::bigint[], $5::bigint[], $6::text[], $7::text[]) \
                   AS unit (file, row_group, first_row, rows, content_sum, non_null) \
-             WHERE {}",
+             WHERE {} AND pg_catalog.set_config('lock_timeout', coalesce(nullif($9::text, '0'), '{}'), true) <> '' \
+             RETURNING pg_catalog.set_config('lock_timeout', $9::text, true)",
             plan.checkpoints.units_table(),
-            plan.planned.are_there("$8::bigint")
+            plan.planned.are_there("$8::bigint"),
+            // A process that has stopped holds the records of its transaction for ever.
+            plan.server.waits_for().as_millis().clamp(1, i32::MAX as u128)
         );
-        let insert = link.prepare(&insert)?;
-        Ok(Self { insert, load_id: plan.load_id.clone() })
+        let (insert, load_id) = (link.prepare(&insert)?, plan.load_id.clone());
+        Ok(Self { insert, load_id, lock_timeout: link.value("SELECT current_setting('lock_timeout')", &[])? })
     }
 
     /// Records units in the open transaction, and the OID of the part table that holds them, if there is one.
@@ -284,11 +289,42 @@ impl UnitRecorder {
         let recorded = client
             .execute(
                 &self.insert,
-                &[&self.load_id, &files, &row_groups, &first_rows, &rows, &sums, &counts, &part],
+                &[
+                    &self.load_id,
+                    &files,
+                    &row_groups,
+                    &first_rows,
+                    &rows,
+                    &sums,
+                    &counts,
+                    &part,
+                    &self.lock_timeout,
+                ],
             )
             .await?;
         Ok(recorded == units.len() as u64)
     }
+}
+
+/// The error for a record that another process holds for longer than the patience, with that process.
+pub(crate) fn held_record(error: Error, plan: &WriterPlan, link: Link<'_>) -> Error {
+    if !error.what().ends_with("[55P03]") {
+        return error;
+    }
+    let sql = "SELECT a.pid, concat_ws(', ', nullif(a.application_name, ''), a.state), coalesce(extract(epoch FROM now() - a.state_change), 0)::bigint \
+               FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a USING (pid) \
+               WHERE l.relation = pg_catalog.to_regclass($1) AND l.mode = 'RowExclusiveLock' AND l.granted \
+               AND a.pid <> pg_catalog.pg_backend_pid() ORDER BY a.xact_start LIMIT 1";
+    let held: Result<Option<(i32, String, i64)>> = link.first(sql, &[&plan.checkpoints.units_table()]);
+    let Ok(Some((pid, program, seconds))) = held else { return error };
+    let what = format!(
+        "process {pid} of the server ({program}) holds the record of a unit, and has done nothing for {seconds} s: {}",
+        error.what()
+    );
+    Error::new(error.kind(), what).at(error.place()).advise(format!(
+        "end it with SELECT pg_terminate_backend({pid}), or on the server's machine if it was stopped (kill -CONT {pid}, or \
+         kill -KILL {pid}, which restarts the server); then run the same command again"
+    ))
 }
 
 /// Numbers as a PostgreSQL array literal.
